@@ -45,7 +45,7 @@ _OPTIONAL = ("psycopg", "sqlalchemy.dialects.postgresql.psycopg")
 #: ledger, and modules for flows with transforms. Each driver loads the users' functions itself.
 PRELOADED = (
     *MODULES,
-    "spark_jobs.transform_job",
+    "spark_jobs.transforms.job",
     "mirror_lib.transform.sql.select_text",
     "pyspark.sql.functions",
     "pyspark.sql.connect.session",

@@ -23,7 +23,7 @@ from spark_jobs.entry import OpenSession, start
 from spark_jobs.executor_wait import executors_within
 from spark_jobs.failures import lost_its_jvm, spark_errors, spark_failure, words_of
 from spark_jobs.spark_versions import from_arrow_table, to_arrow
-from spark_jobs.transform_frame import frame_of
+from spark_jobs.transforms.frame import frame_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -54,7 +54,7 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
         if not transformed:
             return results
         # Most flows have no transforms, so these modules are only loaded on demand.
-        from spark_jobs.transform_job import transform_copy
+        from spark_jobs.transforms.job import transform_copy
 
         return [*results, *(result for each in transformed for result in transform_copy(spark, each))]
 

@@ -47,7 +47,7 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
         verdicts: list[PartitionVerdict | RoutedVerdict] = [*compare(raw)] if raw.bins else []
         if transformed or job.routed.checks:
             # Most flows have no transforms, so these modules are only loaded on demand.
-            from spark_jobs.verify_transformed import verify_transformed
+            from spark_jobs.transforms.verify_transformed import verify_transformed
 
             verdicts += verify_transformed(spark, job, transformed)
         return verdicts

@@ -27,7 +27,7 @@ from mirror_lib.transform.model import (
     TransformChain,
 )
 from spark_jobs.spark_versions import from_arrow_table, to_arrow
-from spark_jobs.transform_frame import frame_of
+from spark_jobs.transforms.frame import frame_of
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _SOURCE = pa.struct([pa.field("place", pa.int32()), pa.field("offset", pa.int64())])

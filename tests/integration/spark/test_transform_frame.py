@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.model import Transform, TransformChain
 from mirror_lib.transform.record_mark import read_mark
-from spark_jobs.transform_frame import frame_of
-from spark_jobs.transform_functions import explain
+from spark_jobs.transforms.frame import frame_of
+from spark_jobs.transforms.functions import explain
 from tests.support.frame_functions import through_arrow
 from tests.support.spark_frames import (
     FIRST_OFFSET,

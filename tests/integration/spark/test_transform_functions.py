@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.model import DecodeSettings, FunctionKind, TransformChain
 from mirror_lib.transform.record_mark import read_mark
-from spark_jobs.transform_frame import frame_of
+from spark_jobs.transforms.frame import frame_of
 from tests.support import frame_functions as functions
 from tests.support.spark_frames import (
     FIRST_OFFSET,

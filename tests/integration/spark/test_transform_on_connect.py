@@ -23,7 +23,7 @@ from mirror_lib.schemas.rest import RegistryAccess
 from mirror_lib.transform import model
 from mirror_lib.transform.model import FunctionKind, TransformChain
 from mirror_lib.transform.record_mark import read_mark
-from spark_jobs.transform_frame import frame_of
+from spark_jobs.transforms.frame import frame_of
 from testbed.schema_registry import LocalSchemaRegistry
 from tests.support import frame_functions as functions
 from tests.support.spark_frames import (

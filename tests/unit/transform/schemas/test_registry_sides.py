@@ -27,7 +27,7 @@ from mirror_lib.transform.schemas.registry_sides import (
     reader_of,
 )
 from spark_jobs.sealing import seal
-from spark_jobs.transform_registry_tasks import REGISTRY_CLASSES, decode_sides, renumber_sides
+from spark_jobs.transforms.registry_tasks import REGISTRY_CLASSES, decode_sides, renumber_sides
 from testbed.schema_registry import LocalSchemaRegistry
 
 NUMBER = Schema(SchemaType.AVRO, json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}))

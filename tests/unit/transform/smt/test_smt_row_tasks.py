@@ -13,7 +13,7 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.settings import parse_settings
-from spark_jobs.smt_row_tasks import read_through_smts, sealed_smts
+from spark_jobs.transforms.smt_row_tasks import read_through_smts, sealed_smts
 
 PACKAGE = "org.apache.kafka.connect.transforms"
 SETTINGS = {

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as sf
+
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform import DataFormat, Decoding, mark
-from spark_jobs.hidden_columns import SOURCE
 from spark_jobs.spark_versions import is_valid_utf8, try_parse_json
+from spark_jobs.transforms.hidden_columns import SOURCE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -50,19 +52,17 @@ def decode(frame: DataFrame, decoding: Decoding, side: str) -> tuple[DataFrame, 
     Returns:
         The frame, maybe with more columns, and the decoded side.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     if decoding.format is DataFormat.NONE:
-        return frame, F.col(side)
-    text = F.col(side).cast("string")
+        return frame, sf.col(side)
+    text = sf.col(side).cast("string")
     # As a Java string, invalid UTF-8 would silently become question marks.
-    checked = F.when(text.isNull() | is_valid_utf8(F.col(side)), text).otherwise(_raise_error(side, "not UTF-8 text"))
+    checked = sf.when(text.isNull() | is_valid_utf8(sf.col(side)), text).otherwise(_raise_error(side, "not UTF-8 text"))
     # In its own projection, since expressions in the same projection as the JSON parser are interpreted, not compiled.
     texts = f"{_TEXT}{side}"
     frame = frame.withColumn(texts, _once(checked))
     if decoding.format is DataFormat.STRING:
-        return frame, F.col(texts)
-    return _from_json(frame, F.col(texts), decoding.schema, side)
+        return frame, sf.col(texts)
+    return _from_json(frame, sf.col(texts), decoding.schema, side)
 
 
 def _from_json(frame: DataFrame, text: Column, schema: str | None, side: str) -> tuple[DataFrame, Column]:
@@ -71,18 +71,16 @@ def _from_json(frame: DataFrame, text: Column, schema: str | None, side: str) ->
     By default Spark reads an empty text as null, ignores text after a document, and takes the first element of an array
     for the expected object. As the only element of an array, a document has none of these problems.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    only = F.concat(F.lit("["), text, F.lit("]"))
+    only = sf.concat(sf.lit("["), text, sf.lit("]"))
     if schema is None or schema.strip().lower() == "variant":
-        malformed = F.when(only.isNotNull(), _raise_error(side, "not JSON"))
-        documents = F.coalesce(try_parse_json(only).cast("array<variant>"), malformed)
+        malformed = sf.when(only.isNotNull(), _raise_error(side, "not JSON"))
+        documents = sf.coalesce(try_parse_json(only).cast("array<variant>"), malformed)
     else:
         frame, documents = _by_schema(frame, only, _as_type(schema), side)
     name = f"{_DOCUMENTS}{side}"
-    found = F.col(name)
-    document = F.when(F.size(found) == 1, found[0]).otherwise(
-        F.when(found.isNotNull(), _raise_error(side, "not JSON")),
+    found = sf.col(name)
+    document = sf.when(sf.size(found) == 1, found[0]).otherwise(
+        sf.when(found.isNotNull(), _raise_error(side, "not JSON")),
     )
     return frame.withColumn(name, _once(documents)), document
 
@@ -93,16 +91,14 @@ def _by_schema(frame: DataFrame, array: Column, kind: str, side: str) -> tuple[D
     Spark distinguishes unparsable input from null only in an object. If any part of it has another type, the whole is
     reported as corrupt, as FAILFAST fails for it.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    wrapped = F.concat(F.lit(f'{{"{_WRAPPED}":'), array, F.lit("}"))
+    wrapped = sf.concat(sf.lit(f'{{"{_WRAPPED}":'), array, sf.lit("}"))
     schema = f"struct<{_WRAPPED}: array<{kind}>, {_CORRUPT}: string>"
     name = f"{_PARSED}{side}"
-    found = F.col(name)
+    found = sf.col(name)
     malformed = _raise_error(side, "not JSON of its schema")
-    elements = F.when(found[_CORRUPT].isNull(), found[_WRAPPED]).otherwise(malformed)
+    elements = sf.when(found[_CORRUPT].isNull(), found[_WRAPPED]).otherwise(malformed)
     # Only expressions in their own projection are computed for each record, regardless of a filter.
-    return frame.withColumn(name, _once(F.from_json(wrapped, schema, _FROM_JSON))), elements
+    return frame.withColumn(name, _once(sf.from_json(wrapped, schema, _FROM_JSON))), elements
 
 
 def _once(column: Column) -> Column:
@@ -111,9 +107,7 @@ def _once(column: Column) -> Column:
     Otherwise Spark would push a filter below the decoding, and decode each kept record a second time. A
     non-deterministic expression is not moved; the partition number is never below zero, which Spark does not know.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.when(F.spark_partition_id() >= 0, column)
+    return sf.when(sf.spark_partition_id() >= 0, column)
 
 
 def _as_type(schema: str) -> str:
@@ -123,18 +117,14 @@ def _as_type(schema: str) -> str:
 
 def _raise_error(side: str, what: str) -> Column:
     """An error with the record's mark, in an expression of any type."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.raise_error(F.concat(_mark_column(), F.lit(f" the {side} is {what}.")))
+    return sf.raise_error(sf.concat(_mark_column(), sf.lit(f" the {side} is {what}.")))
 
 
 def _mark_column() -> Column:
     """`record_mark.mark` as a Spark expression."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     before, between, after = mark(-1, -2).replace("-1", "\0").replace("-2", "\0").split("\0")
-    place, offset = (F.col(f"{SOURCE}.{name}").cast("string") for name in ("place", "offset"))
-    return F.concat(F.lit(before), place, F.lit(between), offset, F.lit(after))
+    place, offset = (sf.col(f"{SOURCE}.{name}").cast("string") for name in ("place", "offset"))
+    return sf.concat(sf.lit(before), place, sf.lit(between), offset, sf.lit(after))
 
 
 def to_bytes(column: Column, kind: DataType, what: str) -> Column:
@@ -147,15 +137,13 @@ def to_bytes(column: Column, kind: DataType, what: str) -> Column:
     Raises:
         ConfigurationError: there is more than one way to encode such values.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     name = kind.typeName()
     if name == "binary":
         return column
     if name in ("string", "void") or name.startswith(("char", "varchar")):
         return column.cast("string").cast("binary")
     if name in _AS_JSON:
-        return F.to_json(column, _TO_JSON).cast("binary")
+        return sf.to_json(column, _TO_JSON).cast("binary")
     if name in _AS_TEXT:
         return column.cast("string").cast("binary")
     raise ConfigurationError(
@@ -175,8 +163,6 @@ def set_column(column: Column, kind: DataType, name: str, what: str) -> Column:
     Raises:
         ConfigurationError: the column has an unsuitable type.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     found = kind.typeName()
     if name == "timestamp" and found in _AS_TEXT:
         raise ConfigurationError(
@@ -184,5 +170,5 @@ def set_column(column: Column, kind: DataType, name: str, what: str) -> Column:
             action="Use timestamp_millis(...), timestamp_micros(...) or timestamp_seconds(...).",
         )
     if name == "headers" and found == "map":
-        column = F.map_entries(column)
+        column = sf.map_entries(column)
     return column.cast({"headers": HEADERS_DDL, "timestamp": "timestamp", "topic": "string", "partition": "int"}[name])

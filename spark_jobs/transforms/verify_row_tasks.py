@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.cluster import Connection
-from mirror_lib.verify import PartitionVerdict
-from mirror_lib.verify.routed import DigestsJob, FoundRow, Place, RoutedFindings, TargetDigests
-from mirror_lib.verify.transformed import RowVerifyJob
+from mirror_lib.cluster.rows import HandOver
+from mirror_lib.verify import PartitionVerdict, to_arrow
+from mirror_lib.verify.routed import DigestsJob, FoundRow, Place, RoutedFindings, TargetDigests, read_target_digests
+from mirror_lib.verify.transformed import RowVerifyJob, compare_bin, find_bin, read_bin
 from spark_jobs.sealing import unseal
 from spark_jobs.task_place import task_place
 
@@ -36,8 +37,6 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
         ConfigurationError: the driver has another version of this package.
     """
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
-    from mirror_lib.verify.transformed import read_bin
-
     return read_bin(job, number, task_place().attempt)
 
 
@@ -47,9 +46,6 @@ def compare_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.
     Yield one row (`verify.result_rows`) with the verdicts of its partitions, followed by the routed rows.
     """
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
-    from mirror_lib.verify import to_arrow
-    from mirror_lib.verify.transformed import compare_bin
-
     verdicts, routed = compare_bin(job, *task_place(), rows)
     yield to_arrow([*verdicts, routed])
 
@@ -59,9 +55,6 @@ def find_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Find rows by their digests; yield one row with each `FoundRow`."""
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
-    from mirror_lib.verify import to_arrow
-    from mirror_lib.verify.transformed import find_bin
-
     yield to_arrow(find_bin(job, *task_place(), rows, wanted))
 
 
@@ -74,9 +67,6 @@ def read_targets(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[
         numbers: numbers of bins, as Arrow batches.
     """
     job: DigestsJob = unseal(stamp, sealed, DIGEST_CLASSES)
-    from mirror_lib.verify import to_arrow
-    from mirror_lib.verify.routed import read_target_digests
-
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             yield to_arrow(read_target_digests(job, number))
@@ -85,8 +75,6 @@ def read_targets(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[
 def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Check whether the transforms succeed for the records of a bin: compare nothing, and yield nothing."""
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
-    from mirror_lib.cluster.rows import HandOver
-
     for _ in rows:
         pass
     HandOver(job.secret, *task_place()).take()

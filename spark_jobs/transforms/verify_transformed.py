@@ -35,11 +35,11 @@ from mirror_lib.verify.transformed import (
     first_refusal,
     numbered_ranges,
 )
-from spark_jobs.chain_rows import ChainRows
 from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import to_arrow
-from spark_jobs.verify_row_tasks import (
+from spark_jobs.transforms.chain_rows import ChainRows
+from spark_jobs.transforms.verify_row_tasks import (
     DIGEST_CLASSES,
     DRAINED_DDL,
     ROW_VERIFY_CLASSES,

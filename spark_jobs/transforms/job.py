@@ -30,12 +30,12 @@ from mirror_lib.relay.transformed import (
     reading_start,
 )
 from mirror_lib.transform import Determinism, UntransformableRecordError, read_mark
-from spark_jobs.chain_rows import ChainRows
 from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
-from spark_jobs.row_tasks import DRAINED_DDL, ROW_CLASSES, drain_rows, finish_bins, read_rows, write_rows
 from spark_jobs.sealing import seal
-from spark_jobs.smt_row_tasks import copy_rows
 from spark_jobs.spark_versions import to_arrow
+from spark_jobs.transforms.chain_rows import ChainRows
+from spark_jobs.transforms.row_tasks import DRAINED_DDL, ROW_CLASSES, drain_rows, finish_bins, read_rows, write_rows
+from spark_jobs.transforms.smt_row_tasks import copy_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

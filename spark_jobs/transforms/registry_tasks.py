@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from mirror_lib.schemas import BasicLogin, BearerLogin, RegistryAccess, SchemaFormatError, SchemaMissingError
+from mirror_lib.transform import array_of
 from mirror_lib.transform.schemas import SchemaRenumbering, SideCodec, SideReader, SideRenumbering
-from spark_jobs.hidden_columns import DECODED, FROM
 from spark_jobs.sealing import unseal
-from spark_jobs.transform_tasks import refuse_row
+from spark_jobs.transforms.hidden_columns import DECODED, FROM
+from spark_jobs.transforms.tasks import refuse_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,8 +47,6 @@ def decode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[
 
 def encode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Replace the results of transforms in such columns by their bytes; else as `decode_sides`."""
-    import pyarrow as pa
-
     readers: list[tuple[str, SideReader]] = unseal(stamp, sealed, REGISTRY_CLASSES)
     stages = [(column, _codecs(reader)) for column, reader in readers]
     for batch in batches:
@@ -66,8 +67,6 @@ def renumber_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterato
         UntransformableRecordError: a record's schema is missing; the error has the record's mark.
         ConfigurationError: the driver has another version of this package.
     """
-    import pyarrow as pa
-
     sides: list[SideRenumbering] = unseal(stamp, sealed, REGISTRY_CLASSES)
     stages = [(each.side, SchemaRenumbering(each)) for each in sides]
     for batch in batches:
@@ -98,10 +97,6 @@ def _with_column(
     batch: pa.RecordBatch, given: str, name: str, kind: pa.DataType, change: Callable[[str, Any], Any]
 ) -> pa.RecordBatch:
     """The batch with a derived column, which replaces a column of the same name or is appended."""
-    import pyarrow as pa
-
-    from mirror_lib.transform import array_of
-
     found = []
     topics, values = batch.column(FROM).to_pylist(), batch.column(given).to_pylist()
     for row, (topic, value) in enumerate(zip(topics, values, strict=True)):

@@ -9,14 +9,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mirror_lib.cluster.rows import READ_DDL
-from mirror_lib.relay.transformed import RowJob
+import pyarrow as pa
+
+from mirror_lib.cluster.rows import READ_DDL, SOURCE_COLUMN
+from mirror_lib.relay.copy import to_arrow
+from mirror_lib.relay.transformed import RowJob, read_bin, write_bin
 from mirror_lib.transform.smt import SmtChain
-from spark_jobs.hidden_columns import TOPIC
-from spark_jobs.row_tasks import ROW_CLASSES
 from spark_jobs.sealing import seal, unseal
 from spark_jobs.task_place import task_place
-from spark_jobs.transform_tasks import SMT_CLASSES, SmtStage, TargetTopicOf
+from spark_jobs.transforms.hidden_columns import TOPIC
+from spark_jobs.transforms.row_tasks import ROW_CLASSES
+from spark_jobs.transforms.tasks import SMT_CLASSES, SmtStage, TargetTopicOf
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,9 +88,6 @@ def copy_rows(stamp: str, sealed: bytes, smts: SealedSmts | None, numbers: Itera
         ConfigurationError: the driver has another version of this package.
     """
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
-    from mirror_lib.relay.copy import to_arrow
-    from mirror_lib.relay.transformed import read_bin, write_bin
-
     stage, attempt = None if smts is None else smts.open(), task_place().attempt
     for batch in numbers:
         for number in batch.column(0).to_pylist():
@@ -111,17 +111,11 @@ def _through(stage: SmtStage | None, rows: Iterator[pa.RecordBatch]) -> Generato
 
 
 def _with_topic(batch: pa.RecordBatch) -> pa.RecordBatch:
-    import pyarrow as pa
-
     return batch.append_column(TOPIC, pa.nulls(batch.num_rows, pa.string()))
 
 
 def _to_written(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows for the writing half (`cluster.rows.layout.WRITTEN_DDL`)."""
-    import pyarrow as pa
-
-    from mirror_lib.cluster.rows import SOURCE_COLUMN
-
     columns = {name: rows.column(name) for name in _WRITTEN_AS_READ}
     columns["topic"] = rows.column(TOPIC)
     columns[_PARTITION] = pa.nulls(rows.num_rows, pa.int32())

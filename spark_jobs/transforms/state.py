@@ -12,10 +12,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as sf
+
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform import SOURCE_COLUMNS, TARGET_COLUMNS, Transform
-from spark_jobs.hidden_columns import FROM, OLD, PARTITION, SOURCE, TOPIC
-from spark_jobs.transform_columns import set_column, to_bytes
+from spark_jobs.transforms.columns import set_column, to_bytes
+from spark_jobs.transforms.hidden_columns import FROM, OLD, PARTITION, SOURCE, TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -32,15 +35,13 @@ def begin(source: DataFrame, *, has_topic: bool = False) -> DataFrame:
     Args:
         has_topic: whether the source has a column `TOPIC`.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     if type(source).__module__.startswith("pyspark.sql.connect."):
         # As PySpark's own session builder does: otherwise `pyspark.sql.functions`, which users' functions import as
         # well, assumes a Spark in this process.
         os.environ.setdefault(_CONNECT_MODE, "1")
-    topic = F.col(TOPIC) if has_topic else F.lit(None).cast("string").alias(TOPIC)
+    topic = sf.col(TOPIC) if has_topic else sf.lit(None).cast("string").alias(TOPIC)
     return source.select(
-        *SOURCE_COLUMNS, SOURCE, F.col("topic").alias(FROM), topic, F.lit(None).cast("int").alias(PARTITION)
+        *SOURCE_COLUMNS, SOURCE, sf.col("topic").alias(FROM), topic, sf.lit(None).cast("int").alias(PARTITION)
     )
 
 
@@ -50,10 +51,8 @@ def open_frame(frame: DataFrame, seen: Mapping[str, Column]) -> DataFrame:
     Args:
         seen: columns that the transform sees in another form, such as decoded ones.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    visible = (seen.get(name, F.col(name)).alias(name) for name in SOURCE_COLUMNS)
-    hidden = (F.col(name).alias(f"{OLD}{name}") for name in SOURCE_COLUMNS)
+    visible = (seen.get(name, sf.col(name)).alias(name) for name in SOURCE_COLUMNS)
+    hidden = (sf.col(name).alias(f"{OLD}{name}") for name in SOURCE_COLUMNS)
     return frame.select(*visible, SOURCE, FROM, TOPIC, PARTITION, *hidden)
 
 
@@ -64,9 +63,7 @@ def old_name(name: str) -> str:
 
 def old(name: str) -> Column:
     """A column as it was before the transform."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.col(old_name(name))
+    return sf.col(old_name(name))
 
 
 def types_of(frame: DataFrame) -> dict[str, DataType]:
@@ -87,26 +84,24 @@ def close_frame(made: DataFrame, transform: Transform, new: Mapping[str, str]) -
     Raises:
         ConfigurationError: a column was set to an unsuitable type.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     types = types_of(made)
     with speaking_of(transform):
         columns = {name: old(name) for name in SOURCE_COLUMNS}
-        target = {"topic": F.col(TOPIC), "partition": F.col(PARTITION)}
+        target = {"topic": sf.col(TOPIC), "partition": sf.col(PARTITION)}
         for name in TARGET_COLUMNS:
             if name not in new:
                 continue
-            found, kind = F.col(new[name]), types[new[name]]
+            found, kind = sf.col(new[name]), types[new[name]]
             what = f"the {name} that the transform {transform.name} sets"
             if name in SIDES:
                 columns[name] = to_bytes(found, kind, what)
             else:
                 columns[name] = set_column(found, kind, name, what)
             if name == "value":
-                columns[name] = F.when(old("value").isNotNull(), columns[name])
+                columns[name] = sf.when(old("value").isNotNull(), columns[name])
             elif name in target:
-                target[name] = F.coalesce(columns[name], target[name])
-                columns[name] = F.coalesce(columns[name], old(name))
+                target[name] = sf.coalesce(columns[name], target[name])
+                columns[name] = sf.coalesce(columns[name], old(name))
         result = made.select(
             *(columns[name].alias(name) for name in SOURCE_COLUMNS),
             SOURCE,
@@ -121,9 +116,7 @@ def close_frame(made: DataFrame, transform: Transform, new: Mapping[str, str]) -
 
 def outgoing_frame(frame: DataFrame) -> DataFrame:
     """The frame to be written."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    target = (F.col(TOPIC).alias("topic"), F.col(PARTITION).alias("partition"))
+    target = (sf.col(TOPIC).alias("topic"), sf.col(PARTITION).alias("partition"))
     return frame.select("key", "value", "headers", "timestamp", *target, SOURCE)
 
 
@@ -134,8 +127,6 @@ def speaking_of(transform: Transform, part: str = "") -> Iterator[None]:
     Args:
         part: the setting of the transform.
     """
-    from pyspark.errors import AnalysisException
-
     try:
         yield
     except AnalysisException as error:

@@ -11,6 +11,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as sf
+
 from mirror_lib.transform import (
     RECORDS,
     TARGET_COLUMNS,
@@ -20,12 +23,13 @@ from mirror_lib.transform import (
     TransformChain,
 )
 from mirror_lib.transform.smt import SmtChain
-from spark_jobs.hidden_columns import NEW, TOPIC
+from mirror_lib.transform.sql import carry_columns
 from spark_jobs.sealing import seal
-from spark_jobs.transform_columns import decode
-from spark_jobs.transform_functions import apply_batch_function, apply_dataframe_function
-from spark_jobs.transform_registry import RegistrySides
-from spark_jobs.transform_state import (
+from spark_jobs.transforms.columns import decode
+from spark_jobs.transforms.functions import apply_batch_function, apply_dataframe_function
+from spark_jobs.transforms.hidden_columns import NEW, TOPIC
+from spark_jobs.transforms.registry import RegistrySides
+from spark_jobs.transforms.state import (
     CARRIED,
     SIDES,
     begin,
@@ -35,7 +39,7 @@ from spark_jobs.transform_state import (
     speaking_of,
     types_of,
 )
-from spark_jobs.transform_tasks import SMT_CLASSES, TargetTopicOf, apply_smts
+from spark_jobs.transforms.tasks import SMT_CLASSES, TargetTopicOf, apply_smts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,9 +93,7 @@ def _through_smts(frame: DataFrame, chain: SmtChain, target_topic_of: TargetTopi
 
 def _seen_under_new_topic(frame: DataFrame) -> DataFrame:
     """The frame in which the next transform sees the topic that Connect's transforms have set."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return frame.withColumn("topic", F.coalesce(TOPIC, "topic"))
+    return frame.withColumn("topic", sf.coalesce(TOPIC, "topic"))
 
 
 def _transform(frame: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
@@ -121,23 +123,20 @@ def _decode(frame: DataFrame, transform: Transform, registry: RegistrySides) -> 
 
 def _compute(read: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
     """Apply a filter and column expressions."""
-    from pyspark.errors import AnalysisException
-    from pyspark.sql import functions as F  # noqa: N812
-
     named = read.alias(RECORDS)
     if transform.filter is not None:
         with speaking_of(transform, "filter"):
-            named = named.filter(F.expr(transform.filter))
+            named = named.filter(sf.expr(transform.filter))
             types_of(named)
     new = {name: f"{NEW}{name}" for name, _ in transform.columns}
     with speaking_of(transform):
         try:
-            made = named.select(*CARRIED, *(F.expr(text).alias(new[name]) for name, text in transform.columns))
+            made = named.select(*CARRIED, *(sf.expr(text).alias(new[name]) for name, text in transform.columns))
             types_of(made)
         except AnalysisException:
             for name, text in transform.columns:
                 with speaking_of(transform, name):
-                    types_of(named.select(F.expr(text)))
+                    types_of(named.select(sf.expr(text)))
             raise
     return close_frame(registry.encode(made, transform, new, replaces=True), transform, new)
 
@@ -145,8 +144,6 @@ def _compute(read: DataFrame, transform: Transform, registry: RegistrySides) -> 
 def _select(read: DataFrame, transform: Transform, select: SelectStatement, registry: RegistrySides) -> DataFrame:
     """Apply a SELECT to the records. Columns that only a `*` names are not set."""
     # sqlglot is imported only if there is SQL to parse.
-    from mirror_lib.transform.sql import carry_columns
-
     statement = carry_columns(select, CARRIED)
     with speaking_of(transform, "sql.file"):
         result = read.sparkSession.sql(statement.text, frame=read)

@@ -15,12 +15,16 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform import SOURCE_COLUMNS, TARGET_COLUMNS, FunctionReference, Transform
-from spark_jobs.hidden_columns import BYTES, FROM, NEW, PARTITION, SOURCE, TOPIC
-from spark_jobs.transform_columns import is_document, set_column, to_bytes
-from spark_jobs.transform_registry import RegistrySides
-from spark_jobs.transform_state import (
+from spark_jobs.transforms.columns import is_document, set_column, to_bytes
+from spark_jobs.transforms.hidden_columns import BYTES, FROM, NEW, PARTITION, SOURCE, TOPIC
+from spark_jobs.transforms.registry import RegistrySides
+from spark_jobs.transforms.state import (
     CARRIED,
     SIDES,
     close_frame,
@@ -29,10 +33,10 @@ from spark_jobs.transform_state import (
     speaking_of,
     types_of,
 )
-from spark_jobs.transform_tasks import apply_arrow_function, import_function
+from spark_jobs.transforms.tasks import apply_arrow_function, import_function
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
     from pyspark.sql.types import DataType
 
 _SEEN, _SAME = "__mirror_seen_", "__mirror_same_"
@@ -81,8 +85,6 @@ def apply_dataframe_function(
         ConfigurationError: the function fails, returns what cannot be written, or does not process one record at a
             time.
     """
-    from pyspark.sql import DataFrame
-
     read_types = types_of(read)
     sides = _documents(read_types, registry.needed_sides(transform.decode))
     function = import_function(reference.module, reference.name)
@@ -115,20 +117,18 @@ def apply_batch_function(
     Raises:
         ConfigurationError: a decoded side cannot be encoded.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     types = types_of(read)
     sides = _documents(types, registry.needed_sides(transform.decode))
-    given = read.select("*", *(F.col(side).alias(f"{_SEEN}{side}") for side in sides))
+    given = read.select("*", *(sf.col(side).alias(f"{_SEEN}{side}") for side in sides))
     carried = (*CARRIED, *(f"{_SEEN}{side}" for side in sides))
     plain = [side for side in SIDES if side not in sides]
     schema = given.select(
         *carried,
         *(
-            F.col(name).cast("binary" if name in plain else types[name]).alias(f"{NEW}{name}")
+            sf.col(name).cast("binary" if name in plain else types[name]).alias(f"{NEW}{name}")
             for name in TARGET_COLUMNS
         ),
-        *(F.lit(None).cast("struct<content:binary>").alias(f"{BYTES}{side}") for side in sides),
+        *(sf.lit(None).cast("struct<content:binary>").alias(f"{BYTES}{side}") for side in sides),
     ).schema
     task = partial(
         apply_arrow_function, reference.module, reference.name, (*SOURCE_COLUMNS, SOURCE), carried, tuple(sides)
@@ -144,48 +144,45 @@ def _documents(types: Mapping[str, DataType], by_registry: Collection[str]) -> t
 
 def _pack(read: DataFrame, sides: Sequence[str]) -> DataFrame:
     """The argument of a function of DataFrames: all that must be returned with a row is in one column."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     packed = [
-        F.col(f"{SOURCE}.place").alias("place"),
-        F.col(f"{SOURCE}.offset").alias("offset"),
+        sf.col(f"{SOURCE}.place").alias("place"),
+        sf.col(f"{SOURCE}.offset").alias("offset"),
         old("timestampType").alias("timestampType"),
-        F.col(FROM).alias("from"),
+        sf.col(FROM).alias("from"),
         old("topic").alias("topic"),
         old("partition").alias("partition"),
-        F.col(TOPIC).alias("target_topic"),
-        F.col(PARTITION).alias("target_partition"),
+        sf.col(TOPIC).alias("target_topic"),
+        sf.col(PARTITION).alias("target_partition"),
         old("value").isNotNull().alias("has_value"),
     ]
     for side in sides:
-        packed += [old(side).alias(side), F.col(side).alias(f"seen_{side}")]
-    return read.select(*SOURCE_COLUMNS, F.struct(*packed).alias(SOURCE))
+        packed += [old(side).alias(side), sf.col(side).alias(f"seen_{side}")]
+    return read.select(*SOURCE_COLUMNS, sf.struct(*packed).alias(SOURCE))
 
 
 def _unpack(result: DataFrame, sides: Sequence[str], types: Mapping[str, DataType]) -> DataFrame:
     """The result of a function, with the hidden columns that `close_frame` needs."""
-    from pyspark.sql import functions as F  # noqa: N812
 
     def kept_column(name: str) -> Column:
-        return F.col(f"{SOURCE}.{name}")
+        return sf.col(f"{SOURCE}.{name}")
 
     # A side that was not decoded has only the returned value.
-    present = F.when(kept_column("has_value"), F.lit(b""))
+    present = sf.when(kept_column("has_value"), sf.lit(b""))
     before = {
-        "key": kept_column("key") if "key" in sides else F.lit(None).cast("binary"),
+        "key": kept_column("key") if "key" in sides else sf.lit(None).cast("binary"),
         "value": kept_column("value") if "value" in sides else present,
         **{name: kept_column(name) for name in ("topic", "partition", "offset", "timestampType")},
-        "timestamp": F.col("timestamp"),
-        "headers": F.col("headers"),
+        "timestamp": sf.col("timestamp"),
+        "headers": sf.col("headers"),
     }
     return result.select(
-        F.struct(kept_column("place").alias("place"), kept_column("offset").alias("offset")).alias(SOURCE),
+        sf.struct(kept_column("place").alias("place"), kept_column("offset").alias("offset")).alias(SOURCE),
         kept_column("from").alias(FROM),
         kept_column("target_topic").alias(TOPIC),
         kept_column("target_partition").alias(PARTITION),
         *(before[name].alias(old_name(name)) for name in SOURCE_COLUMNS),
         *(kept_column(f"seen_{side}").alias(f"{_SEEN}{side}") for side in sides),
-        *(F.col(name).alias(f"{NEW}{name}") for name in TARGET_COLUMNS if name in types),
+        *(sf.col(name).alias(f"{NEW}{name}") for name in TARGET_COLUMNS if name in types),
     )
 
 
@@ -197,32 +194,30 @@ def _close(
     registry: RegistrySides,
 ) -> DataFrame:
     """The frame after a function: unchanged columns are not set."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     types = types_of(made)
     # Compare first: afterwards it is bytes.
     same = {side: _is_same(types, side).alias(f"{_SAME}{side}") for side in sides}
     made = made.select("*", *same.values())
     for side in sides:
         # An unchanged value need not match the schema.
-        made = made.withColumn(f"{NEW}{side}", F.when(~F.col(f"{_SAME}{side}"), F.col(f"{NEW}{side}")))
+        made = made.withColumn(f"{NEW}{side}", sf.when(~sf.col(f"{_SAME}{side}"), sf.col(f"{NEW}{side}")))
     made = registry.encode(made, transform, {side: f"{NEW}{side}" for side in SIDES}, replaces=False)
     types = types_of(made)
     columns = {}
     for name in returned:
-        found, kind = F.col(f"{NEW}{name}"), types[f"{NEW}{name}"]
+        found, kind = sf.col(f"{NEW}{name}"), types[f"{NEW}{name}"]
         what = f"the {name} that the transform {transform.name} returns"
         if name in SIDES:
             found = to_bytes(found, kind, what)
             if f"{BYTES}{name}" in types:
-                content = F.col(f"{BYTES}{name}")
-                found = F.when(content.isNotNull(), content.content).otherwise(found)
+                content = sf.col(f"{BYTES}{name}")
+                found = sf.when(content.isNotNull(), content.content).otherwise(found)
             if name in sides:
-                found = F.when(F.col(f"{_SAME}{name}"), old(name)).otherwise(found)
+                found = sf.when(sf.col(f"{_SAME}{name}"), old(name)).otherwise(found)
         else:
             found = set_column(found, kind, name, what)
             if name in ("topic", "partition"):
-                found = F.when(~found.eqNullSafe(old(name)), found)
+                found = sf.when(~found.eqNullSafe(old(name)), found)
         columns[name] = found
     with speaking_of(transform, "function"):
         after = made.select(*CARRIED, *(column.alias(f"{NEW}{name}") for name, column in columns.items()))
@@ -231,17 +226,15 @@ def _close(
 
 def _is_same(types: Mapping[str, DataType], side: str) -> Column:
     """True if a decoded side was returned unchanged."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     given, returned = types[f"{_SEEN}{side}"], types[f"{NEW}{side}"]
     if given.simpleString() != returned.simpleString():
-        return F.lit(False)
-    columns = [F.col(f"{_SEEN}{side}"), F.col(f"{NEW}{side}")]
+        return sf.lit(False)
+    columns = [sf.col(f"{_SEEN}{side}"), sf.col(f"{NEW}{side}")]
     if is_document(given):
         # Spark cannot compare maps.
         columns = [to_bytes(column, given, side) for column in columns]
     is_same = columns[0].eqNullSafe(columns[1])
-    return is_same & F.col(f"{BYTES}{side}").isNull() if f"{BYTES}{side}" in types else is_same
+    return is_same & sf.col(f"{BYTES}{side}").isNull() if f"{BYTES}{side}" in types else is_same
 
 
 def _check_columns(reference: FunctionReference, types: Mapping[str, DataType], given: Mapping[str, DataType]) -> None:
@@ -287,8 +280,6 @@ def explain(frame: DataFrame) -> str:
 
 
 def _is_analysis(error: Exception) -> bool:
-    from pyspark.errors import AnalysisException
-
     return isinstance(error, AnalysisException)
 
 

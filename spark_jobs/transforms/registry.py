@@ -11,19 +11,23 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BinaryType, StructField, StructType
+
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform import DataFormat, DecodeSettings, SchemaRegistry, Transform, TransformChain
 from mirror_lib.transform.schemas import SideReader, SideRenumbering, access_of, column_of, reader_of
-from spark_jobs.hidden_columns import DECODED
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import from_arrow_table
-from spark_jobs.transform_columns import is_document
-from spark_jobs.transform_registry_tasks import REGISTRY_CLASSES, decode_sides, encode_sides, renumber_sides
-from spark_jobs.transform_state import SIDES, old, old_name, types_of
+from spark_jobs.transforms.columns import is_document
+from spark_jobs.transforms.hidden_columns import DECODED
+from spark_jobs.transforms.registry_tasks import REGISTRY_CLASSES, decode_sides, encode_sides, renumber_sides
+from spark_jobs.transforms.state import SIDES, old, old_name, types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType
 
 
 #: Prefix of the names of decoded sides.
@@ -57,15 +61,13 @@ class RegistrySides:
             SchemaRegistryError: the registry does not respond.
             SchemaFormatError: a schema has no corresponding column type.
         """
-        from pyspark.sql import functions as F  # noqa: N812
-
         if not sides:
             return frame, {}
         readers = [(f"{DECODED}{side}", self._reader(transform.decode, side)) for side in sides]
         types = {column: self._type(frame, reader) for column, reader in readers}
         task = partial(decode_sides, *seal(readers, REGISTRY_CLASSES))
         made = frame.mapInArrow(task, _schema(frame, types))
-        return made, {side: F.col(f"{DECODED}{side}") for side in sides}
+        return made, {side: sf.col(f"{DECODED}{side}") for side in sides}
 
     def encode(self, made: DataFrame, transform: Transform, new: Mapping[str, str], *, replaces: bool) -> DataFrame:
         """The frame with values that were set, as bytes, if they are encoded with a schema.
@@ -78,9 +80,6 @@ class RegistrySides:
         Raises:
             ConfigurationError: the new values have other fields than the schema.
         """
-        from pyspark.sql import functions as F  # noqa: N812
-        from pyspark.sql.types import BinaryType
-
         types = types_of(made)
         readers = []
         for side in self.needed_sides(transform.decode):
@@ -94,9 +93,9 @@ class RegistrySides:
             readers.append((new[side], reader))
             if side == "value":
                 # A tombstone stays a tombstone, regardless of the transform's result.
-                made = made.withColumn(new[side], F.when(old("value").isNotNull(), F.col(new[side])))
+                made = made.withColumn(new[side], sf.when(old("value").isNotNull(), sf.col(new[side])))
             if replaces:
-                made = made.withColumn(old_name(side), F.when(old(side).isNotNull(), F.lit(b"")))
+                made = made.withColumn(old_name(side), sf.when(old(side).isNotNull(), sf.lit(b"")))
         if not readers:
             return made
         schema = _schema(made, {column: BinaryType() for column, _ in readers})
@@ -136,8 +135,6 @@ class RegistrySides:
 
     def _type(self, frame: DataFrame, reader: SideReader) -> DataType:
         """Spark's type for the decoded side."""
-        import pyarrow as pa
-
         # Spark Connect needs at least one row.
         table = pa.table({"column": pa.nulls(1, column_of(reader).kind)})
         return types_of(from_arrow_table(frame.sparkSession, table))["column"]
@@ -149,17 +146,12 @@ def _format(decode: DecodeSettings, side: str) -> DataFormat:
 
 def _schema(frame: DataFrame, types: Mapping[str, DataType]) -> StructType:
     """The schema of a frame, with other types for some columns and additional columns."""
-    from pyspark.sql.types import StructField, StructType
-
     known = {field.name: field.dataType for field in frame.schema.fields}
     return StructType([StructField(name, kind, True) for name, kind in {**known, **types}.items()])
 
 
 def _check_fields(kind: DataType, reader: SideReader, what: str) -> None:
     """Refuse a struct that cannot be encoded with the schema, before any record is read."""
-    import pyarrow as pa
-    from pyspark.sql.types import StructType
-
     column = column_of(reader)
     if not isinstance(kind, StructType) or not pa.types.is_struct(column.kind):
         return

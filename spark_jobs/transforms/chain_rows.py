@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror_lib.transform import TransformChain
-from spark_jobs.row_source import ReadRows, read_frame
-from spark_jobs.smt_row_tasks import READ_THROUGH_SMTS_DDL, read_through_smts, sealed_smts
-from spark_jobs.transform_frame import frame_of
+from spark_jobs.transforms.frame import frame_of
+from spark_jobs.transforms.row_source import ReadRows, read_frame
+from spark_jobs.transforms.smt_row_tasks import READ_THROUGH_SMTS_DDL, read_through_smts, sealed_smts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,11 +8,15 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+import numpy as np
+import pyarrow as pa
+
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.transform import TARGET_COLUMNS, refuse_record
 from mirror_lib.transform.smt import RawRecord, SmtChain, model
-from spark_jobs.hidden_columns import BYTES, FROM, NEW, OLD, SOURCE, TOPIC
+from mirror_lib.transform.smt.rows import RefusedRowError, SmtRows
 from spark_jobs.sealing import unseal
+from spark_jobs.transforms.hidden_columns import BYTES, FROM, NEW, OLD, SOURCE, TOPIC
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,14 +58,10 @@ class SmtStage:
 
     def __init__(self, chain: SmtChain, target_topics: TargetTopicOf) -> None:
         # numpy and Arrow are imported only where rows are processed.
-        from mirror_lib.transform.smt.rows import SmtRows
-
         self._rows = SmtRows(chain, target_topics if callable(target_topics) else target_topics.__getitem__)
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The remaining rows of a batch, as changed by the chain."""
-        import pyarrow as pa
-
         made = self._run(batch)
         if made.kept is not None:
             batch = batch.take(made.kept)
@@ -70,8 +70,6 @@ class SmtStage:
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
     def _run(self, batch: pa.RecordBatch) -> MadeRows:
-        from mirror_lib.transform.smt.rows import RefusedRowError
-
         try:
             return self._rows.run(batch)
         except RefusedRowError as refused:
@@ -145,8 +143,6 @@ class _ArrowFunction:
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The function's result for the rows of a batch."""
-        import pyarrow as pa
-
         given = batch.select(list(self._given))
         try:
             result = self._function(given)
@@ -179,9 +175,6 @@ class _ArrowFunction:
 
     def _rows(self, batch: pa.RecordBatch, result: pa.RecordBatch) -> pa.Array:
         """For each row of the result, the input row from which it was made."""
-        import numpy as np
-        import pyarrow as pa
-
         known = {source: row for row, source in enumerate(_sources(batch))}
         try:
             rows = np.array([known[source] for source in _sources(result)], dtype=np.int64)
@@ -193,8 +186,6 @@ class _ArrowFunction:
 
     def _column(self, name: str, batch: pa.RecordBatch, kept: pa.RecordBatch, result: pa.RecordBatch) -> pa.Array:
         """One of the columns that the function may set, in the type of its argument, or as bytes."""
-        import pyarrow as pa
-
         given = batch.schema.field(name).type
         if name not in result.schema.names:
             if name in ("topic", "partition"):
@@ -211,8 +202,6 @@ class _ArrowFunction:
 
     def _content(self, name: str, batch: pa.RecordBatch, result: pa.RecordBatch) -> pa.Array:
         """The bytes that were returned instead of a document; nulls if it is one."""
-        import pyarrow as pa
-
         given, found = batch.schema.field(name).type, result.column(name)
         kind = pa.struct([pa.field("content", pa.binary())])
         if found.type == given:
