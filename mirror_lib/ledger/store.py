@@ -269,6 +269,11 @@ class Ledger:
                 for name, topic, partition in routed.of_others(connection, flow)
             )
 
+    def cut_segments(self, flow: str, topic: str, partition: int, source_next: int) -> None:
+        """End a partition's offset map before a source offset."""
+        with self._database.write() as connection:
+            segments.cut_partition(connection, flow, topic, partition, source_next)
+
     def compact_segments(self, flow: str, topic: str, partition: int) -> int:
         """Merge the rows of a partition's offset map; return how many fewer. `append_segments` does so when needed."""
         with self._database.write() as connection:

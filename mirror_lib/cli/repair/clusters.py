@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from contextlib import nullcontext
 from typing import Annotated
 
@@ -11,10 +10,9 @@ import typer
 from mirror_lib.cli.confirmation import YesOption, ask_confirmation, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption
 from mirror_lib.cli.output import JsonOption, report_errors
+from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.config import load_flow
-from mirror_lib.ledger import existing_ledger, open_ledger
-from mirror_lib.relay import hold_lock
-from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.ledger import existing_ledger
 from mirror_lib.relay.repair import ClusterDecision, apply_cluster_change, plan_cluster_change
 from mirror_lib.sync import flow_admins, ledger_name
 
@@ -67,13 +65,8 @@ def accept(
     decision = ClusterDecision.SAME if same else ClusterDecision.NEW
     with report_errors(as_json) as output:
         file, settings = load_flow(config, flow)
-        name, run_id = str(settings.flow), f"decision-{uuid.uuid4()}"
-        with (
-            open_ledger(file) as ledger,
-            hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds) as lease,
-            FlowClusters.connect(settings) as clusters,
-        ):
-            with output.progress(f"Reading both clusters of {name}"):
+        with locked_flow(file, settings) as (ledger, lease, clusters, _):
+            with output.progress(f"Reading both clusters of {settings.flow}"):
                 change = plan_cluster_change(settings, clusters, ledger, decision)
             output.document({"change": change.to_dict()})
             output.note(str(change))

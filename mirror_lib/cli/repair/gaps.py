@@ -14,6 +14,7 @@ import typer
 from mirror_lib.cli.confirmation import NoteOption, YesOption, ask_confirmation, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table
 from mirror_lib.cli.output import JsonOption, Output, report_errors
+from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import GapRow, load_flow_as_it_runs, open_ledger
 from mirror_lib.relay import hold_lock
@@ -130,12 +131,8 @@ def delete_keys(
 
     with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
-        name, run_id = str(settings.flow), f"decision-{uuid.uuid4()}"
-        with (
-            open_ledger(file) as ledger,
-            hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds) as lease,
-            FlowClusters.connect(settings) as clusters,
-        ):
+        name = str(settings.flow)
+        with locked_flow(file, settings) as (ledger, lease, clusters, run_id):
             check_clusters(settings, ledger, clusters.ids())
             with output.progress(f"Comparing the state of {topic}"):
                 chosen = () if partition is None else (partition,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +11,9 @@ import typer
 from mirror_lib.cli.confirmation import NoteOption, YesOption, ask_confirmation, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, report_errors
+from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.config import FirstStart, parse_first_start
-from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-from mirror_lib.relay import hold_lock
+from mirror_lib.ledger import load_flow_as_it_runs
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import apply_changes, plan_changes
 from mirror_lib.sync import check_clusters
@@ -126,13 +125,8 @@ def _change(
 
     with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
-        run_id = f"decision-{uuid.uuid4()}"
         name = str(settings.flow)
-        with (
-            open_ledger(file) as ledger,
-            hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds) as lease,
-            FlowClusters.connect(settings) as clusters,
-        ):
+        with locked_flow(file, settings) as (ledger, lease, clusters, run_id):
             check_clusters(settings, ledger, clusters.ids())
             with output.progress(f"Reading both clusters of {name}"):
                 planned = plan_changes(settings, clusters, topic, partitions, start, run_id=run_id)

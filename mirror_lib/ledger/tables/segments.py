@@ -100,6 +100,17 @@ def replace_partition(
     upsert(connection, _SEGMENT, [row for row in rows if row.records])
 
 
+def cut_partition(connection: Connection, flow: str, topic: str, partition: int, source_next: int) -> None:
+    """End a partition's map before a source offset."""
+    _lock_flows(connection, {flow})
+    beyond = and_(_is_of((flow, topic, partition)), _SEGMENT.c.source_next > source_next)
+    query = select(_SEGMENT).where(beyond).order_by(_SEGMENT.c.source_first)
+    found = [SegmentRow(**each) for each in connection.execute(query).mappings()]
+    connection.execute(delete(_SEGMENT).where(beyond))
+    kept = [cut(each, source=source_next, target=each.target_next) for each in found[:1]]
+    upsert(connection, _SEGMENT, [each for each in kept if each is not None])
+
+
 def sizes_of_flow(connection: Connection, flow: str) -> tuple[MapSize, ...]:
     """Stored size of each partition of a flow, by topic and partition."""
     columns = _SEGMENT.c

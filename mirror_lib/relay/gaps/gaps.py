@@ -18,6 +18,7 @@ from mirror_lib.errors import (
     POSITION_REASONS,
     MirrorError,
     RetentionGapError,
+    SourceRecreatedError,
     SourceTruncatedError,
     TopicMissingError,
     Where,
@@ -178,7 +179,7 @@ def plan_decisions(
     ends = clusters.target_admin.list_offsets(there, OffsetSpec.LATEST) | dict.fromkeys(deleted, OffsetFact(offset=0))
     for source, rows in sorted(chosen.items()):
         before = clusters.positions_at_plan.positions.get(source)
-        changed = False
+        changed = recreated = False
         after, error = None, errors.get(source) or errors.get(TopicPartition(source.topic, WHOLE_TOPIC))
         fact = facts.get(source)
         try:
@@ -199,6 +200,7 @@ def plan_decisions(
                 merged=len(clusters.sources_of(fact.target)) > 1,
             )
             changed = find_target_change(flow.flow, fact) is not None
+            recreated = any(gap.cause == SourceRecreatedError.reason for gap in rows)
             # The end of a target log that no longer exists need not be known.
             if after is not None and not changed:
                 check_tail(decision, fact, _known_positions(clusters, fact), end.offset, _where(flow, source))
@@ -213,10 +215,16 @@ def plan_decisions(
                 after=after,
                 log_end=None if fact is None else fact.log_end,
                 error=error,
-                map_is_void=changed and after is not None,
+                map_is_void=(changed or recreated) and after is not None,
+                map_ends_at=None if after is None else _end_of_history(rows),
             )
         )
     return tuple(resolutions)
+
+
+def _end_of_history(gaps: Iterable[GapRow]) -> int | None:
+    """Return the source offset from which the source has other records than those that were copied, if any."""
+    return min((gap.first_offset for gap in gaps if gap.cause == SourceTruncatedError.reason), default=None)
 
 
 def _is_deleted(fact: PartitionFacts) -> bool:
@@ -275,7 +283,7 @@ def apply_decisions(
         if clusters is None:
             raise ValueError("positions are stored on the target cluster")
         # Before the positions: in an empty topic these syncs are correct regardless of the decision.
-        rewind_syncs(flow, {each.source: each.lands_at for each in wanted if each.voids_syncs})
+        rewind_syncs(flow, {each.source: each.lands_at for each in wanted if each.map_is_void})
         clusters.positions.write(moved)
     ledger.save_positions([position_row(flow, position) for position in moved])
     for resolution in wanted:
@@ -285,6 +293,8 @@ def apply_decisions(
                 ledger.record_gap(row)
         if resolution.map_is_void:
             ledger.replace_segments(str(flow.flow), *resolution.source, [])
+        elif resolution.map_ends_at is not None:
+            ledger.cut_segments(str(flow.flow), *resolution.source, resolution.map_ends_at)
         for gap in resolution.gaps:
             ledger.decide_gap(gap.id, STATES[resolution.decision], by=by, note=note)
 

@@ -22,7 +22,6 @@ from mirror_lib.errors import (
     ReplicationError,
     RetentionGapError,
     SourceClusterChangedError,
-    SourceRecreatedError,
     SourceTruncatedError,
     TargetTruncatedError,
     Where,
@@ -74,19 +73,16 @@ class Resolution:
     log_end: int | None = None
     #: Why it cannot be applied.
     error: MirrorError | None = None
-    #: The offset map of the partition is about records that the target no longer has.
+    #: The offset map and the offset-syncs of the partition are about records that the target no longer has, or about
+    #: offsets of a former source topic.
     map_is_void: bool = False
+    #: The source offset from which it is about records that the source no longer has; None if it has all of them.
+    map_ends_at: int | None = None
 
     @property
     def lands_at(self) -> int:
         """The target offset of the next copied record."""
         return 0 if self.after is None else self.after.target_offset or 0
-
-    @property
-    def voids_syncs(self) -> bool:
-        """True if earlier offset-syncs are about other records than those on the target."""
-        recreated = any(gap.cause == SourceRecreatedError.reason for gap in self.gaps)
-        return self.after is not None and (self.map_is_void or recreated)
 
     def __str__(self) -> str:
         if self.error is not None:

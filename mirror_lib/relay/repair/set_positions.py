@@ -22,6 +22,7 @@ from mirror_lib.errors import (
     POSITION_REASONS,
     ConfigurationError,
     MirrorError,
+    SourceTruncatedError,
     TopicMissingError,
     Where,
 )
@@ -141,7 +142,11 @@ def plan_changes(
             # The next run creates it.
             end = OffsetFact(offset=0)
         now = TargetPartition(remote, there.topic_id if there is not None else None, held)
-        void = end.error is None and before is not None and _is_void(before, now, clusters.ids())
+        void = (
+            end.error is None
+            and before is not None
+            and (_is_void(before, now, clusters.ids()) or _is_recreated(before, described.topic_id))
+        )
         change = PositionChange(source, targets[source], before, None, merged, void, end.offset)
         if start is not None:
             begin = starts[source]
@@ -254,7 +259,10 @@ def apply_changes(
     ledger.save_positions([position_row(flow, position) for position in written])
     now = datetime.now(UTC)
     waiting: dict[TopicPartition, list[GapRow]] = {}
+    ends: dict[TopicPartition, int] = {}
     for gap in ledger.open_gaps(str(flow.flow)):
+        if gap.cause == SourceTruncatedError.reason:
+            ends[TopicPartition(gap.topic, gap.partition)] = gap.first_offset
         if gap.cause in POSITION_REASONS:
             waiting.setdefault(TopicPartition(gap.topic, gap.partition), []).append(gap)
     for change in wanted:
@@ -262,6 +270,9 @@ def apply_changes(
             keep_account(flow, ledger, change.before, by=by)
             if change.map_is_void:
                 ledger.replace_segments(str(flow.flow), *change.source, [])
+            elif change.source in ends:
+                # From there, the source has other records than those that were copied.
+                ledger.cut_segments(str(flow.flow), *change.source, ends[change.source])
         noted = _gap_row(flow, change, now, by=by, note=note, run_id=run_id)
         ledger.record_gap(noted)
         for gap in waiting.get(change.source, ()):
@@ -306,6 +317,11 @@ def _is_void(before: Position, now: TargetPartition, clusters: ClusterPair | Non
     if then is None:
         return False
     return (target_cluster_change(then.clusters, clusters) or target_change(then, now)) is not None
+
+
+def _is_recreated(before: Position, topic_id: str | None) -> bool:
+    """True if the source topic is another one than the copied one."""
+    return None not in (before.topic_id, topic_id) and before.topic_id != topic_id
 
 
 def keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str) -> None:

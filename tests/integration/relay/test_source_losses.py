@@ -238,6 +238,25 @@ class TestASourceThatEndsBeforeThePosition:
         assert scene.run().records == 30
         assert scene.on_target() == values([*first, *new])
 
+    @pytest.mark.parametrize("words", [("gaps", "accept", "--all"), ("position", "set", "--to", "latest")])
+    def test_the_offset_map_ends_where_the_old_history_was_cut(
+        self, scene: Scene, first: list[Record], words: tuple[str, ...]
+    ) -> None:
+        """Otherwise a group of the new history is translated to records of the old one, until new ones are copied."""
+        ledger = scene.flow.ledger
+        (row,) = ledger.segments("A->B", scene.topic, 0)
+        lost = replace(row, source_first=10, source_next=19, target_first=10, target_next=19, records=9)
+        ledger.append_segments([lost])
+        scene.refused(SourceTruncatedError)
+        where = ("--topic", scene.topic, "--partition", "0") if words[0] == "position" else ()
+
+        result = CliRunner().invoke(
+            app, [*words, "--config", str(scene.flow.path), "--flow", "A->B", *where, "--yes"], catch_exceptions=False
+        )
+
+        assert result.exit_code == 0, result.output
+        assert [(each.source_first, each.source_next) for each in ledger.segments("A->B", scene.topic, 0)] == [(0, 10)]
+
     def test_recopied_the_source_is_copied_from_its_start_behind_what_is_there(
         self, scene: Scene, first: list[Record]
     ) -> None:

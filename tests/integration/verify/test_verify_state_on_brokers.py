@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
@@ -14,7 +15,7 @@ from mirror_lib.verify.model import VerifyMode
 from tests.support.clusters import KafkaPair
 from tests.support.compaction import create_compacted, forget, put, state
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, consume, produce
+from tests.support.kafka import Record, consume, delete_topic, produce
 from tests.support.verifying import verify
 
 
@@ -90,3 +91,27 @@ def test_a_topic_that_is_written_to_and_cleaned_meanwhile_is_equal(
     assert report.exit_code == 0, report.to_dict()
     assert [verdict.difference_count for verdict in report.verdicts] == [0, 0]
     assert "keys" in report.sentence
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [("gaps", "accept", "--all"), ("position", "set", "--to", "earliest")],
+    ids=["accepted", "position set"],
+)
+def test_keys_of_a_former_source_topic_are_found_before_anything_of_the_new_one_is_copied(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, decision: tuple[str, ...]
+) -> None:
+    create_compacted(kafka_pair.source, topic_name)
+    put(kafka_pair.source, topic_name, {"kept": "1", "former": "1"})
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    assert flow.run().exit_code == 0
+    delete_topic(kafka_pair.source, topic_name)
+    create_compacted(kafka_pair.source, topic_name)
+    assert [error.reason for error in flow.run().errors] == ["source-recreated"]
+    topic = ("--topic", topic_name) if decision[0] == "position" else ()
+    mirror(flow, *decision, *topic, "--yes")
+
+    told = mirror(flow, "verify", "--mode", "state", code=3)
+
+    (partition,) = told["partitions"]
+    assert (partition["verdict"], partition["pending"], partition["difference_count"]) == ("different", 0, 2)
