@@ -89,6 +89,8 @@ def shared_airflow(folder: Path, files: Sequence[Path], more: Mapping[str, str])
         "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
         # How soon a scheduler looks for tasks of one that is gone; five minutes by default.
         "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
+        # How soon it takes that one for gone; 30 s by default.
+        "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(task_logs),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_logs),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),

@@ -57,9 +57,10 @@ class Files:
     """Configuration files, and the topics that they name; whoever needs a topic creates it."""
 
     folder: Path
-    #: Of the flow N->S.
+    #: Of the flows N->S and M->S.
     one: Path
     topic: str
+    marked_topic: str
     #: Of the flow C->D, with the same ledger.
     other: Path
     #: Of the flow Q->R, with the same ledger.
@@ -88,13 +89,14 @@ class Files:
 def files(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
     folder = tmp_path_factory.mktemp("one-airflow")
     servers = {"source": kafka_pair.source.bootstrap_servers, "target": kafka_pair.target.bootstrap_servers}
-    topic, others, quiet_topic, watched_topic, waiting_topic = (
-        unique_name(name) for name in ("orders", "others", "quiet", "watched", "waiting")
+    topic, marked_topic, others, quiet_topic, watched_topic, waiting_topic = (
+        unique_name(name) for name in ("orders", "marked", "others", "quiet", "watched", "waiting")
     )
     one, other, quiet, watched, waiting = (
         folder / f"{name}.properties" for name in ("one", "other", "quiet", "watched", "waiting")
     )
-    one.write_text(_CONFIG.format(one="N", two="S", topic=topic, folder=folder, **servers) + _SHORT_LEASE)
+    text = _CONFIG.format(one="N", two="S", topic=topic, folder=folder, **servers) + _SHORT_LEASE
+    one.write_text(_with_flow(text, "M->S", servers["source"], marked_topic))
     other.write_text(_CONFIG.format(one="C", two="D", topic=others, folder=folder, **servers))
     quiet.write_text(_CONFIG.format(one="Q", two="R", topic=quiet_topic, folder=folder, **servers))
     watched.write_text(_CONFIG.format(one="U", two="V", topic=watched_topic, folder=folder, **servers) + _WATCHED)
@@ -104,7 +106,7 @@ def files(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> It
     moving = migration(folder / "moving", kafka_pair, ",".join(moving_topics))
     yield Files(
         folder,
-        *(one, topic, other, quiet, quiet_topic, watched, watched_topic, waiting, waiting_topic),
+        *(one, topic, marked_topic, other, quiet, quiet_topic, watched, watched_topic, waiting, waiting_topic),
         *(moving, moving_topics),
         free_ports(1)[0],
         DriverHost(folder / "drivers"),
@@ -113,15 +115,17 @@ def files(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def _waiting(topic: str, folder: Path, *, source: str, target: str) -> str:
-    common = _CONFIG.format(one=WAITING[0], two="X", topic=topic, folder=folder, source=source, target=target)
-    lines = [line for line in common.splitlines() if not line.startswith("clusters")]
+    text = _CONFIG.format(one=WAITING[0], two="X", topic=topic, folder=folder, source=source, target=target) + _WAITING
     for alias in WAITING[1:]:
-        lines += [
-            f"{alias}.bootstrap.servers = {source}",
-            f"{alias}->X.enabled = true",
-            f"{alias}->X.topics = {topic}",
-        ]
-    return "\n".join([f"clusters = {', '.join(WAITING)}, X", *lines, _WAITING])
+        text = _with_flow(text, f"{alias}->X", source, topic)
+    return text
+
+
+def _with_flow(text: str, flow: str, source: str, topic: str) -> str:
+    """A file with one flow more, from another alias of its source."""
+    alias, _, _ = flow.partition("->")
+    lines = (f"{alias}.bootstrap.servers = {source}", f"{flow}.enabled = true", f"{flow}.topics = {topic}")
+    return "\n".join([text.replace("clusters = ", f"clusters = {alias}, ", 1), *lines, ""])
 
 
 @pytest.fixture(scope="package")

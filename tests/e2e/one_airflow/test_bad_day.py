@@ -1,6 +1,6 @@
 """A bad day in a real Airflow: drivers killed, runs marked, deleted and cleared, a file broken, the scheduler gone.
 
-Everything in one go. Two configuration files share Airflow, clusters and ledger.
+Everything in one go. Two configuration files share Airflow, clusters and ledger; one of them has two flows.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,11 +30,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(1200)
 
-DAG, OTHER = "mirror__N__S", "mirror__C__D"
-FLOW = "N->S"
-PARTITIONS, RECORDS, SIZE = 2, 1250, 1000
-#: Read so slowly, a copy can be met in its middle: the whole topic takes 25 s, a piece is there at once.
-SLOWLY = {"bytes_per_second": 100_000, "steps": ["sync_topics"]}
+DAG, MARKED, OTHER = "mirror__N__S", "mirror__M__S", "mirror__C__D"
+FLOW, MARKED_FLOW = "N->S", "M->S"
+PARTITIONS, SIZE = 2, 1000
+#: Of each partition, by flow: of the second one every mark takes a part.
+RECORDS = {FLOW: 1250, MARKED_FLOW: 2000}
+#: Read so slowly, a copy can be met in its middle: the whole topic takes 25 s or more, a piece is there at once.
+SLOWLY: Mapping[str, Any] = {"bytes_per_second": 100_000, "steps": ["sync_topics"]}
+#: Airflow ends a task up to 10 s after its mark, and three marks fall into one topic.
+MORE_SLOWLY = {**SLOWLY, "bytes_per_second": 50_000}
 #: More than a take-over's markers, which have offsets, too.
 _SOME = 50
 #: What no form takes, by the DAG that gets it.
@@ -53,14 +57,26 @@ class Site:
     airflow: SharedAirflow
     pair: KafkaPair
     ledger: Ledger
-    topic: str
     file: Path
     other_file: Path
+    flow: str
+    topic: str
+    conf: Mapping[str, Any]
 
     @property
     def api(self) -> AirflowApi:
         """Of Airflow."""
         return self.airflow.api
+
+    @property
+    def dag_id(self) -> str:
+        """Of the flow."""
+        return "mirror__" + self.flow.replace("->", "__")
+
+    @property
+    def target_topic(self) -> str:
+        """Of the flow's topic."""
+        return f"{self.flow.partition('->')[0]}.{self.topic}"
 
     def wait(self, done: Callable[[], bool], what: str) -> None:
         """Wait for an event."""
@@ -68,31 +84,36 @@ class Site:
 
     def copied(self) -> int:
         """Records of the topic on the target."""
-        if not self.ledger.runs(FLOW):
+        if not self.ledger.runs(self.flow):
             return 0
-        return sum(watermarks(self.pair.target, f"N.{self.topic}", number)[1] for number in range(PARTITIONS))
+        return sum(watermarks(self.pair.target, self.target_topic, number)[1] for number in range(PARTITIONS))
 
     def copying_run(self, run_id: str | None = None) -> str:
         """A DAG run of the flow, a new one unless one is named, that has just copied something."""
         before = self.copied()
-        run_id = run_id or self.api.trigger(DAG, SLOWLY)
-        self.wait(lambda: self.api.run_status(DAG, run_id).tasks.get("replicate") == "running", f"the copy of {run_id}")
+        run_id = run_id or self.api.trigger(self.dag_id, self.conf)
+        status = partial(self.api.run_status, self.dag_id, run_id)
+        self.wait(lambda: status().tasks.get("replicate") == "running", f"the copy of {run_id}")
         self.wait(lambda: self.copied() > before + _SOME, f"records of {run_id}")
         return run_id
 
     def newest(self) -> RunRow:
         """The flow's newest run in the ledger."""
-        return self.ledger.runs(FLOW, 1)[0]
+        return self.ledger.runs(self.flow, 1)[0]
 
-    def kill_driver(self) -> None:
-        """As the kernel does when memory is short: Spark's driver with everything it has started."""
-        drivers = [
+    def drivers(self) -> list[psutil.Process]:
+        """The processes of the flow's Spark driver."""
+        return [
             each
             for each in psutil.process_iter(["cmdline"])
             # Other Airflows on this machine have flows of this name, too.
-            if f"--config={self.file}" in (each.info["cmdline"] or ())
+            if {f"--config={self.file}", f"--flow={self.flow}"} <= {*(each.info["cmdline"] or ())}
             and any("replicate.py" in word for word in each.info["cmdline"])
         ]
+
+    def kill_driver(self) -> None:
+        """As the kernel does when memory is short: Spark's driver with everything it has started."""
+        drivers = self.drivers()
         assert drivers
         for process in drivers:
             for each in (process, *process.children(recursive=True)):
@@ -106,22 +127,23 @@ class Site:
 
     def flow_on_page(self) -> dict[str, Any]:
         """What the page says of the flow."""
-        (found,) = [each for each in self.page("overview")["flows"] if each["name"] == FLOW]
+        (found,) = [each for each in self.page("overview")["flows"] if each["name"] == self.flow]
         return dict(found)
 
 
 @pytest.fixture(scope="module")
 def site(kafka_pair: KafkaPair, files: Files, airflow: SharedAirflow) -> Iterator[Site]:
-    create_topic(kafka_pair.source, files.topic, partitions=PARTITIONS)
-    for number in range(PARTITIONS):
-        produce(kafka_pair.source, files.topic, records(RECORDS, size=SIZE, partition=number))
+    for topic, count in zip((files.topic, files.marked_topic), RECORDS.values(), strict=True):
+        create_topic(kafka_pair.source, topic, partitions=PARTITIONS)
+        for number in range(PARTITIONS):
+            produce(kafka_pair.source, topic, records(count, size=SIZE, partition=number))
     with Ledger.open(files.ledger_url) as ledger:
         ledger.migrate()
-        for dag_id in (DAG, OTHER, *NONSENSE):
+        for dag_id in (DAG, MARKED, OTHER, *NONSENSE):
             airflow.wait(partial(airflow.api.has_dag, dag_id), f"the DAG {dag_id}")
-        for dag_id in (DAG, OTHER):
+        for dag_id in (DAG, MARKED, OTHER):
             airflow.api.unpause(dag_id)
-        yield Site(airflow, kafka_pair, ledger, files.topic, files.one, files.other)
+        yield Site(airflow, kafka_pair, ledger, files.one, files.other, FLOW, files.topic, SLOWLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +157,17 @@ class Day:
     import_errors: Mapping[str, str]
     broken: DagRunStatus
     killed: DagRunStatus
-    marked_failed: RunRow
-    marked_success: RunRow
-    deleted: RunRow
+    #: Ids in the ledger.
+    marked_failed: str
+    marked_success: str
+    deleted: str
     last: DagRunStatus
+    #: Of both flows.
     runs: tuple[RunRow, ...]
     #: Run -> who ended it, by the page.
     ended_by: Mapping[str, str | None]
-    source: list[Record]
-    target: list[Record]
+    #: Source and target, by flow.
+    logs: Mapping[str, tuple[list[Record], list[Record]]]
 
 
 def _told(call: Callable[[], object]) -> str:
@@ -153,10 +177,11 @@ def _told(call: Callable[[], object]) -> str:
 
 
 @pytest.fixture(scope="module")
-def day(site: Site) -> Day:
+def day(site: Site, files: Files) -> Day:
     api = site.api
     nonsense = {dag_id: _told(lambda: api.trigger(dag_id, conf)) for dag_id, conf in NONSENSE.items()}  # noqa: B023
 
+    marked = replace(site, flow=MARKED_FLOW, topic=files.marked_topic, conf=MORE_SLOWLY)
     # The driver is killed in the middle of a copy; Airflow tries again after 30 s.
     killed = site.copying_run()
     died = site.newest().id
@@ -180,20 +205,18 @@ def day(site: Site) -> Day:
     site.airflow.parse_now()
     site.wait(lambda: not api.import_errors() and BROKEN_TAG not in api.tags(OTHER), "the end of the import error")
     api.unpause(DAG)
+
+    # Meanwhile somebody marks a run as failed, clears it, marks it as successful, deletes another; each in mid-copy.
+    run_id = marked.copying_run()
+    marked_failed = _ended(marked, lambda: api.mark_run(MARKED, run_id, "failed"))
+    api.clear_run(MARKED, run_id)
+    marked.copying_run(run_id)
+    marked_success = _ended(marked, lambda: api.mark_run(MARKED, run_id, "success"))
+    other_id = marked.copying_run()
+    deleted = _ended(marked, lambda: _delete(api, other_id))
+
+    last = site.airflow.running.run(MARKED)
     site.wait(lambda: api.has_ended(DAG, killed), f"the end of {killed}")
-
-    # Somebody marks a run as failed, clears it, marks it as successful, deletes another one; each in mid-copy.
-    for number in range(PARTITIONS):
-        produce(site.pair.source, site.topic, records(RECORDS, size=SIZE, partition=number, start=RECORDS))
-    run_id = site.copying_run()
-    marked_failed = _ended(site, lambda: api.mark_run(DAG, run_id, "failed"))
-    api.clear_run(DAG, run_id)
-    site.copying_run(run_id)
-    marked_success = _ended(site, lambda: api.mark_run(DAG, run_id, "success"))
-    other_id = site.copying_run()
-    deleted = _ended(site, lambda: _delete(api, other_id))
-
-    last = site.airflow.running.run(DAG)
     return Day(
         nonsense,
         died,
@@ -205,33 +228,27 @@ def day(site: Site) -> Day:
         marked_success,
         deleted,
         last,
-        site.ledger.runs(FLOW),
-        {run["id"]: run["ended_by"] for run in site.page(f"flows/{DAG}/runs")["runs"]},
-        consume(site.pair.source, site.topic),
-        consume(site.pair.target, f"N.{site.topic}"),
+        (*site.ledger.runs(FLOW), *site.ledger.runs(MARKED_FLOW)),
+        {run["id"]: run["ended_by"] for run in site.page(f"flows/{MARKED}/runs")["runs"]},
+        {
+            each.flow: (consume(each.pair.source, each.topic), consume(each.pair.target, each.target_topic))
+            for each in (site, marked)
+        },
     )
 
 
 def _delete(api: AirflowApi, run_id: str) -> None:
     """Airflow 3.3 deletes no running run, but one whose tasks have just been told to end."""
-    api.mark_run(DAG, run_id, "failed")
-    api.delete_run(DAG, run_id)
+    api.mark_run(MARKED, run_id, "failed")
+    api.delete_run(MARKED, run_id)
 
 
-def _ended(site: Site, act: Callable[[], object]) -> RunRow:
-    """The run that an act has ended, once it is over."""
+def _ended(site: Site, act: Callable[[], object]) -> str:
+    """The run that an act has ended, once its driver is gone."""
     run_id = site.newest().id
     act()
-
-    def over() -> bool:
-        row = site.ledger.run(run_id)
-        assert row is not None
-        return row.state != RunState.RUNNING or run_id in site.ledger.dead_runs([row])
-
-    site.wait(over, f"the end of the run {run_id}")
-    found = site.ledger.run(run_id)
-    assert found is not None
-    return found
+    site.wait(lambda: not site.drivers(), f"the end of the run {run_id}")
+    return run_id
 
 
 def _values(found: list[Record]) -> dict[int, list[bytes | None]]:
@@ -240,8 +257,9 @@ def _values(found: list[Record]) -> dict[int, list[bytes | None]]:
 
 
 def test_no_record_is_lost_or_repeated_and_each_is_in_its_place(day: Day) -> None:
-    assert len(day.source) == PARTITIONS * RECORDS * 2
-    assert _values(day.target) == _values(day.source)
+    for flow, (source, target) in day.logs.items():
+        assert len(source) == PARTITIONS * RECORDS[flow]
+        assert _values(target) == _values(source)
 
 
 def test_nonsense_is_refused_when_a_run_is_triggered(day: Day) -> None:
@@ -269,14 +287,14 @@ def test_a_broken_file_is_shown_and_stops_its_own_flow_alone(day: Day) -> None:
 def test_runs_that_people_end_say_so_and_none_stays_open_in_the_ledger(day: Day) -> None:
     assert day.last.state == "success", day.last
     assert {row.state for row in day.runs} <= {state.value for state in RunState} - {RunState.RUNNING}
-    for row in (day.marked_failed, day.marked_success, day.deleted):
-        (closed,) = [each for each in day.runs if each.id == row.id]
+    for run_id in (day.marked_failed, day.marked_success, day.deleted):
+        (closed,) = [each for each in day.runs if each.id == run_id]
         assert closed.finished_at is not None
         # One that was told to end, and did in good order, needs no error.
         assert closed.error is not None or closed.state != RunState.FAILED
         assert closed.error is None or closed.error["reason"] in ("spark-job", "run-died")
         # One that ended by itself just before was ended by nobody.
-        assert closed.state == RunState.SUCCEEDED or str(day.ended_by[row.id]).endswith("in Airflow."), closed
+        assert closed.state == RunState.SUCCEEDED or str(day.ended_by[run_id]).endswith("in Airflow."), closed
     (dead,) = [each for each in day.runs if each.id == day.died]
     assert dead.error is not None
     assert dead.error["reason"] == "run-died"
