@@ -6,7 +6,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "context": ["CutoverContext", "Engine"],
-        "job": ["CutoverArguments", "as_data", "main"],
+        "job": ["as_data", "main"],
+        "job_arguments": ["CutoverArguments"],
         "machine": ["Machine", "Progress", "create", "progress"],
         "model": ["CutoverDefinition", "CutoverState", "Fence", "Step", "StepState", "Style", "VerifyScope"],
         "opening": ["failback_of", "open_cutover"],

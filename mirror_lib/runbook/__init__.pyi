@@ -1,8 +1,8 @@
 from .context import CutoverContext as CutoverContext
 from .context import Engine as Engine
 from .job import as_data as as_data
-from .job import CutoverArguments as CutoverArguments
 from .job import main as main
+from .job_arguments import CutoverArguments as CutoverArguments
 from .machine import create as create
 from .machine import Machine as Machine
 from .machine import Progress as Progress

@@ -11,7 +11,7 @@ from .html import routed_difference_cells as routed_difference_cells
 from .html import ROUTED_DIFFERENCE_COLUMNS as ROUTED_DIFFERENCE_COLUMNS
 from .html import to_html as to_html
 from .job import main as main
-from .job import VerifyArguments as VerifyArguments
+from .job_arguments import VerifyArguments as VerifyArguments
 from .model import Budget as Budget
 from .model import CheckRange as CheckRange
 from .model import PartitionCheck as PartitionCheck

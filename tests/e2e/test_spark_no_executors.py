@@ -11,7 +11,7 @@ import pytest
 from mirror_lib.relay.job.arguments import JobArguments
 from mirror_lib.relay.job.report import JobReport
 from mirror_lib.spark.submit import checkout_path, find_spark_home, spark_submit, submit_settings
-from mirror_lib.verify.job import VerifyArguments
+from mirror_lib.verify.job_arguments import VerifyArguments
 from mirror_lib.verify.model import VerifyMode
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow

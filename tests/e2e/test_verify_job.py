@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mirror_lib.verify.job import VerifyArguments
+from mirror_lib.verify.job_arguments import VerifyArguments
 from mirror_lib.verify.model import VerifyMode
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow

@@ -21,7 +21,7 @@ from mirror_lib.relay.job.arguments import JobArguments
 from mirror_lib.relay.job.report import JobReport
 from mirror_lib.spark.connect_server import REMOTE_VARIABLE, ConnectAddress
 from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE, DriverRequest
-from mirror_lib.verify.job import VerifyArguments
+from mirror_lib.verify.job_arguments import VerifyArguments
 from mirror_lib.verify.model import VerifyMode
 from tests.support.clusters import KafkaPair
 from tests.support.dags import DagHost

@@ -11,11 +11,11 @@ from mirror_lib.airflow.compatibility import Param
 from mirror_lib.airflow.forms import (
     BOUND,
     FIRST_BOUND,
-    MOST,
     bytes_per_second_field,
     chosen_topics,
     chosen_whole,
     log_level_field,
+    max_bytes_field,
     tasks_field,
     topics_field,
 )
@@ -136,14 +136,9 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
         "dry_run": Param(
             False, type="boolean", title="Dry run", description="Print the estimate; change nothing.", section=_HOW
         ),
-        "max_bytes": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            maximum=MOST,
-            title="Byte budget",
-            description="Approximate number of bytes that this run copies; trigger it again for the rest. Empty: all.",
+        "max_bytes": max_bytes_field(
             section=_HOW,
+            description="Approximate number of bytes that this run copies; trigger it again for the rest. Empty: all.",
         ),
         "bytes_per_second": bytes_per_second_field(section=_HOW),
         "tasks": tasks_field(flow, section=_HOW),

@@ -13,6 +13,7 @@ from mirror_lib.airflow.task_states import ENDED_STATES, task_state
 from mirror_lib.config import load
 from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import trigger_text
+from mirror_lib.runbook import CutoverArguments
 from mirror_lib.runbook.states import Event, State, after, situation_of
 from mirror_lib.spark import job_file
 
@@ -58,9 +59,6 @@ class CutoverOperator(SparkJobOperator):
         return after(state, Event.TRIGGER) is not State.WATCHING
 
     def _command_line(self, context: Context, report: Path) -> list[str]:
-        # Its module loads the clients.
-        from mirror_lib.runbook import CutoverArguments
-
         run = context["dag_run"]
         return CutoverArguments(
             config=Path(self.config_path),

@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "chosen_whole",
             "literal",
             "log_level_field",
+            "max_bytes_field",
             "names_field",
             "patterns_field",
             "put_form",

@@ -5,6 +5,7 @@ from .fields import chosen_topics as chosen_topics
 from .fields import chosen_whole as chosen_whole
 from .fields import literal as literal
 from .fields import log_level_field as log_level_field
+from .fields import max_bytes_field as max_bytes_field
 from .fields import MOST as MOST
 from .fields import names_field as names_field
 from .fields import patterns_field as patterns_field

@@ -133,6 +133,19 @@ def tasks_field(flow: FlowConfig, *, section: str) -> Param:
     )
 
 
+def max_bytes_field(*, section: str, description: str) -> Param:
+    """Return the field for a byte budget; empty is no limit."""
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        maximum=MOST,
+        title="Byte budget",
+        description=description,
+        section=section,
+    )
+
+
 def bytes_per_second_field(*, section: str) -> Param:
     """Return the field for the source read rate; empty uses the flow's setting."""
     return Param(

@@ -13,6 +13,7 @@ from mirror_lib.airflow.forms import (
     chosen_topics,
     chosen_whole,
     log_level_field,
+    max_bytes_field,
     tasks_field,
     topic_names,
     topics_field,
@@ -69,15 +70,10 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             ),
             section=_WHAT,
         ),
-        "max_bytes": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            maximum=MOST,
-            title="Byte budget",
+        "max_bytes": max_bytes_field(
+            section=_HOW,
             description="Maximum number of bytes to read from the source; about as many are read from the target. "
             "Empty: all.",
-            section=_HOW,
         ),
         "max_seconds": Param(
             None,

@@ -11,6 +11,7 @@ from mirror_lib.airflow.spark import SparkJobOperator, exit_code_in
 from mirror_lib.airflow.verify.form import VerifyChoices
 from mirror_lib.airflow.verify.outcome import VerifyOutcome, failure_of
 from mirror_lib.spark import job_file
+from mirror_lib.verify import VerifyArguments
 
 _log = logging.getLogger(__name__)
 #: XCom key of the result, also when something differs.
@@ -30,9 +31,6 @@ class VerifyOperator(SparkJobOperator):
         )
 
     def _command_line(self, context: Context, report: Path) -> list[str]:
-        # Its module loads the clients and the ledger, and DAGs are parsed every few seconds.
-        from mirror_lib.verify import VerifyArguments
-
         choices = VerifyChoices.from_params(context["params"])
         return VerifyArguments(
             config=Path(self.config_path),

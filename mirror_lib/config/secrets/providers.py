@@ -83,18 +83,25 @@ class EnvironmentProvider:
         return self._environment.get(key) if _is_name(key) and self._allowed.fullmatch(key) else None
 
 
-class FileProvider:
-    """`FileConfigProvider`: a key of another properties file; `allowed.paths` limits which files."""
+class _FileReader:
+    """Reads values from files of allowed folders, and keeps which files it has read."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self._allowed = _AllowedPaths(parameters)
-        self._files: dict[Path, Mapping[str, str]] = {}
         self._stamps: dict[Path, FileStamp] = {}
 
     @property
     def files(self) -> Iterable[FileStamp]:
         """See `ReadsFiles`."""
         return self._stamps.values()
+
+
+class FileProvider(_FileReader):
+    """`FileConfigProvider`: a key of another properties file; `allowed.paths` limits which files."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        super().__init__(parameters)
+        self._files: dict[Path, Mapping[str, str]] = {}
 
     def get(self, path: str, key: str) -> str | None:
         file = self._allowed.resolve(path)
@@ -111,17 +118,8 @@ class FileProvider:
         return self._files[file].get(key)
 
 
-class DirectoryProvider:
+class DirectoryProvider(_FileReader):
     """`DirectoryConfigProvider`: the whole content of a file in a folder, as mounted secrets have it."""
-
-    def __init__(self, parameters: Mapping[str, str]) -> None:
-        self._allowed = _AllowedPaths(parameters)
-        self._stamps: dict[Path, FileStamp] = {}
-
-    @property
-    def files(self) -> Iterable[FileStamp]:
-        """See `ReadsFiles`."""
-        return self._stamps.values()
 
     def get(self, path: str, key: str) -> str | None:
         folder = self._allowed.resolve(path)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
 from mirror_lib.cluster.admin import TopicConfigs, TopicDescription, TopicSpec
 from mirror_lib.cluster.topics import Heartbeat
-from mirror_lib.config import FlowConfig, MirrorConfig, parse_schedule
+from mirror_lib.config import FlowConfig, MirrorConfig, longest_interval_seconds
 from mirror_lib.topology import FlowId, FlowTopology, ReplicationPolicy, ancestry, hops
 
 #: As `MirrorUtils.createSinglePartitionCompactedTopic`.
@@ -24,16 +23,7 @@ _CONFIGS = {"cleanup.policy": "compact"}
 #: Synchronized clocks of machines differ by less.
 _CLOCK_TOLERANCE_SECONDS = 5.0
 _SHORTEST_MAX_AGE_SECONDS = 60.0
-_HOUR, _DAY, _WEEK, _YEAR = 3600.0, 86_400.0, 604_800.0, 366 * 86_400.0
-_PRESET_SECONDS = {
-    "@continuous": 0.0,
-    "@hourly": _HOUR,
-    "@daily": _DAY,
-    "@weekly": _WEEK,
-    "@monthly": 31 * _DAY,
-    "@quarterly": 92 * _DAY,
-    "@yearly": _YEAR,
-}
+_DAY = 86_400.0
 
 
 class HeartbeatState(StrEnum):
@@ -210,14 +200,10 @@ def default_max_age_seconds(schedule: str | None, emitted_every: float = 0.0) ->
         emitted_every: `emit.heartbeats.interval.seconds`; takes the place of the minute if it is longer.
         schedule: `mirror.schedule`; without one, manual runs are assumed to happen once a day.
     """
-    parsed = parse_schedule(schedule)
-    if isinstance(parsed, timedelta):
-        interval = parsed.total_seconds()
-    elif parsed is None or parsed.startswith("@"):
-        interval = _PRESET_SECONDS.get(parsed or "", _DAY)
-    else:
-        interval = _longest_cron_interval(parsed)
-    return max(_SHORTEST_MAX_AGE_SECONDS, emitted_every) + 2 * interval
+    # Runs of `@continuous` follow each other without a clock.
+    unknown = 0.0 if schedule == "@continuous" else _DAY
+    interval = longest_interval_seconds(schedule)
+    return max(_SHORTEST_MAX_AGE_SECONDS, emitted_every) + 2 * (unknown if interval is None else interval)
 
 
 def newest_of(topic: str, heartbeats: Iterable[Heartbeat], *, unreadable: int = 0) -> HeartbeatTail:
@@ -240,14 +226,6 @@ def describe(upstream: UpstreamHeartbeat) -> str:
     if upstream.latency_seconds is not None:
         parts.append(f"latency {upstream.latency_seconds:.1f} s")
     return ", ".join(parts) + (f": {upstream.problem}" if upstream.problem else "")
-
-
-def _longest_cron_interval(expression: str) -> float:
-    """Upper bound in seconds of the time between two runs, from the unrestricted fields."""
-    _, hour, day, month, weekday = expression.split()
-    if (day, month, weekday) == ("*", "*", "*"):
-        return _HOUR if hour == "*" else _DAY
-    return _WEEK if (day, month) == ("*", "*") else _YEAR
 
 
 def _tail_of(policy: ReplicationPolicy, tails: Sequence[HeartbeatTail], cluster: str) -> HeartbeatTail | None:

@@ -19,7 +19,7 @@ from mirror_lib.airflow.verify.outcome import NotVerifiableError, NotVerifiedErr
 from mirror_lib.config.loader import ReadablePart
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId
-from mirror_lib.verify.job import VerifyArguments
+from mirror_lib.verify.job_arguments import VerifyArguments
 from mirror_lib.verify.model import VerifyMode
 
 NO_CHOICE = {"topics": None, "mode": "recent", "max_bytes": None, "max_seconds": None, "seed": 0}

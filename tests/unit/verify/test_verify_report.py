@@ -23,7 +23,7 @@ from mirror_lib.verify.findings import (
     Verdict,
 )
 from mirror_lib.verify.html import to_html
-from mirror_lib.verify.job import VerifyArguments
+from mirror_lib.verify.job_arguments import VerifyArguments
 from mirror_lib.verify.model import VerifyMode
 from mirror_lib.verify.report import Confidence, VerifyReport
 from mirror_lib.verify.result_rows import from_arrow, to_arrow
