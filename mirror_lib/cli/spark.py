@@ -1,16 +1,26 @@
-"""`mirror spark`: requirements of a Spark cluster for the jobs."""
+"""`mirror spark`: what Spark needs to run the jobs."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mirror_lib.cli.output import JsonOption, report_errors
-from mirror_lib.spark import environment_settings, executor_environment, write_archive
+from mirror_lib.spark import (
+    CLASS_ARCHIVE_VARIABLE,
+    environment_settings,
+    executor_environment,
+    find_spark_home,
+    job_file,
+    spark_submit,
+    write_archive,
+    write_class_archive,
+)
 
-_app = typer.Typer(name="spark", help="Package what a Spark cluster needs to run the jobs.", no_args_is_help=True)
+_app = typer.Typer(name="spark", help="Prepare what Spark needs to run the jobs.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -20,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 @_app.callback()
 def _group() -> None:
-    """Package what a Spark cluster needs to run the jobs."""
+    """Prepare what Spark needs to run the jobs."""
 
 
 @_app.command()
@@ -53,3 +63,27 @@ def pack(
             },
         )
         output_of_command.values("settings", environment_settings(str(output.absolute())))
+
+
+@_app.command("class-archive")
+def class_archive(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Output file; an existing file is overwritten.", metavar="PATH")
+    ] = Path("spark-classes.jsa"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write an archive of Spark's classes, with which drivers on this machine start in two thirds of their time.
+
+    Set the variable that the command prints for Airflow's workers and for `mirror run`. Write the archive again after
+    an update of Java or Spark: until then it is ignored.
+    """
+    with report_errors(as_json) as shown:
+        path = output.absolute()
+        with shown.progress(f"Starting Spark once for {output.name}"):
+            write_class_archive(
+                path,
+                submit=spark_submit(find_spark_home(os.environ)),
+                program=job_file().with_name("class_archive.py"),
+            )
+        shown.values("archive", {"path": str(path), "bytes": path.stat().st_size})
+        shown.values("environment", {CLASS_ARCHIVE_VARIABLE: str(path)})

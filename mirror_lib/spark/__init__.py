@@ -6,6 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "argument_file": ["expand", "shorten"],
+        "class_archive": ["CLASS_ARCHIVE_VARIABLE", "write_class_archive"],
         "cluster_check": ["cluster_notes"],
         "connect_server": [
             "ConnectAddress",

@@ -1,5 +1,7 @@
 from .argument_file import expand as expand
 from .argument_file import shorten as shorten
+from .class_archive import CLASS_ARCHIVE_VARIABLE as CLASS_ARCHIVE_VARIABLE
+from .class_archive import write_class_archive as write_class_archive
 from .cluster_check import cluster_notes as cluster_notes
 from .connect_server import ConnectAddress as ConnectAddress
 from .connect_server import DEFAULT_PORT as DEFAULT_PORT

@@ -13,6 +13,7 @@ import javaproperties
 
 import mirror_lib
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.spark.class_archive import class_archive_options
 from mirror_lib.spark.settings import SPARK_SETTINGS, TRANSFORMING_JVM
 
 
@@ -124,6 +125,8 @@ def submit_settings(master: str, *, transforms: bool = False) -> dict[str, str]:
     if any(name in chosen for name in _JAVA_OPTIONS):
         # The administrator's choice wins: these options would replace it, or select another garbage collector.
         del settings[_JAVA_OPTIONS[0]]
+    elif archive := class_archive_options(os.environ):
+        settings[_JAVA_OPTIONS[0]] += f" {archive}"
     if runs_here(master):
         settings["spark.pyspark.python"] = sys.executable
         omitted = {*chosen, "spark.authenticate"} if master.startswith(_LOCAL_CLUSTER) else chosen

@@ -7,7 +7,6 @@ time, Spark with a first task in 60 % of what it takes with the same compiler.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -16,11 +15,11 @@ from pathlib import Path
 from mirror_lib.dev.broker import CLASS_ARCHIVE, FAST_START_JVM, KafkaCluster
 from mirror_lib.dev.class_archive import archive_path, make_archive, reading_options
 from mirror_lib.dev.jars import fetch, kafka_broker
-from mirror_lib.dev.state import jars_dir
-from mirror_lib.spark.submit import find_spark_home
+from mirror_lib.dev.state import exclusive, jars_dir
+from mirror_lib.spark.class_archive import write_class_archive
+from mirror_lib.spark.submit import find_spark_home, job_file, spark_submit
 from tests.support.kafka import consume, create_topic, produce, records
 
-_SPARK_PROGRAM = Path(__file__).with_name("spark_classes.py")
 _SECONDS = 300
 #: Tests run for seconds: the optimizing compiler costs more than it gains.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1"
@@ -45,18 +44,13 @@ def make_kafka_archive() -> bool:
 
 def make_spark_archive() -> bool:
     """Make the archive of the classes of Spark in local mode unless it exists."""
-
-    def run(options: tuple[str, ...]) -> None:
-        submit = find_spark_home(os.environ) / "bin" / "spark-submit"
-        subprocess.run(
-            [submit, "--master", "local[1]", _SPARK_PROGRAM],
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": " ".join(options)},
-            check=True,
-            capture_output=True,
-            timeout=_SECONDS,
-        )
-
-    return make_archive(_spark_archive(), run)
+    archive = _spark_archive()
+    with exclusive(archive.with_suffix(".lock")):
+        if archive.is_file():
+            return False
+        program = job_file().with_name("class_archive.py")
+        write_class_archive(archive, submit=spark_submit(find_spark_home(os.environ)), program=program)
+    return True
 
 
 def jvm_options(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The program whose classes are archived for Spark: frames from Arrow, SQL, and a task in Python."""
+"""The program whose classes `mirror spark class-archive` stores: frames from Arrow, SQL, and a task in Python."""
 
 from __future__ import annotations
 
