@@ -75,7 +75,7 @@ COMMANDS: Mapping[str, Command] = {
         "mirror_lib.cli.metrics",
         "Print metrics of all flows in Prometheus text format. Reads only the ledger.",
     ),
-    "spark": Command("mirror_lib.cli.spark", "Package what a Spark cluster needs to run the jobs."),
+    "spark": Command("mirror_lib.cli.spark", "Prepare what Spark needs to run the jobs."),
     "airflow": Command(
         "mirror_lib.airflow.external.command",
         "Run flows in an Airflow of another environment (`mirror.airflow.execution = external`).",

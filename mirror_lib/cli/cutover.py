@@ -17,6 +17,7 @@ from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
 from mirror_lib.cli.run import Job, RunFiles, running_job
 from mirror_lib.config import load
 from mirror_lib.config.secrets import without_lookups
+from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import Ledger, enabled_opposite_of, load_flow_as_it_runs, open_ledger
 from mirror_lib.runbook import (
@@ -344,7 +345,7 @@ def after_disaster(
             output.note(plan.staying_text)
         back, done = plan.opposite, False
         if not plan.errors and not dry_run:
-            if yes or ask_confirmation(f"Hand over these {len(plan.partitions)} partitions to flow {back.flow}?"):
+            if yes or ask_confirmation(f"Hand over {counted(len(plan.partitions), 'partition')} to flow {back.flow}?"):
                 with open_ledger(file) as ledger:
                     agreed = plan.fingerprint
                     plan = apply_return(settings, back, ledger, patterns, agreed=agreed, by=person(), note=note)

@@ -20,6 +20,7 @@ from mirror_lib.cli.flow_options import (
 from mirror_lib.cli.forecast import show_forecast
 from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import flow_topology
+from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
 from mirror_lib.observe import Expectation, duration
@@ -76,8 +77,9 @@ def show_plan(output: Output, plan: RunPlan) -> None:
     output.document(plan.to_dict())
     # An offset may have no record (compaction, markers), and not every broker reports sizes.
     output.note(
-        f"Flow {plan.flow}: {len(plan.partitions):,} partitions to copy in {len(plan.bins)} tasks, at most "
-        f"{offsets:,} records, about {megabytes(plan.estimated_bytes):,.2f} MB; {plan.idle:,} idle, "
+        f"Flow {plan.flow}: {counted(len(plan.partitions), 'partition')} to copy in "
+        f"{counted(len(plan.bins), 'task')}, at most "
+        f"{counted(offsets, 'record')}, about {megabytes(plan.estimated_bytes):,.2f} MB; {plan.idle:,} idle, "
         f"{len(plan.problems):,} cannot be copied."
     )
     if plan.expected is not None and plan.partitions:
@@ -86,11 +88,12 @@ def show_plan(output: Output, plan: RunPlan) -> None:
         output.note(f"Warning: {warning}")
     if plan.hidden:
         output.note(
-            f"{plan.hidden_offsets:,} offsets in {len(plan.hidden):,} partitions are hidden by open transactions on "
+            f"{counted(plan.hidden_offsets, 'offset')} in {counted(len(plan.hidden), 'partition')} are hidden "
+            "by open transactions on "
             "the source; a run copies them after the transactions have ended."
         )
     if plan.stopped:
-        output.note(f"{plan.stopped:,} partitions are stopped: see `mirror gaps list`.")
+        output.note(f"{counted(plan.stopped, 'partition is', 'partitions are')} stopped: see `mirror gaps list`.")
     if any(problem.error.exit_code == 3 for problem in plan.problems):
         output.exit_code = 3
 

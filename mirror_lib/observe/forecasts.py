@@ -12,6 +12,7 @@ from enum import StrEnum
 from math import inf, isinf
 from typing import Any
 
+from mirror_lib.counted import counted
 from mirror_lib.observe.retention import Retention
 from mirror_lib.topology import TopicPartition
 
@@ -187,7 +188,7 @@ def behind_transaction(found: PartitionForecast, offsets: int) -> PartitionForec
         offsets: number of hidden offsets.
     """
     limits = (found.deleted_by_time_seconds, found.deleted_by_size_seconds)
-    reason = f"{offsets:,} offsets are hidden by a transaction that will not end by itself"
+    reason = f"{counted(offsets, 'offset is', 'offsets are')} hidden by a transaction that will not end by itself"
     known = [limit for limit in limits if limit is not None]
     if known and not isinf(min(known)):
         outlook, when = Outlook.WILL_BE_LOST, f", and retention may delete them {deadline(min(known))}"
@@ -250,7 +251,7 @@ def _room(backlog: Backlog, retention: Retention) -> float | None:
 def _judge(backlog: Backlog, retention: Retention | None, pace: Pace) -> tuple[Outlook, str]:
     if backlog.position < backlog.log_start:
         lost = backlog.log_start - backlog.position
-        return Outlook.ALREADY_LOST, f"retention deleted {lost:,} offsets before they were copied"
+        return Outlook.ALREADY_LOST, f"retention deleted {counted(lost, 'offset')} before they were copied"
     if backlog.lag == 0:
         return Outlook.OK, "no lag"
     if retention is None:

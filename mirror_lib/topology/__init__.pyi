@@ -54,3 +54,4 @@ from .selection import ancestry as ancestry
 from .selection import Exclusion as Exclusion
 from .selection import FlowTopology as FlowTopology
 from .selection import hops as hops
+from .selection import shown_choice as shown_choice

@@ -37,6 +37,12 @@ class Exclusion(StrEnum):
     NOT_REQUESTED = "not requested"
 
 
+def shown_choice(patterns: Iterable[str]) -> str:
+    """Return the patterns that an operator has chosen topics with, for an error; thousands are cut."""
+    chosen = ", ".join(patterns)
+    return f"{chosen[:_CHOICE_SHOWN]}..." if len(chosen) > _CHOICE_SHOWN else chosen
+
+
 @dataclass(frozen=True, slots=True)
 class FlowTopology:
     """The rules of one flow about topics: selection and names."""
@@ -202,9 +208,7 @@ class FlowTopology:
             if exclusion is not Exclusion.NOT_REQUESTED and all(limit.fullmatch(topic) for limit in self.limits):
                 reasons.append(f"{topic} ({exclusion.value})")
         meant = f": {', '.join(reasons[:_REASONS_SHOWN])}" if reasons else ", and the source has no such topic"
-        chosen = ", ".join(limit.text for limit in self.limits)
-        if len(chosen) > _CHOICE_SHOWN:
-            chosen = f"{chosen[:_CHOICE_SHOWN]}..."
+        chosen = shown_choice(limit.text for limit in self.limits)
         raise ConfigurationError(
             f"it copies no topic that matches {chosen}{meant}.",
             where=Where(flow=str(self.flow)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
+from mirror_lib.counted import counted
 from mirror_lib.printable import LINES, printable
 from mirror_lib.verify.findings import Difference, PartitionVerdict, RoutedVerdict
 from mirror_lib.verify.report import VerifyReport
@@ -194,18 +195,24 @@ def remarks(verdict: PartitionVerdict) -> Iterator[str]:
         yield f"{verdict.offsets_before_map:,} source offsets before the map were not compared"
     if verdict.deletions_lost:
         yield (
-            f"{verdict.deletions_lost:,} keys exist on the target that the source has deleted: `mirror gaps "
+            f"{counted(verdict.deletions_lost, 'key exists', 'keys exist')} on the target that the source has "
+            "deleted: `mirror gaps "
             f"delete-keys --topic {verdict.source.topic} --partition {verdict.source.partition}`"
         )
     if verdict.pending_keys:
-        yield f"{verdict.pending_keys:,} keys have changed and are not copied yet"
+        yield f"{counted(verdict.pending_keys, 'key has changed and is', 'keys have changed and are')} not copied yet"
     if verdict.before_map:
-        yield f"{verdict.before_map:,} keys of the source are older than the map and not on the target"
+        yield (
+            f"{counted(verdict.before_map, 'key of the source is', 'keys of the source are')} older than "
+            "the map and not on the target"
+        )
     if verdict.without_key:
-        yield f"{verdict.without_key:,} records have no key and were not compared"
+        yield (
+            f"{counted(verdict.without_key, 'record has no key and was', 'records have no key and were')} not compared"
+        )
     outside = sum(each.outside_map for each in verdict.outcomes)
     if outside:
-        yield f"{outside:,} records are equal but not in the map"
+        yield f"{counted(outside, 'record is', 'records are')} equal but not in the map"
 
 
 def _differences(verdicts: Iterable[PartitionVerdict]) -> Iterator[tuple[object, ...]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
+from mirror_lib.counted import counted
 from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict, Verdict
 from mirror_lib.verify.model import VerifyMode, VerifyPlan
 
@@ -155,18 +156,25 @@ class VerifyReport:
         """The result for people."""
         if self.exit_code == DIFFERENT:
             partitions = self.count(Verdict.DIFFERENT)
-            return f"DIFFERENT: {self.difference_count:,} differences in {partitions:,} partitions."
+            return f"DIFFERENT: {counted(self.difference_count, 'difference')} in {counted(partitions, 'partition')}."
         if self.exit_code == NOT_VERIFIED:
-            return f"NOT VERIFIED: {self.count(Verdict.UNVERIFIABLE):,} partitions could not be compared."
+            return f"NOT VERIFIED: {counted(self.count(Verdict.UNVERIFIABLE), 'partition')} could not be compared."
         if not self.verdicts and not self.routed:
             why = ": no selected topic is compacted on the source" if self.mode is VerifyMode.STATE else ""
             return f"Nothing to compare{why}."
         if not self.routed and all(verdict.is_empty for verdict in self.verdicts):
-            return f"Nothing to compare: {len(self.verdicts):,} partitions have no records to copy."
-        ended = f" A budget stopped {self.partial:,} partitions before their end." if self.partial else ""
-        sent = f" (and {len(self.routed):,} target partitions of routes)" if self.routed else ""
+            return (
+                f"Nothing to compare: {counted(len(self.verdicts), 'partition has', 'partitions have')} no "
+                "records to copy."
+            )
+        ended = (
+            f" A budget stopped {counted(self.partial, 'partition before its', 'partitions before their')} end."
+            if self.partial
+            else ""
+        )
+        sent = f" (and {counted(len(self.routed), 'target partition')} of routes)" if self.routed else ""
         what = "keys" if self.mode is VerifyMode.STATE else "records"
-        return f"EQUAL: {self.records:,} {what} in {len(self.verdicts):,} partitions{sent}.{ended}"
+        return f"EQUAL: {self.records:,} {what} in {counted(len(self.verdicts), 'partition')}{sent}.{ended}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` and the ledger's readers."""

@@ -21,6 +21,7 @@ from mirror_lib.airflow.flow.report import STEP_KEY, report_text, steps_text
 from mirror_lib.airflow.flow.sync_tasks import SYNC_STEPS, do_sync_step
 from mirror_lib.airflow.heartbeats import EMITTED_KEY, check_heartbeats, emit
 from mirror_lib.airflow.spark import xcom_value
+from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import trigger_text
@@ -103,9 +104,9 @@ def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
     if checked.plan is None:
         return "there is no plan"
     if checked.plan.problems:
-        return f"{len(checked.plan.problems)} partitions or topics have a problem"
+        return f"{counted(len(checked.plan.problems), 'partition or topic has', 'partitions or topics have')} a problem"
     if not has_only_heartbeats(checked.settings, checked.plan):
-        return f"{len(checked.plan.partitions)} partitions have records to copy"
+        return f"{counted(len(checked.plan.partitions), 'partition has', 'partitions have')} records to copy"
     return None
 
 

@@ -15,6 +15,7 @@ from mirror_lib.cli.confirmation import NoteOption, YesOption, ask_confirmation,
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table
 from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.cli.repair.locked_flow import locked_flow
+from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import GapRow, load_flow_as_it_runs, open_ledger
 from mirror_lib.relay import hold_lock
@@ -247,12 +248,12 @@ def _decide(
                         planned = plan_decisions(settings, clusters, ledger, decision, gaps, run_id=run_id)
                 _show(output, planned)
                 feasible = [each for each in planned if each.error is None]
-                question = f"{decision.value.capitalize()} for {len(feasible)} partitions?"
+                question = f"{decision.value.capitalize()} for {counted(len(feasible), 'partition')}?"
                 if feasible and (yes or ask_confirmation(question)):
                     lease.check()
                     apply_decisions(settings, clusters, ledger, feasible, by=person(), note=note)
                     output.document({"done": len(feasible)})
-                    output.note(f"Done for {len(feasible)} partitions; the decision is in the ledger.")
+                    output.note(f"Done for {counted(len(feasible), 'partition')}; the decision is in the ledger.")
                 else:
                     output.document({"done": 0})
                     output.note("Nothing was changed.")

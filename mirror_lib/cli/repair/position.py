@@ -13,6 +13,7 @@ from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors,
 from mirror_lib.cli.output import JsonOption, report_errors
 from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.config import FirstStart, parse_first_start
+from mirror_lib.counted import counted
 from mirror_lib.ledger import load_flow_as_it_runs
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import apply_changes, plan_changes
@@ -138,11 +139,14 @@ def _change(
             if failed:
                 output.document({"done": 0})
                 output.exit_code = max(error.exit_code for error in failed)
-            elif yes or ask_confirmation(f"Set the positions of {len(planned)} partitions?"):
+            elif yes or ask_confirmation(f"Set the positions of {counted(len(planned), 'partition')}?"):
                 lease.check()
                 apply_changes(settings, clusters, ledger, planned, by=person(), note=note, run_id=run_id)
                 output.document({"done": len(planned)})
-                output.note(f"Done for {len(planned)} partitions; the decision is in the ledger (`mirror gaps list`).")
+                output.note(
+                    f"Done for {counted(len(planned), 'partition')}; the decision is in the ledger (`mirror "
+                    "gaps list`)."
+                )
             else:
                 output.document({"done": 0})
                 output.note("Nothing was changed.")

@@ -10,6 +10,7 @@ import typer
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.cli.sync.step import run_step
+from mirror_lib.counted import counted
 from mirror_lib.sync.configs import ConfigDrift, ConfigSync, apply_flow_configs, plan_flow_configs
 
 _app = typer.Typer(name="configs", help="Synchronize topic configs to the target.", no_args_is_help=True)
@@ -52,9 +53,12 @@ def _show(output: Output, done: ConfigSync) -> None:
     output.document(done.to_dict())
     for notice in done.notices:
         output.note(notice)
-    output.note(f"{done.plan.unchanged} topics unchanged")
+    output.note(f"{counted(done.plan.unchanged, 'topic')} unchanged")
     if done.plan.not_created:
-        output.note(f"{done.plan.not_created} topics are missing on the target: create them with `mirror topics apply`")
+        output.note(
+            f"{counted(done.plan.not_created, 'topic is', 'topics are')} missing on the target: create them "
+            "with `mirror topics apply`"
+        )
     capped_errors(output, done.errors)
 
 

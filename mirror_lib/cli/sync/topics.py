@@ -7,6 +7,7 @@ import typer
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption
 from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.cli.sync.step import run_step
+from mirror_lib.counted import counted
 from mirror_lib.sync.topics import TopicSync, apply_flow_topics, plan_flow_topics
 
 _app = typer.Typer(name="topics", help="Create missing target topics and partitions.", no_args_is_help=True)
@@ -41,7 +42,7 @@ def show_topics(output: Output, done: TopicSync) -> None:
         output.note(str(step))
     for notice in (*done.plan.about_undecided, *done.notices):
         output.note(notice)
-    output.note(f"{done.plan.unchanged} topics unchanged")
+    output.note(f"{counted(done.plan.unchanged, 'topic')} unchanged")
     for result in done.failures:
         if result.error is not None:
             output.error(result.error)

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from mirror_lib.cluster.topics import Position, PositionState
+from mirror_lib.counted import counted
 from mirror_lib.errors import (
     LOSS_REASONS,
     TARGET_CHANGE_REASONS,
@@ -93,7 +94,9 @@ class Resolution:
             return f"{self.source}: is replicated again; the gap is open until it has a new resolution"
         if self.after is None:
             return f"{self.source}: the position is unchanged; the gap is {STATES[self.decision]} in the ledger"
-        until = "" if self.log_end is None else f", lag {max(self.log_end - self.after.offset - 1, 0)} offsets"
+        until = (
+            "" if self.log_end is None else f", lag {counted(max(self.log_end - self.after.offset - 1, 0), 'offset')}"
+        )
         replaced = "" if self.before is None else f" instead of {self.before.offset + 1}"
         return (
             f"{self.source}: copying continues at source offset {self.after.offset + 1}{replaced}{until}; its target "

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.raw import HiddenRecords
+from mirror_lib.counted import counted
 from mirror_lib.errors import AuthorizationError, SourceTransactionOpenError, Where
 from mirror_lib.observe import duration
 from mirror_lib.printable import printable
@@ -73,7 +74,8 @@ def _error(flow: FlowId, hidden: HiddenPartition, now: float) -> SourceTransacti
     place = f"--topic {topic} --partition {partition}"
     return SourceTransactionOpenError(
         f"a transaction on the source is open from offset {records.first}, {_since(records, now)} "
-        f"({_producer(records)}): {hidden.offsets:,} offsets up to the high watermark {records.end} are hidden from "
+        f"({_producer(records)}): {counted(hidden.offsets, 'offset')} up to the high watermark {records.end} "
+        "are hidden from "
         "read_committed consumers and cannot be copied, and retention may delete them.",
         where=Where(flow=str(flow), topic=topic, partition=partition, offset=records.first),
         action=f"On cluster {flow.source}: stop its producer if it still runs. Then `kafka-transactions.sh "

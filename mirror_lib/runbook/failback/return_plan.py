@@ -41,7 +41,7 @@ from mirror_lib.runbook.failback.failback import why_no_way_back
 from mirror_lib.runbook.scope import ScopeTopic, scope_topics, without_handovers
 from mirror_lib.runbook.states import after_disaster, copy_all_back, run_back
 from mirror_lib.sync import TargetPartition, copied_to, target_change, target_cluster_change
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.topology import FlowId, TopicPartition, shown_choice
 
 #: Topics that an error message names at most.
 _NAMED = 5
@@ -197,8 +197,8 @@ def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[
     both = [topic for topic in found if topic.target_partitions]
     if not both:
         raise ConfigurationError(
-            f"none of the topics of flow {flow.flow} that match {', '.join(topics)} is on {flow.flow.target}: there is "
-            "nothing to copy back.",
+            f"none of the topics of flow {flow.flow} that match {shown_choice(topics)} is on {flow.flow.target}: there "
+            "is nothing to copy back.",
             action="Let the flow itself continue to copy them.",
         )
     with FlowClusters.connect(flow) as clusters:
@@ -269,7 +269,7 @@ def _after_change(changed: MirrorError, flow: FlowId) -> str:
 
 
 def _no_topic(flow: FlowConfig, topics: Sequence[str]) -> ConfigurationError:
-    what = f"flow {flow.flow} copies no topic that matches {', '.join(topics)}"
+    what = f"flow {flow.flow} copies no topic that matches {shown_choice(topics)}"
     limits = flow_topology(without_handovers(flow), topics).limits
     gone = sorted(topic for topic in flow.handovers.away if all(limit.fullmatch(topic) for limit in limits))
     if gone:

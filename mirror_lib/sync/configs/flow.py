@@ -10,6 +10,7 @@ from typing import Any
 from mirror_lib.cluster.admin import ClusterAdmin, ConfigChange
 from mirror_lib.cluster.protocol import PolicyViolationError
 from mirror_lib.config import FlowConfig, named_topics
+from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError, TopicMissingError
 from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import flow_admins
@@ -182,8 +183,8 @@ def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> ConfigSync:
     done = done_without_refused(wanted, attempt)
     if is_unsupported(done.errors):
         kept = (
-            f"cluster {target.cluster} does not support changes of topic configs: {len(changes):,} topics keep their "
-            "configs."
+            f"cluster {target.cluster} does not support changes of topic configs: "
+            f"{counted(len(changes), 'topic keeps its', 'topics keep their')} configs."
         )
         return ConfigSync(plan, applied=True, notices=(kept,))
     failed = [(changes[topic], error) for topic, error in done.errors.items() if error is not None]

@@ -14,6 +14,7 @@ from typing import Any
 from mirror_lib.cluster.admin import ConfigEntry, ConfigOperation, ConfigOrigin, TopicConfigs
 from mirror_lib.config import FlowConfig, config_property_filter
 from mirror_lib.config.settings import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE
+from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.topology import ConfigPropertyFilter, FlowId, PatternList, compile_list
 
@@ -153,7 +154,7 @@ class ConfigPlan:
 
     def __str__(self) -> str:
         lines = [str(change) for change in self.changes] + [str(problem) for problem in self.problems]
-        return "\n".join([*lines, f"{self.unchanged} topics unchanged"])
+        return "\n".join([*lines, f"{counted(self.unchanged, 'topic')} unchanged"])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json`."""

@@ -14,6 +14,7 @@ from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs, TopicDescriptio
 from mirror_lib.cluster.protocol import RequestRefusedError, TopicExistsError
 from mirror_lib.cluster.topics import Position
 from mirror_lib.config import FlowConfig
+from mirror_lib.counted import counted
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
 from mirror_lib.sync.cluster_identity import cluster_pair
 from mirror_lib.sync.configs import ConfigRulebook
@@ -65,7 +66,10 @@ class CreateTopic:
     def __str__(self) -> str:
         configs = "".join(f", {key}={value}" for key, value in sorted(self.configs.items()))
         without = f"; without {', '.join(self.left_out)}, which the target does not support" if self.left_out else ""
-        return f"create {self.name}: {self.partitions} partitions, {self.replication_factor} replicas{configs}{without}"
+        return (
+            f"create {self.name}: {counted(self.partitions, 'partition')}, "
+            f"{counted(self.replication_factor, 'replica')}{configs}{without}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,7 @@ class TopicPlan:
     def __str__(self) -> str:
         steps = [str(step) for step in (*self.create, *self.grow, *self.conflicts)]
         steps += self.about_undecided
-        return "\n".join([*steps, f"{self.unchanged} topics unchanged"])
+        return "\n".join([*steps, f"{counted(self.unchanged, 'topic')} unchanged"])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json`."""

@@ -137,7 +137,7 @@ def test_records_behind_an_open_transaction_are_lag_and_no_alarm(
     assert hidden.records.transactional_id == f"tests-{topic_name}"
     assert time.time() * 1000 - (hidden.records.open_since or 0) < 60_000
     assert (code, document["hidden"][0]["offsets"]) == (0, 501)
-    assert "501 offsets in 1 partitions are hidden by open transactions" in text
+    assert "501 offsets in 1 partition are hidden by open transactions" in text
 
     producer.commit_transaction(30)
     assert (flow.run().records, observe_flow(flow.config, flow.ledger).flow.records_behind) == (501, 0)

@@ -179,7 +179,7 @@ def test_a_scheduled_step_tells_its_log_and_returns_counts(
         dry = sync_flow_topics(flow, flow_topology(flow), dry_run=True)
         done = sync_flow_topics(flow, flow_topology(flow), dry_run=False)
     assert (dry["dry_run"], dry["created"], done["created"], done["failed"]) == (True, 1, 1, 0)
-    assert f"Flow A->B would create A.{topic_name}: 1 partitions, 1 replicas" in caplog.text
+    assert f"Flow A->B would create A.{topic_name}: 1 partition, 1 replica" in caplog.text
     assert exists(kafka_pair.target, f"A.{topic_name}")
 
 

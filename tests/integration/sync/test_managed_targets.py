@@ -222,7 +222,7 @@ def test_given_requests_that_the_target_does_not_offer_then_the_run_does_without
 
     assert (configs["failed"], configs["notices"]) == (
         0,
-        ["cluster B does not support changes of topic configs: 1 topics keep their configs."],
+        ["cluster B does not support changes of topic configs: 1 topic keeps its configs."],
     )
     assert (acls["failed"], acls["skipped"]) == (
         0,

@@ -405,7 +405,7 @@ def test_the_command_tells_what_differs_and_where(kafka_pair: KafkaPair, topic_n
     different = CliRunner().invoke(app, [*arguments, "--json", "--html", str(page)])
 
     assert equal.exit_code == 0, equal.output
-    assert "EQUAL: 200 records in 1 partitions." in equal.output
+    assert "EQUAL: 200 records in 1 partition." in equal.output
     assert different.exit_code == 3
     document = json.loads(different.stdout)
     assert document["partitions"][0]["differences"][0]["kind"] == "missing"

@@ -179,10 +179,10 @@ def test_a_plan_can_be_printed_and_is_json() -> None:
     configs = {"new": some_configs("new", ConfigEntry("cleanup.policy", "compact", ConfigOrigin.TOPIC))}
     made = plan(flow, topics(a=1, b=1, new=2, old=3, same=1), topics(A__old=1, A__same=1), configs)
     lines = str(made).splitlines()
-    assert lines[0] == "create A.new: 2 partitions, 1 replicas, cleanup.policy=compact"
+    assert lines[0] == "create A.new: 2 partitions, 1 replica, cleanup.policy=compact"
     assert lines[1] == "add partitions to A.old: from 1 to 3"
     assert lines[2].startswith("cannot set up all: a, b would all become all")
-    assert lines[3] == "1 topics unchanged"
+    assert lines[3] == "1 topic unchanged"
     assert json.loads(json.dumps(made.to_dict()))["grow"] == [{"name": "A.old", "present": 1, "wanted": 3}]
 
 

@@ -100,7 +100,7 @@ def test_the_worst_verdict_decides(verdicts: tuple[PartitionVerdict, ...], code:
 @pytest.mark.parametrize(
     ("routed", "code", "beginning"),
     [
-        (SENT_TO, 0, "EQUAL: 17 records in 1 partitions (and 1 target partitions of routes)"),
+        (SENT_TO, 0, "EQUAL: 17 records in 1 partition (and 1 target partition of routes)"),
         (SENT_NOWHERE, 1, "NOT VERIFIED: 1 "),
         (SENT_AMISS, 3, "DIFFERENT: 30 differences in 1 "),
     ],
@@ -151,7 +151,7 @@ def test_an_end_by_a_budget_is_told() -> None:
     report = _report(replace(EQUAL, stopped=Stopped.BYTES))
 
     assert report.exit_code == 0
-    assert "A budget stopped 1 partitions" in report.sentence
+    assert "A budget stopped 1 partition before its end." in report.sentence
     assert report.verdicts[0].digest is None
 
 
