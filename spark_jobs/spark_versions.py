@@ -15,7 +15,6 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from mirror_lib.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
 

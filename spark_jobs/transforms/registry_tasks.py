@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,9 +14,6 @@ from mirror_lib.transform.schemas import SchemaRenumbering, SideCodec, SideReade
 from spark_jobs.sealing import unseal
 from spark_jobs.transforms.hidden_columns import DECODED, FROM
 from spark_jobs.transforms.tasks import refuse_row
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 REGISTRY_CLASSES = (SideReader, SideRenumbering, RegistryAccess, BasicLogin, BearerLogin)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,6 @@ from mirror_lib.relay.transformed import RowJob, finish_bin, read_bin, write_bin
 from spark_jobs.input_end import to_the_end
 from spark_jobs.sealing import unseal
 from spark_jobs.task_place import task_place
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Classes that are sent to the workers, and back.
 ROW_CLASSES = (RowJob, PartitionResult)

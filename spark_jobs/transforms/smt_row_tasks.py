@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -20,9 +20,6 @@ from spark_jobs.task_place import task_place
 from spark_jobs.transforms.hidden_columns import TOPIC
 from spark_jobs.transforms.row_tasks import ROW_CLASSES
 from spark_jobs.transforms.tasks import SMT_CLASSES, SmtStage, TargetTopicOf
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Schema of rows after Connect's transforms in the reading worker: with the topic that these have set, or null.
 READ_THROUGH_SMTS_DDL = f"{READ_DDL}, {TOPIC} string"

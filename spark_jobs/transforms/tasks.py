@@ -19,8 +19,6 @@ from spark_jobs.sealing import unseal
 from spark_jobs.transforms.hidden_columns import BYTES, FROM, NEW, OLD, SOURCE, TOPIC
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from mirror_lib.transform.smt.rows import MadeRows
 
 #: Classes that are sent to the workers with an `SmtChain`: the type of a stage's transform is only a common interface.

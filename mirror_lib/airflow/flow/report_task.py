@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
@@ -12,9 +12,6 @@ from mirror_lib.airflow.flow.report import STEP_KEY, failed_steps, report_text, 
 from mirror_lib.airflow.task_states import task_state
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 from mirror_lib.observe import topic_totals, trigger_text
-
-if TYPE_CHECKING:
-    pass
 
 _log = logging.getLogger(__name__)
 #: Runs of one DAG run: one for each attempt of `replicate`.

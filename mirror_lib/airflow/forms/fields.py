@@ -135,29 +135,21 @@ def tasks_field(flow: FlowConfig, *, section: str) -> Param:
 
 def max_bytes_field(*, section: str, description: str) -> Param:
     """Return the field for a byte budget; empty is no limit."""
-    return Param(
-        None,
-        type=["null", "integer"],
-        minimum=1,
-        maximum=MOST,
-        title="Byte budget",
-        description=description,
-        section=section,
-    )
+    return _positive_whole(title="Byte budget", section=section, description=description)
 
 
 def bytes_per_second_field(*, section: str) -> Param:
     """Return the field for the source read rate; empty uses the flow's setting."""
-    return Param(
-        None,
-        type=["null", "integer"],
-        minimum=1,
-        maximum=MOST,
+    return _positive_whole(
         title="Bytes per second",
+        section=section,
         description_md="Maximum read rate from the source, all tasks together. Empty: **mirror.rate.limit.bytes**. "
         "The limits of the clusters always apply.",
-        section=section,
     )
+
+
+def _positive_whole(**schema: str) -> Param:
+    return Param(None, type=["null", "integer"], minimum=1, maximum=MOST, **schema)
 
 
 def log_level_field(*, section: str) -> Param:

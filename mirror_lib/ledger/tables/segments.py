@@ -104,11 +104,8 @@ def cut_partition(connection: Connection, flow: str, topic: str, partition: int,
     """End a partition's map before a source offset."""
     _lock_flows(connection, {flow})
     beyond = and_(_is_of((flow, topic, partition)), _SEGMENT.c.source_next > source_next)
-    query = select(_SEGMENT).where(beyond).order_by(_SEGMENT.c.source_first)
-    found = [SegmentRow(**each) for each in connection.execute(query).mappings()]
-    connection.execute(delete(_SEGMENT).where(beyond))
-    kept = [cut(each, source=source_next, target=each.target_next) for each in found[:1]]
-    upsert(connection, _SEGMENT, [each for each in kept if each is not None])
+    found = _rows_of(connection, beyond)
+    _cut(connection, beyond, found, source=source_next, target=max((each.target_next for each in found), default=0))
 
 
 def sizes_of_flow(connection: Connection, flow: str) -> tuple[MapSize, ...]:
@@ -227,8 +224,7 @@ def _is_known_else_cut(connection: Connection, row: SegmentRow) -> bool:
     in_the_way = and_(
         _is_of(_key(row)), or_(columns.source_next > row.source_first, columns.target_next > row.target_first)
     )
-    query = select(_SEGMENT).where(in_the_way).order_by(columns.source_first)
-    found = [SegmentRow(**each) for each in connection.execute(query).mappings()]
+    found = _rows_of(connection, in_the_way)
     if any(holds(each, row) for each in found):
         return True
     _log.warning(
@@ -240,8 +236,20 @@ def _is_known_else_cut(connection: Connection, row: SegmentRow) -> bool:
         row.source_first,
         row.target_first,
     )
-    connection.execute(delete(_SEGMENT).where(in_the_way))
-    # Rows ascend on both sides, so only the first can start before the new one on both.
-    kept = [cut(each, source=row.source_first, target=row.target_first) for each in found[:1]]
-    upsert(connection, _SEGMENT, [each for each in kept if each is not None])
+    _cut(connection, in_the_way, found, source=row.source_first, target=row.target_first)
     return False
+
+
+def _rows_of(connection: Connection, where: ColumnElement[bool]) -> list[SegmentRow]:
+    query = select(_SEGMENT).where(where).order_by(_SEGMENT.c.source_first)
+    return [SegmentRow(**each) for each in connection.execute(query).mappings()]
+
+
+def _cut(
+    connection: Connection, where: ColumnElement[bool], found: Sequence[SegmentRow], *, source: int, target: int
+) -> None:
+    """Remove rows of a partition, except what they have before both offsets."""
+    connection.execute(delete(_SEGMENT).where(where))
+    # Rows ascend on both sides, so only the first can start before both.
+    kept = [cut(each, source=source, target=target) for each in found[:1]]
+    upsert(connection, _SEGMENT, [each for each in kept if each is not None])

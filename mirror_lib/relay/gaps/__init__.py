@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "gaps": [
             "apply_decisions",
             "close_settled",
+            "end_of_history",
             "note_losses",
             "plan_decisions",
             "plan_in_ledger",

@@ -1,5 +1,6 @@
 from .gaps import apply_decisions as apply_decisions
 from .gaps import close_settled as close_settled
+from .gaps import end_of_history as end_of_history
 from .gaps import note_losses as note_losses
 from .gaps import plan_decisions as plan_decisions
 from .gaps import plan_in_ledger as plan_in_ledger

@@ -216,13 +216,13 @@ def plan_decisions(
                 log_end=None if fact is None else fact.log_end,
                 error=error,
                 map_is_void=(changed or recreated) and after is not None,
-                map_ends_at=None if after is None else _end_of_history(rows),
+                map_ends_at=None if after is None else end_of_history(rows),
             )
         )
     return tuple(resolutions)
 
 
-def _end_of_history(gaps: Iterable[GapRow]) -> int | None:
+def end_of_history(gaps: Iterable[GapRow]) -> int | None:
     """Return the source offset from which the source has other records than those that were copied, if any."""
     return min((gap.first_offset for gap in gaps if gap.cause == SourceTruncatedError.reason), default=None)
 

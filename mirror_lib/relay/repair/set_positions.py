@@ -22,7 +22,6 @@ from mirror_lib.errors import (
     POSITION_REASONS,
     ConfigurationError,
     MirrorError,
-    SourceTruncatedError,
     TopicMissingError,
     Where,
 )
@@ -30,6 +29,7 @@ from mirror_lib.ledger import POSITION_SET, GapRow, GapState, Ledger
 from mirror_lib.relay.backfill import backfill_id
 from mirror_lib.relay.commit import position_row, rewind_syncs, segment_rows
 from mirror_lib.relay.copy import omission_rows, transactional_id
+from mirror_lib.relay.gaps import end_of_history
 from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.takeover import fence_name
 from mirror_lib.sync import TargetPartition, copied_to, target_change, target_cluster_change
@@ -259,10 +259,7 @@ def apply_changes(
     ledger.save_positions([position_row(flow, position) for position in written])
     now = datetime.now(UTC)
     waiting: dict[TopicPartition, list[GapRow]] = {}
-    ends: dict[TopicPartition, int] = {}
     for gap in ledger.open_gaps(str(flow.flow)):
-        if gap.cause == SourceTruncatedError.reason:
-            ends[TopicPartition(gap.topic, gap.partition)] = gap.first_offset
         if gap.cause in POSITION_REASONS:
             waiting.setdefault(TopicPartition(gap.topic, gap.partition), []).append(gap)
     for change in wanted:
@@ -270,9 +267,8 @@ def apply_changes(
             keep_account(flow, ledger, change.before, by=by)
             if change.map_is_void:
                 ledger.replace_segments(str(flow.flow), *change.source, [])
-            elif change.source in ends:
-                # From there, the source has other records than those that were copied.
-                ledger.cut_segments(str(flow.flow), *change.source, ends[change.source])
+            elif (end := end_of_history(waiting.get(change.source, ()))) is not None:
+                ledger.cut_segments(str(flow.flow), *change.source, end)
         noted = _gap_row(flow, change, now, by=by, note=note, run_id=run_id)
         ledger.record_gap(noted)
         for gap in waiting.get(change.source, ()):
