@@ -227,7 +227,7 @@ def check_group(
         return
     if found is None and first is not None and first not in held | history.excused and not _later(history, first, held):
         return  # It is copied next.
-    if found is not None and _only_lost_between(history, found, first):
+    if found is not None and _only_lost_between(history, found, first, committed=committed):
         return  # Gone at the source, and not required to be deleted there.
     if history.compacted and found == next((each for each in wanted if each in held), None):
         return  # The target's cleaner has removed old values; `missing` checks its state.
@@ -241,13 +241,14 @@ def _later(history: History, first: str, held: Set[str]) -> bool:
     return any(each.id in held for each in history.records[start + 1 :])
 
 
-def _only_lost_between(history: History, found: str, first: str | None) -> bool:
+def _only_lost_between(history: History, found: str, first: str | None, *, committed: bool) -> bool:
+    unreadable = history.aborted | history.unreadable(committed=committed)
     start = history.order.get(found)
     end = len(history.records) if first is None else history.order[first]
     return (
         start is not None
         and start < end
-        and all(each.id in history.gone or each.id in history.aborted for each in history.records[start:end])
+        and all(each.id in history.gone | unreadable for each in history.records[start:end])
     )
 
 

@@ -205,6 +205,7 @@ class Happenings(State):
         if self._moved:
             return
         self._look()
+        self._note_names()
         if back:
             self._renamed.pop(topic, None)
         else:
@@ -216,6 +217,7 @@ class Happenings(State):
         """Change the replication policy, so that all target topics have other names."""
         if not self._moved:
             self._look()
+            self._note_names()
             self._separator = separator
             self._write_config()
 

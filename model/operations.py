@@ -119,6 +119,7 @@ class Operations(Happenings):
                 self._note("woken", said)
         self._stopped = []
         self._look()
+        self._look_at_former_names()
 
     def _after_run(self, said: Said) -> None:
         """Excuse what the run has named as lost; if it ended with 0 everything else must be there."""
@@ -292,6 +293,7 @@ class Operations(Happenings):
             history.excused.clear()
         for known in (self._ever_copied, self._copies, self._present_ids, self._given_up, self._decided):
             known.clear()
+        self._former_names.clear()
         self._complete_once = False
 
     # ------------------------------------------------------------ other commands

@@ -6,6 +6,7 @@ the copy is complete, and everything that stops a run can be decided.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from model.commands import Said
@@ -113,9 +114,14 @@ class Play(Moves):
                 return
             # An unexpected record at home, with nothing to copy there, stops the rehearsal: continue after it, as the
             # gate says. Everything from here was copied home before.
-            words = ("--topic", self._remote(topic), "--to", "latest", "--yes")
-            if self._done("run", flow=self._flow_back).exit_code == 0:
-                self._done("position", "set", *words, flow=self._flow_back)
+            words = ("position", "set", "--topic", self._remote(topic), "--yes", "--to")
+            said = self._done("run", flow=self._flow_back)
+            if said.exit_code == 0:
+                self._done(*words, "latest", flow=self._flow_back)
+            for each in said.failures:
+                # The same where a killed run back home left records to copy: up to that offset both sides are equal.
+                if differs := re.search(r"does not match source offset (\d+)", str(each["what"])):
+                    self._done(*words, differs[1], "--partition", str(each["partition"]), flow=self._flow_back)
         raise ViolationError("stuck", f"{topic} does not come home:\n" + "\n".join(self.said[-20:]))
 
     def _go_and_come_back(self, topic: str) -> None:

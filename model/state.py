@@ -60,6 +60,8 @@ class State:
         self._open: list[tuple[Place, Transaction]] = []
         self._next = 0
         self._renamed: dict[str, str] = {}
+        #: Topics and their former names on the target: a run that was started before still writes there.
+        self._former_names: set[tuple[str, str]] = set()
         #: The separator of the default policy; None: topics keep their names.
         self._separator: str | None = "."
         self._guarded = False
@@ -150,6 +152,16 @@ class State:
         for each in self._stopped:
             each.kill()
         self._stopped = []
+
+    def _note_names(self) -> None:
+        """Remember the names of the target topics before the rules change."""
+        self._former_names |= {(topic, self._remote(topic)) for topic in TOPICS}
+
+    def _look_at_former_names(self) -> None:
+        for topic, name in self._former_names:
+            starts = dict.fromkeys(self._target.partitions(name), 0)
+            for number, (_, _, found) in self._target.read(name, starts).items():
+                self._ever_copied[topic, number] |= {each.id for each in found}
 
     def _topic(self, topic: str) -> str:
         return f"{self._name}-{topic}"

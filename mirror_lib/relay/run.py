@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -48,6 +48,8 @@ from mirror_lib.relay.planning import (
     late_writes_on_target,
     limits_of_new_topics,
     note_altered,
+    offsets_behind_copies,
+    only_markers,
     open_transaction_notes,
     plan_round,
     retention_warnings,
@@ -264,11 +266,16 @@ def plan_with_facts(
         *about_excluded(flow),
         *about_missing(flow, clusters.missing_topics),
         *altered_notes(clusters.altered),
-        *(() if _may_route(flow, facts) else foreign_notes(facts)),
+        *(() if _may_route(flow, facts) else _foreign_notes(clusters, facts)),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
         *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
     )
     return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *warnings)), clusters), tuple(facts)
+
+
+def _foreign_notes(clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> Iterator[str]:
+    behind = offsets_behind_copies(facts)
+    return foreign_notes(behind, only_markers(clusters.target_data, behind))
 
 
 def _retention_notes(flow: FlowConfig, clusters: FlowClusters, facts: Iterable[PartitionFacts]) -> tuple[str, ...]:

@@ -8,12 +8,14 @@ from .facts import gather_facts as gather_facts
 from .facts import Truncation as Truncation
 from .facts import with_flow as with_flow
 from .foreign_writes import foreign_notes as foreign_notes
+from .foreign_writes import offsets_behind_copies as offsets_behind_copies
 from .late_writes import accounted_for as accounted_for
 from .late_writes import find_late_writes as find_late_writes
 from .late_writes import late_writes_on_target as late_writes_on_target
 from .lost_deletions import find_lost_deletions as find_lost_deletions
 from .lost_deletions import last_caught_up as last_caught_up
 from .lost_deletions import note_lost_deletions as note_lost_deletions
+from .markers import only_markers as only_markers
 from .new_topics import limits_of_new_topics as limits_of_new_topics
 from .open_transactions import hanging_problems as hanging_problems
 from .open_transactions import hidden_detail as hidden_detail

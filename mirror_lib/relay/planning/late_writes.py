@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from mirror_lib.cluster.admin import OffsetSpec
 from mirror_lib.cluster.topics import PositionState, StoredPosition
@@ -18,6 +19,7 @@ from mirror_lib.ledger import GapState, HandedOverRow, Ledger
 from mirror_lib.relay.backfill import FROM_CUTOVER, backfill_id
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
 from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.planning.markers import only_markers
 from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
 
 
@@ -96,7 +98,8 @@ def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Led
         if end.error is None and expected is not None and end.offset > expected:
             topic_id = described[source.topic].topic_id
             found.append(LateWrites(source, expected, end.offset, topic_id, row.target_topic, row.cutover))
-    return tuple(found)
+    markers = only_markers(clusters.source_data, {each.source: (each.first, each.following) for each in found})
+    return tuple(each for each in found if each.source not in markers)
 
 
 def accounted_for(ledger: Ledger, flow: FlowId, rows: Iterable[HandedOverRow]) -> dict[TopicPartition, int]:
@@ -152,12 +155,21 @@ def _was_cut(ledger: Ledger, row: HandedOverRow) -> bool:
     return any(cut.topic == row.topic for cut in ledger.cutovers.cuts(row.cutover))
 
 
+class _Grown(NamedTuple):
+    """A partition at home with target offsets [first, following) after what was copied to it."""
+
+    fact: PartitionFacts
+    row: HandedOverRow
+    stored: StoredPosition
+    offsets: tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class WayHome:
     """The consequences of late records for the opposite flow, whose target has them."""
 
-    #: Positions after late records that an operator has resolved: copying may continue there, although the log does
-    #: not end where the position says.
+    #: Positions after late records that an operator has resolved, or after markers: copying may continue there,
+    #: although the log does not end where the position says.
     moved: Mapping[TopicPartition, StoredPosition]
     problems: tuple[PartitionProblem, ...]
 
@@ -183,14 +195,19 @@ def late_writes_on_target(
     by_home = {row.topic: row for row in rows}
     # A run may have begun between reading positions and reading ends.
     since = {stored.position.source for stored in clusters.positions.read_since(clusters.positions_at_plan)}
-    moved, problems = {}, []
+    grown: list[_Grown] = []
     for fact in behind:
         row = by_home.get(fact.target.topic)
         stored = clusters.positions_at_plan.positions.get(fact.source)
         if row is None or stored is None or fact.source in since or fact.target_now is None:
             continue
-        end, first = fact.target_now.log_end or 0, stored.position.target_offset or 0
-        if end <= known.get(fact.target, 0):
+        offsets = (stored.position.target_offset or 0, fact.target_now.log_end or 0)
+        grown.append(_Grown(fact, row, stored, offsets))
+    unknown = {each.fact.target: each.offsets for each in grown if each.offsets[1] > known.get(each.fact.target, 0)}
+    markers = only_markers(clusters.target_data, unknown)
+    moved, problems = {}, []
+    for fact, row, stored, (first, end) in grown:
+        if fact.target not in unknown or fact.target in markers:
             moved[fact.source] = replace(stored, position=replace(stored.position, target_offset=end))
             continue
         error = WrittenAfterCutoverError(

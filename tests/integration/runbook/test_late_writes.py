@@ -24,7 +24,7 @@ from mirror_lib.runbook.opening import failback_of
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, migration, numbered
 from tests.support.flows import copy_here
-from tests.support.kafka import consume, create_topic, produce
+from tests.support.kafka import consume, create_topic, produce, transaction
 
 PARTITIONS = 2
 LATE = "written-after-cutover"
@@ -159,6 +159,21 @@ def test_the_flow_back_stops_before_them_and_continues_behind_them_once_they_are
     produce(moved.pair.target, topic_name, numbered(140, 150, PARTITIONS))
     assert moved.back.run().records == 10
     assert values(moved, topic_name, target=False) == [b"%08d" % number for number in (*range(150), *range(900, 920))]
+
+
+def test_given_only_an_aborted_transaction_after_the_cutover_then_no_run_of_either_flow_stops(
+    moved: Migration, topic_name: str
+) -> None:
+    transaction(moved.pair.source, topic_name, [b"never committed"], commit=False)
+    produce(moved.pair.target, topic_name, numbered(100, 140, PARTITIONS))
+
+    assert moved.there.run(sync=False).exit_code == 0
+    assert moved.back.run().records == 40
+    assert moved.there.run(sync=False).exit_code == 0
+    transaction(moved.pair.source, topic_name, [b"never committed"], commit=False)
+    produce(moved.pair.target, topic_name, numbered(140, 150, PARTITIONS))
+    assert moved.back.run().records == 10
+    assert values(moved, topic_name, target=False) == [b"%08d" % number for number in range(150)]
 
 
 def test_a_backfill_into_the_topics_that_have_moved_is_refused(moved: Migration, topic_name: str) -> None:

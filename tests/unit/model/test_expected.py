@@ -117,9 +117,9 @@ class TestMissing:
 
 
 class TestGroups:
-    def verdict(self, history: History, copy: Copy, here: int, there: int) -> bool:
+    def verdict(self, history: History, copy: Copy, here: int, there: int, *, committed: bool = False) -> bool:
         try:
-            check_group("g", history, copy, here, there, set(), committed=False)
+            check_group("g", history, copy, here, there, set(), committed=committed)
         except ViolationError:
             return False
         return True
@@ -148,6 +148,16 @@ class TestGroups:
         made.gone = {"id-0"}
 
         assert self.verdict(made, copy_of(0, 1, 2), 0, 0)
+
+    def test_records_that_the_source_alone_has_lost_may_be_read_before_an_open_transaction(self) -> None:
+        made = history(3)
+        made.gone, made.first_present = {"id-0", "id-1"}, 2
+
+        made.open = {"id-2": 2}
+
+        assert self.verdict(made, copy_of(0, 1), 0, 0, committed=True)
+        made.gone = {"id-0"}
+        assert not self.verdict(made, copy_of(0, 1), 2, 0, committed=True)
 
 
 def test_a_backfill_holds_exactly_what_the_source_holds() -> None:

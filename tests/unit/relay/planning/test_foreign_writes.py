@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mirror_lib.relay.model import PartitionFacts
-from mirror_lib.relay.planning.foreign_writes import foreign_notes, offsets_behind_the_copy
+from mirror_lib.relay.planning.foreign_writes import foreign_notes, offsets_behind_copies
 from mirror_lib.sync.target_changes import CopiedTo, TargetPartition
 from mirror_lib.topology.names import TopicPartition
 
@@ -27,16 +27,21 @@ IDLE = PartitionFacts(
 
 
 def test_offsets_behind_the_copy_of_an_idle_partition_are_told() -> None:
-    assert offsets_behind_the_copy(IDLE) == 7
-    (note,) = foreign_notes([IDLE])
-    assert "1 idle partitions" in note
+    behind = offsets_behind_copies([IDLE])
+    assert behind == {IDLE.target: (90, 97)}
+    (note,) = foreign_notes(behind, ())
+    assert "to 1 idle partition: " in note
     assert "A.orders-0 (7 offsets)" in note
+
+
+def test_nothing_is_said_of_markers() -> None:
+    assert list(foreign_notes(offsets_behind_copies([IDLE]), {IDLE.target})) == []
 
 
 def test_nothing_is_said_of_a_target_that_several_sources_share() -> None:
     other = replace(IDLE, source=TopicPartition("payments", 0), interrupted=True)
 
-    assert list(foreign_notes([IDLE, other])) == []
+    assert offsets_behind_copies([IDLE, other]) == {}
 
 
 @pytest.mark.parametrize(
@@ -55,4 +60,4 @@ def test_nothing_is_said_of_a_target_that_several_sources_share() -> None:
     ],
 )
 def test_nothing_is_said_where_the_flow_may_have_written_it_or_compares_it(fact: PartitionFacts) -> None:
-    assert list(foreign_notes([fact])) == []
+    assert offsets_behind_copies([fact]) == {}
