@@ -185,6 +185,18 @@ def _passed_over(fact: VerifyFacts) -> int:
     return max(settled.source_next - fact.source_start, 0)
 
 
+def _first_target(fact: VerifyFacts) -> int:
+    """Return the target offset at which copies can begin, if there is no map.
+
+    What the target had when the flow claimed it is not the flow's: a flow back after a cutover finds records that the
+    first start of the flow there had skipped.
+    """
+    settled = fact.settled
+    if settled is None or settled.source_next > fact.source_start:
+        return fact.target_start
+    return max(fact.target_start, min(settled.target_next, fact.target_end))
+
+
 def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
     """Return everything that the mode covers, as one range; None if that is nothing."""
     if not fact.runs and not _nothing_copied(fact):
@@ -194,7 +206,7 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
     mark = _mark(fact, held, mode)
     passed_over = _passed_over(fact)
     if not fact.runs and mark is None:
-        mark = VerifiedMark(fact.source_start + passed_over, fact.target_start)
+        mark = VerifiedMark(fact.source_start + passed_over, _first_target(fact))
     runs = clip(held, source_first=mark.source_next) if mark is not None else held
     several = may_give_several(fact.chain)
     range_ = _range(fact, runs, mark, tail=several or mode is not VerifyMode.SAMPLE, several=several)

@@ -205,6 +205,17 @@ def test_recent_begins_anew_where_the_partition_was_copied_again() -> None:
     assert (range_.source_first, range_.target_first) == (0, 9_000)
 
 
+def test_given_an_empty_source_and_a_target_with_records_from_before_the_flow_then_none_of_them_is_compared() -> None:
+    """A flow back whose partition nobody wrote to after the cutover: the first start there had skipped these three."""
+    fact = _facts(
+        runs=(), verified=None, source_start=0, source_end=0, target_start=0, target_end=3, settled=VerifiedMark(0, 3)
+    )
+
+    plan = _plan(fact)
+
+    assert (list(plan.unverifiable), list(plan.partitions)) == ([], [])
+
+
 def test_without_a_map_nothing_can_be_said() -> None:
     plan = _plan(_facts(runs=(), settled=None))
 
