@@ -242,14 +242,10 @@ def _later(history: History, first: str, held: Set[str]) -> bool:
 
 
 def _only_lost_between(history: History, found: str, first: str | None, *, committed: bool) -> bool:
-    unreadable = history.aborted | history.unreadable(committed=committed)
+    not_needed = history.gone | history.aborted | history.unreadable(committed=committed)
     start = history.order.get(found)
     end = len(history.records) if first is None else history.order[first]
-    return (
-        start is not None
-        and start < end
-        and all(each.id in history.gone | unreadable for each in history.records[start:end])
-    )
+    return start is not None and start < end and all(each.id in not_needed for each in history.records[start:end])
 
 
 def check_range(what: str, history: History, found: Sequence[Seen], *, committed: bool) -> None:
