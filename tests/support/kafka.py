@@ -107,6 +107,18 @@ def _led(client: AdminClient, topic: str, partitions: int) -> bool:
     return all(answer.exception() is None for answer in answers.values())
 
 
+def leaders(cluster: KafkaCluster, topic: str, partitions: int = 1) -> dict[int, int]:
+    """Return the broker that leads each partition, once the broker that is asked has heard of the topic."""
+    client = admin(cluster)
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while True:
+        known = client.list_topics(topic, timeout=_WAIT_SECONDS).topics[topic].partitions
+        if len(known) >= partitions and all(each.leader >= 0 for each in known.values()):
+            return {number: each.leader for number, each in known.items()}
+        assert time.monotonic() < deadline, f"topic {topic} has no leaders"
+        time.sleep(0.05)
+
+
 def delete_topic(cluster: KafkaCluster, name: str) -> None:
     """Delete a topic."""
     client = admin(cluster)

@@ -15,7 +15,7 @@ from mirror_lib.cluster.batches import RecordBlock, Span
 from mirror_lib.offsets import OffsetRun
 from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.compare.differences import LOOK_AHEAD, differing_parts, explain, short_digest
-from mirror_lib.verify.compare.expected_offsets import Placement
+from mirror_lib.verify.compare.expected_offsets import Hole, Placement
 from mirror_lib.verify.compare.side import REPLACED, Side
 from mirror_lib.verify.compare.tally import Tally
 from mirror_lib.verify.compare.whole_batches import WholeBatches
@@ -54,8 +54,9 @@ class RangeComparer:
         self.target = Side(range_.target_first, target_end, hide_append_times=True)
         self.needs_source = self.needs_target = False
         self.finished = False
-        #: The first target offset of the last hole in the map, and the number of records that were compacted there.
-        self._compacted_in_hole = -1, 0
+        #: The last hole in the map that had records, and how many of its source and target offsets had one.
+        self._hole: Hole | None = None
+        self._used = [0, 0]
         self._tally = Tally(range_, keep=keep)
         self._whole = WholeBatches(self.source, self.target, self._placement, self._tally)
 
@@ -249,6 +250,7 @@ class RangeComparer:
         if is_outside and self._same(self.source.at, self.target.at) and not self._check.shared_target:
             self._tally.records += 1
             self._tally.outside_map += 1
+            self._use(self._placement.hole_of(mine), source=1, target=1)
             self.source.advance(1)
             self.target.advance(1)
         else:
@@ -260,17 +262,30 @@ class RangeComparer:
         A killed run may have written it to a compacted topic whose cleaner removed it before the next run could find it
         there: then the target has offsets without a record in that place, at least one for each such record.
         """
-        if self._check.target_compacted and not self._row_bits:
-            number = self.source.offsets[self.source.at]
-            first, following = self._placement.hole(number, self._range.target_first, self.target.end)
-            hole, used = self._compacted_in_hole
-            used = used if hole == first else 0
-            if used < following - first:
-                self._compacted_in_hole = first, used + 1
-                self._tally.compacted_target += 1
-                self.source.advance(1)
-                return
+        hole = self._placement.hole_of(self.source.offsets[self.source.at])
+        if self._check.target_compacted and self._has_unused(hole, source=False):
+            self._use(hole, source=1, target=1)
+            self._tally.compacted_target += 1
+            self.source.advance(1)
+            return
+        self._use(hole, source=1)
         self._lone_source(DifferenceKind.UNMAPPED)
+
+    def _has_unused(self, hole: Hole, *, source: bool) -> bool:
+        """Return True if a side has an offset in a hole that may have been a record which compaction removed."""
+        if self._row_bits:
+            return False
+        range_, used = self._range, self._used if hole == self._hole else (0, 0)
+        first = range_.source_first, range_.target_first
+        on_source, on_target = hole.sizes(first, (range_.source_next, self.target.end))
+        return used[0] < on_source if source else used[1] < on_target
+
+    def _use(self, hole: Hole, *, source: int = 0, target: int = 0) -> None:
+        """Note that offsets of a hole had a record."""
+        if hole != self._hole:
+            self._hole, self._used = hole, [0, 0]
+        self._used[0] += source
+        self._used[1] += target
 
     def _out_of_place(self, place: int, theirs: int) -> None:
         """Judge the target's next record, which is not at the expected offset of the source's next record."""
@@ -329,12 +344,25 @@ class RangeComparer:
         source.advance(1)
 
     def _lone_target(self) -> None:
-        """The target's next record has no counterpart, and the map does not know its place."""
-        if self._check.shared_target or self._is_foreign(self.target.offsets[self.target.at]):
+        """The target's next record has no counterpart, and the map does not know its place.
+
+        A killed run may have written it, of a compacted topic whose cleaner removed it before the next run could find
+        it: then the source has offsets without a record in that place, at least one for each such record.
+        """
+        theirs = self.target.offsets[self.target.at]
+        if self._check.shared_target or self._is_foreign(theirs):
             self._tally.foreign += 1
+        elif self._is_compacted_source(self._placement.hole_at(theirs)):
+            self._tally.compacted_source += 1
         else:
             self._add(DifferenceKind.EXTRA, None, self.target.at)
         self.target.advance(1)
+
+    def _is_compacted_source(self, hole: Hole) -> bool:
+        if not self._check.source_compacted or not self._has_unused(hole, source=True):
+            return False
+        self._use(hole, source=1, target=1)
+        return True
 
     def _is_foreign(self, target_offset: int) -> bool:
         """Return True if, by the ledger, other producers wrote this record."""

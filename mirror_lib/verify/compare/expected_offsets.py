@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
@@ -23,6 +24,29 @@ _TARGET_FIRST = attrgetter("target_first")
 ROW_BITS = 20
 #: Maximum number of rows of one record.
 MOST_ROWS = 1 << ROW_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Offsets between two runs that the map does not pair.
+
+    Attributes:
+        first: the source and the target offset with which it begins; None before the first run.
+        following: those of the run after it; None after the last run.
+    """
+
+    first: tuple[int, int] | None
+    following: tuple[int, int] | None
+
+    def sizes(self, first: tuple[int, int], following: tuple[int, int]) -> tuple[int, int]:
+        """Return its number of source and of target offsets.
+
+        Args:
+            first: the first offsets of the range: a hole before the first run begins there.
+            following: the offsets after the range's last ones: a hole after the last run ends there.
+        """
+        begin, end = self.first or first, self.following or following
+        return end[0] - begin[0], end[1] - begin[1]
 
 
 class Places:
@@ -70,10 +94,21 @@ class Places:
         after = bisect_right(self._runs, source_offset, key=_SOURCE_FIRST)
         return self._runs[after].target_first if after < len(self._runs) else None
 
-    def hole_start(self, source_offset: int) -> int | None:
-        """Return, for a source offset in no run, the target offset after the run before; None before the first."""
-        after = bisect_right(self._runs, source_offset, key=_SOURCE_FIRST)
-        return self._runs[after - 1].target_next if after else None
+    def hole_of(self, source_offset: int) -> Hole:
+        """Return the hole that a source offset in no run is in."""
+        return self._hole_before(bisect_right(self._runs, source_offset, key=_SOURCE_FIRST))
+
+    def hole_at(self, target_offset: int) -> Hole:
+        """Return the hole that a target offset in no run is in."""
+        return self._hole_before(bisect_right(self._runs, target_offset, key=_TARGET_FIRST))
+
+    def _hole_before(self, after: int) -> Hole:
+        before = self._runs[after - 1] if after else None
+        following = self._runs[after] if after < len(self._runs) else None
+        return Hole(
+            None if before is None else (before.source_next, before.target_next),
+            None if following is None else (following.source_first, following.target_first),
+        )
 
 
 class RowPlaces:
@@ -114,9 +149,13 @@ class RowPlaces:
         """See `Places`."""
         return self._records.hole_end(row >> ROW_BITS)
 
-    def hole_start(self, row: int) -> int | None:
+    def hole_of(self, row: int) -> Hole:
         """See `Places`. Rows of the last record of a run may follow, so that the hole may be smaller."""
-        return self._records.hole_start(row >> ROW_BITS)
+        return self._records.hole_of(row >> ROW_BITS)
+
+    def hole_at(self, target_offset: int) -> Hole:
+        """See `Places` and `hole_of`."""
+        return self._records.hole_at(target_offset)
 
 
 class Placement:
@@ -172,15 +211,13 @@ class Placement:
         end = self._places.hole_end(number)
         return None if end is None else end + self.drift
 
-    def hole(self, number: int, start: int, end: int) -> tuple[int, int]:
-        """Return, for a record in no run, the target offsets [first, next) that no run has there.
+    def hole_of(self, number: int) -> Hole:
+        """Return the hole that a record in no run is in; its target offsets are those of the map, without drift."""
+        return self._places.hole_of(number)
 
-        Args:
-            start: the range's first target offset; the holes at both ends of the map extend to the range's ends.
-            end: the offset after the range's last target offset.
-        """
-        before, after = self._places.hole_start(number), self._places.hole_end(number)
-        return start if before is None else before + self.drift, end if after is None else after + self.drift
+    def hole_at(self, target_offset: int) -> Hole:
+        """Return the hole that a target record in no run is in; see `hole_of`."""
+        return self._places.hole_at(target_offset - self.drift)
 
     def resume_at(self, number: int, place: int) -> tuple[int, int]:
         """Return where a later verification continues, given the next record and its target offset.

@@ -15,7 +15,7 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError, TransientError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
-from tests.support.kafka import Record, admin, consume, create_topic, produce
+from tests.support.kafka import Record, admin, consume, create_topic, leaders, produce
 
 KEY = b'["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"foo"}]'
 #: Where Java's partitioner puts KEY among 25 partitions.
@@ -250,9 +250,9 @@ def test_a_partition_without_a_leader_is_named_to_readers_and_writers(
     three_brokers: KafkaCluster, topic_name: str
 ) -> None:
     create_topic(three_brokers, topic_name, partitions=3, copies=1)
-    leaders = admin(three_brokers).list_topics(topic_name, timeout=10).topics[topic_name].partitions
-    home = leaders[1].leader
-    lost = [number for number, each in leaders.items() if each.leader == home]
+    homes = leaders(three_brokers, topic_name, partitions=3)
+    home = homes[1]
+    lost = [number for number, each in homes.items() if each == home]
     three_brokers.stop_broker(home)
     connection = connection_to(three_brokers.bootstrap_servers)
 

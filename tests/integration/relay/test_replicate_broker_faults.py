@@ -13,7 +13,7 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.transformed import row_sink as writing
 from tests.support.flows import Flow, copy_here, make_flow
-from tests.support.kafka import admin, consume, create_topic, produce, records, watermarks
+from tests.support.kafka import consume, create_topic, leaders, produce, records, watermarks
 from tests.support.transforming import TransformHere, marked, originals
 
 _PARTITIONS = 3
@@ -73,11 +73,6 @@ def while_copying(
     return run
 
 
-def leader(cluster: KafkaCluster, topic: str) -> int:
-    """The broker that leads partition 0."""
-    return int(admin(cluster).list_topics(topic, timeout=30).topics[topic].partitions[0].leader)
-
-
 def test_a_source_and_target_broker_is_killed(three_brokers: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
     fill(three_brokers, topic_name)
     flow = slow_flow(tmp_path, three_brokers, three_brokers, topic_name)
@@ -85,7 +80,7 @@ def test_a_source_and_target_broker_is_killed(three_brokers: KafkaCluster, topic
     flow.sync_topics()
 
     def fault() -> None:
-        three_brokers.kill(leader(three_brokers, remote))
+        three_brokers.kill(leaders(three_brokers, remote)[0])
 
     report = flow.run(runner=while_copying(three_brokers, remote, fault))
 
@@ -164,7 +159,7 @@ def test_given_transactions_when_a_broker_is_killed_then_committed_records_are_t
     flow = in_transactions(tmp_path, three_brokers, topic_name)
     remote = f"A.{topic_name}"
     flow.sync_topics()
-    killed = leader(three_brokers, remote)
+    killed = leaders(three_brokers, remote)[0]
     copy = TransformHere(marked, exact=False, rows_at_once=200)
 
     flow.run(runner=while_copying(three_brokers, remote, lambda: three_brokers.kill(killed), copy), sync=False)
@@ -188,7 +183,7 @@ def test_given_transactions_when_the_only_broker_restarts_then_committed_records
         flow.sync_topics()
         copy = TransformHere(marked, exact=False, rows_at_once=200)
 
-        broker = leader(cluster, remote)
+        broker = leaders(cluster, remote)[0]
         flow.run(runner=while_copying(cluster, remote, lambda: cluster.restart(broker), copy), sync=False)
         until = time.monotonic() + 120
         while (report := flow.run(runner=copy, sync=False)).errors:

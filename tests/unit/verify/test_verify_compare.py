@@ -266,6 +266,31 @@ def test_records_that_no_map_knows_are_compacted_at_most_where_the_target_has_un
     assert _found(outcome) == [(DifferenceKind.UNMAPPED, offset, None) for offset in range(4 + explained, 6)]
 
 
+@pytest.mark.parametrize("standing", [0, 1])
+@pytest.mark.parametrize("at_the_end", [True, False])
+@pytest.mark.parametrize(("compacted", "free"), [(True, 3), (True, 2), (True, 1), (True, 0), (False, 2)])
+def test_target_records_that_no_map_knows_are_compacted_at_most_where_the_source_has_unused_offsets_for_them(
+    compacted: bool, free: int, at_the_end: bool, standing: int
+) -> None:
+    """A killed run wrote them, and the source's cleaner removed them before the next run could find them there."""
+    records = numbered(10)
+    # Of the source's offsets in the hole, one may hold a record that the target has too, before the others.
+    free += standing
+    source = [*records[: 4 + standing], *([] if at_the_end else at(records[6 + standing :], 4 + free))]
+    runs = [OffsetRun(0, 0, 4), *([] if at_the_end else [OffsetRun(4 + free, 6 + standing, 4 - standing)])]
+    target = records[: 6 + standing] if at_the_end else records
+    ends = (4 + free, len(target)) if at_the_end else (8 + free - standing, len(records))
+    range_ = replace(whole_range(runs, to_end=ends[1]), source_next=ends[0])
+
+    outcome = compared(check_of(range_, source_compacted=compacted), log(source), log(target))
+
+    explained = min(free - standing, 2) if compacted else 0
+    assert outcome.compacted_source == explained
+    found = range(4 + standing + explained, 6 + standing)
+    assert _found(outcome) == [(DifferenceKind.EXTRA, None, offset) for offset in found]
+    assert outcome.outside_map == standing
+
+
 @pytest.mark.parametrize("compacted", [True, False])
 def test_a_record_that_is_gone_on_the_source_is_compacted_only_where_that_can_be(compacted: bool) -> None:
     records = numbered(10)
