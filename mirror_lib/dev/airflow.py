@@ -17,7 +17,7 @@ from pathlib import Path
 from mirror_lib.config import project_root, state_dir
 from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
-from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start, tail
+from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, running, start, tail
 from mirror_lib.dev.state import write_atomically
 
 #: Airflow's default port; another one is used if it is taken.
@@ -66,8 +66,7 @@ class LocalAirflow:
     @property
     def process(self) -> BackgroundProcess | None:
         """The running `airflow standalone`, None if it does not run."""
-        process = recall(self._pid_file)
-        return process if process is not None and process.is_running else None
+        return running(self._pid_file)
 
     def start(self, extra: Mapping[str, str], waiting: Callable[[str], None]) -> bool:
         """Start Airflow unless it runs, and wait until it can run DAGs; return True if it was started now.

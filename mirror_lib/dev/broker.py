@@ -31,7 +31,7 @@ from mirror_lib.dev.broker_config import (
 from mirror_lib.dev.class_archive import archive_path, reading_options
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
-from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start, tail
+from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, running, start, tail
 from mirror_lib.dev.state import write_atomically
 from mirror_lib.dev.zookeeper import JVM_FLAGS as ZOOKEEPER_JVM_FLAGS
 from mirror_lib.dev.zookeeper import ZooKeeper
@@ -172,8 +172,7 @@ class KafkaCluster:
 
     def process(self, node_id: int) -> BackgroundProcess | None:
         """Return the running process of a broker."""
-        process = recall(self._pid_file(node_id))
-        return process if process is not None and process.is_running else None
+        return running(self._pid_file(node_id))
 
     def log_tail(self, node_id: int, lines: int = 20) -> str:
         """Return the last lines of a broker's output."""

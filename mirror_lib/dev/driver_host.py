@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start
+from mirror_lib.dev.processes import BackgroundProcess, ProcessError, running, start, stop_running
 from mirror_lib.spark import NoDriverHostError, checkout_path, greeting_of
 
 _MODULE = "spark_jobs.driver_host"
@@ -40,8 +40,7 @@ class DriverHost:
     @property
     def process(self) -> BackgroundProcess | None:
         """Its process if it runs."""
-        found = recall(self.directory / "pid.json")
-        return found if found is not None and found.is_running else None
+        return running(self.directory / "pid.json")
 
     def start(self) -> Path:
         """Start it anew, with the present code, and wait until it listens; return its socket.
@@ -50,17 +49,13 @@ class DriverHost:
             ProcessError: it does not come up.
         """
         self.stop()
-        process = start(
+        start(
             host_command(self.socket),
             log=self.directory / "host.log",
             pid_file=self.directory / "pid.json",
             env={**os.environ, **checkout_path(os.environ)},
+            wait=self._wait,
         )
-        try:
-            self._wait(process)
-        except BaseException:
-            process.stop()
-            raise
         return self.socket
 
     def stop(self) -> bool:
@@ -69,10 +64,7 @@ class DriverHost:
         Raises:
             ProcessError: it cannot be ended.
         """
-        process = self.process
-        if process is not None:
-            process.stop()
-        return process is not None
+        return stop_running(self.directory / "pid.json")
 
     def _wait(self, process: BackgroundProcess) -> None:
         deadline = time.monotonic() + _START_SECONDS

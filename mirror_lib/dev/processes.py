@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -213,7 +213,12 @@ class BackgroundProcess:
 
 
 def start(
-    command: Sequence[str], *, log: Path, pid_file: Path | None = None, env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    *,
+    log: Path,
+    pid_file: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    wait: Callable[[BackgroundProcess], None] | None = None,
 ) -> BackgroundProcess:
     """Start a process in its own session, with no standard input and all output appended to a log file.
 
@@ -224,6 +229,7 @@ def start(
         log: for both outputs.
         pid_file: where to store it.
         env: the whole environment, by default this process's.
+        wait: returns once the program is ready; if it raises, the process is stopped.
 
     Raises:
         ProcessError: the program cannot be started.
@@ -241,13 +247,20 @@ def start(
     try:
         # Interrupts are raised in the main thread, also between the start of a process and storing its id.
         with ThreadPoolExecutor(max_workers=1) as pool:
-            return pool.submit(start_and_remember).result()
+            process = pool.submit(start_and_remember).result()
     except BaseException:
         for process in started:
             process.kill()
             if pid_file is not None:
                 pid_file.unlink(missing_ok=True)
         raise
+    try:
+        if wait is not None:
+            wait(process)
+    except BaseException:
+        process.stop()
+        raise
+    return process
 
 
 def _spawn(command: Sequence[str], log: Path, env: Mapping[str, str]) -> BackgroundProcess:
@@ -281,6 +294,24 @@ def recall(pid_file: Path) -> BackgroundProcess | None:
         return BackgroundProcess(**json.loads(pid_file.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
+
+
+def running(pid_file: Path) -> BackgroundProcess | None:
+    """Return the process in a pid file if it runs."""
+    process = recall(pid_file)
+    return process if process is not None and process.is_running else None
+
+
+def stop_running(pid_file: Path) -> bool:
+    """Stop the process in a pid file; return True if it ran.
+
+    Raises:
+        ProcessError: it cannot be ended.
+    """
+    process = running(pid_file)
+    if process is not None:
+        process.stop()
+    return process is not None
 
 
 def tail(path: Path, lines: int) -> str:

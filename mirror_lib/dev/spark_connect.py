@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
-from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start
+from mirror_lib.dev.processes import BackgroundProcess, ProcessError, running, start, stop_running
 from mirror_lib.dev.state import write_atomically
 from mirror_lib.spark import (
     DEFAULT_PORT,
@@ -70,8 +70,7 @@ class SparkConnectServer:
     @property
     def process(self) -> BackgroundProcess | None:
         """Its process if it runs."""
-        found = recall(self.directory / "pid.json")
-        return found if found is not None and found.is_running else None
+        return running(self.directory / "pid.json")
 
     @property
     def address(self) -> ConnectAddress | None:
@@ -93,9 +92,8 @@ class SparkConnectServer:
             ConfigurationError: Java or Spark is missing.
             ProcessError: it does not come up.
         """
-        running = self.address
-        if running is not None:
-            return running
+        if (present := self.address) is not None:
+            return present
         find_java()
         spark_home = find_spark_home(os.environ)
         address = ConnectAddress(LOOPBACK, port or self._port())
@@ -112,17 +110,13 @@ class SparkConnectServer:
         # A client's own address must not reach the server.
         environment.pop(REMOTE_VARIABLE, None)
         write_atomically(self.directory / "address", address.url)
-        process = start(
+        start(
             server_command(spark_home, master=master, host=address.host, port=address.port),
             log=self.directory / "server.log",
             pid_file=self.directory / "pid.json",
             env=environment,
+            wait=lambda process: self._wait(process, address, environment),
         )
-        try:
-            self._wait(process, address, environment)
-        except BaseException:
-            process.stop()
-            raise
         return address
 
     def stop(self) -> bool:
@@ -131,10 +125,7 @@ class SparkConnectServer:
         Raises:
             ProcessError: it cannot be ended.
         """
-        process = self.process
-        if process is not None:
-            process.stop()
-        return process is not None
+        return stop_running(self.directory / "pid.json")
 
     def _port(self) -> int:
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import javaproperties
 
 from mirror_lib.dev.broker_config import log_settings, zookeeper_properties
-from mirror_lib.dev.processes import BackgroundProcess, recall, start, tail
+from mirror_lib.dev.processes import BackgroundProcess, recall, running, start, tail
 from mirror_lib.dev.state import write_atomically
 
 _SERVER = "org.apache.zookeeper.server.ZooKeeperServerMain"
@@ -25,8 +25,7 @@ class ZooKeeper:
     @property
     def process(self) -> BackgroundProcess | None:
         """The running server."""
-        process = recall(self._pid_file)
-        return process if process is not None and process.is_running else None
+        return running(self._pid_file)
 
     @property
     def log_settings_file(self) -> Path:

@@ -54,9 +54,9 @@ def _is_current(connection: Connection, scripts: ScriptDirectory, shown: str) ->
     present = set(context.get_current_heads())
     known = {script.revision for script in scripts.walk_revisions()}
     if not present <= known:
+        whose = "a version before 0.1.0" if max(present) < min(known) else "a newer version"
         raise LedgerError(
-            f"the ledger {shown} was created by a newer version of this project "
-            f"({', '.join(sorted(present - known))}).",
+            f"the ledger {shown} was created by {whose} of this project ({', '.join(sorted(present - known))}).",
             action="Use that version, or another ledger.",
         )
     return present == set(scripts.get_heads())

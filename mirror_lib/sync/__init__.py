@@ -16,6 +16,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "CopiedTo",
             "TargetPartition",
             "copied_to",
+            "is_other_topic",
             "position_change",
             "source_cluster_change",
             "target_change",

@@ -61,6 +61,11 @@ def copied_to(own: Position, sharing: Iterable[Position] = ()) -> CopiedTo | Non
     return CopiedTo(own.target_topic, own.target_topic_id, own.clusters, log_end, undecided)
 
 
+def is_other_topic(then: str | None, now: str | None) -> bool:
+    """True if two topic ids are known and differ: the topic was deleted and created again in between."""
+    return bool(then) and bool(now) and then != now
+
+
 def source_cluster_change(then: ClusterPair | None, now: ClusterPair | None) -> ReplicationError | None:
     """The error of a position from another source cluster than the alias names now.
 
@@ -106,7 +111,7 @@ def target_change(then: CopiedTo | None, now: TargetPartition) -> ReplicationErr
         )
     if now.log_end is None:
         return TargetDeletedError(f"{now.topic} was deleted on the target: it contained copied records{until}.")
-    if None not in (then.topic_id, now.topic_id) and then.topic_id != now.topic_id:
+    if is_other_topic(then.topic_id, now.topic_id):
         return TargetRecreatedError(
             f"{now.topic} was deleted on the target and created again: the topic with copied records had id "
             f"{then.topic_id}{until}; the present topic has id {now.topic_id}, log end offset {now.log_end}.",

@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "assembler": ["Part"],
         "fetcher": ["Memory", "SourceReader"],
         "follower_fetch": ["ReadReplicas"],
+        "open_copies": ["OpenCopies"],
         "open_positions": [
             "is_own_transactional_id",
             "names_of_flow",

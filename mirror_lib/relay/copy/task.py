@@ -18,6 +18,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.relay.copy.assembler import Part
 from mirror_lib.relay.copy.fetcher import Memory, SourceReader
 from mirror_lib.relay.copy.follower_fetch import ReadReplicas
+from mirror_lib.relay.copy.open_copies import OpenCopies
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.copy.poison_records import Omissions
 from mirror_lib.relay.copy.position_flush import PositionFlush
@@ -187,12 +188,10 @@ class _Task:
     ) -> None:
         self._flush = flush
         self._copies = copies
-        self._open = len(copies)
-        self._done = asyncio.Event()
+        self._open = OpenCopies(len(copies))
         self._memory = Memory(job.settings.task_memory_bytes)
         self._flow = job.flow
-        self._crash: BaseException | None = None
-        self._background = Background(self._crash_with)
+        self._background = Background(self._open.crash)
         omissions = Omissions(job, target, kept=flush.keep)
         self._reader = SourceReader(
             source,
@@ -234,22 +233,18 @@ class _Task:
             self._background.start(self._report())
             self._background.start(self._flush.run())
             self._background.start(self._writer.run())
-            await self._done.wait()
+            await self._open.wait()
         finally:
             await self._background.stop()
             await self._writer.close()
         await self._flush.flush_committed()
-        return self._crash
-
-    def _crash_with(self, error: BaseException) -> None:
-        self._crash = self._crash or error
-        self._done.set()
+        return self._open.error
 
     def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         loop.default_exception_handler(context)
         # Without a callback it is an exception of a future or a transport, whose users are notified in other ways.
         if "handle" in context and (error := context.get("exception")) is not None:
-            self._crash_with(error)
+            self._open.crash(error)
 
     def _deliver(self, copy: PartitionCopy, batches: Sequence[Part]) -> None:
         # Not in one line: writing may already free memory.
@@ -278,10 +273,7 @@ class _Task:
     def _settle(self, copy: PartitionCopy) -> None:
         self._count_held(copy)
         self._writer.may_end(copy)
-        if not copy.finished and copy.finish_if_settled():
-            self._open -= 1
-            if self._open == 0:
-                self._done.set()
+        self._open.settle(copy)
 
     async def _report(self) -> None:
         while True:

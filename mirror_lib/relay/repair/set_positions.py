@@ -32,7 +32,7 @@ from mirror_lib.relay.copy import omission_rows, transactional_id
 from mirror_lib.relay.gaps import end_of_history
 from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.takeover import fence_name
-from mirror_lib.sync import TargetPartition, copied_to, target_change, target_cluster_change
+from mirror_lib.sync import TargetPartition, copied_to, is_other_topic, target_change, target_cluster_change
 from mirror_lib.topology import TopicPartition
 
 
@@ -145,7 +145,7 @@ def plan_changes(
         void = (
             end.error is None
             and before is not None
-            and (_is_void(before, now, clusters.ids()) or _is_recreated(before, described.topic_id))
+            and (_is_void(before, now, clusters.ids()) or is_other_topic(before.topic_id, described.topic_id))
         )
         change = PositionChange(source, targets[source], before, None, merged, void, end.offset)
         if start is not None:
@@ -313,11 +313,6 @@ def _is_void(before: Position, now: TargetPartition, clusters: ClusterPair | Non
     if then is None:
         return False
     return (target_cluster_change(then.clusters, clusters) or target_change(then, now)) is not None
-
-
-def _is_recreated(before: Position, topic_id: str | None) -> bool:
-    """True if the source topic is another one than the copied one."""
-    return None not in (before.topic_id, topic_id) and before.topic_id != topic_id
 
 
 def keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str) -> None:

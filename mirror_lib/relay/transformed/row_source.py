@@ -28,6 +28,7 @@ from mirror_lib.relay.copy import (
     Background,
     Memory,
     Omissions,
+    OpenCopies,
     Part,
     PartitionCopy,
     ReadReplicas,
@@ -113,9 +114,7 @@ class _Reading:
         self._waiting = 0
         self._most_waiting = self._memory.limit // _ROWS_PART
         self._has_room = asyncio.Event()
-        self._open = 0
-        self._done: asyncio.Event | None = None
-        self._crash: BaseException | None = None
+        self._open = OpenCopies(len(self._copies))
         self._thread = threading.Thread(target=self._run, name="reading", daemon=True)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
@@ -142,18 +141,17 @@ class _Reading:
 
     def stop(self) -> None:
         """End the thread, regardless of its state; no more rows are taken."""
-        loop, done = self._loop, self._done
-        if self._thread.is_alive() and loop is not None and done is not None:
-            loop.call_soon_threadsafe(done.set)
+        if self._thread.is_alive() and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._open.end)
 
     def _run(self) -> None:
         try:
             uvloop.run(self._read())
         except Exception as error:
-            self._crash = error
+            self._open.error = error
         finally:
-            if self._crash is not None:
-                failure = internal_error(self._crash, _WHO)
+            if self._open.error is not None:
+                failure = internal_error(self._open.error, _WHO)
                 for copy in self._copies:
                     if not copy.read_done:
                         copy.fail(failure)
@@ -161,8 +159,6 @@ class _Reading:
 
     async def _read(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._done = asyncio.Event()
-        self._open = len(self._copies)
         backoff = Backoff(self._job.settings.retry_max_seconds)
         while True:
             try:
@@ -180,17 +176,16 @@ class _Reading:
             quarantine = source
             if self._job.settings.poison_policy is PoisonPolicy.QUARANTINE:
                 (quarantine,) = await stack.enter_async_context(open_clients(self._job.target))
-            background = Background(self._crash_with)
+            background = Background(self._open.crash)
             reader = self._reader = self._new_reader(source, quarantine, background)
-            assert self._done is not None
             try:
                 for copy in self._copies:
                     if copy.assembler.is_finished and not copy.read_done:
                         copy.read_done = True
-                    self._settle(copy)
-                if not self._done.is_set():
+                    self._open.settle(copy)
+                if not self._open.have_ended:
                     await reader.start()
-                    await self._done.wait()
+                    await self._open.wait()
             finally:
                 await background.stop()
 
@@ -204,7 +199,7 @@ class _Reading:
             background,
             read_committed=self._job.read_committed,
             deliver=self._deliver,
-            settled=self._settle,
+            settled=self._open.settle,
             omissions=Omissions(self._job, quarantine, kept=_kept_by_the_account),
             throttle=None if rate is None else Throttle(rate),
             replicas=ReadReplicas(self._job.source.rack, self._job.source.metadata_max_age_ms / 1000),
@@ -232,20 +227,9 @@ class _Reading:
         self._memory.used -= size
         self._waiting -= size
         self._has_room.set()
-        self._settle(copy)
+        self._open.settle(copy)
         if self._reader is not None:
             self._reader.wake()
-
-    def _settle(self, copy: PartitionCopy) -> None:
-        if not copy.finished and copy.finish_if_settled():
-            self._open -= 1
-            if self._open == 0 and self._done is not None:
-                self._done.set()
-
-    def _crash_with(self, error: BaseException) -> None:
-        self._crash = self._crash or error
-        if self._done is not None:
-            self._done.set()
 
 
 async def _kept_by_the_account(_copies: Sequence[PartitionCopy]) -> None:

@@ -21,7 +21,15 @@ from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
 from mirror_lib.cluster.topics import Route
 from mirror_lib.errors import MirrorError
 from mirror_lib.offsets import OffsetRun
-from mirror_lib.relay.copy import Background, Omissions, PartitionCopy, PositionFlush, TargetWriter, internal_error
+from mirror_lib.relay.copy import (
+    Background,
+    Omissions,
+    OpenCopies,
+    PartitionCopy,
+    PositionFlush,
+    TargetWriter,
+    internal_error,
+)
 from mirror_lib.relay.model import CopyJob, Poison
 from mirror_lib.relay.transformed.model import ReadEnd
 from mirror_lib.relay.transformed.outputs import Outlet, Output
@@ -57,14 +65,12 @@ class Sending:
         #: Bytes that are queued or in flight, and not acknowledged.
         self._held = 0
         self._ready = threading.Event()
-        self._crash: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._done: asyncio.Event | None = None
         self._acknowledged_event = asyncio.Event()
         self._outputs: list[Output] = []
         self._transactions: Sequence[Transaction] = ()
-        #: Number of outlets that are not settled, and the outlets without further rows.
-        self._open = 0
+        self._open = OpenCopies()
+        #: Outlets without further rows.
         self._over: set[int] = set()
         self._writer: TargetWriter | None = None
         self._omissions: Omissions | None = None
@@ -90,7 +96,7 @@ class Sending:
         size = len(batch.payload)
         with self._room:
             # One batch beyond the limit is accepted: a batch larger than the limit must be sent, too.
-            while self._held and self._held + size > self._limit and self._crash is None:
+            while self._held and self._held + size > self._limit and self._open.error is None:
                 self._room.wait()
             self._held += size
         self._call(self._write, outlet.copy, batch)
@@ -138,7 +144,7 @@ class Sending:
         for outlet in (outlet for each in together for outlet in each.outlets):
             outlet.batches.discard()
         # After a crash of the loop all partitions fail anyway.
-        if self._crash is None:
+        if self._open.error is None:
             self.run(fail_all())
 
     @property
@@ -181,8 +187,8 @@ class Sending:
     def finish(self) -> Sequence[Output]:
         """Wait until everything is settled; all partitions have then ended."""
         self._thread.join()
-        if self._crash is not None:
-            failure = internal_error(self._crash, _WHO)
+        if self._open.error is not None:
+            failure = internal_error(self._open.error, _WHO)
             for output in self._outputs:
                 for copy in (outlet.copy for outlet in output.outlets if not outlet.copy.finished):
                     copy.fail(failure, certain=copy.unacknowledged_batches == 0 and output.transaction is None)
@@ -191,8 +197,8 @@ class Sending:
     def stop(self) -> None:
         """Cancel all work without a result."""
         self._ready.wait()
-        if self._loop is not None and self._done is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._done.set)
+        if self._loop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._open.end)
         self._thread.join()
 
     def run(self, work: Coroutine[None, None, _Answer]) -> _Answer:
@@ -201,9 +207,9 @@ class Sending:
         Raises:
             MirrorError: the coroutine raised it, or the loop has ended.
         """
-        if self._loop is None or self._crash is not None:
+        if self._loop is None or self._open.error is not None:
             work.close()
-            raise internal_error(self._crash or RuntimeError("the event loop has ended"), _WHO)
+            raise internal_error(self._open.error or RuntimeError("the event loop has ended"), _WHO)
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
@@ -216,12 +222,12 @@ class Sending:
         try:
             uvloop.run(self._main())
         except Exception as error:
-            self._crash = self._crash or error
+            self._open.error = self._open.error or error
         finally:
             if not self._outputs:
                 # The loop could not even start.
-                assert self._crash is not None
-                failure = internal_error(self._crash, _WHO)
+                assert self._open.error is not None
+                failure = internal_error(self._open.error, _WHO)
                 self._outputs = [failed_output(self._job, opened, failure) for opened in self._job.bins[self._number]]
             self._ready.set()
             with self._room:
@@ -229,7 +235,6 @@ class Sending:
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._done = asyncio.Event()
         backoff = Backoff(self._job.settings.retry_max_seconds)
         while True:
             try:
@@ -248,9 +253,8 @@ class Sending:
                 await asyncio.sleep(backoff.pause_left)
 
     async def _send_all(self, target: RawClient) -> None:
-        assert self._done is not None
         copies = [outlet.copy for output in self._outputs for outlet in output.outlets]
-        background = Background(self._crash_with)
+        background = Background(self._open.crash)
         # With transactions, positions are a part of them.
         flushed = [output.main.copy for output in self._outputs if output.transaction is None]
         flush = self._flush = PositionFlush(self._job, flushed)
@@ -266,7 +270,7 @@ class Sending:
             memory=replace(self._job.producer_memory, verifies_transactions=False),
             tasks=len(self._job.bins),
         )
-        self._open = len(copies)
+        self._open.begin(len(copies))
         try:
             await self._writer.start()
             background.start(self._writer.run())
@@ -275,7 +279,7 @@ class Sending:
             if self._in_parts and not self._routes:
                 background.start(flush.run())
             self._ready.set()
-            await self._done.wait()
+            await self._open.wait()
         finally:
             await background.stop()
             await flush.close()
@@ -292,7 +296,7 @@ class Sending:
             await self._flush.declare(replace(output.claim_position(self._job.run_id), routes=routes))
         output.routes = routes
         output.routed[target] = outlet
-        self._open += 1
+        self._open.add()
         self._writer.add(outlet.copy)
         return outlet
 
@@ -353,15 +357,8 @@ class Sending:
             self._settle(copy)
 
     def _settle(self, copy: PartitionCopy) -> None:
-        if not copy.finished and copy.read_done and id(copy) in self._over and copy.finish_if_settled():
-            self._open -= 1
-            if self._open == 0 and self._done is not None:
-                self._done.set()
-
-    def _crash_with(self, error: BaseException) -> None:
-        self._crash = self._crash or error
-        if self._done is not None:
-            self._done.set()
+        if id(copy) in self._over:
+            self._open.settle(copy)
 
 
 async def _kept_by_all(_copies: Sequence[PartitionCopy]) -> None:

@@ -28,7 +28,7 @@ from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
 from mirror_lib.sync.groups.rules import GroupFacts, TargetGroups, select_groups
 from mirror_lib.sync.hidden import Unseen, in_words, unseen_topics
 from mirror_lib.sync.position_store import stored_positions
-from mirror_lib.sync.target_changes import TargetPartition, position_change
+from mirror_lib.sync.target_changes import TargetPartition, is_other_topic, position_change
 from mirror_lib.sync.topics import checkpoints_topic, offset_syncs_topic
 from mirror_lib.topology import FlowTopology, TopicPartition
 
@@ -314,7 +314,7 @@ def _recreated_topics(
     errors: dict[TopicPartition, MirrorError] = {}
     for each, topic_id in copied.items():
         now = described[each.topic].topic_id if each.topic in described else None
-        if now not in (None, "", topic_id):
+        if is_other_topic(topic_id, now):
             errors[each] = SourceRecreatedError(
                 f"the source topic was deleted and created again: it had id {topic_id} when it was copied last, and "
                 f"has {now} now.",

@@ -33,6 +33,7 @@ from mirror_lib.sync import (
     check_clusters,
     cluster_pair,
     in_words,
+    is_other_topic,
     position_change,
     source_admin,
     target_admin,
@@ -316,8 +317,7 @@ class _Gathering:
         )
 
     def _recreated_error(self, source: TopicPartition, position: Position | None) -> MirrorError | None:
-        now = self._topic_ids.get(source.topic)
-        if position is None or position.topic_id is None or now is None or position.topic_id == now:
+        if position is None or not is_other_topic(position.topic_id, self._topic_ids.get(source.topic)):
             return None
         return SourceRecreatedError(
             "the source topic was deleted and created again since it was copied: the offset map belongs to the "

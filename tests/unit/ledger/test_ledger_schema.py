@@ -145,11 +145,14 @@ def test_other_tables_of_a_shared_database_are_left_alone(empty_database: Databa
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "of airflow"
 
 
-def test_tables_of_a_newer_version_are_refused(database: Database) -> None:
+@pytest.mark.parametrize(
+    ("version", "said"), [("9999", "a newer version of this project"), ("0008", "a version before 0.1.0 of this")]
+)
+def test_tables_of_an_unknown_version_are_refused(database: Database, version: str, said: str) -> None:
     with database.write() as connection:
-        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
 
-    with pytest.raises(LedgerError, match=r"newer version of this project \(9999\)") as caught:
+    with pytest.raises(LedgerError, match=rf"{said}.* \({version}\)") as caught:
         schema.upgrade(database)
 
     assert caught.value.action
@@ -166,7 +169,7 @@ def test_the_migrations_are_part_of_the_package() -> None:
     """They are found as package data, so that an installed wheel can migrate too."""
     versions = Path(str(files("mirror_lib.ledger") / "migrations" / "versions"))
 
-    assert (versions / "v0001_runs_and_offsets.py").is_file()
+    assert (versions / "v0009_tables_of_0_1_0.py").is_file()
     assert (versions.parent / "env.py").is_file()
 
 
