@@ -49,7 +49,6 @@ from mirror_lib.relay.planning import (
     limits_of_new_topics,
     note_altered,
     offsets_behind_copies,
-    only_markers,
     open_transaction_notes,
     plan_round,
     retention_warnings,
@@ -274,8 +273,7 @@ def plan_with_facts(
 
 
 def _foreign_notes(clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> Iterator[str]:
-    behind = offsets_behind_copies(facts)
-    return foreign_notes(behind, only_markers(clusters.target_data, behind))
+    return foreign_notes(clusters.target_writes.with_records(offsets_behind_copies(facts)))
 
 
 def _retention_notes(flow: FlowConfig, clusters: FlowClusters, facts: Iterable[PartitionFacts]) -> tuple[str, ...]:

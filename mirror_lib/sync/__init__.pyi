@@ -18,6 +18,7 @@ from .observed import save_step as save_step
 from .position_store import stored_positions as stored_positions
 from .target_changes import copied_to as copied_to
 from .target_changes import CopiedTo as CopiedTo
+from .target_changes import is_other_topic as is_other_topic
 from .target_changes import position_change as position_change
 from .target_changes import source_cluster_change as source_cluster_change
 from .target_changes import target_change as target_change

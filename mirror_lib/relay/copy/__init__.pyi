@@ -2,6 +2,7 @@ from .assembler import Part as Part
 from .fetcher import Memory as Memory
 from .fetcher import SourceReader as SourceReader
 from .follower_fetch import ReadReplicas as ReadReplicas
+from .open_copies import OpenCopies as OpenCopies
 from .open_positions import is_own_transactional_id as is_own_transactional_id
 from .open_positions import names_of_flow as names_of_flow
 from .open_positions import open_position as open_position

@@ -11,7 +11,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "foreign_writes": ["foreign_notes", "offsets_behind_copies"],
         "late_writes": ["accounted_for", "find_late_writes", "late_writes_on_target"],
         "lost_deletions": ["find_lost_deletions", "last_caught_up", "note_lost_deletions"],
-        "markers": ["only_markers"],
         "new_topics": ["limits_of_new_topics"],
         "open_transactions": ["hanging_problems", "hidden_detail", "is_hanging", "open_transaction_notes"],
         "plan": ["hot_partition_warnings", "plan_round"],

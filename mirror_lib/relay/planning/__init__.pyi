@@ -15,7 +15,6 @@ from .late_writes import late_writes_on_target as late_writes_on_target
 from .lost_deletions import find_lost_deletions as find_lost_deletions
 from .lost_deletions import last_caught_up as last_caught_up
 from .lost_deletions import note_lost_deletions as note_lost_deletions
-from .markers import only_markers as only_markers
 from .new_topics import limits_of_new_topics as limits_of_new_topics
 from .open_transactions import hanging_problems as hanging_problems
 from .open_transactions import hidden_detail as hidden_detail

@@ -26,6 +26,7 @@ from mirror_lib.config import FlowConfig, IsolationLevel, collections_paused, fi
 from mirror_lib.errors import DirtyStartError, MirrorError, TopicMissingError, TopologyError, Where
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
 from mirror_lib.relay.planning.altered_positions import AlteredPosition, altered_position, with_altered
+from mirror_lib.relay.planning.markers import WrittenRanges
 from mirror_lib.relay.planning.open_transactions import longest_transaction_seconds
 from mirror_lib.relay.planning.producer_expiry import producer_memory
 from mirror_lib.relay.planning.source_logs import SourceLogs, read_source_logs
@@ -69,6 +70,9 @@ class FlowClusters:
     positions_connection: Connection
     source_data: Connection
     target_data: Connection
+    #: What was written to both clusters behind the copies of the flows.
+    source_writes: WrittenRanges
+    target_writes: WrittenRanges
     positions_at_plan: PositionSnapshot = field(default_factory=PositionSnapshot)
     #: Topics already reported as not visible: once in a run is enough.
     reported_unseen: set[str] = field(default_factory=set)
@@ -97,14 +101,18 @@ class FlowClusters:
         """
         clients = flow.clients
         internal = Connection.from_settings(clients.target_internal)
+        source_data = Connection.from_settings(clients.data_consumer)
+        target_data = Connection.from_settings(clients.data_producer)
         return cls(
             flow=flow,
             source_admin=source_admin(flow, admin_seconds),
             target_admin=target_admin(flow, admin_seconds),
             positions=PositionStore(internal, flow.offset_storage_topic, flow.source_alias, connector=connector),
             positions_connection=internal,
-            source_data=Connection.from_settings(clients.data_consumer),
-            target_data=Connection.from_settings(clients.data_producer),
+            source_data=source_data,
+            target_data=target_data,
+            source_writes=WrittenRanges(source_data),
+            target_writes=WrittenRanges(target_data),
         )
 
     @property

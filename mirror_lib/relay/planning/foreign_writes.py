@@ -8,12 +8,11 @@ a record.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from mirror_lib.counted import counted
 from mirror_lib.relay.model import PartitionFacts
 from mirror_lib.relay.planning.markers import Ranges
-from mirror_lib.topology import TopicPartition
 
 _NAMED = 3
 
@@ -36,16 +35,13 @@ def _offsets_behind(fact: PartitionFacts) -> tuple[int, int] | None:
     return (then.log_end, now.log_end) if now.log_end > then.log_end else None
 
 
-def foreign_notes(behind: Ranges, markers: Collection[TopicPartition]) -> Iterator[str]:
+def foreign_notes(written: Ranges) -> Iterator[str]:
     """A warning about all such partitions of a flow; nothing if there are none.
 
     Args:
-        behind: what `offsets_behind_copies` found.
-        markers: those of them that only have transaction markers there.
+        written: those that `offsets_behind_copies` found and that may have records there.
     """
-    found = sorted(
-        (target, following - first) for target, (first, following) in behind.items() if target not in markers
-    )
+    found = sorted((target, following - first) for target, (first, following) in written.items())
     if not found:
         return
     named = ", ".join(f"{target} ({offsets:,} offsets)" for target, offsets in found[:_NAMED])

@@ -19,7 +19,6 @@ from mirror_lib.ledger import GapState, HandedOverRow, Ledger
 from mirror_lib.relay.backfill import FROM_CUTOVER, backfill_id
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.planning.markers import only_markers
 from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
 
 
@@ -98,8 +97,8 @@ def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Led
         if end.error is None and expected is not None and end.offset > expected:
             topic_id = described[source.topic].topic_id
             found.append(LateWrites(source, expected, end.offset, topic_id, row.target_topic, row.cutover))
-    markers = only_markers(clusters.source_data, {each.source: (each.first, each.following) for each in found})
-    return tuple(each for each in found if each.source not in markers)
+    written = clusters.source_writes.with_records({each.source: (each.first, each.following) for each in found})
+    return tuple(each for each in found if each.source in written)
 
 
 def accounted_for(ledger: Ledger, flow: FlowId, rows: Iterable[HandedOverRow]) -> dict[TopicPartition, int]:
@@ -203,11 +202,12 @@ def late_writes_on_target(
             continue
         offsets = (stored.position.target_offset or 0, fact.target_now.log_end or 0)
         grown.append(_Grown(fact, row, stored, offsets))
-    unknown = {each.fact.target: each.offsets for each in grown if each.offsets[1] > known.get(each.fact.target, 0)}
-    markers = only_markers(clusters.target_data, unknown)
+    written = clusters.target_writes.with_records(
+        {each.fact.target: each.offsets for each in grown if each.offsets[1] > known.get(each.fact.target, 0)}
+    )
     moved, problems = {}, []
     for fact, row, stored, (first, end) in grown:
-        if fact.target not in unknown or fact.target in markers:
+        if fact.target not in written:
             moved[fact.source] = replace(stored, position=replace(stored.position, target_offset=end))
             continue
         error = WrittenAfterCutoverError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 
 from mirror_lib.cluster import Connection
@@ -23,22 +24,34 @@ _PARTITIONS = 128
 _RESPONSE_BYTES = _PARTITIONS * _PARTITION_BYTES
 #: Offsets before the log's end are returned at once.
 _WAIT_MS = 500
-#: Responses per partition; what is not read to its end then counts as records.
+#: Responses per partition; what is not read to its end then may be records.
 _RESPONSES = 8
 
 #: Offsets [first, following) of partitions.
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 
 
-def only_markers(data: Connection, ranges: Ranges) -> frozenset[TopicPartition]:
-    """Return the partitions whose offsets certainly have no committed record.
+@dataclass(slots=True)
+class WrittenRanges:
+    """Which offsets of a cluster's logs have committed records. Plans of one run ask again; each range is read once."""
 
-    A partition that cannot be read, or whose transactions have not ended, is not returned: it may have records.
-    """
-    return asyncio.run(_only_markers(data, ranges)) if ranges else frozenset()
+    _data: Connection
+    _has_records: dict[tuple[TopicPartition, tuple[int, int]], bool] = field(default_factory=dict)
+
+    def with_records(self, ranges: Ranges) -> Ranges:
+        """Return the ranges that have committed records, and those of which that is not certain.
+
+        A partition that cannot be read now, or whose transactions have not ended, may have records.
+        """
+        unknown = dict(ranges.items() - self._has_records.keys())
+        if unknown:
+            found = asyncio.run(_have_records(self._data, unknown))
+            self._has_records |= {(each, unknown[each]): records for each, records in found.items()}
+        return {each: offsets for each, offsets in ranges.items() if self._has_records.get((each, offsets), True)}
 
 
-async def _only_markers(data: Connection, ranges: Ranges) -> frozenset[TopicPartition]:
+async def _have_records(data: Connection, ranges: Ranges) -> dict[TopicPartition, bool]:
+    """Return whether ranges have committed records; those that cannot be read to their end are missing."""
     try:
         async with open_clients(data) as (client,):
             await client.refresh_leaders({partition.topic for partition in ranges})
@@ -47,9 +60,12 @@ async def _only_markers(data: Connection, ranges: Ranges) -> frozenset[TopicPart
                 for node, led in by_leader(client, ranges).led.items()
                 for part in _parts(led)
             )
-            return frozenset[TopicPartition]().union(*await asyncio.gather(*requests))
+            found: dict[TopicPartition, bool] = {}
+            for each in await asyncio.gather(*requests):
+                found |= each
+            return found
     except MirrorError:
-        return frozenset()
+        return {}
 
 
 def _parts(led: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
@@ -58,8 +74,8 @@ def _parts(led: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
         yield part
 
 
-async def _read(client: RawClient, node: int, ranges: Ranges) -> set[TopicPartition]:
-    found: set[TopicPartition] = set()
+async def _read(client: RawClient, node: int, ranges: Ranges) -> dict[TopicPartition, bool]:
+    found: dict[TopicPartition, bool] = {}
     reached = {partition: first for partition, (first, _) in ranges.items()}
     for _ in range(_RESPONSES):
         if not reached:
@@ -75,12 +91,14 @@ async def _read(client: RawClient, node: int, ranges: Ranges) -> set[TopicPartit
             except RecordError:
                 spans = []
             following = ranges[partition][1]
-            inside = [span for span in spans if span.first < following]
-            if response.error_code or not spans or not all(span.is_hidden for span in inside):
+            if response.error_code or not spans:
                 del reached[partition]
+            elif not all(span.is_hidden for span in spans if span.first < following):
+                del reached[partition]
+                found[partition] = True
             elif spans[-1].next_offset >= following:
                 del reached[partition]
-                found.add(partition)
+                found[partition] = False
             else:
                 reached[partition] = spans[-1].next_offset
     return found

@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from mirror_lib.cluster import Connection
+from mirror_lib.relay.planning.markers import WrittenRanges
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.topology import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import create_topic, produce, records, transaction
+from tests.support.kafka import create_topic, delete_topic, produce, records, transaction
 
 
 @pytest.fixture
@@ -63,3 +66,21 @@ def test_given_a_transaction_that_has_not_ended_then_it_is_reported(
 
     producer.abort_transaction(30)
     assert warnings(copied) == []
+
+
+def test_given_a_range_that_was_read_then_it_is_known_without_another_look_and_a_longer_one_is_not(
+    kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    target = kafka_pair.target
+    for name in (f"{topic_name}-markers", f"{topic_name}-records"):
+        create_topic(target, name)
+        transaction(target, name, [b"1", b"2"], commit=name.endswith("-records"))
+    markers, written = (TopicPartition(f"{topic_name}-{what}", 0) for what in ("markers", "records"))
+    ranges = WrittenRanges(Connection("B", (target.bootstrap_servers,)))
+
+    assert ranges.with_records({markers: (0, 3), written: (0, 3)}) == {written: (0, 3)}
+
+    delete_topic(target, markers.topic)
+    assert ranges.with_records({markers: (0, 3), written: (0, 3)}) == {written: (0, 3)}
+    # What cannot be read may have records.
+    assert ranges.with_records({markers: (0, 4)}) == {markers: (0, 4)}

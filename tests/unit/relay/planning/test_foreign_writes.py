@@ -29,13 +29,13 @@ IDLE = PartitionFacts(
 def test_offsets_behind_the_copy_of_an_idle_partition_are_told() -> None:
     behind = offsets_behind_copies([IDLE])
     assert behind == {IDLE.target: (90, 97)}
-    (note,) = foreign_notes(behind, ())
+    (note,) = foreign_notes(behind)
     assert "to 1 idle partition: " in note
     assert "A.orders-0 (7 offsets)" in note
 
 
-def test_nothing_is_said_of_markers() -> None:
-    assert list(foreign_notes(offsets_behind_copies([IDLE]), {IDLE.target})) == []
+def test_nothing_is_said_where_nothing_was_written() -> None:
+    assert list(foreign_notes({})) == []
 
 
 def test_nothing_is_said_of_a_target_that_several_sources_share() -> None:
