@@ -83,8 +83,7 @@ def groups(
         page=page,
         size=size,
         rows=[
-            Group.showing(row, reasons=reasons.get(row.group, {}), seen=looked.seen_at(row.observed_at))
-            for row in rows
+            Group.showing(row, reasons=reasons.get(row.group, {}), seen=looked.seen_at(row.observed_at)) for row in rows
         ],
     )
 

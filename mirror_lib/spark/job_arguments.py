@@ -7,7 +7,8 @@
         tasks: Annotated[int | None, "maximum number of Spark tasks"] = None
 
 A field without a default is a required argument. Types: str, int, float, Path and an Enum of strings, each also with
-None, which is then the default; bool for a flag, with the default False; `tuple[str, ...]` for an argument that may be repeated.
+None, which is then the default; bool for a flag, with the default False; `tuple[str, ...]` for an argument that may be
+repeated.
 """
 
 from __future__ import annotations

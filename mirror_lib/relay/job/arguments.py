@@ -28,14 +28,12 @@ class JobArguments(CommandLine):
     trigger: Annotated[str, "what started the run, for the ledger"] = "spark-submit"
     #: See `relay.job.report`.
     report: Annotated[Path | None, "write the report as JSON to this file"] = None
-    topics: Annotated[tuple[str, ...], "Java regex of source topics to copy; repeatable; default: all of the flow"] = ()
+    topics: Annotated[tuple[str, ...], "Java regex of source topics to copy; repeatable; default: all topics"] = ()
     tasks: Annotated[int | None, "maximum number of Spark tasks; default tasks.max"] = None
     max_seconds: Annotated[float | None, "start no new round after this many seconds"] = None
     #: Until `max_seconds` are over.
     poll_seconds: Annotated[float | None, "poll interval in seconds after the run has caught up"] = None
-    elapsed_seconds: Annotated[float | None, "seconds of mirror.run.longest.seconds that earlier attempts have used"] = (
-        None
-    )
+    elapsed_seconds: Annotated[float | None, "seconds of mirror.run.longest.seconds that earlier attempts used"] = None
     dry_run: Annotated[bool, "plan only: write the plan to the report file, or print it"] = False
     gaps: Annotated[str, "resolution of gaps (records lost at the source)", GAP_CHOICES] = ASK
     backfill: Annotated[str, "run this backfill of the flow instead; it must be defined in the ledger"] = ""
