@@ -37,6 +37,15 @@ class Where:
             parts.append(f"offset {self.offset}")
         return ", ".join(parts)
 
+    def position_set(self, to: int | None = None) -> str:
+        """Return the command that sets the position of this partition, in backquotes.
+
+        Args:
+            to: the source offset at which to continue, if it is known.
+        """
+        place = f"--topic {self.topic} --partition {self.partition}"
+        return f"`mirror position set --flow '{self.flow}' {place} --to {'OFFSET' if to is None else to}`"
+
 
 NOWHERE = Where()
 

@@ -41,12 +41,15 @@ TopicsOption = Annotated[
 ]
 _BOUND = "earliest, latest, an offset (`offset 4711`), or a time such as 2026-01-31T00:00:00Z."
 FromOption = Annotated[
-    str, typer.Option("--from", help=f"Start of the range: {_BOUND} `cutover`: records written after it.")
+    str,
+    typer.Option(
+        "--from", help=f"Start of the range: {_BOUND} `cutover`: only records that were written after the cutover."
+    ),
 ]
 ToOption = Annotated[str, typer.Option("--to", help=f"End of the range, exclusive: {_BOUND}")]
 IntoOption = Annotated[str | None, typer.Option("--into", help="Target topic; for one source topic.")]
 SuffixOption = Annotated[
-    str | None, typer.Option("--into-suffix", help="Suffix of the target topics, after the flow's own names: .backfill")
+    str | None, typer.Option("--into-suffix", help="Suffix of the remote topic names, such as .backfill.")
 ]
 SameOption = Annotated[bool, typer.Option("--into-same", help="Append to the target topics of the flow itself.")]
 NameOption = Annotated[

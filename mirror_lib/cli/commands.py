@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "run": Command(
         "mirror_lib.cli.run.command",
-        "Copy new records once, then exit: a run of the flow's DAG without Airflow. Ctrl-C stops it.",
+        "Create missing topics, copy new records once, then exit; without Airflow. Ctrl-C stops it.",
     ),
     "status": Command(
         "mirror_lib.cli.status", "List the latest runs, or one run with its partitions; changes nothing."

@@ -40,7 +40,9 @@ def status(
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", help="Properties file that names the ledger; default: the local ledger.", metavar="FILE"
+            "--config",
+            help="Properties file that names the ledger; default: the SQLite file in the state folder.",
+            metavar="FILE",
         ),
     ] = None,
     flow: Annotated[str | None, typer.Option("--flow", help="Only runs of this flow, SOURCE->TARGET.")] = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from math import isinf, isnan
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
@@ -15,6 +15,11 @@ class Answer(BaseModel):
     """A part of a response."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def showing(cls, value: object, **more: object) -> Self:
+        """Return the attributes that a value has under the same names, and `more` for all others."""
+        return cls(**{name: getattr(value, name) for name in cls.model_fields if name not in more}, **more)
 
 
 def plain_seconds(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, HTTPException, Path
 
@@ -20,25 +20,43 @@ from mirror_lib.topology import FlowId
 router = APIRouter(prefix="/cutovers")
 
 
-class CutoverSummary(Answer):
-    """Summary of one cutover."""
+class CutoverUnderWay(Answer):
+    """A cutover, and who acts now."""
 
     name: str
     flow: str
     dag_id: str
     state: str
     step: str
-    created_at: datetime
-    created_by: str
     updated_at: datetime
-    #: One of `runbook.states.State`.
-    now: str
     #: Who acts, as a sentence.
     who: str
     #: No process acts, and something is left to do.
     unattended: bool
     #: The writers are stopped, and may not write to the target yet.
     writers_wait: bool
+
+    @classmethod
+    def of(cls, row: CutoverRow, present: Situation, dag_id: str, **more: object) -> Self:
+        """Return a cutover as the page shows it; `more` are attributes of a subclass that the row lacks."""
+        return cls.showing(
+            row,
+            dag_id=dag_id,
+            state=present.shown_state(row.state),
+            who=present.who,
+            unattended=present.state.is_unattended,
+            writers_wait=present.state.writers_wait,
+            **more,
+        )
+
+
+class CutoverSummary(CutoverUnderWay):
+    """A cutover, and what can be done now."""
+
+    created_at: datetime
+    created_by: str
+    #: One of `runbook.states.State`.
+    now: str
     #: The step whose question can be answered now.
     asks: str | None
     #: What an operator can do now.
@@ -154,21 +172,13 @@ def _ledgers(here: ThePage, visitor: TheVisitor, problems: list[Problem]) -> lis
 
 def _summary(row: CutoverRow, present: Situation, dag_id: str) -> CutoverSummary:
     question = present.state.question
-    return CutoverSummary(
+    return CutoverSummary.of(
+        row,
+        present,
+        dag_id,
         now=present.state.value,
-        who=present.who,
-        unattended=present.state.is_unattended,
-        writers_wait=present.state.writers_wait,
         asks=None if question is None else question.value,
         choices=[event.value for event in choices(present.state)],
-        name=row.name,
-        flow=row.flow,
-        dag_id=dag_id,
-        state=present.shown_state(row.state),
-        step=row.step,
-        created_at=row.created_at,
-        created_by=row.created_by,
-        updated_at=row.updated_at,
     )
 
 

@@ -232,16 +232,7 @@ def heartbeats(looked: TheFlow) -> Heartbeats:
     rows = () if looked.ledger is None else looked.ledger.observations.heartbeats(looked.flow.name)
     return Heartbeats(
         now=looked.now,
-        heartbeats=[
-            Heartbeat(
-                pair=row.pair,
-                verdict=row.verdict,
-                emitted_at=row.emitted_at,
-                detail=row.detail,
-                seen=looked.seen_at(row.observed_at),
-            )
-            for row in rows
-        ],
+        heartbeats=[Heartbeat.showing(row, seen=looked.seen_at(row.observed_at)) for row in rows],
     )
 
 
@@ -252,11 +243,8 @@ def steps(looked: TheFlow) -> Steps:
     return Steps(
         now=looked.now,
         steps=[
-            StepOutcome(
-                step=row.step,
-                differences=row.differences,
-                failed=row.failed,
-                skipped=row.skipped,
+            StepOutcome.showing(
+                row,
                 counts={
                     str(name): value
                     for name, value in row.summary.items()
@@ -317,18 +305,11 @@ def _run(row: RunRow, now: datetime, acts: Sequence[RunAct], *, died: bool = Fal
     dag_run = _dag_run(row)
     error = row.error or (_DIED if died else {})
     act = what_ended(row, dag_run, acts)
-    return RunPoint(
-        id=row.id,
+    return RunPoint.showing(
+        row,
         state=run_state(row, died),
-        trigger=row.trigger,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        heartbeat_at=row.heartbeat_at,
         seconds=seconds,
-        rounds=row.rounds,
         partitions=row.planned_partitions,
-        records=row.records,
-        bytes=row.bytes,
         records_per_second=row.records / seconds if copied else None,
         bytes_per_second=row.bytes / seconds if copied else None,
         error=None

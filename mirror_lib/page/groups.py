@@ -83,16 +83,7 @@ def groups(
         page=page,
         size=size,
         rows=[
-            Group(
-                group=row.group,
-                partitions=row.partitions,
-                behind=row.behind,
-                read_again=row.read_again,
-                skipped=row.skipped,
-                reasons=reasons.get(row.group, {}),
-                seen=looked.seen_at(row.observed_at),
-            )
-            for row in rows
+            Group.showing(row, reasons=reasons.get(row.group, {}), seen=looked.seen_at(row.observed_at)) for row in rows
         ],
     )
 
@@ -104,19 +95,5 @@ def group(looked: TheFlow, group: Annotated[StorableText, Query(max_length=4096)
     return GroupDetail(
         now=looked.now,
         group=group,
-        rows=[
-            GroupPartition(
-                topic=row.topic,
-                partition=row.partition,
-                target_topic=row.target_topic,
-                upstream=row.upstream,
-                goes_on_at=row.goes_on_at,
-                target_committed=row.target_committed,
-                read_again=row.read_again,
-                skipped=row.skipped,
-                reason=row.reason,
-                what=row.what,
-            )
-            for row in rows
-        ],
+        rows=[GroupPartition.showing(row) for row in rows],
     )

@@ -10,17 +10,18 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from mirror_lib.errors import ConfigurationError, LedgerError
-from mirror_lib.ledger import CutoverRow, FlowObservationRow, HeartbeatObservationRow, Ledger, RunRow, ledger_url
+from mirror_lib.ledger import FlowObservationRow, HeartbeatObservationRow, Ledger, RunRow, ledger_url
 from mirror_lib.ledger.queries import Verdicts
 from mirror_lib.observe import Outlook
 from mirror_lib.page.api_models import Answer, Duration, Problem, Seen, plain_seconds
 from mirror_lib.page.context import ThePage, TheVisitor, visible
 from mirror_lib.page.control import DagState, Visitor
+from mirror_lib.page.cutovers import CutoverUnderWay
 from mirror_lib.page.flow_state import FlowFacts, FlowState, judge, run_state
 from mirror_lib.page.flows import FileProblem, FlowSource, ServedFlow
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.security import limit_requests
-from mirror_lib.runbook.states import Situation, newest_situations
+from mirror_lib.runbook.states import newest_situations
 
 #: Older comparisons prove little about a log whose records are gone by now.
 VERDICTS_KEPT = timedelta(days=30)
@@ -73,23 +74,6 @@ class FlowOverview(Answer):
     heartbeat: str | None = None
     #: Lag (records) of the last hours, oldest first, in equal steps of time; null without an observation.
     spark: list[int | None] = Field(default_factory=list)
-
-
-class CutoverUnderWay(Answer):
-    """A cutover that has not ended."""
-
-    name: str
-    flow: str
-    dag_id: str
-    state: str
-    step: str
-    updated_at: datetime
-    #: Who acts, as a sentence.
-    who: str
-    #: No process acts, and something is left to do.
-    unattended: bool
-    #: The writers are stopped, and may not write to the target yet.
-    writers_wait: bool
 
 
 class Overview(Answer):
@@ -202,24 +186,10 @@ def _read(ledger: Ledger, flows: Sequence[str], now: datetime) -> _Known:
 def _cutovers(ledger: Ledger, flows: Sequence[ServedFlow]) -> list[CutoverUnderWay]:
     dags = {flow.name: flow.dag_id for flow in flows}
     return [
-        _under_way(row, present, dags[row.flow])
+        CutoverUnderWay.of(row, present, dags[row.flow])
         for row, present in newest_situations(ledger)
         if row.flow in dags and row.state not in ("finished", "rolled-back")
     ]
-
-
-def _under_way(row: CutoverRow, present: Situation, dag_id: str) -> CutoverUnderWay:
-    return CutoverUnderWay(
-        name=row.name,
-        flow=row.flow,
-        dag_id=dag_id,
-        state=present.shown_state(row.state),
-        step=row.step,
-        updated_at=row.updated_at,
-        who=present.who,
-        unattended=present.state.is_unattended,
-        writers_wait=present.state.writers_wait,
-    )
 
 
 def _flow(flow: ServedFlow, known: _Known, dag: DagState | None, now: datetime) -> FlowOverview:

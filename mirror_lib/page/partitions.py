@@ -113,7 +113,7 @@ def partitions(
         total=total,
         page=page,
         size=size,
-        rows=[_partition(row, looked.seen_at(row.observed_at)) for row in rows],
+        rows=[Partition.showing(row, seen=looked.seen_at(row.observed_at)) for row in rows],
         outlooks=outlooks,
         reasons=reasons,
     )
@@ -130,36 +130,7 @@ def strip(looked: TheFlow) -> Strip:
     ordered = sorted(rows, key=lambda row: (row.topic, row.partition))
     return Strip(
         now=looked.now,
-        cells=[
-            Cell(
-                topic=row.topic,
-                partition=row.partition,
-                behind=row.records_behind,
-                outlook=row.outlook,
-                reason=row.reason,
-            )
-            for row in ordered
-        ],
+        cells=[Cell.showing(row, behind=row.records_behind) for row in ordered],
         left_out=total - len(rows),
         seen=looked.seen_at(min(row.observed_at for row in rows)) if rows else None,
-    )
-
-
-def _partition(row: PartitionObservationRow, seen: Seen) -> Partition:
-    return Partition(
-        topic=row.topic,
-        partition=row.partition,
-        target_topic=row.target_topic,
-        records_behind=row.records_behind,
-        bytes_behind=row.bytes_behind,
-        behind_since=row.behind_since,
-        catch_up_seconds=row.catch_up_seconds,
-        headroom_seconds=row.headroom_seconds,
-        outlook=row.outlook,
-        reason=row.reason,
-        detail=row.detail,
-        position=row.position,
-        log_start=row.log_start,
-        log_end=row.log_end,
-        seen=seen,
     )

@@ -50,16 +50,9 @@ def rounds(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> 
 
 
 def _point(row: RoundRow) -> RoundPoint:
-    return RoundPoint(
-        run_id=row.run_id,
-        number=row.number,
-        began_at=row.began_at,
+    return RoundPoint.showing(
+        row,
         outstanding=row.lag_records,
-        records=row.records,
-        bytes=row.bytes,
-        planning_seconds=row.planning_seconds,
-        seconds=row.seconds,
-        expected_seconds=row.expected_seconds,
         oldest_age_seconds=None if row.oldest_age_ms is None else row.oldest_age_ms / 1000,
         newest_age_seconds=None if row.newest_age_ms is None else row.newest_age_ms / 1000,
         committed=row.committed_at is not None,

@@ -31,21 +31,6 @@ class VerifiedTopic(Answer):
     oldest_at: datetime
 
 
-class Verification(Answer):
-    """One verification."""
-
-    id: str
-    mode: str
-    started_at: datetime
-    finished_at: datetime
-    partitions: int
-    equal: int
-    different: int
-    unverifiable: int
-    records: int
-    bytes: int
-
-
 class DifferentPartition(Answer):
     """A partition whose latest comparison found a difference."""
 
@@ -70,7 +55,7 @@ class VerificationState(Answer):
     different: int
     topics: list[VerifiedTopic]
     differences: list[DifferentPartition]
-    verifications: list[Verification]
+    verifications: list[VerificationSummary]
 
 
 class Gap(Answer):
@@ -126,7 +111,7 @@ def verification(looked: TheFlow) -> VerificationState:
         different=verdicts.different,
         topics=sorted(topics.values(), key=lambda topic: topic.oldest_at),
         differences=[_different(row) for row in looked.ledger.pages.different_partitions(name, since, _DIFFERENCES)],
-        verifications=[_verification(row) for row in looked.ledger.pages.newest_verifications(name, _VERIFICATIONS)],
+        verifications=list(looked.ledger.pages.newest_verifications(name, _VERIFICATIONS)),
     )
 
 
@@ -140,54 +125,9 @@ def gaps(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> 
         waiting = {row.id for row in opened}
         decided = (row for row in looked.ledger.gaps(looked.flow.name, limit) if row.id not in waiting)
         rows = [*opened, *decided][:limit]
-    return Gaps(now=looked.now, open=len(opened), gaps=[gap_of(row) for row in rows])
-
-
-def gap_of(row: GapRow) -> Gap:
-    """Return a gap as the page shows it."""
-    return Gap(
-        id=row.id,
-        topic=row.topic,
-        partition=row.partition,
-        cause=row.cause,
-        first_offset=row.first_offset,
-        next_offset=row.next_offset,
-        records=row.records,
-        first_time=row.first_time,
-        last_time=row.last_time,
-        detail=row.detail,
-        found_at=row.found_at,
-        state=row.state,
-        decided_by=row.decided_by,
-        decided_at=row.decided_at,
-        note=row.note,
-    )
+    return Gaps(now=looked.now, open=len(opened), gaps=[Gap.showing(row) for row in rows])
 
 
 def _different(row: VerificationRow) -> DifferentPartition:
-    return DifferentPartition(
-        topic=row.topic,
-        partition=row.partition,
-        target_topic=row.target_topic,
-        verification=row.id,
-        finished_at=row.finished_at,
-        difference_count=row.difference_count,
-        differences=[dict(each) for each in row.differences or ()][:5],
-        reason=row.reason,
-        detail=row.detail,
-    )
-
-
-def _verification(row: VerificationSummary) -> Verification:
-    return Verification(
-        id=row.id,
-        mode=row.mode,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        partitions=row.partitions,
-        equal=row.equal,
-        different=row.different,
-        unverifiable=row.unverifiable,
-        records=row.records,
-        bytes=row.bytes,
-    )
+    first = [dict(each) for each in row.differences or ()][:5]
+    return DifferentPartition.showing(row, verification=row.id, differences=first)

@@ -22,7 +22,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "target_change",
             "target_cluster_change",
         ],
-        "translation": [
+        "offset_lookup": [
             "FlowMaps",
             "Translation",
             "landing_counts",

@@ -15,6 +15,13 @@ from .hidden import unseen_topics as unseen_topics
 from .observed import save_groups as save_groups
 from .observed import save_heartbeats as save_heartbeats
 from .observed import save_step as save_step
+from .offset_lookup import FlowMaps as FlowMaps
+from .offset_lookup import landing_counts as landing_counts
+from .offset_lookup import parse_time as parse_time
+from .offset_lookup import source_offsets_at as source_offsets_at
+from .offset_lookup import translate_checkpoint as translate_checkpoint
+from .offset_lookup import translate_group as translate_group
+from .offset_lookup import Translation as Translation
 from .position_store import stored_positions as stored_positions
 from .target_changes import copied_to as copied_to
 from .target_changes import CopiedTo as CopiedTo
@@ -24,10 +31,3 @@ from .target_changes import source_cluster_change as source_cluster_change
 from .target_changes import target_change as target_change
 from .target_changes import target_cluster_change as target_cluster_change
 from .target_changes import TargetPartition as TargetPartition
-from .translation import FlowMaps as FlowMaps
-from .translation import landing_counts as landing_counts
-from .translation import parse_time as parse_time
-from .translation import source_offsets_at as source_offsets_at
-from .translation import translate_checkpoint as translate_checkpoint
-from .translation import translate_group as translate_group
-from .translation import Translation as Translation

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
-from mirror_lib.dev.processes import BackgroundProcess, start, tail
+from mirror_lib.dev.processes import BackgroundProcess, session_members, start, tail
 
 #: For tests whose DAG files stay as they are: parsing all of them twice a minute takes a third of a core.
 #: Airflow takes DAGs that it has not seen for ten minutes for gone.
@@ -51,6 +53,26 @@ class Parts:
         """Kill a process with everything it has started, as a machine that is gone does, and start it again."""
         self._processes.pop(name).kill()
         self.start(name, *self._started[name])
+
+    def start_beside(self, name: str, other: str) -> None:
+        """Start a second process like one that runs."""
+        self.start(other, *self._started[name])
+
+    def end(self, name: str) -> None:
+        """End a process; it is not watched afterwards."""
+        self._processes.pop(name).stop()
+
+    def freeze(self, name: str) -> None:
+        """Stop a process with everything it has started, as a machine does that hangs."""
+        self._signal(name, signal.SIGSTOP)
+
+    def wake(self, name: str) -> None:
+        """Continue a process that was frozen."""
+        self._signal(name, signal.SIGCONT)
+
+    def _signal(self, name: str, number: signal.Signals) -> None:
+        for pid in session_members(self._processes[name].pid):
+            os.kill(pid, number)
 
     def wait_end(self, name: str, seconds: float) -> None:
         """Wait until a process has ended by itself; it is not watched afterwards."""

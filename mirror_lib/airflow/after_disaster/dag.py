@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from mirror_lib.airflow.approval import AskOperator
 from mirror_lib.airflow.compatibility import DAG, Param, TriggerRule
 from mirror_lib.airflow.files import dags_of_flows
-from mirror_lib.airflow.forms import LINES, literal, put_form, topics_field
+from mirror_lib.airflow.forms import LINES, literal, put_form, text_field, topics_field
+from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.templates import untemplated
 from mirror_lib.config import FlowConfig, MirrorConfig
 from mirror_lib.ledger import enabled_opposite_of
 from mirror_lib.observe import dag_id_of
 
-_START = datetime(2024, 1, 1, tzinfo=UTC)
 _TIMEOUT = timedelta(hours=2)
 _TASKS = "mirror_lib.airflow.after_disaster.tasks"
 _SECTION = "What to copy back"
@@ -46,18 +46,15 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     """Return the DAG of one flow: look -> agreed -> hand_over."""
     source, target = flow.flow.source, flow.flow.target
     given = {"flow": str(flow.flow), "config_path": str(config_path)}
-    with DAG(
-        dag_id=after_disaster_dag_id(flow),
-        dag_display_name=f"Failback after a disaster {source} → {target}",
-        description=f"Cluster {source} was lost and is available again: prepare to copy new records of {target} back",
-        doc_md=_DOCUMENTATION,
-        schedule=None,
-        start_date=_START,
-        catchup=False,
+    with new_dag(
+        after_disaster_dag_id(flow),
+        f"Failback after a disaster {source} → {target}",
+        f"Cluster {source} was lost and is available again: prepare to copy new records of {target} back",
+        _DOCUMENTATION,
         max_active_runs=1,
-        tags=sorted({"mirror", "disaster", source, target}),
+        tags={"disaster", source, target},
         # Every refusal needs an operator: retries cannot help.
-        default_args={"owner": "mirror", "retries": 0},
+        task_settings={"retries": 0},
     ) as dag:
         looked = PythonTask.of(
             f"{_TASKS}:look",
@@ -99,9 +96,7 @@ def after_disaster_form(flow: FlowConfig) -> dict[str, Param]:
             "flow, " + ", ".join(literal(pattern) for pattern in flow.topics),
             section=_SECTION,
         ),
-        "note": Param(
-            None,
-            type=["null", "string"],
+        "note": text_field(
             format=LINES,
             maxLength=_LONGEST_NOTE,
             title="Note",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from mirror_lib.airflow.backfill.form import backfill_form
@@ -11,13 +11,13 @@ from mirror_lib.airflow.backfill.operator import BackfillOperator
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import put_form
+from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.spark import pool_of
 from mirror_lib.config import FlowConfig
 from mirror_lib.observe import dag_id_of
 
-_START = datetime(2024, 1, 1, tzinfo=UTC)
 _DEFINE_TIMEOUT = timedelta(minutes=30)
 
 
@@ -30,21 +30,13 @@ def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     """Return the DAG of one flow: define, copy. A retry continues where the copy stopped."""
     source, target = flow.flow.source, flow.flow.target
     name, path = str(flow.flow), str(config_path)
-    with DAG(
-        dag_id=backfill_dag_id(flow),
-        dag_display_name=f"Backfill {source} → {target}",
-        description=f"Copies ranges of topics of cluster {source} to cluster {target}, next to the flow",
-        doc_md=__doc__,
-        schedule=None,
-        start_date=_START,
-        catchup=False,
-        tags=sorted({"mirror", "backfill", source, target}),
-        default_args={
-            "owner": "mirror",
-            **retry_policy(),
-            "retries": 3,
-            "retry_delay": timedelta(minutes=1),
-        },
+    with new_dag(
+        backfill_dag_id(flow),
+        f"Backfill {source} → {target}",
+        f"Copies ranges of topics of cluster {source} to cluster {target}, next to the flow",
+        __doc__,
+        tags={"backfill", source, target},
+        task_settings={**retry_policy(), "retries": 3, "retry_delay": timedelta(minutes=1)},
     ) as dag:
         defined = PythonTask.of(
             "mirror_lib.airflow.backfill.tasks:define",

@@ -12,11 +12,14 @@ from mirror_lib.airflow.forms import (
     BOUND,
     FIRST_BOUND,
     bytes_per_second_field,
+    choice_field,
     chosen_topics,
     chosen_whole,
+    flag_field,
     log_level_field,
     max_bytes_field,
     tasks_field,
+    text_field,
     topics_field,
 )
 from mirror_lib.config import FlowConfig
@@ -80,27 +83,14 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             ),
             section=_WHAT,
         ),
-        "from": Param(
+        "from": _bound(
             "earliest",
-            type="string",
-            maxLength=_LONGEST_BOUND,
-            format=FIRST_BOUND,
+            FIRST_BOUND,
             title="From",
             description_md=f"{_BOUND} **cutover**: only records that were written to the source after a cutover.",
-            section=_WHAT,
         ),
-        "to": Param(
-            "latest",
-            type="string",
-            maxLength=_LONGEST_BOUND,
-            format=BOUND,
-            title="To (exclusive)",
-            description_md=_BOUND,
-            section=_WHAT,
-        ),
-        "name": Param(
-            None,
-            type=["null", "string"],
+        "to": _bound("latest", BOUND, title="To (exclusive)", description_md=_BOUND),
+        "name": text_field(
             pattern="^ *[a-zA-Z0-9._-]{0,80} *$",
             title="Name of the backfill",
             description=(
@@ -109,45 +99,50 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             ),
             section=_WHAT,
         ),
-        "target": Param(
-            Target.SUFFIX.value,
-            type="string",
-            enum=[target.value for target in Target],
-            values_display={
-                Target.SUFFIX.value: "Other topics: the flow's names with a suffix",
-                Target.TOPIC.value: "One other topic",
-                Target.SAME.value: "The flow's own topics",
+        "target": choice_field(
+            Target.SUFFIX,
+            Target,
+            shown={
+                Target.SUFFIX: "Other topics: the flow's names with a suffix",
+                Target.TOPIC: "One other topic",
+                Target.SAME: "The flow's own topics",
             },
             title="Target topics",
             description_md=(
                 f"With the flow's own topics on {flow.flow.target}, the records are appended to them, including "
-                "records "
-                "that they already hold; the flow waits until the backfill has ended."
+                "records that they already hold; the flow waits until the backfill has ended."
             ),
             section=_WHERE,
         ),
-        "target_name": Param(
-            ".backfill",
-            type=["null", "string"],
+        "target_name": text_field(
+            default=".backfill",
             pattern="^ *[a-zA-Z0-9._-]{0,249} *$",
             title="Topic name, or suffix of the topic names",
             section=_WHERE,
         ),
-        "dry_run": Param(
-            False, type="boolean", title="Dry run", description="Print the estimate; change nothing.", section=_HOW
-        ),
+        "dry_run": flag_field(title="Dry run", description="Print the estimate; change nothing.", section=_HOW),
         "max_bytes": max_bytes_field(
             section=_HOW,
             description="Approximate number of bytes that this run copies; trigger it again for the rest. Empty: all.",
         ),
         "bytes_per_second": bytes_per_second_field(section=_HOW),
         "tasks": tasks_field(flow, section=_HOW),
-        "accept_gaps": Param(
-            False,
-            type="boolean",
+        "accept_gaps": flag_field(
             title="Accept gaps",
             description="Skip records that the source has deleted since the backfill was defined.",
             section=_HOW,
         ),
         "log_level": log_level_field(section=_HOW),
     }
+
+
+def _bound(default: str, format_: str, *, title: str, description_md: str) -> Param:
+    return Param(
+        default,
+        type="string",
+        maxLength=_LONGEST_BOUND,
+        format=format_,
+        title=title,
+        description_md=description_md,
+        section=_WHAT,
+    )

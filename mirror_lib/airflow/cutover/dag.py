@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from mirror_lib.airflow.cutover.form import cutover_form
 from mirror_lib.airflow.cutover.operator import CutoverOperator
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import put_form
+from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.spark import pool_of
 from mirror_lib.airflow.templates import Template, untemplated
@@ -20,7 +21,6 @@ from mirror_lib.config import FlowConfig
 from mirror_lib.observe import cutover_dag_id_of
 from mirror_lib.runbook import Step
 
-_START = datetime(2024, 1, 1, tzinfo=UTC)
 _NAME = Template("{{ ti.xcom_pull(task_ids='begin') }}")
 _CARRIES = "carry_out"
 _TASKS = "mirror_lib.airflow.cutover.tasks"
@@ -70,17 +70,14 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     """
     source, target = flow.flow.source, flow.flow.target
     name, path = str(flow.flow), str(config_path)
-    with DAG(
-        dag_id=cutover_dag_id(flow),
-        dag_display_name=f"Cutover {source} → {target}",
-        description=f"Moves producers and consumers from cluster {source} to cluster {target}",
-        doc_md=_DOCUMENTATION,
-        schedule=None,
-        start_date=_START,
-        catchup=False,
-        tags=sorted({"mirror", "cutover", source, target}),
+    with new_dag(
+        cutover_dag_id(flow),
+        f"Cutover {source} → {target}",
+        f"Moves producers and consumers from cluster {source} to cluster {target}",
+        _DOCUMENTATION,
+        tags={"cutover", source, target},
         # A gate that does not hold needs an operator: nothing is retried automatically.
-        default_args={"owner": "mirror", "retries": 0},
+        task_settings={"retries": 0},
     ) as dag:
         begin = _python("begin", _BEGIN, flow=name, config_path=path)
         prepare = _python("prepare", _PREPARE, config_path=path, name=_NAME)

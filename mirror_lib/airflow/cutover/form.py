@@ -7,13 +7,16 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
 from mirror_lib.airflow.forms import (
-    MOST,
     WEEK_SECONDS,
+    choice_field,
     chosen_names,
     chosen_topics,
+    flag_field,
+    limit_field,
     literal,
     names_field,
     patterns_field,
+    text_field,
     topics_field,
 )
 from mirror_lib.config import FlowConfig
@@ -30,10 +33,7 @@ GO_ON, ROLL_BACK = "go on", "roll back"
 def cutover_form(flow: FlowConfig) -> dict[str, Param]:
     """Return the Params of a flow's cutover DAG. All but the name matter only when the cutover is created."""
     return {
-        "name": Param(
-            # Airflow's form cannot be submitted while a text that may not be null is empty.
-            None,
-            type=["null", "string"],
+        "name": text_field(
             pattern=_NAME,
             title="Name",
             description_md="Name of the cutover; letters, digits, dots, underscores and hyphens. Empty: the DAG run's "
@@ -41,25 +41,20 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             "changed, except the action and the hours: a run with other values fails.",
             section=_WHAT,
         ),
-        "action": Param(
+        "action": choice_field(
             GO_ON,
-            type="string",
-            enum=[GO_ON, ROLL_BACK],
-            values_display={GO_ON: "Start or continue", ROLL_BACK: "Roll back"},
+            (GO_ON, ROLL_BACK),
+            shown={GO_ON: "Start or continue", ROLL_BACK: "Roll back"},
             title="Action",
             description_md="**Roll back** undoes the cutover with this name. It is possible until a client has "
-            "written to "
-            "the target.",
+            "written to the target.",
             section=_WHAT,
         ),
-        "back_of": Param(
-            None,
-            type=["null", "string"],
+        "back_of": text_field(
             pattern=_NAME,
             title="Failback of",
             description_md=f"The name of an earlier cutover of {flow.flow.target} → {flow.flow.source}: this flow "
-            "moves "
-            "its topics and groups back, and copies only the changes since. Leave topics and groups below empty "
+            "moves its topics and groups back, and copies only the changes since. Leave topics and groups below empty "
             "then.",
             section=_WHAT,
         ),
@@ -75,14 +70,13 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             "these topics.",
             section=_WHAT,
         ),
-        "style": Param(
-            Style.TOGETHER.value,
-            type="string",
-            enum=[style.value for style in Style],
-            values_display={
-                Style.TOGETHER.value: "Consumers and producers together",
-                Style.CONSUMERS_FIRST.value: "Consumers first",
-                Style.PRODUCERS_FIRST.value: "Producers first",
+        "style": choice_field(
+            Style.TOGETHER,
+            Style,
+            shown={
+                Style.TOGETHER: "Consumers and producers together",
+                Style.CONSUMERS_FIRST: "Consumers first",
+                Style.PRODUCERS_FIRST: "Producers first",
             },
             title="Order",
             description_md="**Together**: one window in which both are stopped. **Consumers first**: for consumers "
@@ -90,14 +84,10 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             "the window; no rollback after the first write to the target.",
             section=_HOW,
         ),
-        "fence": Param(
-            Fence.OPERATOR.value,
-            type="string",
-            enum=[fence.value for fence in Fence],
-            values_display={
-                Fence.OPERATOR.value: "The owners stop their producers",
-                Fence.ACL.value: "ACLs deny writes",
-            },
+        "fence": choice_field(
+            Fence.OPERATOR,
+            Fence,
+            shown={Fence.OPERATOR: "The owners stop their producers", Fence.ACL: "ACLs deny writes"},
             title="Fence of the producers",
             description_md="With ACLs, the principals below are denied writes to these topics on the source.",
             section=_HOW,
@@ -108,10 +98,9 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             description_md="With ACLs: the principals to deny, one per line, for example **User:app**.",
             section=_HOW,
         ),
-        "scope": Param(
-            VerifyScope.RECENT.value,
-            type="string",
-            enum=[scope.value for scope in VerifyScope],
+        "scope": choice_field(
+            VerifyScope.RECENT,
+            VerifyScope,
             title="What the rehearsal compares",
             description_md="**recent**: records that were never compared; **full**: all records. Records that arrive "
             "after the rehearsal are always compared in full.",
@@ -120,42 +109,22 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
         "still_seconds": _seconds(10.0, "Required time without new records on the source", _LIMITS),
         "drain_seconds": _seconds(600.0, "Maximum duration of the drain", _LIMITS),
         "watch_seconds": _seconds(300.0, "Maximum wait for clients on the target", _LIMITS),
-        "max_lag": Param(
-            10_000,
-            type="integer",
-            minimum=0,
-            maximum=MOST,
-            title="Maximum lag when the producers are stopped (offsets)",
-            section=_LIMITS,
-        ),
-        "max_read_again": Param(
-            0,
-            type="integer",
-            minimum=0,
-            maximum=MOST,
-            title="Maximum duplicates (records, all groups)",
-            section=_LIMITS,
-        ),
-        "max_skipped": Param(
-            0, type="integer", minimum=0, maximum=MOST, title="Maximum skipped (records, all groups)", section=_LIMITS
-        ),
+        "max_lag": limit_field(10_000, title="Maximum lag when the producers are stopped (offsets)", section=_LIMITS),
+        "max_read_again": limit_field(0, title="Maximum duplicates (records, all groups)", section=_LIMITS),
+        "max_skipped": limit_field(0, title="Maximum skipped (records, all groups)", section=_LIMITS),
         "may_split": patterns_field(
             title="Groups and transactional ids that may be split",
             description_md="Java regular expressions, one per line, of groups and ids that use both topics that move "
-            "and topics that "
-            "stay on the source.",
+            "and topics that stay on the source.",
             section=_LIMITS,
         ),
-        "require_way_back": Param(
-            True,
-            type="boolean",
+        "require_way_back": flag_field(
+            default=True,
             title="Require failback",
             description_md="The cutover starts only if the file has an enabled failback flow.",
             section=_LIMITS,
         ),
-        "with_withdrawn": Param(
-            False,
-            type="boolean",
+        "with_withdrawn": flag_field(
             title="Release withdrawn grants",
             description_md="Also release grants that were revoked on the source after they were staged.",
             section=_LIMITS,

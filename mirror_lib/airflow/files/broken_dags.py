@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
 from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.errors import ConfigurationError, MirrorError
 
 #: Tag of such DAGs, for Airflow's filter.
 BROKEN_TAG: Final = "broken file"
-_START = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def mark(dag: DAG, error: MirrorError) -> None:
@@ -32,16 +31,13 @@ def failing_dag(dag_id: str, title: str, text: str) -> DAG:
     Args:
         title: shown as its name, and above the text in its documentation.
     """
-    with DAG(
-        dag_id=dag_id,
-        dag_display_name=title,
-        description=f"{title}: see the DAG documentation",
-        doc_md=_markdown_block(title, text),
-        schedule=None,
-        start_date=_START,
-        catchup=False,
-        tags=sorted({"mirror", BROKEN_TAG}),
-        default_args={"owner": "mirror", "retries": 0},
+    with new_dag(
+        dag_id,
+        title,
+        f"{title}: see the DAG documentation",
+        _markdown_block(title, text),
+        tags={BROKEN_TAG},
+        task_settings={"retries": 0},
     ) as dag:
         PythonTask.of(
             f"{__name__}:refuse", "Fails with the problems of the file.", {"text": text}, task_id="what_is_wrong"

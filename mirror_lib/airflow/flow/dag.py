@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from mirror_lib.airflow.flow.form import trigger_form
 from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.flow.step_operator import StepOperator
 from mirror_lib.airflow.forms import put_form
+from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.airflow.spark import pool_of
@@ -21,8 +22,6 @@ from mirror_lib.airflow.watch import flow_schedule
 from mirror_lib.config import FlowConfig
 from mirror_lib.observe import dag_id_of
 
-#: Any moment in the past will do: with `catchup` off, runs begin when the DAG is unpaused.
-_START = datetime(2024, 1, 1, tzinfo=UTC)
 #: Time for the other tasks and for retries, in addition to the longest copy.
 _SLACK = timedelta(hours=12)
 #: Airflow then pauses the DAG. A failed run has used its retries, so this is far more than a short outage.
@@ -49,21 +48,19 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     source, target = flow.flow.source, flow.flow.target
     name, path = str(flow.flow), str(config_path)
     form = trigger_form(flow)
-    with DAG(
-        dag_id=dag_id_of(flow.flow),
-        dag_display_name=f"Mirror {source} → {target}",
-        description=f"Copies new records of cluster {source} to cluster {target}",
-        doc_md=documentation(flow, path, form),
+    with new_dag(
+        dag_id_of(flow.flow),
+        f"Mirror {source} → {target}",
+        f"Copies new records of cluster {source} to cluster {target}",
+        documentation(flow, path, form),
         schedule=flow_schedule(flow, path),
-        start_date=_START,
-        catchup=False,
         max_active_runs=1,
         allowed_run_types=RUN_TYPES,
         max_consecutive_failed_dag_runs=_FAILED_RUNS_BEFORE_PAUSE,
         dagrun_timeout=_timeout(flow),
         deadline=deadline_alert(flow, path),
-        tags=sorted({"mirror", source, target}),
-        default_args={"owner": "mirror", **retry_policy(), **_RETRIES},
+        tags={source, target},
+        task_settings={**retry_policy(), **_RETRIES},
     ) as dag:
         preflight = _python("flow.idle_run:preflight", name, path, execution_timeout=_CHECK_TIMEOUT + _SYNC_TIMEOUT)
         # Before the topics, since the first heartbeat creates one. The copy continues even if this task is skipped.

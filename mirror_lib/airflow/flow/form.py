@@ -9,12 +9,14 @@ from typing import Any
 from mirror_lib.airflow.compatibility import Param
 from mirror_lib.airflow.forms import (
     USUAL_LOG_LEVEL,
-    YEAR_SECONDS,
     bytes_per_second_field,
+    choice_field,
     chosen_topics,
     chosen_whole,
+    flag_field,
     literal,
     log_level_field,
+    seconds_field,
     tasks_field,
     topic_names,
     topics_field,
@@ -88,17 +90,14 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             section=_WHAT,
             names=topic_names(flow.topics),
         ),
-        "dry_run": Param(
-            False,
-            type="boolean",
+        "dry_run": flag_field(
             title="Dry run",
             description="Print what the run would do on both clusters; change nothing.",
             section=_WHAT,
         ),
-        "gaps": Param(
+        "gaps": choice_field(
             ASK,
-            type="string",
-            enum=list(GAP_CHOICES),
+            GAP_CHOICES,
             title="Lost records",
             description_md=(
                 "What this run does with a partition whose source lost records before they were copied, was "
@@ -124,11 +123,7 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             section=_BESIDE,
         ),
         "tasks": tasks_field(flow, section=_HOW),
-        "max_seconds": Param(
-            None,
-            type=["null", "number"],
-            minimum=0,
-            maximum=YEAR_SECONDS,
+        "max_seconds": seconds_field(
             title="Time budget (seconds)",
             description_md=(
                 "No round starts after this time; a started round is finished. 0: one round. "
@@ -136,11 +131,7 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             ),
             section=_HOW,
         ),
-        "poll_seconds": Param(
-            None,
-            type=["null", "number"],
-            minimum=0,
-            maximum=YEAR_SECONDS,
+        "poll_seconds": seconds_field(
             title="Poll interval (seconds)",
             description_md=(
                 "A run that has caught up checks for new records again after this time, until its time budget is used "

@@ -1,8 +1,11 @@
 from .conf import CheckedConf as CheckedConf
 from .fields import bytes_per_second_field as bytes_per_second_field
+from .fields import choice_field as choice_field
 from .fields import chosen_names as chosen_names
 from .fields import chosen_topics as chosen_topics
 from .fields import chosen_whole as chosen_whole
+from .fields import flag_field as flag_field
+from .fields import limit_field as limit_field
 from .fields import literal as literal
 from .fields import log_level_field as log_level_field
 from .fields import max_bytes_field as max_bytes_field
@@ -10,12 +13,13 @@ from .fields import MOST as MOST
 from .fields import names_field as names_field
 from .fields import patterns_field as patterns_field
 from .fields import put_form as put_form
+from .fields import seconds_field as seconds_field
 from .fields import tasks_field as tasks_field
+from .fields import text_field as text_field
 from .fields import topic_names as topic_names
 from .fields import topics_field as topics_field
 from .fields import USUAL_LOG_LEVEL as USUAL_LOG_LEVEL
 from .fields import WEEK_SECONDS as WEEK_SECONDS
-from .fields import YEAR_SECONDS as YEAR_SECONDS
 from .values import BOUND as BOUND
 from .values import FIRST_BOUND as FIRST_BOUND
 from .values import LINES as LINES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mirror_lib.airflow.compatibility import DAG, Param
@@ -44,6 +44,55 @@ def put_form(dag: DAG, form: Mapping[str, Param]) -> None:
     not need to, since Airflow merges the forms of the DAG and of the task when the task runs.
     """
     dag.params.update(form)
+
+
+def flag_field(*, title: str, section: str, default: bool = False, **text: str) -> Param:
+    """Return a switch.
+
+    Args:
+        text: `description` or `description_md`; so for all fields.
+    """
+    return Param(default, type="boolean", title=title, section=section, **text)
+
+
+def choice_field(
+    default: str,
+    choices: Iterable[str],
+    *,
+    title: str,
+    section: str,
+    shown: Mapping[str, str] | None = None,
+    **text: str,
+) -> Param:
+    """Return a field with one of several values.
+
+    Args:
+        shown: what the form shows for each value, if not the value.
+    """
+    display = {} if shown is None else {"values_display": {str(each): label for each, label in shown.items()}}
+    # Plain strings: Airflow stores the form as JSON.
+    values = [str(each) for each in choices]
+    return Param(str(default), type="string", enum=values, title=title, section=section, **display, **text)
+
+
+def text_field(*, title: str, section: str, default: str | None = None, **schema: Any) -> Param:
+    """Return a field for one text. It may be null: Airflow's form cannot be submitted while another text is empty."""
+    return Param(default, type=["null", "string"], title=title, section=section, **schema)
+
+
+def limit_field(default: int, *, title: str, section: str) -> Param:
+    """Return a field for a number of records or offsets from 0."""
+    return Param(default, type="integer", minimum=0, maximum=MOST, title=title, section=section)
+
+
+def seconds_field(*, title: str, section: str, **schema: Any) -> Param:
+    """Return a field for seconds; may stay empty.
+
+    Args:
+        schema: the minimum; 0 by default.
+    """
+    bounds = {"maximum": YEAR_SECONDS, **({} if "exclusiveMinimum" in schema else {"minimum": 0})}
+    return Param(None, type=["null", "number"], title=title, section=section, **bounds, **schema)
 
 
 def names_field(*, title: str, description_md: str, section: str, **items: Any) -> Param:
@@ -154,10 +203,9 @@ def _positive_whole(**schema: str) -> Param:
 
 def log_level_field(*, section: str) -> Param:
     """Return the field for the log level of the tasks and the Spark job."""
-    return Param(
+    return choice_field(
         USUAL_LOG_LEVEL,
-        type="string",
-        enum=list(LOG_LEVELS),
+        LOG_LEVELS,
         title="Log level",
         description="Log level of this project's messages, in the tasks and in the driver of the Spark job.",
         section=section,

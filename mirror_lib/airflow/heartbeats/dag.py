@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from mirror_lib.airflow.compatibility import DAG, is_external
 from mirror_lib.airflow.files import load_readable, mark, runs_here
+from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.config import MirrorConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.sync.heartbeats import emitting_flows
 
-_START = datetime(2024, 1, 1, tzinfo=UTC)
 _SHORTEST_INTERVAL_SECONDS = 60
 _TIMEOUT = timedelta(minutes=5)
 
@@ -55,19 +55,16 @@ def build_heartbeat_dags(paths: Iterable[Path], only: str | None = None) -> dict
 def build_heartbeat_dag(config: MirrorConfig, path: Path) -> DAG:
     """Return the DAG of one file: a single short task."""
     pairs = emitting_flows(config)
-    with DAG(
-        dag_id=heartbeat_dag_id(path),
-        dag_display_name=f"Heartbeats of {path.name}",
-        description=f"Writes the heartbeats of {len(pairs)} pairs of clusters",
-        doc_md=__doc__,
+    with new_dag(
+        heartbeat_dag_id(path),
+        f"Heartbeats of {path.name}",
+        f"Writes the heartbeats of {len(pairs)} pairs of clusters",
+        __doc__,
         schedule=heartbeat_interval(config),
-        start_date=_START,
-        catchup=False,
         max_active_runs=1,
         allowed_run_types=RUN_TYPES,
         dagrun_timeout=_TIMEOUT,
-        tags=["mirror", "heartbeats"],
-        default_args={"owner": "mirror"},
+        tags={"heartbeats"},
     ) as dag:
         PythonTask.of(
             "mirror_lib.airflow.heartbeats.tasks:emit_all_heartbeats",

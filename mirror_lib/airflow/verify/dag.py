@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import put_form
+from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.schedule import RUN_TYPES, airflow_schedule
 from mirror_lib.airflow.spark import pool_of
@@ -18,7 +19,6 @@ from mirror_lib.config import FlowConfig
 from mirror_lib.observe import verify_dag_id_of
 from mirror_lib.topology import FlowId
 
-_START = datetime(2024, 1, 1, tzinfo=UTC)
 #: A full comparison of large logs takes long; one that needs a week is stuck.
 _RUN_TIMEOUT = timedelta(days=7)
 _DOCUMENTATION = """\
@@ -41,19 +41,16 @@ def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     secrets.
     """
     source, target = flow.flow.source, flow.flow.target
-    with DAG(
-        dag_id=verify_dag_id(flow.flow),
-        dag_display_name=f"Verify {source} → {target}",
-        description=f"Compares the copied topics on cluster {target} with cluster {source}",
-        doc_md=_DOCUMENTATION,
+    with new_dag(
+        verify_dag_id(flow.flow),
+        f"Verify {source} → {target}",
+        f"Compares the copied topics on cluster {target} with cluster {source}",
+        _DOCUMENTATION,
         schedule=airflow_schedule(flow.verify_schedule),
-        start_date=_START,
-        catchup=False,
         max_active_runs=1,
         allowed_run_types=RUN_TYPES,
         dagrun_timeout=_RUN_TIMEOUT,
-        tags=sorted({"mirror", "verification", source, target}),
-        default_args={"owner": "mirror"},
+        tags={"verification", source, target},
     ) as dag:
         VerifyOperator(
             task_id="verify",

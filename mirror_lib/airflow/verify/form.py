@@ -9,11 +9,12 @@ from typing import Any
 from mirror_lib.airflow.compatibility import Param
 from mirror_lib.airflow.forms import (
     MOST,
-    YEAR_SECONDS,
+    choice_field,
     chosen_topics,
     chosen_whole,
     log_level_field,
     max_bytes_field,
+    seconds_field,
     tasks_field,
     topic_names,
     topics_field,
@@ -57,10 +58,9 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             section=_WHAT,
             names=topic_names(flow.topics),
         ),
-        "mode": Param(
-            VerifyMode.RECENT.value,
-            type="string",
-            enum=[mode.value for mode in VerifyMode],
+        "mode": choice_field(
+            VerifyMode.RECENT,
+            VerifyMode,
             title="Mode",
             description_md=(
                 "- **recent**: records since the last comparison that found both clusters equal\n"
@@ -75,11 +75,8 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             description="Maximum number of bytes to read from the source; about as many are read from the target. "
             "Empty: all.",
         ),
-        "max_seconds": Param(
-            None,
-            type=["null", "number"],
+        "max_seconds": seconds_field(
             exclusiveMinimum=0,
-            maximum=YEAR_SECONDS,
             title="Time budget (seconds)",
             description="Maximum duration of the comparison. Empty: no limit.",
             section=_HOW,

@@ -50,11 +50,13 @@ def accept(
     config: ConfigOption,
     flow: FlowOption,
     same: Annotated[
-        bool, typer.Option("--same", help="Continue: the cluster has the same records at the same offsets.")
+        bool,
+        typer.Option(
+            "--same",
+            help="Continue: the cluster has the same records at the same offsets. One of --same and --new is needed.",
+        ),
     ] = False,
-    new: Annotated[
-        bool, typer.Option("--new", help="Archive earlier state and copy everything as a new flow.")
-    ] = False,
+    new: Annotated[bool, typer.Option("--new", help="Archive earlier state: the next run is a first start.")] = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -36,9 +36,16 @@ from mirror_lib.verify.state import find_lost_deletions
 
 _app = typer.Typer(name="gaps", help="Records lost at the source (gaps), and their resolution.", no_args_is_help=True)
 
-TopicOption = Annotated[str | None, typer.Option("--topic", help="Source topic of the gaps.")]
-PartitionOption = Annotated[int | None, typer.Option("--partition", min=0, help="Only gaps of this partition.")]
-IdOption = Annotated[str | None, typer.Option("--id", help="Id of a gap, or its first characters.")]
+TopicOption = Annotated[
+    str | None,
+    typer.Option("--topic", help="Source topic of the gaps; to decide, one of --topic, --id and --all is needed."),
+]
+PartitionOption = Annotated[
+    int | None, typer.Option("--partition", min=0, help="Only gaps of this partition; with --topic.")
+]
+IdOption = Annotated[
+    str | None, typer.Option("--id", help="Id of a gap, or the first characters of the ids of several.")
+]
 AllOption = Annotated[bool, typer.Option("--all", help="All gaps of the flow.")]
 
 _COLUMNS = ("id", "topic", "partition", "cause", "from", "to", "since", "found", "state", "decided by", "note")
@@ -111,7 +118,9 @@ def _add_decision(name: str, text: str) -> None:
         _decide(name, config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
 
 
-_add_decision("accept", "Skip the lost records and continue after them: they will never be on the target.")
+_add_decision(
+    "accept", "Accept a gap and continue. What the target then lacks depends on the cause (docs/troubleshooting.md)."
+)
 _add_decision(
     "recopy", "Copy the source again from its log start offset, appended to the target: consumers see records again."
 )
@@ -183,8 +192,8 @@ def delete_keys(
                 output.exit_code = 1
 
 
-_add_decision("stop", "Stop replicating the partitions until `resume`.")
-_add_decision("resume", "Undo a stop: the gap is open again and needs a new decision.")
+_add_decision("stop", "Stop replicating the partitions until `mirror gaps resume`.")
+_add_decision("resume", "Undo a stop: all stopped gaps of the partition are open again and need a new decision.")
 
 
 class _Choice:

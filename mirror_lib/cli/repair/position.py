@@ -28,7 +28,11 @@ PartitionsOption = Annotated[
     typer.Option("--partition", min=0, help="Only this partition; repeatable. Default: all."),
 ]
 ToOption = Annotated[
-    str, typer.Option("--to", help="earliest, latest, an offset (4711), or a time such as 2026-01-31T00:00:00Z.")
+    str,
+    typer.Option(
+        "--to",
+        help="Source offset of the next record to copy, earliest, latest, or a time such as 2026-01-31T00:00:00Z.",
+    ),
 ]
 
 _COLUMNS = ("topic", "partition", "next offset", "target offset", "state", "claim", "run", "leader epoch", "left out")
@@ -80,7 +84,7 @@ def set_positions(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Continue copying at another source offset, appended to the target.
+    """Set the source offset at which copying continues: a lower one copies records again, a higher one skips some.
 
     Shows which records would be skipped or copied again, and asks for confirmation.
     """
@@ -97,7 +101,10 @@ def reset(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete positions: the next run starts these partitions by mirror.first.start."""
+    """Delete positions: the next run is a first start of these partitions (mirror.first.start).
+
+    If the target has records, it stops with target-not-empty.
+    """
     _change(config, flow, topic, partition or (), None, note, yes=yes, as_json=as_json)
 
 

@@ -81,7 +81,10 @@ def run(
     master: Annotated[str, typer.Option("--master", help="Spark master URL.")] = LOCAL_MASTER,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy new records once, then exit: a run of the flow's DAG without Airflow. Ctrl-C stops it."""
+    """Create missing topics, copy new records once, then exit; without Airflow. Ctrl-C stops it.
+
+    Does not sync configs, ACLs and consumer groups: `mirror configs|acls|groups apply`.
+    """
     with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         _refuse_loops(file, settings, topics)

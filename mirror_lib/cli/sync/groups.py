@@ -62,7 +62,7 @@ def apply(
 ) -> None:
     """Emit checkpoints now and, if enabled, commit the offsets of groups without members on the target.
 
-    Exit code 3 if a group cannot be read or the target rejects its offsets; 1 if a group is never translated.
+    Exit code 3 if a group cannot be read or the target rejects its offsets; 1 if no run can translate some offsets.
     """
 
     with report_errors(as_json) as output:

@@ -182,7 +182,8 @@ def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
         (count,) = _INT32.unpack_from(view, position)
         position += 4
         for _ in range(count):
-            number, code, high_watermark, last_stable, log_start = _PARTITION.unpack_from(view, position)
+            # Its number and error code, the high watermark, the last stable offset, the log start offset.
+            numbers: tuple[int, int, int, int, int] = _PARTITION.unpack_from(view, position)
             (aborted_count,) = _INT32.unpack_from(view, position + _PARTITION.size)
             position += _PARTITION.size + 4
             aborted = []
@@ -191,17 +192,7 @@ def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
                 position += _ABORTED.size
             preferred, size = _REPLICA_AND_SIZE.unpack_from(view, position)
             records, position = _records(view, position + _REPLICA_AND_SIZE.size, size)
-            yield FetchedPartition(
-                topic,
-                number,
-                code,
-                high_watermark,
-                last_stable,
-                log_start,
-                tuple(aborted),
-                records,
-                preferred_replica=_replica(preferred),
-            )
+            yield FetchedPartition(topic, *numbers, tuple(aborted), records, preferred_replica=_replica(preferred))
 
 
 def _parse_partitions(view: memoryview, position: int, names: Mapping[bytes, str] | None) -> Iterator[FetchedPartition]:
@@ -210,7 +201,8 @@ def _parse_partitions(view: memoryview, position: int, names: Mapping[bytes, str
         topic, position = _name(view, position) if names is None else _name_by_id(view, position, names)
         count, position = read_varint(view, position)
         for _ in range(count - 1):
-            number, code, high_watermark, last_stable, log_start = _PARTITION.unpack_from(view, position)
+            # Its number and error code, the high watermark, the last stable offset, the log start offset.
+            numbers: tuple[int, int, int, int, int] = _PARTITION.unpack_from(view, position)
             aborted_count, position = read_varint(view, position + _PARTITION.size)
             aborted = []
             for _ in range(aborted_count - 1):
@@ -220,18 +212,7 @@ def _parse_partitions(view: memoryview, position: int, names: Mapping[bytes, str
             size, position = read_varint(view, position + _INT32.size)
             records, position = _records(view, position, size - 1)
             diverging_end, position = _diverging_end(view, position)
-            yield FetchedPartition(
-                topic,
-                number,
-                code,
-                high_watermark,
-                last_stable,
-                log_start,
-                tuple(aborted),
-                records,
-                diverging_end,
-                _replica(preferred),
-            )
+            yield FetchedPartition(topic, *numbers, tuple(aborted), records, diverging_end, _replica(preferred))
         position = skip_tags(view, position)
 
 

@@ -63,7 +63,7 @@ function roundTable(rounds) {
   return table("Rounds", [
     { label: "Started", plain: true, cell: (round) => [moment(round.began_at),
       h("span", { class: "detail" }, `round ${round.number} of `, h("span", { class: "mono" }, round.run_id))] },
-    { label: "Lag (offsets)", number: true, cell: (round) => count(round.outstanding) },
+    { label: "Lag (records)", number: true, cell: (round) => count(round.outstanding) },
     { label: "Records", number: true, cell: (round) => count(round.records) },
     { label: "Bytes", number: true, cell: (round) => bytes(round.bytes) },
     { label: "Planning time", number: true, cell: (round) => duration(round.planning_seconds) },

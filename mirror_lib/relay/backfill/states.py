@@ -31,6 +31,7 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     TopicMissingError,
     TopologyError,
+    Where,
 )
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.topology import FlowId, TopicPartition
@@ -228,11 +229,8 @@ def with_way_on(
 
 def let_flow_continue(flow: FlowId, source: TopicPartition, offset: int) -> str:
     """How a flow continues after the end of its target."""
-    plain = FlowId(flow.source, flow.target)
-    return (
-        f"`mirror position set --flow '{plain}' --topic {source.topic} --partition "
-        f"{source.partition} --to {offset}` lets the flow continue there."
-    )
+    where = Where(flow=str(FlowId(flow.source, flow.target)), topic=source.topic, partition=source.partition)
+    return f"{where.position_set(offset)} lets the flow continue there."
 
 
 def rows() -> Iterator[tuple[str, str, str]]:

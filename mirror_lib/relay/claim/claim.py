@@ -23,6 +23,7 @@ from mirror_lib.offsets import BEFORE_ALL
 from mirror_lib.relay.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.relay.copy import open_position, transactional_id, transactions_of
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
+from mirror_lib.relay.next_steps import after_malformed_position
 from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.topology import FlowId, TopicPartition
 from mirror_lib.transform import TransformChain
@@ -247,8 +248,9 @@ def _check_readable(
             f"the latest position of {unreadable}, which is also copied to {partition.target}, is malformed: its "
             "last copied offset is unknown.",
             where=Where(flow=str(flow), topic=partition.source.topic, partition=partition.source.partition),
-            action="Find out who writes to the position topic; only MirrorMaker 2 and this program may. Then set the "
-            "position with `mirror position set`.",
+            action=after_malformed_position(
+                Where(flow=str(flow), topic=unreadable.topic, partition=unreadable.partition)
+            ),
         )
 
 

@@ -11,6 +11,7 @@ from mirror_lib.config import ExistingTarget
 from mirror_lib.errors import DirtyStartError, TargetNotEmptyError, TargetTruncatedError, Where
 from mirror_lib.relay.backfill import again, let_flow_continue, or_dag
 from mirror_lib.relay.model import PartitionPlan, Takeover
+from mirror_lib.relay.next_steps import after_interrupted_merge, after_lost_records, set_position_or_copy_anew
 from mirror_lib.topology import FlowId, TopicPartition
 
 
@@ -72,8 +73,7 @@ def start_of(
             f"log end offset of {partition.target} is {ends.end}, expected at least {expected}: records of this flow "
             "are missing.",
             where=_where(rules, partition),
-            action="The target lost records or was created again: find the cause, then set the position with `mirror "
-            "position set`.",
+            action=after_lost_records(_where(rules, partition)),
         )
     if known and closed and expected == ends.end:
         return None
@@ -134,7 +134,7 @@ def _check_first_start(rules: StartRules, partition: PartitionPlan, ends: Target
             action="Append after them (mirror.target.existing=append), copy to another name (mirror.topics.rename), or "
             "delete the target topic if it is not needed. If MirrorMaker 2 or this flow copied them, the "
             "position topic was deleted or is another one (offset.storage.topic), and appending would duplicate "
-            "them: set the right topic, or set the position with `mirror position set`.",
+            f"them: set the right topic, or set the position: {_where(rules, partition).position_set()}.",
         )
 
 
@@ -149,16 +149,14 @@ def _from_mirror_maker(
             f"{partition.target}.",
             where=_where(rules, partition, position.offset),
             action="Check that emit.offset-syncs.enabled was true and offset-syncs.topic.location is unchanged. If the "
-            "offset is lost, set the position with `mirror position set`, or copy the topic again under another "
-            "name (mirror.topics.rename).",
+            f"offset is lost: {set_position_or_copy_anew(_where(rules, partition))}",
         )
     if sync.downstream_offset >= ends.end:
         raise TargetTruncatedError(
             f"log end offset of {partition.target} is {ends.end}, but MirrorMaker 2 wrote offset "
             f"{sync.downstream_offset}.",
             where=_where(rules, partition),
-            action="The target lost records or was created again: find the cause, then set the position with `mirror "
-            "position set`.",
+            action=after_lost_records(_where(rules, partition)),
         )
     return Takeover(
         source_offset=sync.upstream_offset,
@@ -181,8 +179,7 @@ def _merged_target_error(
         f"several topics are merged into {partition.target}, and {what}: the last copied offset of each topic cannot "
         "be determined from the target log.",
         where=_where(rules, partition),
-        action="Copy the merged topics again into a new topic (mirror.topics.rename), or set the position of each with "
-        "`mirror position set`.",
+        action=after_interrupted_merge(_where(rules, partition)),
     )
 
 

@@ -75,8 +75,8 @@ class WriteFaults:
                 f"{what}: another producer writes to this partition.",
                 where=self.where(writer),
                 action=f"Find the other producer of {writer.target} on {self._client.cluster}; only the replicator may "
-                "write to it. The next run compares the records; `mirror position set` sets where copying "
-                "continues.",
+                "write to it. The next run compares the records; this sets where copying continues: "
+                f"{self.where(writer).position_set()}.",
             ),
             certain=False,
         )

@@ -63,13 +63,13 @@ def altered_position(
         return AlteredPosition(before, after, stored.record)
     if offset >= altered.highest:
         return None
+    where = Where(flow=str(flow), topic=source.topic, partition=source.partition, offset=offset)
     return DirtyStartError(
         f"a record in Connect's format (partition {stored.record.partition}, offset {stored.record.offset} of the "
         f"position topic) resets the position to source offset {offset + 1}, but the target content is uncertain: it "
         f"was copied up to source offset {altered.highest}, and written to after the last closed position.",
-        where=Where(flow=str(flow), topic=source.topic, partition=source.partition, offset=offset),
-        action=f"Set the position: `mirror position set --flow '{flow}' --topic {source.topic} --partition "
-        f"{source.partition} --to {offset + 1}` copies from there again, after the end of the target.",
+        where=where,
+        action=f"Set the position: {where.position_set(offset + 1)} copies from there again, after the target's end.",
     )
 
 

@@ -19,7 +19,7 @@ _SEARCHED_WEIGHTS, _SEARCH_STEPS = 24, 100_000
 _EXCHANGES = 2_000
 
 
-def deal(weights: Sequence[int], bins: int) -> list[list[int]]:
+def pack_bins(weights: Sequence[int], bins: int) -> list[list[int]]:
     """Return the weights of each bin, as indexes into `weights`; bins may stay empty if there are few weights.
 
     The result is deterministic.
@@ -29,13 +29,13 @@ def deal(weights: Sequence[int], bins: int) -> list[list[int]]:
         bins: at least 1.
     """
     order = sorted(range(len(weights)), key=lambda index: (-weights[index], index))
-    dealt = _largest_first(weights, order, bins)
+    packing = _largest_first(weights, order, bins)
     best = least_possible(weights, bins)
-    if _heaviest(weights, dealt) > best * _NEAR:
-        dealt = _exchange(weights, dealt, best)
-        if _heaviest(weights, dealt) > best * _NEAR and len(weights) <= _SEARCHED_WEIGHTS:
-            dealt = _search(weights, order, dealt, best)
-    return dealt
+    if _heaviest(weights, packing) > best * _NEAR:
+        packing = _exchange(weights, packing, best)
+        if _heaviest(weights, packing) > best * _NEAR and len(weights) <= _SEARCHED_WEIGHTS:
+            packing = _search(weights, order, packing, best)
+    return packing
 
 
 def least_possible(weights: Sequence[int], bins: int) -> float:
@@ -49,22 +49,22 @@ def least_possible(weights: Sequence[int], bins: int) -> float:
 
 
 def _largest_first(weights: Sequence[int], order: Sequence[int], bins: int) -> list[list[int]]:
-    dealt: list[list[int]] = [[] for _ in range(bins)]
+    packing: list[list[int]] = [[] for _ in range(bins)]
     lightest = [(0, number) for number in range(bins)]
     for index in order:
         load, number = lightest[0]
-        dealt[number].append(index)
+        packing[number].append(index)
         heapq.heapreplace(lightest, (load + weights[index], number))
-    return dealt
+    return packing
 
 
-def _heaviest(weights: Sequence[int], dealt: Sequence[Sequence[int]]) -> int:
-    return max((sum(weights[index] for index in bin_) for bin_ in dealt), default=0)
+def _heaviest(weights: Sequence[int], packing: Sequence[Sequence[int]]) -> int:
+    return max((sum(weights[index] for index in bin_) for bin_ in packing), default=0)
 
 
-def _exchange(weights: Sequence[int], dealt: list[list[int]], best: float) -> list[list[int]]:
+def _exchange(weights: Sequence[int], packing: list[list[int]], best: float) -> list[list[int]]:
     """Make the heaviest bin lighter while one of its weights can be moved, or exchanged for a smaller one."""
-    bins = [sorted((weights[index], index) for index in bin_) for bin_ in dealt]
+    bins = [sorted((weights[index], index) for index in bin_) for bin_ in packing]
     loads = [sum(weight for weight, _ in bin_) for bin_ in bins]
     for _ in range(_EXCHANGES):
         heavy = max(range(len(bins)), key=loads.__getitem__)
@@ -109,11 +109,11 @@ def _best_exchange(
     return found
 
 
-def _search(weights: Sequence[int], order: Sequence[int], dealt: list[list[int]], best: float) -> list[list[int]]:
+def _search(weights: Sequence[int], order: Sequence[int], packing: list[list[int]], best: float) -> list[list[int]]:
     """The best assignment, or the best one found in time: depth first, the lightest bin first."""
-    loads = [0] * len(dealt)
+    loads = [0] * len(packing)
     placed = [0] * len(order)
-    heaviest = _heaviest(weights, dealt)
+    heaviest = _heaviest(weights, packing)
     steps = 0
 
     def choices() -> Iterator[int]:
@@ -130,7 +130,7 @@ def _search(weights: Sequence[int], order: Sequence[int], dealt: list[list[int]]
         if depth == len(order):
             # Every bin is lighter than the heaviest of the best assignment so far.
             heaviest = max(loads)
-            dealt = [[order[at] for at in range(depth) if placed[at] == number] for number in range(len(loads))]
+            packing = [[order[at] for at in range(depth) if placed[at] == number] for number in range(len(loads))]
             open_choices.pop()
             loads[placed[depth - 1]] -= weights[order[depth - 1]]
             continue
@@ -146,4 +146,4 @@ def _search(weights: Sequence[int], order: Sequence[int], dealt: list[list[int]]
             open_choices.pop()
             if depth:
                 loads[placed[depth - 1]] -= weights[order[depth - 1]]
-    return dealt
+    return packing

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from mirror_lib.relay.model import CopyJob, OpenPartition, RunPlan
-from mirror_lib.relay.planning.bin_packing import deal
+from mirror_lib.relay.planning.bin_packing import pack_bins
 from mirror_lib.transform import TransformChain
 
 
@@ -50,7 +50,7 @@ def _dealt(
     if not groups:
         return ()
     weights = [sum(opened.plan.weight for opened in group) for group in groups]
-    bins = deal(weights, min(tasks, len(groups)))
+    bins = pack_bins(weights, min(tasks, len(groups)))
     return tuple(tuple(opened for number in sorted(bin_) for opened in groups[number]) for bin_ in bins if bin_)
 
 

@@ -25,6 +25,7 @@ from mirror_lib.cluster.topics import (
 from mirror_lib.config import FlowConfig, IsolationLevel, collections_paused, first_starts
 from mirror_lib.errors import DirtyStartError, MirrorError, TopicMissingError, TopologyError, Where
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
+from mirror_lib.relay.next_steps import after_malformed_position
 from mirror_lib.relay.planning.altered_positions import AlteredPosition, altered_position, with_altered
 from mirror_lib.relay.planning.markers import WrittenRanges
 from mirror_lib.relay.planning.open_transactions import longest_transaction_seconds
@@ -420,12 +421,12 @@ def _position_problem(flow: FlowConfig, source: TopicPartition, snapshot: Positi
     unreadable = snapshot.unreadable.get(source)
     if unreadable is None:
         return None
+    where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
     return DirtyStartError(
         f"its latest position is malformed ({unreadable.error.what} in {flow.offset_storage_topic}, partition "
         f"{unreadable.record.partition}, offset {unreadable.record.offset}): the last copied offset is unknown.",
-        where=Where(flow=str(flow.flow), topic=source.topic, partition=source.partition),
-        action="Find out who writes to the position topic; only MirrorMaker 2 and this program may. Then set the "
-        "position with `mirror position set`.",
+        where=where,
+        action=after_malformed_position(where),
     )
 
 

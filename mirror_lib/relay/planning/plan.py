@@ -13,7 +13,7 @@ from mirror_lib.relay.model import (
     PartitionProblem,
     RunPlan,
 )
-from mirror_lib.relay.planning.bin_packing import deal
+from mirror_lib.relay.planning.bin_packing import pack_bins
 from mirror_lib.relay.planning.source_losses import find_loss, find_target_change
 from mirror_lib.topology import FlowId
 
@@ -214,6 +214,6 @@ def _pack(groups: Sequence[Sequence[PartitionPlan]], tasks_max: int) -> tuple[tu
     weights = [sum(partition.weight for partition in group) for group in groups]
     bins = (
         [partition for number in bin_ for partition in groups[number]]
-        for bin_ in deal(weights, min(max(tasks_max, 1), len(groups)))
+        for bin_ in pack_bins(weights, min(max(tasks_max, 1), len(groups)))
     )
     return tuple(tuple(sorted(bin_, key=lambda partition: partition.source)) for bin_ in bins if bin_)

@@ -5,7 +5,6 @@ from .fencing import seconds_until_ended as seconds_until_ended
 from .hanging_transactions import coordinator_deadline as coordinator_deadline
 from .hanging_transactions import Hanging as Hanging
 from .partition_appender import PartitionAppender as PartitionAppender
-from .partition_reader import CHOICES as CHOICES
 from .partition_reader import PartitionReader as PartitionReader
 from .recovery import known_poison as known_poison
 from .recovery import Recovered as Recovered

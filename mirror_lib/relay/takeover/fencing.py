@@ -12,6 +12,7 @@ from mirror_lib.cluster.raw import ProducerIdentity, RawClient, producer_states
 from mirror_lib.errors import TargetTruncatedError, TransientError, Where
 from mirror_lib.relay.copy import names_of_flow
 from mirror_lib.relay.model import CopyJob, OpenPartition, Takeover
+from mirror_lib.relay.next_steps import after_lost_records
 from mirror_lib.relay.takeover.partition_reader import PartitionReader
 from mirror_lib.relay.takeover.stable_end import stable_end
 from mirror_lib.topology import FlowId, TopicPartition
@@ -118,8 +119,7 @@ def check_not_truncated(target: TopicPartition, end: int, written: int, where: W
         raise TargetTruncatedError(
             f"log end offset of {target} is {end}, expected at least {written}: records of this flow are missing.",
             where=where,
-            action="The target lost records or was created again: find the cause, then set the position with `mirror "
-            "position set`.",
+            action=after_lost_records(where),
         )
 
 

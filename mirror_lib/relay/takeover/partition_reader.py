@@ -14,11 +14,6 @@ from mirror_lib.topology import Operation, TopicPartition
 
 _FETCH_WAIT_MS = 500
 _READ_BYTES = 4 * 1024 * 1024
-#: Choices of an operator if the target does not hold the expected records.
-CHOICES = (
-    "Only the replicator may write to remote topics: find the other producer. Then set the position with `mirror "
-    "position set`, or copy the topic again under another name (mirror.topics.rename)."
-)
 
 
 class PartitionReader(Patience):
@@ -65,7 +60,8 @@ class PartitionReader(Patience):
                 f"{self._partition} on {self._client.cluster} no longer has offset {offset}, so an interrupted copy "
                 "cannot be compared with its source.",
                 where=replace(self._where, offset=offset),
-                action=CHOICES,
+                action="Set the position (`mirror position set`), or copy the topic again under another name "
+                "(mirror.topics.rename).",
             )
         if response.error_code:
             where = replace(self._where, offset=offset)

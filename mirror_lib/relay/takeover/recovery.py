@@ -30,8 +30,14 @@ from mirror_lib.errors import (
 )
 from mirror_lib.offsets import OffsetRun, merge
 from mirror_lib.relay.model import CopyJob, OpenPartition, Poison, Takeover
+from mirror_lib.relay.next_steps import (
+    after_foreign_records,
+    after_interrupted_merge,
+    after_lost_records,
+    set_position_or_copy_anew,
+)
 from mirror_lib.relay.takeover.fencing import fence
-from mirror_lib.relay.takeover.partition_reader import CHOICES, PartitionReader
+from mirror_lib.relay.takeover.partition_reader import PartitionReader
 from mirror_lib.relay.takeover.tail_match import MismatchError, TailMatch, TailMatcher
 
 #: Reads the spans of a log from an offset on.
@@ -71,12 +77,12 @@ async def take_over_all(
 
 def _merged_target_error(job: CopyJob, opened: OpenPartition) -> DirtyStartError:
     plan = opened.plan
+    where = Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition)
     return DirtyStartError(
         f"an earlier run wrote to {plan.target}, into which several topics are merged: the last copied offset of "
         "each topic cannot be determined from its log.",
-        where=Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition),
-        action="Copy the merged topics again into a new topic (mirror.topics.rename), or set the position of each with "
-        "`mirror position set`.",
+        where=where,
+        action=after_interrupted_merge(where),
     )
 
 
@@ -120,7 +126,7 @@ class _Recovery:
                 f"{found.source_next - 1}, but the stored position says that they were copied up to "
                 f"{self._opened.plan.start - 1}.",
                 where=self._where,
-                action="The target lost records: find the cause, then set the position with `mirror position set`.",
+                action=after_lost_records(self._where),
             )
         # The epoch of a later record is another one; the copy that continues will read it.
         epoch = self._opened.plan.leader_epoch if found.source_next == self._opened.plan.start else None
@@ -175,8 +181,7 @@ class _Recovery:
                 f"all records at offsets {self._takeover.target_offset} to {end - 1} of {self._opened.plan.target} "
                 "were deleted: the last offset copied by the interrupted run cannot be determined.",
                 where=self._where,
-                action="Retention or DeleteRecords removed them. Set the position with `mirror position set`, or copy "
-                "the topic again under another name (mirror.topics.rename).",
+                action=f"Retention or DeleteRecords removed them. {set_position_or_copy_anew(self._where)}",
             )
 
     async def _match_tail(self, end: int, skipped: Sequence[OmittedRange]) -> TailMatch:
@@ -218,7 +223,8 @@ class _Recovery:
                 f"{error.source_offset}: another producer wrote to it, or records needed for the comparison were "
                 "deleted.",
                 where=replace(self._where, offset=error.source_offset),
-                action=CHOICES,
+                # Up to there, the target has the source's records.
+                action=after_foreign_records(self._where, error.source_offset),
             ) from error
         except (RecordError, CodecError) as error:
             raise CorruptBatchError(

@@ -22,7 +22,8 @@ from mirror_lib.cluster.rows import RowColumns
 from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError, TargetDivergedError, TransientError, Where
 from mirror_lib.offsets import OffsetRun, RunBuilder
-from mirror_lib.relay.takeover import CHOICES, PartitionReader
+from mirror_lib.relay.next_steps import with_the_previous_transform
+from mirror_lib.relay.takeover import PartitionReader
 from mirror_lib.topology import TopicPartition
 
 
@@ -132,7 +133,7 @@ class Tail:
             f"{self._partition} offset {target} does not match the transform's result for source offset {source}: "
             "the transform has changed since a run was interrupted, or another producer wrote to it.",
             where=Where(flow=where.flow, topic=where.topic, partition=where.partition, offset=source),
-            action=f"Run once with the previous transform, or: {CHOICES}",
+            action=with_the_previous_transform(where),
         )
 
 

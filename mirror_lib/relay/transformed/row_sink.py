@@ -19,7 +19,7 @@ from mirror_lib.cluster.rows import HandOver, RowColumns, Slice, by_place, numbe
 from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError
 from mirror_lib.relay.copy import for_attempt
 from mirror_lib.relay.model import PartitionResult, RoutedRecords
-from mirror_lib.relay.takeover import CHOICES
+from mirror_lib.relay.next_steps import with_the_previous_transform
 from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, ends_from_json, first_number
 from mirror_lib.relay.transformed.outputs import Outlet, Output
 from mirror_lib.relay.transformed.record_boundaries import WholeRecords
@@ -191,8 +191,8 @@ class _Writing:
                 f"{outlet.copy.target} contains the transform's results only up to source offset {source_next - 1}, "
                 f"but the stored position says that they were copied up to {outlet.known_to - 1}.",
                 where=outlet.copy.where(),
-                action="The target lost records, or the transform has changed: find the cause, then set the position "
-                "with `mirror position set`.",
+                action="The target lost records, or the transform has changed: find the cause, then set the position: "
+                f"{outlet.copy.where().position_set()}.",
             ),
             certain=False,
         )
@@ -225,7 +225,7 @@ class _Writing:
                     f"{end.source_next - 1}: the transform has changed since a run was interrupted, or another "
                     "producer wrote to it.",
                     where=outlet.copy.where(),
-                    action=f"Run once with the previous transform, or: {CHOICES}",
+                    action=with_the_previous_transform(outlet.copy.where()),
                 ),
                 certain=False,
             )

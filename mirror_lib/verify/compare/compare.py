@@ -4,7 +4,7 @@ Of transformed records, the source side is the output of the transforms, as bloc
 
 Batches that were copied untouched are compared as bytes (`whole_batches`). Where batches do not line up, both sides are
 decoded into columns and compared list by list; single records are compared only where the lists differ. After a
-difference both sides are aligned again by content (`differences.explain`); `Placement` keeps the distance to the map.
+difference both sides are aligned again by content (`realignment.explain`); `Placement` keeps the distance to the map.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Hashable, Sequence
 from mirror_lib.cluster.batches import RecordBlock, Span
 from mirror_lib.offsets import OffsetRun
 from mirror_lib.topology import TopicPartition
-from mirror_lib.verify.compare.differences import LOOK_AHEAD, differing_parts, explain, short_digest
 from mirror_lib.verify.compare.expected_offsets import Hole, Placement
+from mirror_lib.verify.compare.realignment import LOOK_AHEAD, differing_parts, explain, short_digest
 from mirror_lib.verify.compare.side import REPLACED, Side
 from mirror_lib.verify.compare.tally import Tally
 from mirror_lib.verify.compare.whole_batches import WholeBatches

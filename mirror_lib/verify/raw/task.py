@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from mirror_lib.cluster.batches import RecordBlock, RecordError, Span, hide_own_deletions, none_shown
 from mirror_lib.cluster.batches.compression import CodecError
@@ -48,26 +49,20 @@ async def _verify(job: VerifyJob, checks: Sequence[PartitionCheck], on_read: OnB
         return [PartitionVerdict.for_error(check.source, check.target, error) for check in checks]
 
 
+@dataclass(slots=True)
 class _Check:
     """One partition: its ranges one after the other."""
 
-    def __init__(
-        self,
-        job: VerifyJob,
-        check: PartitionCheck,
-        source: RawClient,
-        target: RawClient,
-        budget: Spent,
-        on_read: OnBytesRead,
-    ) -> None:
-        self._job = job
-        self._check = check
-        self._clients = source, target
-        self._budget = budget
-        self._on_read = on_read
-        self._outcomes: list[RangeOutcome] = []
-        self._source_bytes = self._target_bytes = 0
-        self._stopped: Stopped | None = None
+    _job: VerifyJob
+    _check: PartitionCheck
+    _source: RawClient
+    _target: RawClient
+    _budget: Spent
+    _on_read: OnBytesRead
+    _outcomes: list[RangeOutcome] = field(default_factory=list)
+    _source_bytes: int = 0
+    _target_bytes: int = 0
+    _stopped: Stopped | None = None
 
     async def run(self) -> PartitionVerdict:
         began = time.monotonic()
@@ -154,7 +149,7 @@ class _Check:
     ) -> tuple[LogStream, LogStream]:
         chunk_bytes = chunk_size(range_, _LARGEST_CHUNK)
         job, by_opposite = self._job, range_.by_opposite
-        sides = ((self._clients[0], job.source), (self._clients[1], job.target))
+        sides = ((self._source, job.source), (self._target, job.target))
         read, copied = reversed(sides) if by_opposite else sides
         mine = LogReader(
             *read,

@@ -1,4 +1,4 @@
-"""Runs that new records start in a real Airflow, also after its triggerer was gone."""
+"""Runs that new records start in a real Airflow, also with a triggerer that hangs and one that takes over."""
 
 from __future__ import annotations
 
@@ -33,12 +33,17 @@ class Seen:
 
     #: Of the run that came by itself, when it had copied.
     run: DagRunStatus
-    preflight: str
+    #: Of the records so far: what both sides had then.
     source: list[bytes | None]
     target: list[bytes | None]
-    #: Runs that new records have started, before and after records came without a triggerer.
+    #: Runs that new records have started: with one triggerer, while it hung and a second one had taken over, and at the
+    #: end, when both had seen records.
     before: set[str]
-    after: set[str]
+    taken_over: set[str]
+    at_the_end: set[str]
+    #: What both sides had at the end.
+    whole_source: list[bytes | None]
+    whole_target: list[bytes | None]
 
 
 def started_by_records(airflow: SharedAirflow) -> set[str]:
@@ -52,6 +57,11 @@ def more_than(airflow: SharedAirflow, known: set[str]) -> Callable[[], bool]:
 @pytest.fixture(scope="module")
 def seen(kafka_pair: KafkaPair, files: Files, airflow: SharedAirflow) -> Seen:
     api, topic = airflow.api, files.watched_topic
+
+    def both() -> tuple[list[bytes | None], list[bytes | None]]:
+        source, target = consume(kafka_pair.source, topic), consume(kafka_pair.target, f"U.{topic}")
+        return [record.value for record in source], [record.value for record in target]
+
     create_topic(kafka_pair.source, topic)
     produce(kafka_pair.source, topic, records(COPIED))
     with Ledger.open(files.ledger_url) as ledger:
@@ -65,18 +75,27 @@ def seen(kafka_pair: KafkaPair, files: Files, airflow: SharedAirflow) -> Seen:
     produce(kafka_pair.source, topic, records(MORE, start=COPIED))
     airflow.wait(more_than(airflow, set()), "a run of new records")
     (run,) = first = started_by_records(airflow)
-    # Its other tasks run while the triggerer is replaced.
+    # Its other tasks run while the triggerer hangs.
     airflow.wait(lambda: api.run_status(DAG, run).tasks["replicate"] in ENDED_STATES, f"the copy of {run}")
     copied = api.run_status(DAG, run)
-    target = [record.value for record in consume(kafka_pair.target, f"U.{topic}")]
-    source = [record.value for record in consume(kafka_pair.source, topic)]
+    source, target = both()
     before = started_by_records(airflow)
-    airflow.running.parts.replace("triggerer")
+    parts = airflow.running.parts
+    parts.start_beside("triggerer", "second-triggerer")
+    parts.freeze("triggerer")
     produce(kafka_pair.source, topic, records(1))
-    airflow.wait(more_than(airflow, before), "a run after the triggerer was gone")
+    airflow.wait(more_than(airflow, before), "a run by the second triggerer")
+    taken_over = started_by_records(airflow)
+    # The first one has not seen this record yet, and does not know that its trigger was taken over.
+    parts.wake("triggerer")
+    produce(kafka_pair.source, topic, records(1))
+    airflow.wait(more_than(airflow, taken_over), "a run after the first triggerer went on")
+    airflow.wait(lambda: len(both()[1]) >= COPIED + MORE + 2, "a copy of the last record")
+    airflow.wait(lambda: set(api.runs(DAG).values()) == {"success"}, "the end of all runs")
+    parts.end("second-triggerer")
     api.pause(DAG)
     assert first == before
-    return Seen(copied, airflow.task_logs(run, "preflight"), source, target, before, started_by_records(airflow))
+    return Seen(copied, source, target, before, taken_over, started_by_records(airflow), *both())
 
 
 def test_new_records_start_a_run_that_copies_them(seen: Seen) -> None:
@@ -85,6 +104,12 @@ def test_new_records_start_a_run_that_copies_them(seen: Seen) -> None:
     assert seen.target == seen.source
 
 
-def test_one_run_for_them_and_one_for_what_came_without_a_triggerer(seen: Seen) -> None:
+def test_one_run_for_them_and_one_for_what_came_while_the_triggerer_hung(seen: Seen) -> None:
     assert len(seen.before) == 1
-    assert len(seen.after) == 2
+    assert len(seen.taken_over) == 2
+
+
+def test_what_two_triggerers_see_starts_at_most_one_run_more_and_nothing_is_copied_twice(seen: Seen) -> None:
+    assert len(seen.at_the_end) in (3, 4)
+    assert len(seen.whole_source) == COPIED + MORE + 2
+    assert seen.whole_target == seen.whole_source

@@ -88,8 +88,9 @@ class TestTargetDiverged:
         return written
 
     def test_setting_the_position(self, scene: Scene, written: list[bytes | None]) -> None:
+        """The command as it stands in the message: after the last record that the target has."""
         failure = scene.console.stopped("target-diverged")
-        scene.console.follow(failure, "position set", "--topic", scene.topic, "--to", "20")
+        scene.console.follow(failure, "position set")
         scene.console.runs_on()
         assert scene.on_target() == [*written[:20], b"foreign", *written[20:]]
 

@@ -15,7 +15,7 @@ from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.sync import cluster_identity
-from mirror_lib.sync.translation import parse_time
+from mirror_lib.sync.offset_lookup import parse_time
 from tests.support.ledgers import ready_ledger
 
 _FILE = """\

@@ -86,7 +86,7 @@ def test_a_first_start_onto_records_of_others_names_the_choices() -> None:
     assert "mirror.target.existing=append" in caught.value.action
     assert "mirror.topics.rename" in caught.value.action
     # Records of this flow, whose position topic was deleted, would be there twice if it appended.
-    assert "`mirror position set`" in caught.value.action
+    assert "`mirror position set --flow 'A->B' --topic orders --partition 0 --to OFFSET`" in caught.value.action
 
 
 def test_a_first_start_may_append_where_the_flow_says_so() -> None:

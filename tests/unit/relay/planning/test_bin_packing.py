@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.relay.planning.bin_packing import deal, least_possible
+from mirror_lib.relay.planning.bin_packing import least_possible, pack_bins
 
 
-def loads(weights: Sequence[int], dealt: Sequence[Sequence[int]]) -> list[int]:
-    return [sum(weights[index] for index in bin_) for bin_ in dealt]
+def loads(weights: Sequence[int], packing: Sequence[Sequence[int]]) -> list[int]:
+    return [sum(weights[index] for index in bin_) for bin_ in packing]
 
 
 def best_by_trying_all(weights: Sequence[int], bins: int) -> int:
@@ -29,15 +29,15 @@ def best_by_trying_all(weights: Sequence[int], bins: int) -> int:
 
 @given(st.lists(st.integers(0, 10**9), max_size=200), st.integers(1, 20))
 def test_every_weight_is_dealt_once(weights: list[int], bins: int) -> None:
-    dealt = deal(weights, bins)
+    packing = pack_bins(weights, bins)
 
-    assert len(dealt) == bins
-    assert sorted(index for bin_ in dealt for index in bin_) == list(range(len(weights)))
+    assert len(packing) == bins
+    assert sorted(index for bin_ in packing for index in bin_) == list(range(len(weights)))
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=8), st.integers(2, 3))
 def test_of_few_weights_the_best_dealing_is_found(weights: list[int], bins: int) -> None:
-    heaviest = max(loads(weights, deal(weights, bins)))
+    heaviest = max(loads(weights, pack_bins(weights, bins)))
 
     assert heaviest <= best_by_trying_all(weights, bins) * 1.01
 
@@ -56,11 +56,11 @@ def test_the_heaviest_bin_is_never_heavier_than_dealing_the_largest_first_makes_
     for weight in sorted(weights, reverse=True):
         filled[filled.index(min(filled))] += weight
 
-    assert max(loads(weights, deal(weights, bins))) <= max(filled)
+    assert max(loads(weights, pack_bins(weights, bins))) <= max(filled)
 
 
 def test_the_largest_first_alone_would_be_a_sixth_too_heavy_here() -> None:
-    assert sorted(loads([3, 3, 2, 2, 2], deal([3, 3, 2, 2, 2], 2))) == [6, 6]
+    assert sorted(loads([3, 3, 2, 2, 2], pack_bins([3, 3, 2, 2, 2], 2))) == [6, 6]
 
 
 @pytest.mark.parametrize("bins", [2, 4, 16, 64])
@@ -70,14 +70,14 @@ def test_bytes_as_topics_have_them_are_within_a_twentieth_of_the_best(bins: int,
     weights = [round(10**9 / place**skew) for place in range(1, 5_001)]
     random.Random(7).shuffle(weights)
 
-    heaviest = max(loads(weights, deal(weights, bins)))
+    heaviest = max(loads(weights, pack_bins(weights, bins)))
 
     assert heaviest <= max(sum(weights) / bins, max(weights)) * 1.05
 
 
 @given(st.lists(st.integers(500, 1_000), min_size=200, max_size=300), st.integers(2, 8))
 def test_many_like_weights_are_dealt_evenly(weights: list[int], bins: int) -> None:
-    heaviest = max(loads(weights, deal(weights, bins)))
+    heaviest = max(loads(weights, pack_bins(weights, bins)))
 
     assert heaviest <= sum(weights) / bins * 1.05
 
@@ -85,4 +85,4 @@ def test_many_like_weights_are_dealt_evenly(weights: list[int], bins: int) -> No
 def test_the_same_weights_are_dealt_in_the_same_way() -> None:
     weights = [random.Random(3).randrange(1, 1_000) for _ in range(500)]
 
-    assert deal(weights, 7) == deal(weights, 7)
+    assert pack_bins(weights, 7) == pack_bins(weights, 7)
