@@ -9,7 +9,7 @@ from typing import Any, Final
 from mirror_lib.airflow.compatibility import DAG
 
 #: Any day in the past will do: with `catchup` off, runs begin when the DAG is unpaused.
-START: Final = datetime(2024, 1, 1, tzinfo=UTC)
+_START: Final = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def new_dag(
@@ -36,7 +36,7 @@ def new_dag(
         dag_display_name=title,
         description=description,
         doc_md=documentation,
-        start_date=START,
+        start_date=_START,
         catchup=False,
         tags=sorted({"mirror", *tags}),
         default_args={"owner": "mirror", **(task_settings or {})},

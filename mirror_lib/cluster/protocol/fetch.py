@@ -48,6 +48,7 @@ _PLAIN_REQUEST = struct.Struct(">iiqqi")
 #: With its empty tagged fields.
 _CHECKING_REQUEST = struct.Struct(">iiqiqib")
 _HEAD = struct.Struct(">ihi")
+#: Number, error code, high watermark, last stable offset, log start offset: fields of `FetchedPartition` in order.
 _PARTITION = struct.Struct(">ihqqq")
 _ABORTED = struct.Struct(">qq")
 _INT32 = struct.Struct(">i")
@@ -182,7 +183,6 @@ def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
         (count,) = _INT32.unpack_from(view, position)
         position += 4
         for _ in range(count):
-            # Its number and error code, the high watermark, the last stable offset, the log start offset.
             numbers: tuple[int, int, int, int, int] = _PARTITION.unpack_from(view, position)
             (aborted_count,) = _INT32.unpack_from(view, position + _PARTITION.size)
             position += _PARTITION.size + 4
@@ -201,7 +201,6 @@ def _parse_partitions(view: memoryview, position: int, names: Mapping[bytes, str
         topic, position = _name(view, position) if names is None else _name_by_id(view, position, names)
         count, position = read_varint(view, position)
         for _ in range(count - 1):
-            # Its number and error code, the high watermark, the last stable offset, the log start offset.
             numbers: tuple[int, int, int, int, int] = _PARTITION.unpack_from(view, position)
             aborted_count, position = read_varint(view, position + _PARTITION.size)
             aborted = []

@@ -89,11 +89,6 @@ class Places:
         run = self._runs[after - 1]
         return run.source_first + target_offset - run.target_first
 
-    def hole_end(self, source_offset: int) -> int | None:
-        """Return, for a source offset in no run, the first target offset of the next run; None after the last."""
-        after = bisect_right(self._runs, source_offset, key=_SOURCE_FIRST)
-        return self._runs[after].target_first if after < len(self._runs) else None
-
     def hole_of(self, source_offset: int) -> Hole:
         """Return the hole that a source offset in no run is in."""
         return self._hole_before(bisect_right(self._runs, source_offset, key=_SOURCE_FIRST))
@@ -144,10 +139,6 @@ class RowPlaces:
         number = min(target_offset - run.target_first, run.count - 1)
         behind = target_offset - run.target_first - number
         return ((run.source_first + number) << ROW_BITS) + behind if behind < MOST_ROWS else None
-
-    def hole_end(self, row: int) -> int | None:
-        """See `Places`."""
-        return self._records.hole_end(row >> ROW_BITS)
 
     def hole_of(self, row: int) -> Hole:
         """See `Places`. Rows of the last record of a run may follow, so that the hole may be smaller."""
@@ -208,8 +199,8 @@ class Placement:
 
     def hole_end(self, number: int) -> int | None:
         """Return, for a record in no run, the offset of the first record of the next run; None after the last."""
-        end = self._places.hole_end(number)
-        return None if end is None else end + self.drift
+        following = self._places.hole_of(number).following
+        return None if following is None else following[1] + self.drift
 
     def hole_of(self, number: int) -> Hole:
         """Return the hole that a record in no run is in; its target offsets are those of the map, without drift."""
