@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from mirror_lib.config import project_root
 from mirror_lib.config.local_state import STATE_DIR_VARIABLE
 from mirror_lib.dev import end_session
 from versions.clusters import Log, Side
-from versions.environments import Environment, environment, own_environment
+from versions.environments import Environment, environment_of
 from versions.two_topics import FlowResult, TwoTopics, clean_environment, try_flow, two_brokers
 
 TITLE = "The flow DAG by versions of Airflow"
@@ -26,14 +27,15 @@ class Release:
 
     release: str
     python: str
-    #: Airflow alone (`mirror.airflow.execution = external`): other packages of up to this day, as its constraint file
-    #: would have them. None: this package is installed next to it.
-    until: str | None = None
+    #: Other packages are of up to this day, as its constraint file would have them.
+    until: str
+    #: The PySpark of that day, and with it this package. None: Airflow alone (`mirror.airflow.execution = external`).
+    pyspark: str | None = None
 
     @property
     def execution(self) -> str:
         """The value of `mirror.airflow.execution`."""
-        return "in-process" if self.until is None else "external"
+        return "external" if self.pyspark is None else "in-process"
 
 
 AIRFLOWS: Mapping[str, Release] = {
@@ -41,10 +43,9 @@ AIRFLOWS: Mapping[str, Release] = {
     "2.11": Release("2.11.0", "3.12", "2025-06-10"),
     "3.0": Release("3.0.6", "3.12", "2025-09-10"),
     "3.1": Release("3.1.3", "3.12", "2025-11-25"),
-    "3.3": Release("3.3.2", "3.11"),
+    "3.2": Release("3.2.2", "3.12", "2026-05-30", pyspark="4.1.2"),
+    "3.3": Release("3.3.2", "3.13", "2026-09-18", pyspark="4.2.0"),
 }
-#: The lock pins them for Airflow 3.3.
-_FREE = ("apache-airflow", "apache-airflow-core", "apache-airflow-task-sdk", "aiosqlite", "batch-mirror")
 _RUN_SECONDS = 1200
 _DAG_FILE = """\
 # Airflow looks for DAGs in files that speak of them.
@@ -73,11 +74,11 @@ def run(versions: Sequence[str], folder: Path, results: list[FlowResult], log: L
 
 def _install(version: str) -> Environment:
     release = AIRFLOWS[version]
-    name, airflow = f"airflow-{version}", f"apache-airflow=={release.release}"
-    if release.until is not None:
-        return own_environment(name, release.python, [airflow], until=release.until)
-    extras = f"batch-mirror[airflow,spark] @ {project_root().as_uri()}"
-    return environment(name, release.python, [airflow, extras], free=_FREE)
+    packages = [f"apache-airflow=={release.release}"]
+    if release.pyspark is not None:
+        spark = [f"pyspark=={release.pyspark}", f"pyspark-client=={release.pyspark}", "pandas<3"]
+        packages += [*spark, "--editable", f"{project_root()}[airflow]"]
+    return environment_of(f"airflow-{version}", release.python, packages, until=release.until)
 
 
 class _Flow(TwoTopics):
@@ -94,6 +95,8 @@ class _Flow(TwoTopics):
             "AIRFLOW_HOME": str(self.home / "airflow"),
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.home / "dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            # `dags test` of Airflow 3.2 makes none itself.
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
             "PATH": os.pathsep.join([str(made.folder / "bin"), os.environ.get("PATH", os.defpath)]),
         }
         self._is_ready = False
@@ -109,7 +112,7 @@ class _Flow(TwoTopics):
     def _prepare(self) -> str | None:
         dags = self.home / "dags"
         dags.mkdir()
-        if self._release.until is None:
+        if self._release.pyspark is not None:
             text = _DAG_FILE.format(path=str(self.properties))
         else:
             program = str(Path(sys.executable).with_name("mirror"))

@@ -13,9 +13,16 @@ from mirror_lib.dev.broker_config import acl_settings, needs_zookeeper
 from versions import franz_go
 
 #: Kafka releases by their short names.
-RELEASES = {"2.8": "2.8.2", "3.9": "3.9.1", "4.3": jars.KAFKA_VERSION}
-SOURCES = ("2.8", "3.9", "4.3")
-TARGETS = ("3.9", "4.3")
+RELEASES = {
+    "2.8": "2.8.2",
+    "3.6": "3.6.2",
+    "3.9": "3.9.1",
+    "4.1": "4.1.1",
+    "4.3": jars.KAFKA_VERSION,
+    "4.4": "4.4.0",
+}
+SOURCES = tuple(RELEASES)
+TARGETS = ("3.9", "4.3", "4.4")
 #: The fake cluster of franz-go: Kafka's protocol by other authors.
 KFAKE = "kfake"
 

@@ -55,10 +55,12 @@ def environment(name: str, python: str, packages: Sequence[str], *, free: Collec
     return made
 
 
-def own_environment(name: str, python: str, packages: Sequence[str], *, until: str) -> Environment:
-    """Make or complete an environment without this project.
+def environment_of(name: str, python: str, packages: Sequence[str], *, until: str) -> Environment:
+    """Make or complete an environment with packages of up to a day.
 
     Args:
+        name: of its folder.
+        packages: requirements, as `uv pip install` takes them.
         until: day up to which packages were released that are taken, such as `2025-02-20`: those of that time fit.
 
     Raises:

@@ -301,9 +301,8 @@ class KafkaCluster:
             return
         template = folder / _FORMATTED
         if template.is_dir():
-            data.mkdir(parents=True, exist_ok=True)
-            for file in template.iterdir():
-                shutil.copy2(file, data)
+            # Kafka 4.4 has the first records of the metadata log in a folder of its own.
+            shutil.copytree(template, data, dirs_exist_ok=True)
             self._name_storage(data / _STORAGE_FILE, node.node_id)
         else:
             self._format_by_tool(node, folder)
