@@ -420,10 +420,12 @@ class _Assignment:
         try:
             check(self._setting.value)
         except ValueError as error:
-            must = f"must be {self._reason(str(error))}"
+            left = placeholder_in(self._place.name, self._setting.value)
+            # Advice about the braces of a placeholder would keep the placeholder.
+            reason = str(error).partition("; write ")[0] if left else str(error)
+            must = f"must be {self._reason(reason)}"
             winner = self._winner(self._setting)
             if winner is None:
-                left = placeholder_in(self._place.name, self._setting.value)
                 shown = "NAME" if self._is_secret() else left
                 todo = getattr(error, "suggestion", None) if not (left and shown) else advice_for(shown)
                 yield self._error(f"{self._key} {must}", todo)

@@ -438,3 +438,25 @@ def test_the_user_of_event_hubs_is_no_placeholder(file: Path) -> None:
     assert _problems(file, start + login.format("$ConnectionString") + "\n") == []
     (left,) = _problems(file, start + login.format("$USER") + "\n")
     assert "placeholder" in left.message
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [("*.internal", ".*.internal"), ("a{x}", "a[{]x}"), ("+a", "[+]a"), ("{a}", "[{]a}")],
+)
+def test_given_a_regex_that_java_refuses_then_its_advice_works_in_a_properties_file(
+    file: Path, value: str, advice: str
+) -> None:
+    wrong = _one(file, f"topics.exclude = {value}")
+
+    assert wrong.severity is Severity.ERROR
+    written = wrong.message.partition("; write ")[2].split()[0]
+    assert written in advice
+    assert _problems(file, f"topics.exclude = {advice}") == []
+
+
+def test_given_a_placeholder_for_a_regex_then_no_advice_keeps_its_braces(file: Path) -> None:
+    problem = _one(file, "A->B.topics = ${TOPICS}")
+
+    assert "for the character" not in problem.message
+    assert "fill in ${TOPICS}" in (problem.suggestion or "")
