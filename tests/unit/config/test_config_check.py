@@ -455,6 +455,13 @@ def test_given_a_regex_that_java_refuses_then_its_advice_works_in_a_properties_f
     assert _problems(file, f"topics.exclude = {advice}") == []
 
 
+@pytest.mark.parametrize("value", ['"orders", pay', "orders, 'pay'"])
+def test_given_a_quoted_member_of_a_list_then_it_is_named(file: Path, value: str) -> None:
+    problem = _one(file, f"A->B.topics = {value}")
+
+    assert (problem.severity, problem.suggestion) == (Severity.WARNING, "remove the quotes: lists have none")
+
+
 def test_given_a_placeholder_for_a_regex_then_no_advice_keeps_its_braces(file: Path) -> None:
     problem = _one(file, "A->B.topics = ${TOPICS}")
 
