@@ -53,7 +53,8 @@ def fix(data: bytes, problems: Iterable[Problem]) -> FixedFile:
         found = places.pop(problem.key or "", [])
         new = problem.rename_to
         if new is None and problem.severity is not Severity.NO_EFFECT:
-            places[problem.key or ""] = found
+            if found:
+                places[problem.key or ""] = found
             continue
         for line in found:
             if new is not None and new not in places and _rename_key(lines, line, problem.key or "", new):

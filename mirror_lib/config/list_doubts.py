@@ -12,6 +12,7 @@ from mirror_lib.topology import parse_list
 _LISTS = frozenset({"topics", "topics.exclude", "groups", "groups.exclude", "config.properties.exclude"})
 #: The rest of `name\..*` after the file's own escapes were removed.
 _LOST = re.compile(r"(?<=[\w-])\.\.[*+]")
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _CUT = re.compile(r"\{[0-9]+\Z")
 
 
@@ -25,6 +26,10 @@ def list_doubts(name: str, text: str) -> Iterator[tuple[str, str]]:
     if name not in _LISTS:
         return
     members = parse_list(text)
+    # Quotes around the whole value are reported for every setting.
+    quoted = [] if _QUOTED.fullmatch(text.strip()) else [member for member in members if _QUOTED.fullmatch(member)]
+    for member in quoted:
+        yield f"the quotes are part of {member}", "remove the quotes: lists have none"
     for member in members:
         if _LOST.search(member):
             meant = _LOST.sub(lambda found: "\\\\." + found[0][1:], member)

@@ -248,7 +248,7 @@ class _Translation:
         found = _REPETITION.match(self._text, self._at)
         if found is None:
             if self._peek() == "{":
-                raise self._error("has a { that begins no repetition; write \\{ for the character")
+                raise self._error("has a { that begins no repetition; write [{] for the character")
             return atom
         self._at = found.end()
         mode = self._take() if self._peek() in ("+", "?") else ""
@@ -274,9 +274,10 @@ class _Translation:
         if char == "$":
             return self._line_end()
         if char in "*+?":
-            raise self._error(f"has a {char} with nothing to repeat")
+            todo = "write .* for any text" if char == "*" else f"write [{char}] for the character"
+            raise self._error(f"has a {char} with nothing to repeat; {todo}")
         if char == "{":
-            raise self._error("has a { with nothing to repeat; write \\{ for the character")
+            raise self._error("has a { with nothing to repeat; write [{] for the character")
         return self._literal(ord(char)).pattern()
 
     def _literal(self, code: int) -> CodePoints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -22,11 +22,13 @@ from mirror_lib.cli.config.written import (
 from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import Severity
 from mirror_lib.config import loader as load
-from mirror_lib.config.importers import Answers, MirrorMaker1, import_mirror_maker_1, recognise
+from mirror_lib.config.importers import Answers, MirrorMaker1, all_topics_but, import_mirror_maker_1, recognise
 from mirror_lib.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from mirror_lib.config.importers import Imported, Recognised
+
+_Value = TypeVar("_Value")
 
 _FilesArgument = Annotated[
     list[Path] | None,
@@ -37,21 +39,29 @@ _FilesArgument = Annotated[
     ),
 ]
 # The dotted names are those of kafka-mirror-maker.sh, so that its command line can be reused unchanged.
+# Lists, because a repeated option must not replace the first one silently.
 _ConsumerOption = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Option(
         "--consumer.config", "--consumer-config", help="MirrorMaker 1: its consumer.properties.", metavar="FILE"
     ),
 ]
 _ProducerOption = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Option(
         "--producer.config", "--producer-config", help="MirrorMaker 1: its producer.properties.", metavar="FILE"
     ),
 ]
 _IncludeOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option("--include", "--whitelist", help="MirrorMaker 1: its topic regex; a comma separates alternatives."),
+]
+_BlacklistOption = Annotated[
+    list[str] | None,
+    typer.Option("--blacklist", help="MirrorMaker 1: regex of the topics that it did not copy, instead of --include."),
+]
+_NewConsumerOption = Annotated[
+    bool, typer.Option("--new.consumer", "--new-consumer", help="MirrorMaker 1: has no effect.")
 ]
 _StreamsOption = Annotated[
     int,
@@ -115,6 +125,7 @@ def import_settings(
     consumer_config: _ConsumerOption = None,
     producer_config: _ProducerOption = None,
     include: _IncludeOption = None,
+    blacklist: _BlacklistOption = None,
     source: _SourceOption = None,
     target: _TargetOption = None,
     num_streams: _StreamsOption = 1,
@@ -124,6 +135,7 @@ def import_settings(
     message_handler_args: _HandlerArgumentsOption = None,
     consumer_rebalance_listener: _ListenerOption = None,
     rebalance_listener_args: _ListenerArgumentsOption = None,
+    new_consumer: _NewConsumerOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Convert connectors of Kafka Connect, resources of Strimzi, or files of MirrorMaker 1 to a properties file.
@@ -138,6 +150,7 @@ def import_settings(
         "message.handler.args": message_handler_args,
         "consumer.rebalance.listener": consumer_rebalance_listener,
         "rebalance.listener.args": rebalance_listener_args,
+        "new.consumer": "" if new_consumer else None,
     }
     with report_errors(as_json) as output:
         answers = Answers.parse(answer or ())
@@ -149,13 +162,31 @@ def import_settings(
         answers.check_used()
         old = _mirror_maker_1(
             found,
-            consumer_config,
-            producer_config,
-            include,
+            _only("--consumer.config", consumer_config),
+            _only("--producer.config", producer_config),
+            _topics(_only("--include", include), _only("--blacklist", blacklist)),
             num_streams,
             {name: value for name, value in options.items() if value is not None},
         )
         _import_mirror_maker_1(old, source, target, output_file, output, force=force, as_json=as_json)
+
+
+def _only(option: str, values: Sequence[_Value] | None) -> _Value | None:
+    if values and len(values) > 1:
+        raise ConfigurationError(
+            f"{option} was passed {len(values)} times.",
+            action="Pass it once. If MirrorMaker 1 read several clusters, import each with its own --source and "
+            "--output.",
+        )
+    return values[0] if values else None
+
+
+def _topics(include: str | None, blacklist: str | None) -> str | None:
+    if include is not None and blacklist is not None:
+        raise ConfigurationError(
+            "--include and --blacklist were both passed.", action="Pass the one that MirrorMaker 1 had."
+        )
+    return include if blacklist is None else all_topics_but(blacklist)
 
 
 def _read_all(files: Sequence[Path] | None) -> tuple[tuple[str, bytes], ...]:

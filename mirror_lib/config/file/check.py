@@ -14,6 +14,14 @@ from mirror_lib.config.file.derive import (
     is_pattern_list,
 )
 from mirror_lib.config.file.keys import ARROW, Level, Place, place_of
+from mirror_lib.config.file.near_keys import (
+    NearKey,
+    alias_among,
+    key_with_blank,
+    near_cluster_key,
+    near_flow_key,
+    unlisted_clusters,
+)
 from mirror_lib.config.file.placeholders import advice_for, placeholder_in
 from mirror_lib.config.file.unknown_names import HONOURED, foreign
 from mirror_lib.config.list_doubts import list_doubts
@@ -163,10 +171,12 @@ def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[Fl
     problems, lines_of_pem = broken_pem(file.values())
     yield from problems
     aliases = frozenset(clusters)
+    unlisted = unlisted_clusters(file.keys(), clusters)
     yield from _check_tuning(file.values(), aliases)
     for setting in file.values():
         if setting.key is not None and setting.key not in lines_of_pem:
-            yield from _Assignment(setting, setting.key, place_of(setting.key, aliases), clusters, winner).problems()
+            place = place_of(setting.key, aliases)
+            yield from _Assignment(setting, setting.key, place, clusters, unlisted, winner).problems()
 
 
 def _check_tuning(settings: Iterable[Provenance], clusters: Collection[str]) -> Iterator[Problem]:
@@ -201,12 +211,14 @@ class _Assignment:
         key: str,
         place: Place,
         clusters: Sequence[str],
+        unlisted: Collection[str],
         winner: Callable[[Provenance], Provenance | None],
     ) -> None:
         self._setting = setting
         self._key = key
         self._place = place
         self._clusters = clusters
+        self._unlisted = unlisted
         self._winner = winner
 
     def problems(self) -> Iterator[Problem]:
@@ -253,18 +265,30 @@ class _Assignment:
             yield self._foreign(name, sentence)
         elif client in BY_CLIENT and "." in name:
             yield self._no_effect("MM2 drops it silently at the top level", _client_advice(client, name))
-        elif self._value_begins_with_arrow():
-            yield self._blank_in_flow()
+        elif (whole := self._key_with_blank()) is not None:
+            yield self._blank_in_key(whole)
         elif name.startswith(WORKER_PREFIXES):
             return
         elif name in WORKER_NAMES or name in _CLIENT_NAMES:
             yield self._no_effect("MM2 ignores it at the top level", _bare_advice(name))
+        elif (near := near_flow_key(name, self._clusters, self._flow_names())) is not None:
+            yield self._misspelt(near)
+        elif (head := _head_of_cluster(name, self._unlisted)) is not None:
+            yield self._of_no_cluster(name, head)
         else:
             yield self._unknown(name, self._top_level_names())
 
+    def _of_no_cluster(self, name: str, head: str) -> Problem:
+        near = None if head in self._unlisted else near_cluster_key(name, self._clusters)
+        if near is not None:
+            return self._misspelt(near, f"Else add {head} to clusters, or delete the line")
+        return self._no_effect(f"{head} is not in clusters", f"add {head} to clusters, or delete the line")
+
     def _at_cluster(self, name: str) -> Iterator[Problem]:
         kind = _kind(name, _CLUSTER_CLIENTS)
-        if kind is not None:
+        if not name and (whole := self._key_with_blank()) is not None:
+            yield self._blank_in_key(whole)
+        elif kind is not None:
             yield from self._client(*kind)
         elif name in WORKER_BY_NAME:
             yield from self._check_definition(WORKER_BY_NAME[name])
@@ -293,7 +317,9 @@ class _Assignment:
     def _at_flow(self, name: str) -> Iterator[Problem]:
         definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name)
         kind = _kind(name, _FLOW_CLIENTS)
-        if name in MM2_BY_NAME and MM2_BY_NAME[name].scope is Scope.TOP:
+        if not name and (whole := self._key_with_blank()) is not None:
+            yield self._blank_in_key(whole)
+        elif name in MM2_BY_NAME and MM2_BY_NAME[name].scope is Scope.TOP:
             yield self._no_effect(
                 f"{name} applies to the whole file, not to a flow", f"write {name}, or delete the line"
             )
@@ -333,17 +359,16 @@ class _Assignment:
 
     def _at_no_flow(self, key: str) -> Iterator[Problem]:
         aliases = ", ".join(self._clusters) or "none"
-        flows = [f"{a}{ARROW}{b}." for a in self._clusters for b in self._clusters if a != b]
-        start, arrow, rest = key.partition(ARROW)
-        if start in self._clusters and rest.startswith(f"{start}."):
+        start, _, rest = key.partition(ARROW)
+        if key.startswith(_QUOTES):
+            yield self._quoted_key()
+        elif (whole := self._key_with_blank()) is not None:
+            yield self._blank_in_key(whole)
+        elif start in self._clusters and rest.startswith(f"{start}."):
             yield self._no_effect("a flow connects two different clusters")
-            return
-        head = start + arrow + rest.split(".", 1)[0] + "."
-        guess = difflib.get_close_matches(head, flows, 1, 0.6)
-        message = f"{key} is not in a flow between the clusters ({aliases})"
-        if guess:
-            meant = guess[0] + rest.split(".", 1)[-1]
-            yield self._error(message, f"did you mean {meant}?").model_copy(update={"rename_to": meant})
+        elif alias_among(key, self._unlisted) is None and (near := near_flow_key(key, self._clusters, ())) is not None:
+            message = f"{key} is not in a flow between the clusters ({aliases})"
+            yield self._misspelt(near, "Else add its clusters to clusters, or delete the line", message)
         else:
             message = f"it is not in a flow between the clusters ({aliases})"
             yield self._no_effect(message, "add its clusters to clusters, or delete the line")
@@ -395,10 +420,12 @@ class _Assignment:
         try:
             check(self._setting.value)
         except ValueError as error:
-            must = f"must be {self._reason(str(error))}"
+            left = placeholder_in(self._place.name, self._setting.value)
+            # Advice about the braces of a placeholder would keep the placeholder.
+            reason = str(error).partition("; write ")[0] if left else str(error)
+            must = f"must be {self._reason(reason)}"
             winner = self._winner(self._setting)
             if winner is None:
-                left = placeholder_in(self._place.name, self._setting.value)
                 shown = "NAME" if self._is_secret() else left
                 todo = getattr(error, "suggestion", None) if not (left and shown) else advice_for(shown)
                 yield self._error(f"{self._key} {must}", todo)
@@ -423,40 +450,46 @@ class _Assignment:
         text = masked_text(self._setting.value)
         return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "..."
 
-    def _value_begins_with_arrow(self) -> bool:
-        return self._key in self._clusters and self._setting.value.startswith(ARROW)
+    def _key_with_blank(self) -> str | None:
+        return key_with_blank(self._key, self._setting.value, self._clusters)
 
-    def _blank_in_flow(self) -> Problem:
+    def _blank_in_key(self, whole: str) -> Problem:
         return self._error(
-            f"the key ends at the first space, so this line sets {self._key!r}",
-            f"write {self._key}{self._setting.value.split('=')[0].replace(' ', '')}",
+            f"the key ends at the first space or equals sign, so this line sets {self._key!r}", f"write {whole}"
+        )
+
+    def _quoted_key(self) -> Problem:
+        plain = self._key.strip("".join(_QUOTES))
+        return self._no_effect(
+            "the quotes are part of the key, so MM2 ignores the line",
+            f"delete the line, or write {plain} and its value without quotes if it should have an effect",
         )
 
     def _unknown(self, name: str, known: Iterable[str]) -> Problem:
         if self._key.startswith(_QUOTES):
-            plain = self._key.strip("".join(_QUOTES))
-            return self._no_effect(
-                "the quotes are part of the key, so MM2 ignores the line",
-                f"delete the line, or write {plain} and its value without quotes if it should have an effect",
-            )
-        guess = _closest(name, known)
-        prefix = self._place.prefix
+            return self._quoted_key()
         if self._key.startswith(_CONFLICTS):
             message = f"{self._key} is a marker of an unfinished merge, so the lines of both sides are used"
             return self._error(message, "finish the merge")
-        meant = f"{prefix}{guess}" if guess else None
-        if guess is None and self._place.level is Level.TOP and "." in name:
-            alias = _closest(name.split(".", 1)[0], self._clusters, 0.6)
-            meant = f"{alias}.{name.split('.', 1)[1]}" if alias else None
-        if meant is None and not name.startswith(_OWN):
+        guess = _closest(name, known)
+        if guess is not None:
+            # Without what is in front of it, a key may apply to more than its author meant.
+            return self._misspelt(NearKey(self._place.prefix + guess, is_certain=not name.endswith(guess)))
+        if not name.startswith(_OWN):
             return self._no_effect("it is not a setting of MirrorMaker 2 or of this program")
-        todo = f"did you mean {meant}?" if meant else "delete the line; `mirror config keys` lists all settings"
-        problem = self._error(f"{self._key} is not a setting of MirrorMaker 2 or of this program", todo)
-        return problem.model_copy(update={"rename_to": meant})
+        return self._misspelt(None, "delete the line; `mirror config keys` lists all settings")
+
+    def _misspelt(self, near: NearKey | None, otherwise: str = "Else delete the line", message: str = "") -> Problem:
+        """Return an error, since somebody expects an effect of the line."""
+        message = message or f"{self._key} is not a setting of MirrorMaker 2 or of this program"
+        if near is None:
+            return self._error(message, otherwise)
+        if not near.is_certain:
+            return self._error(message, f"did you mean {near.key}? {otherwise}")
+        return self._error(message, f"did you mean {near.key}?").model_copy(update={"rename_to": near.key})
 
     def _top_level_names(self) -> tuple[str, ...]:
-        heads = tuple(f"{alias}.{name}" for alias in self._clusters for name in ("bootstrap.servers",))
-        return (*MM2_BY_NAME, *OWN_BY_NAME, *WORKER_BY_NAME, *CLIENT_SET, *heads)
+        return (*MM2_BY_NAME, *OWN_BY_NAME, *WORKER_BY_NAME, *CLIENT_SET)
 
     def _flow_names(self) -> tuple[str, ...]:
         top = {definition.name for definition in TOP_LEVEL}
@@ -470,7 +503,10 @@ class _Assignment:
             return self._no_effect(
                 "it was renamed in 2.7, is ignored by MM2 4.0, and its value is not a list of regexes"
             )
-        return self._warn(sentence) if name in HONOURED else self._no_effect(sentence)
+        if name in HONOURED:
+            return self._warn(sentence)
+        why, found, instead = sentence.partition("; write ")
+        return self._no_effect(why, f"write {instead}, or delete the line" if found else None)
 
     def _flow_advice(self, name: str) -> str:
         definition = MM2_BY_NAME.get(name)
@@ -498,6 +534,15 @@ def _kind(name: str, prefixes: dict[str, str]) -> tuple[str, str] | None:
         if name.startswith(prefix) and len(name) > len(prefix):
             return kind, name.removeprefix(prefix)
     return None
+
+
+def _head_of_cluster(key: str, unlisted: Collection[str]) -> str | None:
+    """Return what is before a cluster's setting in a key, or the unlisted cluster it begins with; None for others."""
+    if (alias := alias_among(key, unlisted)) is not None:
+        return alias
+    head, _, name = key.partition(".")
+    is_of_cluster = name in CLIENT_SET or name in WORKER_NAMES or _kind(name, _CLUSTER_CLIENTS) is not None
+    return head if is_of_cluster else None
 
 
 def _closest(name: str, known: Iterable[str], cutoff: float = 0.75) -> str | None:

@@ -19,8 +19,9 @@ _MAGIC = (
     (b"%PDF", "a PDF"),
 )
 _PEM = re.compile(rb"\s*-----BEGIN [A-Z ]+-----")
-_RESOURCE = re.compile(r"^kind:\s*[\"']?(KafkaMirrorMaker2|KafkaConnector|KafkaConnect)\b", re.MULTILINE)
-_API_VERSION = re.compile(r"^apiVersion:\s", re.MULTILINE)
+#: All lines may be indented, as in a copy from a web page.
+_RESOURCE = re.compile(r"^[ \t]*kind:\s*[\"']?(KafkaMirrorMaker2|KafkaConnector|KafkaConnect)\b", re.MULTILINE)
+_API_VERSION = re.compile(r"^[ \t]*apiVersion:\s", re.MULTILINE)
 _YAML = re.compile(r"^(?:---\s*$|apiVersion:\s|kind:\s|services:\s*$|spec:\s*$|metadata:\s*$)", re.MULTILINE)
 _TERRAFORM = re.compile(
     r"^\s*(?:resource|variable|module|locals|provider|terraform)\s*(?:\"[^\"]*\"\s*)*\{", re.MULTILINE

@@ -17,6 +17,8 @@ _ONLY_BACKSLASH = re.compile(r"[ \t\f]*\\[\r\n]*\Z")
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 #: A key with neither separator nor line end, as a whole natural line.
 _ONLY_KEY = re.compile(r"(?:[^=:\s\\]|\\.)+\Z")
+#: Before other letters, Java's `Properties` removes a single backslash without an error.
+_LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[A-Za-eg-mo-qsv-z0-9]")
 _TRAILING_COMMENT = re.compile(r"\s#(\s|$)")
 #: In this order: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
@@ -63,9 +65,9 @@ def parse_properties(data: bytes) -> PropertiesFile:
     while not reader.at_end:
         # An error ends the library's generator, so it is restarted after the broken line to find the other problems.
         try:
-            for entry in _entries(reader):
+            for entry, written in _entries(reader):
                 entries.append(entry)
-                problems += _doubts(entry)
+                problems += _doubts(entry, written)
         except javaproperties.InvalidUEscapeError as error:
             problems.append(
                 Problem(
@@ -113,10 +115,11 @@ def _without_mark(data: bytes) -> tuple[str, Problem | None]:
     return data.decode("iso-8859-1"), None
 
 
-def _entries(reader: _LineReader) -> Iterator[Entry]:
+def _entries(reader: _LineReader) -> Iterator[tuple[Entry, str]]:
+    """Yield the assignments with their text in the file."""
     for element in javaproperties.parse(reader):
         if isinstance(element, javaproperties.KeyValue):
-            yield Entry(element.key, element.value, reader.logical_line)
+            yield Entry(element.key, element.value, reader.logical_line), element.source
 
 
 class _LineReader:
@@ -172,7 +175,16 @@ def _cut_off(entry: Entry) -> Problem:
     )
 
 
-def _doubts(entry: Entry) -> Iterator[Problem]:
+def _doubts(entry: Entry, written: str) -> Iterator[Problem]:
+    if _LOST_BACKSLASH.search(written):
+        # The value may be a secret.
+        yield Problem(
+            severity=Severity.WARNING,
+            message=f"a backslash before a letter or a digit is removed from the value of {entry.key}",
+            key=entry.key,
+            line=entry.line,
+            suggestion="write \\\\ for a backslash, such as \\\\d in a regex",
+        )
     if _TRAILING_COMMENT.search(entry.value):
         yield Problem(
             severity=Severity.WARNING,

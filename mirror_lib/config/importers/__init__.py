@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "connectors": ["ImportedConnectors", "import_connectors"],
         "kinds": ["Recognised", "recognise"],
-        "mirror_maker1": ["Imported", "MirrorMaker1", "import_mirror_maker_1"],
+        "mirror_maker1": ["Imported", "MirrorMaker1", "all_topics_but", "import_mirror_maker_1"],
         "model": ["ConnectCluster"],
         "questions": ["Answers"],
         "topic_map": ["TranslatedFile", "translate_topic_map"],

@@ -2,6 +2,7 @@ from .connectors import import_connectors as import_connectors
 from .connectors import ImportedConnectors as ImportedConnectors
 from .kinds import recognise as recognise
 from .kinds import Recognised as Recognised
+from .mirror_maker1 import all_topics_but as all_topics_but
 from .mirror_maker1 import import_mirror_maker_1 as import_mirror_maker_1
 from .mirror_maker1 import Imported as Imported
 from .mirror_maker1 import MirrorMaker1 as MirrorMaker1

@@ -5,11 +5,17 @@ from __future__ import annotations
 import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import dedent
 from typing import Any
 
 from mirror_lib.config.file import parse_properties
 from mirror_lib.config.importers.connect_json import CLASS, connector_of_properties, connectors_in
-from mirror_lib.config.importers.kubernetes_yaml import LARGEST_TEXT, read_documents
+from mirror_lib.config.importers.kubernetes_yaml import (
+    LARGEST_TEXT,
+    TEMPLATE_STARTS,
+    read_documents,
+    template_error,
+)
 from mirror_lib.config.importers.model import ConnectCluster, Connector, Worker
 from mirror_lib.config.importers.questions import Answers
 from mirror_lib.config.importers.strimzi import clusters_in, is_resource
@@ -59,6 +65,8 @@ def recognise(files: Sequence[tuple[str, bytes]], answers: Answers) -> Recognise
             )
         text = _text(data, origin)
         stripped = text.lstrip()
+        if stripped.startswith(TEMPLATE_STARTS):
+            raise template_error(origin)
         if stripped.startswith(("{", "[")):
             document = _json(text, origin)
             if document is not None and not _is_kubernetes(document):
@@ -67,7 +75,7 @@ def recognise(files: Sequence[tuple[str, bytes]], answers: Answers) -> Recognise
                 resources = read_documents(text, origin) if document is None else (_texts(document),)
                 found.clusters += clusters_in(resources, origin, answers)
         elif _looks_like_yaml(text):
-            found.clusters += clusters_in(read_documents(text, origin), origin, answers)
+            found.clusters += clusters_in(read_documents(dedent(text), origin), origin, answers)
         else:
             _properties(data, origin, found, connectors, workers)
     if len(workers) > 1:
@@ -143,8 +151,10 @@ def _texts(value: Any) -> Any:
 def _looks_like_yaml(text: str) -> bool:
     """Return True if it looks like YAML: `kind` at the beginning of a line, or documents that begin with three
     hyphens.
+
+    All lines may be indented, as in a copy from a web page.
     """
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    lines = [line for line in dedent(text).splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if any(line.startswith("---") for line in lines[:1]):
         return True
     heads = [line for line in lines if line.startswith(("apiVersion:", "kind:", "- apiVersion:", "%YAML"))]

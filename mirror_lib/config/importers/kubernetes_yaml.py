@@ -21,6 +21,8 @@ LARGEST_DOCUMENT = 500_000
 #: All scalars are texts: no type is guessed and no object is constructed, so no code can be run.
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TEMPLATE = "{{"
+#: Of Helm and Jinja.
+TEMPLATE_STARTS = (_TEMPLATE, "{%")
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
@@ -54,6 +56,18 @@ def read_documents(text: str, origin: str) -> tuple[Any, ...]:
 def is_null(value: Any) -> bool:
     """Return True if a value is absent, or YAML's null."""
     return value is None or (isinstance(value, str) and value in _NULLS)
+
+
+def template_error(what: str) -> ConfigurationError:
+    """Return the error about a template of Helm or Jinja that was not rendered.
+
+    Args:
+        what: the file, or what its reader complains about.
+    """
+    return ConfigurationError(
+        f"{what} contains {_TEMPLATE} or {{%, as templates do.",
+        action="Render it first, for example with `helm template`, or pass the output of kubectl get -o yaml.",
+    )
 
 
 def _check_depth(text: str, origin: str) -> None:
@@ -95,10 +109,7 @@ def _syntax_error(error: yaml.YAMLError, text: str, origin: str) -> Configuratio
     where = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
     if _TEMPLATE in text:
-        return ConfigurationError(
-            f"{origin}{where}: {problem}; it contains {_TEMPLATE}, as templates do.",
-            action="Render it first, for example with `helm template`, or pass the output of kubectl get -o yaml.",
-        )
+        return template_error(f"{origin}{where}: {problem}; it")
     return ConfigurationError(
         f"{origin}{where}: {problem}: malformed YAML.", action="Correct it, or pass the output of kubectl get -o yaml."
     )

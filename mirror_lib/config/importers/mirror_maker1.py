@@ -20,7 +20,7 @@ from mirror_lib.config.settings import CLIENT_SET, REQUEST_SIZE
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology import ValueType, compile_java, parse_value
 
-__all__ = ["Imported", "Listed", "MirrorMaker1", "Placed", "import_mirror_maker_1", "topic_regex"]
+__all__ = ["Imported", "Listed", "MirrorMaker1", "Placed", "all_topics_but", "import_mirror_maker_1", "topic_regex"]
 
 _PROVIDERS = "config.providers"
 #: Client settings beyond the connection that have an effect here.
@@ -123,10 +123,19 @@ def topic_regex(include: str) -> str:
         compile_java(regex)
     except ValueError as error:
         raise ConfigurationError(
-            f"--include {include!r} is not a valid Java regex: {error}.",
-            action="Pass the value that MirrorMaker 1 had.",
+            f"the topic regex {include!r} is not a valid Java regex: {error}.",
+            action="Correct it; commas separate alternatives.",
         ) from error
     return regex
+
+
+def all_topics_but(blacklist: str) -> str:
+    """Return the regex of `--include` that selects the same topics as a `--blacklist` of MirrorMaker 1.
+
+    Raises:
+        ConfigurationError: it is empty or not a Java regex.
+    """
+    return f"(?!(?:{topic_regex(blacklist)})$).*"
 
 
 class _Side:

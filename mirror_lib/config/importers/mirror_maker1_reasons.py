@@ -134,6 +134,7 @@ OPTION_REASONS = {
     "message.handler.args": "it belongs to message.handler",
     "consumer.rebalance.listener": _NO_GROUP,
     "rebalance.listener.args": _NO_GROUP,
+    "new.consumer": "newer versions of MirrorMaker 1 ignored it",
 }
 
 

@@ -71,6 +71,7 @@ _CONNECTOR_REASONS = {
 }
 _USED_SPEC = frozenset({"version", "clusters", "connectCluster", "mirrors", "target"})
 _USED_CONNECTOR = frozenset({"tasksMax", "config", "pause", "state", "class"})
+_NO_CONNECTOR = "has neither sourceConnector nor checkpointConnector nor heartbeatConnector: Strimzi runs nothing"
 _NOT_CONNECTION = "MirrorMaker 2 reads only connection settings from the config of a cluster"
 _DROPPED = "Strimzi passes only sasl.* and ssl.keystore.* of a custom login"
 _PAUSED = frozenset({"paused", "stopped"})
@@ -163,10 +164,17 @@ class _MirrorMaker:
             mirror = _object(each, f"{self._title}: {where}")
             source, target, described = self._ends(mirror, where)
             connectors = tuple(self._connectors(mirror, where, source, target))
+            if not connectors:
+                self._notes.append(f"{self._title}: {where} {_NO_CONNECTOR}, so it has no flow here.")
             worker = self._worker(target, described)
             listed, notes = tuple(dict.fromkeys(self._listed)), tuple(dict.fromkeys(self._notes))
             found.append(ConnectCluster(connectors, worker, listed, notes))
             self._listed, self._notes = [], []
+        if not any(each.connectors for each in found):
+            raise ConfigurationError(
+                f"{self._title}: no mirror has a connector, so Strimzi copies nothing.",
+                action="Add sourceConnector: {} to the mirrors that are to copy records.",
+            )
         return tuple(found)
 
     def _ends(

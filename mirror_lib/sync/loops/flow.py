@@ -72,15 +72,18 @@ def refuse_own_copies(topology: FlowTopology, clusters: ClusterPair | None, remo
     if not again:
         return
     flow, named = topology.flow, ", ".join(f"{topic} to {remote[topic]}" for topic in again[:_LOOPS_NAMED])
+    # `topics` does not select heartbeats, so it cannot exclude them.
+    beats = any(map(topology.policy.is_heartbeats_topic, again)) and topology.heartbeats_replication_enabled
     raise ConfigurationError(
         f"aliases {flow.source} and {flow.target} point to the same cluster ({clusters.source}), and the flow would "
         f"copy its own copies again: {named}.",
         where=Where(flow=str(flow)),
         action="Correct bootstrap.servers. To copy topics within one cluster, list them in `topics` so that no target "
-        "topic matches.",
+        f"topic matches{_WITHOUT_HEARTBEATS if beats else ''}.",
     )
 
 
+_WITHOUT_HEARTBEATS = ", and set heartbeats.replication.enabled = false, since heartbeats are copied regardless of it"
 _ACTION = (
     "Let only one direction copy a topic: disable a flow, make their `topics` disjoint, or use the default "
     "replication policy, whose names show where a topic came from."

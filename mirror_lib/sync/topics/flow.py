@@ -16,6 +16,7 @@ from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.heartbeats import mistaken_heartbeats
 from mirror_lib.sync.position_store import stored_positions
+from mirror_lib.sync.topics.empty_selection import about_empty_selection
 from mirror_lib.sync.topics.internal import InternalTopic, ensure_internal_topics
 from mirror_lib.sync.topics.needed import check_needed_topics
 from mirror_lib.sync.topics.plan import TopicFacts, TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
@@ -157,7 +158,8 @@ def _facts(
             return []
 
     facts = gather_topic_facts(topology, source, target, named_topics(flow), positions)
-    return facts, (*notices, *mistaken_heartbeats(topology, facts.sources, facts.source_configs))
+    notices += mistaken_heartbeats(topology, facts.sources, facts.source_configs)
+    return facts, (*notices, *about_empty_selection(flow, topology, facts.sources))
 
 
 def _positions(flow: FlowConfig) -> list[Position]:

@@ -27,6 +27,8 @@ _ONES = "".join(
 FILES: Mapping[str, str] = {
     "kafka's own example": _AB + "A->B.topics = .*\nB->A.enabled = true\nB->A.topics = .*\nreplication.factor = 1\n"
     f"{_ONES}# replication.policy.separator = _\n# sync.topic.acls.enabled = false\n",
+    "kafka 2.4's example without its third cluster": _AB + "C.bootstrap.servers = c:9092\nC.security.protocol = SSL\n"
+    "A->B.topics = foo-.*\nB->C.enabled = true\nB->C.topics = bar-.*\nC.replication.factor = 3\n",
     "active and standby": _NAMED + "source->target.topics = orders, payments.*\ntarget->source.enabled = false\n",
     "three clusters in a ring": "clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n"
     "C.bootstrap.servers = c:1\nA->B.enabled = true\nB->C.enabled = true\nC->A.enabled = true\n",

@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.config.file import parse_properties
+from mirror_lib.topology import compile_java
 
 
 @pytest.fixture
@@ -85,3 +87,36 @@ def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
 
     assert (code, shown) == (2, "")
     assert "cannot be read" in told
+
+
+def test_given_an_option_twice_then_no_cluster_is_left_out_silently(old_files: list[str]) -> None:
+    code, shown, told = _run(*old_files, "--consumer.config", old_files[1])
+
+    assert (code, shown) == (2, "")
+    assert "--consumer.config was passed 2 times" in told
+    assert "own --source" in told
+
+
+def test_given_a_blacklist_then_the_regex_selects_all_other_topics(old_files: list[str]) -> None:
+    code, shown, _ = _run(*old_files[:4], "--blacklist", "orders, test-.*", "--new.consumer")
+
+    assert code == 0
+    found = next(line for line in shown.splitlines() if line.startswith("A->B.topics = "))
+    regex = compile_java(parse_properties(f"{found}\n".encode()).entries[0].value)
+    names = ["orders", "test-1", "orders2", "testing", "a"]
+    assert [name for name in names if regex.fullmatch(name)] == ["orders2", "testing", "a"]
+    assert "newer versions of MirrorMaker 1 ignored it" in shown
+
+
+def test_given_a_whitelist_and_a_blacklist_then_one_of_them_is_asked_for(old_files: list[str]) -> None:
+    code, _, told = _run(*old_files, "--blacklist", "x")
+
+    assert code == 2
+    assert "--include and --blacklist" in told
+
+
+def test_given_the_star_of_kafkas_old_documentation_then_the_error_has_the_regex(old_files: list[str]) -> None:
+    code, _, told = _run(*old_files[:4], "--whitelist", "*")
+
+    assert code == 2
+    assert "write .* for any text" in told

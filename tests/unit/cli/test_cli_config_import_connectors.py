@@ -28,6 +28,12 @@ def _secrets(folder: Path, secrets: Mapping[str, str]) -> Path:
     return folder
 
 
+def test_given_a_resource_whose_lines_are_all_indented_then_it_is_read_alike(tmp_path: Path) -> None:
+    copied = "".join(f"    {line}" for line in KUBECTL.splitlines(keepends=True))
+
+    assert _run(given=copied).stdout == _run(given=KUBECTL).stdout
+
+
 def test_the_output_of_kubectl_becomes_a_file_that_is_fine_where_the_secrets_are(tmp_path: Path) -> None:
     secrets = _secrets(
         tmp_path / "secrets",
@@ -157,6 +163,11 @@ def test_remaining_errors_end_with_exit_code_2() -> None:
         ("foo=bar\n", "is unknown"),
         ("apiVersion: v1\nkind: Secret\n", "only Secret"),
         ("apiVersion: v1\nkind: [\n", "line 3"),
+        (
+            "{{- if .Values.on }}\napiVersion: kafka.strimzi.io/v1\nkind: KafkaMirrorMaker2\n{{- end }}\n",
+            "as templates do",
+        ),
+        ("{% if on %}\nclusters = A, B\n{% endif %}\n", "as templates do"),
         (
             "bootstrap.servers=a:9092\ngroup.id=g\n",
             "missing from the MirrorMaker 1 configuration: --producer.config and --include",

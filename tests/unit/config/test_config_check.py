@@ -60,10 +60,21 @@ def test_all_problems_are_told_at_once_with_their_lines(file: Path) -> None:
         ("replication.facter = 1", "replication.factor"),
         ("A.boostrap.servers = x:1", "A.bootstrap.servers"),
         ("B.offset.flush.intervall.ms = 1", "B.offset.flush.interval.ms"),
-        ("B->C.enabled = true", "B->A.enabled"),
+        ("a->b.enabled = true", "A->B.enabled"),
+        ("b->a.enabled = true", "B->A.enabled"),
+        ("a.security.protocol = SSL", "A.security.protocol"),
+        ("A-B.enabled = true", "A->B.enabled"),
+        ("A_B.topics = x", "A->B.topics"),
+        ("A=>B.topics = x", "A->B.topics"),
+        ("A-&gt;B.topics = x", "A->B.topics"),
+        ("A => B.topics = x", "A->B.topics"),
         ("A->B.source.consumr.fetch.min.bytes = 1", "A->B.source.consumer.fetch.min.bytes"),
         ("replication.policy.class = DefaultReplicationPolicy", "connect.mirror.DefaultReplicationPolicy"),
         ("A -> B.tasks.max = 1", "A->B.tasks.max"),
+        ("A->B .tasks.max = 1", "A->B.tasks.max"),
+        ("A-> B.tasks.max = 1", "A->B.tasks.max"),
+        ("A->B. tasks.max = 1", "A->B.tasks.max"),
+        ("A .security.protocol = SSL", "A.security.protocol"),
         ("mirror.something.else = 1", "mirror config keys"),
         ("<<<<<<< HEAD", "finish the merge"),
         (">>>>>>> branch", "finish the merge"),
@@ -74,6 +85,58 @@ def test_misspelt_keys_are_errors_with_a_suggestion(file: Path, line: str, sugge
     assert problem.severity is Severity.ERROR
     assert problem.suggestion is not None
     assert suggestion in problem.suggestion
+
+
+_THIRD = "C.bootstrap.servers = c:9092\nC.security.protocol = SSL\nC.ssl.truststore.location = /t\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "B->C.enabled = true",
+        "C->B.topics = x",
+        "C.replication.factor = 1",
+        "C.producer.acks = all",
+        "C.consumer.auto.offset.reset = latest",
+    ],
+)
+def test_given_a_cluster_that_is_not_in_clusters_then_its_lines_have_no_effect_as_in_mm2(file: Path, line: str) -> None:
+    problems = _problems(file, _THIRD + line + "\n")
+
+    assert [problem.line for problem in problems] == [5, 6, 7, 8]
+    assert {problem.severity for problem in problems} == {Severity.NO_EFFECT}
+    assert all("to clusters, or delete the line" in (problem.suggestion or "") for problem in problems)
+
+
+def test_given_clusters_with_similar_aliases_then_no_line_of_one_is_taken_for_the_others(file: Path) -> None:
+    base = _BASE.replace("A", "us-east-1").replace("B", "us-east-2")
+    lines = "us-east-3.security.protocol = SSL\nus-east-3->us-east-2.topics = x\n"
+
+    problems = _problems(file, "us-east-3.bootstrap.servers = c:9092\n" + lines, base) + _problems(file, lines, base)
+
+    assert [problem.severity for problem in problems] == 5 * [Severity.NO_EFFECT]
+
+
+def test_given_one_similar_alias_then_it_is_asked_for_and_not_taken(file: Path) -> None:
+    base = _BASE.replace("A", "us-east-1").replace("B", "eu")
+
+    problems = _problems(file, "us-east-2.security.protocol = SSL\nus-east-2->eu.topics = x\n", base)
+
+    assert [(problem.rename_to, problem.suggestion) for problem in problems] == [
+        (None, "did you mean us-east-1.security.protocol? Else add us-east-2 to clusters, or delete the line"),
+        (None, "did you mean us-east-1->eu.topics? Else add its clusters to clusters, or delete the line"),
+    ]
+
+
+def test_given_addresses_under_a_misspelt_alias_then_they_are_errors_of_the_cluster_that_lacks_them(file: Path) -> None:
+    base = _BASE.replace("A.boot", "Alpha.boot").replace("clusters = A", "clusters = alpha").replace("A->", "alpha->")
+
+    problems = _problems(file, "Alpha.security.protocol = SSL\n", base)
+
+    assert [(problem.line, problem.rename_to) for problem in problems if problem.line] == [
+        (2, "alpha.bootstrap.servers"),
+        (5, "alpha.security.protocol"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -375,3 +438,32 @@ def test_the_user_of_event_hubs_is_no_placeholder(file: Path) -> None:
     assert _problems(file, start + login.format("$ConnectionString") + "\n") == []
     (left,) = _problems(file, start + login.format("$USER") + "\n")
     assert "placeholder" in left.message
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [("*.internal", ".*.internal"), ("a{x}", "a[{]x}"), ("+a", "[+]a"), ("{a}", "[{]a}")],
+)
+def test_given_a_regex_that_java_refuses_then_its_advice_works_in_a_properties_file(
+    file: Path, value: str, advice: str
+) -> None:
+    wrong = _one(file, f"topics.exclude = {value}")
+
+    assert wrong.severity is Severity.ERROR
+    written = wrong.message.partition("; write ")[2].split()[0]
+    assert written in advice
+    assert _problems(file, f"topics.exclude = {advice}") == []
+
+
+@pytest.mark.parametrize("value", ['"orders", pay', "orders, 'pay'"])
+def test_given_a_quoted_member_of_a_list_then_it_is_named(file: Path, value: str) -> None:
+    problem = _one(file, f"A->B.topics = {value}")
+
+    assert (problem.severity, problem.suggestion) == (Severity.WARNING, "remove the quotes: lists have none")
+
+
+def test_given_a_placeholder_for_a_regex_then_no_advice_keeps_its_braces(file: Path) -> None:
+    problem = _one(file, "A->B.topics = ${TOPICS}")
+
+    assert "for the character" not in problem.message
+    assert "fill in ${TOPICS}" in (problem.suggestion or "")

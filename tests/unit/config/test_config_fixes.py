@@ -20,6 +20,8 @@ BASE = b"clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:
 FIXABLE = (
     *(b"A->B.topcs = orders", b"replication.facter = 1", b"  A.boostrap.servers=c:1", b"B->C.enabled = true"),
     *(b"foo.bar = 1", b"max.tasks = 3", b"num.streams = 4 \\\n  5", b"north->south.topics = x", b"A.what.ever = \\\\"),
+    *(b"a->b.tasks.max = 1", b"A-&gt;B.tasks.max = 1", b"b.security.protocol = PLAINTEXT", b'"A->B.tasks.max" = 1'),
+    *(b"C.bootstrap.servers = c:1", b"C.security.protocol = SSL", b"C.sasl.mechanism = PLAIN", b"C->A.topics = x"),
     *(b"sync.topic.confgs.enabled = false", b"mirror.shedule = 5m", b"topics.whitelist = x"),
 )
 
@@ -49,6 +51,35 @@ def test_a_right_key_that_is_set_is_not_set_again(tmp_path: Path) -> None:
     copy = fixed_file(tmp_path / "m.properties", BASE + b"tasks.max = 2\ntask.max = 9\n")
 
     assert copy.endswith(b"tasks.max = 2\n# task.max = 9\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "fixed"),
+    [
+        (b"b->a.enabled = true", b"B->A.enabled = true"),
+        (b"a->b.topics = x", b"A->B.topics = x"),
+        (b"a.security.protocol = SSL", b"A.security.protocol = SSL"),
+        ("A\u2192B.topics = x".encode(), b"A->B.topics = x"),
+        (b"A-&gt;B.topics = x", b"A->B.topics = x"),
+        (b"B->C.enabled = true", b"# B->C.enabled = true"),
+        (b"C.security.protocol = SSL", b"# C.security.protocol = SSL"),
+    ],
+)
+def test_given_a_key_of_another_cluster_then_the_copy_changes_no_other_flow_or_cluster(
+    tmp_path: Path, line: bytes, fixed: bytes
+) -> None:
+    assert fixed_file(tmp_path / "m.properties", BASE + line + b"\n") == BASE + fixed + b"\n"
+
+
+@pytest.mark.parametrize("line", [b"old.topics = x", b"A->B.old.topics = x"])
+def test_given_a_prefix_that_nothing_has_then_the_copy_does_not_drop_it(tmp_path: Path, line: bytes) -> None:
+    assert fixed_file(tmp_path / "m.properties", BASE + line + b"\n") == BASE + line + b"\n"
+
+
+def test_given_an_alias_in_another_case_then_the_copy_has_all_its_lines(tmp_path: Path) -> None:
+    data = BASE.replace(b"A.boot", b"a.boot").replace(b"A->B", b"a->b")
+
+    assert fixed_file(tmp_path / "m.properties", data) == BASE
 
 
 def test_values_are_the_authors(tmp_path: Path) -> None:

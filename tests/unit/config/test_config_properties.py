@@ -93,6 +93,22 @@ def test_what_java_reads_otherwise_than_meant_is_a_warning(line: str) -> None:
     assert parsed.problems[0].line == 1
 
 
+@pytest.mark.parametrize("value", [r"pay\d+", r"a\\\d", r"C:\stores\key.jks", "a, \\\n  b\\w*"])
+def test_given_a_backslash_that_java_removes_then_a_warning_says_how_to_keep_it(value: str) -> None:
+    (problem,) = parse_properties(f"topics = {value}\n".encode()).problems
+
+    assert (problem.severity, problem.line, problem.suggestion) == (
+        Severity.WARNING,
+        1,
+        r"write \\ for a backslash, such as \\d in a regex",
+    )
+
+
+@pytest.mark.parametrize("value", [r"pay\\d+", r".*[\-\.]internal", r"a\:b\ c\#\t\n", "\\u0041", "a, \\\n  b"])
+def test_given_escapes_that_do_no_harm_then_nothing_is_reported(value: str) -> None:
+    assert parse_properties(f"topics = {value}\n".encode()).problems == ()
+
+
 @given(st.dictionaries(_LATIN, _LATIN, max_size=8))
 def test_what_the_library_writes_is_read_back(values: dict[str, str]) -> None:
     text = javaproperties.dumps(values, timestamp=None)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.cluster.topics import ClusterPair
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.sync.loops.flow import refuse_loops
+from mirror_lib.sync.loops.flow import refuse_loops, refuse_own_copies
 
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
@@ -19,6 +21,22 @@ def a_file(folder: Path, clusters: str, *lines: str) -> MirrorConfig:
     servers = [f"{alias}.bootstrap.servers = localhost:9" for alias in clusters]
     path.write_text("\n".join([f"clusters = {', '.join(clusters)}", *servers, *lines, ""]))
     return load(path)
+
+
+def test_given_one_cluster_under_two_aliases_then_the_advice_is_enough_to_copy_within_it(tmp_path: Path) -> None:
+    one = ClusterPair("id", "id")
+    lines = ["A->B.enabled = true", "A->B.topics = orders"]
+
+    def refuse(*more: str) -> None:
+        topology = flow_topology(a_file(tmp_path, "AB", *lines, *more).flow("A->B"))
+        copied = [topic for topic in ("orders", "heartbeats") if topology.replicates(topic)]
+        refuse_own_copies(topology, one, {topic: topology.remote_topic(topic) for topic in copied})
+
+    with pytest.raises(ConfigurationError) as caught:
+        refuse()
+    assert "list them in `topics`" in caught.value.action
+    assert "heartbeats.replication.enabled = false" in caught.value.action
+    refuse("heartbeats.replication.enabled = false")
 
 
 def test_one_name_in_both_directions_is_refused_and_the_way_is_told(tmp_path: Path) -> None:

@@ -28,6 +28,11 @@ CONNECTOR = b'{"name": "mm2", "config": {"connector.class": "org.apache.kafka.co
             "KafkaMirrorMaker2",
             "mirror config import",
         ),
+        (
+            b"  apiVersion: kafka.strimzi.io/v1\n  kind: KafkaMirrorMaker2\n  spec:\n    clusters:\n    - alias: a\n",
+            "KafkaMirrorMaker2",
+            "mirror config import",
+        ),
         (b"services:\n  kafka:\n    image: apache/kafka\n", "YAML", "properties file"),
         (b"{{- if .Values.mm2 }}\n" + PLAIN + b"{{- end }}\n", "a template", "helm template"),
         (b'resource "aws_msk_cluster" "a" {\n  name = "x"\n}\n', "Terraform", "terraform apply"),

@@ -356,6 +356,18 @@ def test_each_mirror_asks_for_itself_whether_connect_is_its_target() -> None:
     assert found[1].worker.settings["bootstrap.servers"] == "target:9092"
 
 
+def test_given_a_mirror_without_connectors_next_to_another_then_a_note_names_it() -> None:
+    mirrors = [
+        {"sourceCluster": "source", "targetCluster": "target", "sourceConnector": {}},
+        {"sourceCluster": "target", "targetCluster": "source"},
+    ]
+
+    found = clusters_in((old_form({}, mirrors=mirrors),), "x", Answers({}))
+
+    assert [len(each.notes) for each in found] == [0, 1]
+    assert "spec.mirrors[1] has neither sourceConnector" in found[1].notes[0]
+
+
 def test_what_strimzi_does_not_know_or_let_through_is_listed() -> None:
     connector = {"config": {"tasks.max": "8", "topics": "a"}, "unknown": "1"}
 
@@ -405,6 +417,7 @@ def test_what_runs_pods_is_listed_with_a_reason() -> None:
     ("spec", "message"),
     [
         ({"mirrors": "x"}, "spec.mirrors has no mirror"),
+        ({"mirrors": [{"sourceCluster": "source", "targetCluster": "target"}]}, "no mirror has a connector"),
         ({"mirrors": [[]]}, r"spec.mirrors\[0\] must be an object"),
         ({"mirrors": [{"sourceCluster": "no"}]}, r"spec.mirrors\[0\].sourceCluster refers to 'no'"),
         ({"clusters": [{"alias": "source"}, dict(TARGET)]}, r"spec.clusters\[0\].bootstrapServers is missing"),
