@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.flow.form import TriggerChoices
-from mirror_lib.airflow.spark import check_connect_server, check_deferrable, describe_master, master_of
+from mirror_lib.airflow.spark import check_connect_server, check_deferrable, check_submitter, describe_master, master_of
 from mirror_lib.cluster import Connection, version_limits
 from mirror_lib.config import flow_topology, named_topics
 from mirror_lib.dev import find_java
@@ -144,6 +144,8 @@ def _next_run(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoi
 def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
     """Check Spark's driver: in client mode, the only mode for Python jobs there, it is a JVM on this machine."""
     _log.info("%s", describe_master(settings.spark_connection))
+    if warning := check_submitter(settings.spark_connection):
+        _log.warning("%s", warning)
     master = master_of(settings.spark_connection)
     if runs_here(master):
         find_java()
