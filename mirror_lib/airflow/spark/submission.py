@@ -68,7 +68,7 @@ def _check_provider(conn_id: str, connection: Any) -> None:
     program = extra.get("spark-binary", _PROGRAMS[0])
     if program not in _PROGRAMS:
         raise ConfigurationError(
-            f"the Airflow connection {conn_id} has spark-binary {program}, which Airflow's Spark provider rejects.",
+            f"the Airflow connection {conn_id} has spark-binary {program!r}, which Airflow's Spark provider rejects.",
             action=f"Set it to one of {', '.join(_PROGRAMS)}, and add the program's folder to PATH of Airflow's "
             "workers.",
         )
