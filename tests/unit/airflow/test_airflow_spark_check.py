@@ -136,3 +136,15 @@ def test_a_task_without_preflight_refuses_the_connection_too(monkeypatch: pytest
 
     with pytest.raises(ConfigurationError, match="the master master"):
         operator.execute({"params": {}})
+
+
+def test_given_no_java_when_a_cluster_has_the_executors_then_the_missing_driver_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+
+    (told,) = _told(tmp_path, monkeypatch, caplog, _STANDALONE, 4)
+    assert "Java does not run" in told
+    assert "fails unless spark-env.sh sets JAVA_HOME" in told
+    with pytest.raises(ConfigurationError, match="Java does not run"):
+        _told(tmp_path, monkeypatch, caplog, '{"conn_type": "spark", "host": "local[2]"}', 4)
