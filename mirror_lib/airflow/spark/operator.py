@@ -92,7 +92,8 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
                     self._driver = ConnectDriver(job_module(Path(self.application)), self.application_args)
                     self._driver.run(environment)
                 else:
-                    with submit_environment(self.spark_conn_id, handed_over):
+                    # Of `env_vars` the provider makes settings on Kubernetes, which a driver on this machine lacks.
+                    with submit_environment(self.spark_conn_id, {**handed_over, **self.env_vars}):
                         super().execute(context)
             except AirflowException as error:
                 failure = error
