@@ -111,6 +111,14 @@ class FilePoller:
                     if read is not None:
                         await _ended(sources)
                         config, sources = read, asyncio.create_task(self._poll_all(read))
+                elif sources is not None and (error := _error_of(sources)) is not None:
+                    # Nobody else would notice: the triggers of the file only wait.
+                    _log.error(
+                        "%s: internal error, polling begins anew; please report it with this log.",
+                        self._path,
+                        exc_info=error,
+                    )
+                    sources = asyncio.create_task(self._poll_all(config))
                 await asyncio.sleep(_FILE_SECONDS)
         finally:
             await _ended(sources)
@@ -168,8 +176,11 @@ class FilePoller:
 async def _ended(task: asyncio.Task[None] | None) -> None:
     if task is not None:
         task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await asyncio.wait({task})
+
+
+def _error_of(task: asyncio.Task[None]) -> BaseException | None:
+    return task.exception() if task.done() and not task.cancelled() else None
 
 
 class _SourcePoll:
