@@ -145,13 +145,14 @@ def _longest_cron_interval(expression: str) -> float:
 def _days(expression: str) -> tuple[int, ...]:
     """Return the days of a cron expression in 28 years, after which weekdays fall on the same dates again.
 
-    As in croniter, which Airflow uses: if both days of the month and weekdays are limited, one of them is enough.
+    As in croniter, which Airflow uses: if both days of the month and weekdays are limited, one of them is enough. Only
+    `*` does not limit: with `*/1` or `1-7`, which contain every day, such a schedule runs daily.
     """
     _, _, day, month, weekday = expression.split()
     of_month, of_year = _values(day, 1, 31), _values(month, 1, 12, _MONTHS)
     # Sunday has two numbers.
     of_week = {value % 7 for value in _values(weekday, 0, 7, _DAYS)}
-    limits_both = len(of_month) < 31 and len(of_week) < 7
+    limits_both = not any("*" in field.split(",") for field in (day, weekday))
     found = []
     for ordinal in range(_FIRST_DAY.toordinal(), _FIRST_DAY.replace(year=_FIRST_DAY.year + 28).toordinal() + 366):
         at = date.fromordinal(ordinal)

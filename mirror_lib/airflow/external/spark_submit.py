@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mirror_lib.airflow.spark import master_url
 from mirror_lib.dev import end_session
 from mirror_lib.errors import ConfigurationError
 
@@ -38,8 +39,7 @@ def submit_line(
     """
     extra = dict(connection.extra_dejson)
     program = str(extra.pop("spark-binary", None) or "spark-submit")
-    host = connection.host or ""
-    master = f"{host}:{connection.port}" if connection.port else host
+    master = master_url(connection)
     settings = dict(conf)
     if namespace := extra.pop("namespace", None):
         settings[_NAMESPACE] = namespace

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.flow.form import TriggerChoices
-from mirror_lib.airflow.spark import check_connect_server, check_deferrable, describe_master, master_of
+from mirror_lib.airflow.spark import check_connect_server, check_deferrable, check_submitter, describe_master, master_of
 from mirror_lib.cluster import Connection, version_limits
 from mirror_lib.config import flow_topology, named_topics
 from mirror_lib.dev import find_java
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 from mirror_lib.relay import RunOptions
 from mirror_lib.relay.health import look_at_next_run
 from mirror_lib.relay.planning import FlowClusters, limits_of_new_topics, topic_warnings
-from mirror_lib.spark import cluster_notes, runs_here, spark_defaults, submit_settings
+from mirror_lib.spark import cluster_notes, is_connect, runs_here, spark_defaults, submit_settings
 from mirror_lib.sync import about_missing, check_clusters
 from mirror_lib.sync.loops import refuse_loops
 from mirror_lib.sync.topics import check_needed_topics, refused_configs
@@ -142,11 +142,12 @@ def _next_run(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoi
 
 
 def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
-    """Check Spark's driver: in client mode, the only mode for Python jobs there, it is a JVM on this machine."""
+    """Check where Spark's driver will run, and that it can."""
     _log.info("%s", describe_master(settings.spark_connection))
+    if warning := check_submitter(settings.spark_connection):
+        _log.warning("%s", warning)
     master = master_of(settings.spark_connection)
-    if runs_here(master):
-        find_java()
+    _check_java(master)
     check_connect_server(settings.spark_connection)
     if settings.airflow_deferrable:
         check_deferrable(settings.spark_connection)
@@ -158,3 +159,16 @@ def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
         transforms=bool(settings.transforms),
     ):
         _log.warning("%s", note)
+
+
+def _check_java(master: str) -> None:
+    """Check the Java of Spark's driver: unless Spark Connect is used, it is a JVM on this machine."""
+    if is_connect(master):
+        return
+    try:
+        find_java()
+    except ConfigurationError as error:
+        if runs_here(master):
+            raise
+        # On machines of a cluster, only `spark-env.sh` may name it.
+        _log.warning("%s The job's driver runs on this machine, and fails unless spark-env.sh sets JAVA_HOME.", error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,15 @@ def deadline_alert(flow: FlowConfig, config_path: str) -> DeadlineAlert | None:
 async def tell_deadline_missed(
     flow: str, config_path: str, seconds: float, context: Mapping[str, Any] | None = None
 ) -> None:
-    """Called by Airflow once for each late run: log it, and record it in the ledger's audit log."""
+    """Called by Airflow once for each late run: log it, and record it in the ledger's audit log.
+
+    Airflow 3.3 also calls it for runs that have failed before their deadline.
+    """
     run = (context or {}).get("dag_run", {})
     run_id = str(run.get("dag_run_id") or run.get("run_id") or "unknown")
+    if _has_ended_in_time(run, seconds):
+        _log.info("Flow %s: DAG run %s has ended before its deadline, as %s.", flow, run_id, run.get("state"))
+        return
     _log.error(
         "Flow %s: DAG run %s missed its deadline: not finished %g s after it was queued "
         "(mirror.airflow.deadline.seconds).",
@@ -51,6 +57,13 @@ async def tell_deadline_missed(
     )
     # Ledger calls block, and the triggerer has one event loop for all.
     await asyncio.to_thread(_note, flow, config_path, run_id, seconds)
+
+
+def _has_ended_in_time(run: Mapping[str, Any], seconds: float) -> bool:
+    queued, ended = run.get("queued_at"), run.get("end_date")
+    if not queued or not ended:
+        return False
+    return datetime.fromisoformat(ended) - datetime.fromisoformat(queued) <= timedelta(seconds=seconds)
 
 
 def _note(flow: str, config_path: str, run_id: str, seconds: float) -> None:

@@ -1,5 +1,6 @@
 from .connection import check_connect_server as check_connect_server
 from .connection import check_deferrable as check_deferrable
+from .connection import check_submitter as check_submitter
 from .connection import describe_master as describe_master
 from .connection import master_of as master_of
 from .detached_driver import discard_old_folders as discard_old_folders
@@ -14,3 +15,4 @@ from .outcome import skip_reason as skip_reason
 from .outcome import without_report as without_report
 from .outcome import xcom_value as xcom_value
 from .pool import pool_of as pool_of
+from .submission import master_url as master_url

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
-from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook, mask_secret
+from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook, is_external, mask_secret
+from mirror_lib.airflow.spark.submission import check_submission, master_url
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.spark import (
     DRIVER_HOST_VARIABLE,
@@ -24,6 +25,7 @@ from mirror_lib.spark import (
     checkout_path,
     find_spark_home,
     is_connect,
+    spark_defaults,
     spark_submit,
 )
 
@@ -35,16 +37,14 @@ _CONNECT_TYPE = "spark_connect"
 def spark_master(conn_id: str) -> str | None:
     """Return the master URL of an Airflow connection, or None if Airflow has no such connection.
 
-    The rules are those of the provider's `SparkSubmitHook._resolve_connection`: a port makes `host:port`. For a Spark
-    Connect server it is the address, without secrets.
+    For a Spark Connect server it is the address, without secrets.
     """
     connection = _connection(conn_id)
     if connection is None:
         return None
-    host = connection.host or ""
-    if _means_connect(connection.conn_type, host):
+    if _means_connect(connection.conn_type, connection.host or ""):
         return str(_connect_address(connection))
-    return f"{host}:{connection.port}" if connection.port else host
+    return master_url(connection)
 
 
 def connect_address(conn_id: str) -> ConnectAddress | None:
@@ -104,6 +104,21 @@ def check_connect_server(conn_id: str) -> None:
     address = connect_address(conn_id)
     if address is not None:
         address.require_listener()
+
+
+def check_submitter(conn_id: str) -> str | None:
+    """Check that jobs can be submitted with the connection, if it exists and names no Spark Connect server.
+
+    Returns:
+        a warning, None if there is none.
+
+    Raises:
+        ConfigurationError: no job can be submitted.
+    """
+    connection = _connection(conn_id)
+    if connection is None or _means_connect(connection.conn_type, connection.host or ""):
+        return None
+    return check_submission(conn_id, connection, spark_defaults(os.environ), by_provider=not is_external())
 
 
 def check_deferrable(conn_id: str) -> None:

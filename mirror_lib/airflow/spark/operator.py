@@ -15,6 +15,7 @@ from mirror_lib.airflow.retries import failing_at_once
 from mirror_lib.airflow.secret_provider import task_secrets
 from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON, ConnectDriver
 from mirror_lib.airflow.spark.connection import (
+    check_submitter,
     connect_address,
     describe_master,
     master_of,
@@ -64,7 +65,7 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
 
         Raises:
             InvalidConfigurationError: the file has errors.
-            ConfigurationError: the driver cannot get values of Airflow.
+            ConfigurationError: the driver cannot get values of Airflow, or the connection cannot submit a job.
             TransientError: Airflow does not return its values.
             MirrorError: raised by `_judge`.
         """
@@ -74,6 +75,7 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
     def _run(self, context: Context) -> None:
         handed_over, transforms = self._asked_of_the_file()
         self.log.info("%s", describe_master(self.spark_conn_id))
+        check_submitter(self.spark_conn_id)
         server = connect_address(self.spark_conn_id)
         self.conf = submit_settings(master_of(self.spark_conn_id), transforms=transforms)
         if os.environ.get(DRIVER_PYTHON):
@@ -90,7 +92,8 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
                     self._driver = ConnectDriver(job_module(Path(self.application)), self.application_args)
                     self._driver.run(environment)
                 else:
-                    with submit_environment(self.spark_conn_id, handed_over):
+                    # Of `env_vars` the provider makes settings on Kubernetes, which a driver on this machine lacks.
+                    with submit_environment(self.spark_conn_id, {**handed_over, **self.env_vars}):
                         super().execute(context)
             except AirflowException as error:
                 failure = error

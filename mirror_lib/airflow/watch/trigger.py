@@ -6,6 +6,7 @@ All triggers of a file share one poller (`shared_stream_key`).
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from mirror_lib.relay.watch import FilePoller, Start
 
     _Starts = Mapping[str, Start]
+
+
+#: Running triggers by file and flow. A DAG that is paused has none, and its flow needs no polls. A trigger may begin
+#: before its predecessor has ended.
+_running: dict[str, Counter[str]] = {}
 
 
 class NewRecordsTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is untyped here
@@ -54,7 +60,10 @@ class NewRecordsTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is u
 
         # The import takes a second, in which no other trigger would run.
         poller_class = await asyncio.to_thread(_poller_class)
-        poller = poller_class(path, load, lambda starts: _hand_over(loop, newest, starts))
+        running = _running_of(kwargs["config_path"])
+        poller = poller_class(
+            path, load, lambda starts: _hand_over(loop, newest, starts), is_watched=lambda flow: running[flow] > 0
+        )
         poller.start()
         try:
             while True:
@@ -63,18 +72,26 @@ class NewRecordsTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is u
             await asyncio.to_thread(poller.stop)
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[_Starts]) -> AsyncIterator[TriggerEvent]:
-        """Yield an event for each start of this flow; a trigger that begins later repeats the last one, once."""
-        seen = 0
-        async for starts in shared_stream:
-            start = starts.get(self.flow)
-            if start is not None and start.number != seen:
-                seen = start.number
-                yield TriggerEvent(dict(start.payload))
+        """Yield an event for each start of this flow."""
+        running, seen = _running_of(self.config_path), 0
+        running[self.flow] += 1
+        try:
+            async for starts in shared_stream:
+                start = starts.get(self.flow)
+                if start is not None and start.number != seen:
+                    seen = start.number
+                    yield TriggerEvent(dict(start.payload))
+        finally:
+            running[self.flow] -= 1
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """As Airflow does it for triggers that share a stream, for this trigger alone."""
         async for event in self.filter_shared_stream(self.open_shared_stream(self.serialize()[1])):
             yield event
+
+
+def _running_of(config_path: str) -> Counter[str]:
+    return _running.setdefault(config_path, Counter())
 
 
 def _poller_class() -> type[FilePoller]:

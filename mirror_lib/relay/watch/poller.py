@@ -2,6 +2,7 @@
 
 One poller serves all flows of a file. Each source cluster is polled on its own, so that an unreachable one delays no
 other. Idle flows cost their share of the requests; the ledger is read only for flows whose latest offsets have changed.
+Flows for which no trigger runs cost nothing.
 """
 
 from __future__ import annotations
@@ -58,14 +59,22 @@ class _Flow:
 class FilePoller:
     """The poller of one configuration file. `start` returns at once, `stop` when the thread has ended."""
 
-    def __init__(self, path: Path, load: Callable[[], MirrorConfig], publish: Publish) -> None:
+    def __init__(
+        self,
+        path: Path,
+        load: Callable[[], MirrorConfig],
+        publish: Publish,
+        is_watched: Callable[[str], bool] = lambda _: True,
+    ) -> None:
         """Args:
         load: reads the file; called in a thread.
         publish: takes the starts of all flows so far, by flow, after each poll of a source; called in a thread.
+        is_watched: whether a start of a flow would be noticed, which may change; called in a thread.
         """
         self._path = path
         self._load = load
         self._publish = publish
+        self.is_watched = is_watched
         self._flows: dict[str, _Flow] = {}
         #: The last message of a problem, by its subject: each is logged once.
         self._logged: dict[str, str] = {}
@@ -102,6 +111,14 @@ class FilePoller:
                     if read is not None:
                         await _ended(sources)
                         config, sources = read, asyncio.create_task(self._poll_all(read))
+                elif sources is not None and (error := _error_of(sources)) is not None:
+                    # Nobody else would notice: the triggers of the file only wait.
+                    _log.error(
+                        "%s: internal error, polling begins anew; please report it with this log.",
+                        self._path,
+                        exc_info=error,
+                    )
+                    sources = asyncio.create_task(self._poll_all(config))
                 await asyncio.sleep(_FILE_SECONDS)
         finally:
             await _ended(sources)
@@ -147,6 +164,10 @@ class FilePoller:
         """What is known about a flow; it survives changes of the file."""
         return self._flows.setdefault(name, _Flow())
 
+    def forget(self, name: str) -> None:
+        """Drop what is known about a flow: later its stored positions decide, as after a start of the triggerer."""
+        self._flows.pop(name, None)
+
     def publish(self) -> None:
         """Hand over the starts so far."""
         self._publish({name: each.start for name, each in self._flows.items() if each.start is not None})
@@ -155,8 +176,11 @@ class FilePoller:
 async def _ended(task: asyncio.Task[None] | None) -> None:
     if task is not None:
         task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await asyncio.wait({task})
+
+
+def _error_of(task: asyncio.Task[None]) -> BaseException | None:
+    return task.exception() if task.done() and not task.cancelled() else None
 
 
 class _SourcePoll:
@@ -170,6 +194,8 @@ class _SourcePoll:
         self._connection = connection
         self._flows = flows
         self._seconds = min(flow.schedule_poll_seconds for flow in flows.values())
+        #: Pause after the next error.
+        self._retry = _SHORTEST_RETRY
         #: The reason of the problem that was logged; None if the cluster responds.
         self._problem: str | None = None
         self._ledger: Ledger | None = None
@@ -177,44 +203,62 @@ class _SourcePoll:
 
     async def forever(self) -> None:
         """Poll, and begin anew after errors, with growing pauses."""
-        retry = _SHORTEST_RETRY
         try:
             while True:
                 try:
-                    async with AsyncExitStack() as stack:
-                        log = await stack.enter_async_context(SourceLog(self._connection))
-                        found_at = float("-inf")
-                        while True:
-                            if log.has_to_find_topics or time.monotonic() - found_at >= _TOPICS_SECONDS:
-                                await log.find_topics(await asyncio.to_thread(self._with_handovers))
-                                found_at = time.monotonic()
-                            ends = await log.latest()
-                            await self._responds()
-                            retry = _SHORTEST_RETRY
-                            if changed := self._changed(ends):
-                                await asyncio.to_thread(self._decide, changed)
-                            self._poller.publish()
-                            await asyncio.sleep(self._seconds)
+                    while True:
+                        await self._poll()
+                        await asyncio.sleep(self._seconds)
                 except Exception as error:  # Any error: other sources are polled as before, this one again later.
                     await self._silent(error)
-                await asyncio.sleep(retry)
-                retry = min(2 * retry, _LONGEST_RETRY)
+                await asyncio.sleep(self._retry)
+                self._retry = min(2 * self._retry, _LONGEST_RETRY)
         finally:
             self._close_ledger()
 
+    async def _poll(self) -> None:
+        """Poll over one set of connections, until no flow is watched."""
+        if not self._watched_now():
+            return
+        async with AsyncExitStack() as stack:
+            log = await stack.enter_async_context(SourceLog(self._connection))
+            found_at, found_for = float("-inf"), frozenset[str]()
+            while watched := self._watched_now():
+                is_due = time.monotonic() - found_at >= _TOPICS_SECONDS
+                if is_due or log.has_to_find_topics or found_for != watched.keys():
+                    await log.find_topics(await asyncio.to_thread(self._with_handovers, watched))
+                    found_at, found_for = time.monotonic(), frozenset(watched)
+                ends = await log.latest()
+                await self._responds()
+                self._retry = _SHORTEST_RETRY
+                if changed := self._changed(ends):
+                    await asyncio.to_thread(self._decide, changed)
+                self._poller.publish()
+                await asyncio.sleep(self._seconds)
+
+    def _watched(self) -> dict[str, FlowConfig]:
+        return {name: flow for name, flow in self._flows.items() if self._poller.is_watched(name)}
+
+    def _watched_now(self) -> dict[str, FlowConfig]:
+        watched = self._watched()
+        for name in self._flows.keys() - watched.keys():
+            self._poller.forget(name)
+        return watched
+
     async def _silent(self, error: Exception) -> None:
         reason = error.reason if isinstance(error, MirrorError) else type(error).__name__
-        if reason == self._problem:
+        names = ", ".join(self._watched())
+        if reason == self._problem or not names:
             return
         self._problem = reason
         text = f"cluster {self._connection.cluster} cannot be watched for new records, and is tried again: {error}"
-        _log.error("flows %s: %s", ", ".join(self._flows), text)
+        _log.error("flows %s: %s", names, text)
         await asyncio.to_thread(self._save_state, text)
 
     async def _responds(self) -> None:
         if self._problem is not None:
             self._problem = None
-            _log.info("flows %s: cluster %s is watched again.", ", ".join(self._flows), self._connection.cluster)
+            _log.info("flows %s: cluster %s is watched again.", ", ".join(self._watched()), self._connection.cluster)
             await asyncio.to_thread(self._save_state, None)
 
     def _save_state(self, problem: str | None) -> None:
@@ -222,19 +266,19 @@ class _SourcePoll:
         outcome = {"skipped": None, "failed": int(problem is not None), "problems": [problem] if problem else []}
         try:
             ledger = self._opened_ledger()
-            for name in self._flows:
+            for name in self._watched():
                 save_step(ledger, name, STEP, outcome)
         except MirrorError as error:
             self._cannot_read_ledger(error)
 
-    def _with_handovers(self) -> dict[str, FlowConfig]:
-        """The flows without topics that cutovers have moved away."""
+    def _with_handovers(self, flows: Mapping[str, FlowConfig]) -> dict[str, FlowConfig]:
+        """Flows without topics that cutovers have moved away."""
         try:
             config = all_with_handovers(self._config, self._opened_ledger())
         except MirrorError as error:
             self._cannot_read_ledger(error)
-            return dict(self._flows)
-        return {str(flow.flow): flow for flow in config.flows if str(flow.flow) in self._flows}
+            return dict(flows)
+        return {str(flow.flow): flow for flow in config.flows if str(flow.flow) in flows}
 
     def _changed(self, ends: Mapping[str, dict[TopicPartition, int]]) -> dict[str, dict[TopicPartition, int]]:
         return {name: latest for name, latest in ends.items() if self._poller.flow(name).rule.has_to_ask(latest)}

@@ -25,9 +25,9 @@ _WATCHED = {"A->B.mirror.schedule": "on-new-records", "A->B.mirror.schedule.poll
 class Watch:
     """A running poller, and what it says."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, is_watched: Callable[[str], bool] = lambda _: True) -> None:
         self._polls: queue.Queue[Mapping[str, Start]] = queue.Queue()
-        self.poller = FilePoller(path, lambda: load(path), self._polls.put)
+        self.poller = FilePoller(path, lambda: load(path), self._polls.put, is_watched)
         self.poller.start()
 
     def next_start(self, after: int, flow: str = "A->B", seconds: float = _SECONDS) -> Start:
@@ -170,6 +170,42 @@ def test_a_cluster_that_is_down_is_logged_once_and_delays_no_other(
     (step,) = caught_up.ledger.observations.steps("C->B")
     assert (step.step, step.failed) == (polling.STEP, 1)
     assert not caught_up.ledger.observations.steps("A->B")
+
+
+def test_given_a_paused_flow_when_it_has_records_then_it_costs_nothing_until_it_is_watched_again(
+    caught_up: Flow, kafka_pair: KafkaPair, topic_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = f"{topic_name}-of-c"
+    create_topic(kafka_pair.source, other)
+    # Nobody listens at D.
+    more = {
+        "clusters": "A, B, C, D",
+        "C.bootstrap.servers": kafka_pair.source.bootstrap_servers,
+        "D.bootstrap.servers": "127.0.0.1:1",
+        "C->B.topics": other,
+        **{f"{flow}.enabled": "true" for flow in ("C->B", "D->B")},
+        **{f"{flow}.mirror.schedule": "on-new-records" for flow in ("C->B", "D->B")},
+    }
+    with caught_up.path.open("a") as file:
+        file.writelines(f"{key} = {value}\n" for key, value in more.items())
+    watched = {"C->B"}
+    with caplog.at_level(logging.INFO):
+        watch = Watch(caught_up.path, watched.__contains__)
+        watch.polls(1)
+        produce(kafka_pair.source, topic_name, records(3))
+        assert "A->B" not in watch.polls(3)
+        assert not caplog.records
+
+        watched.add("A->B")
+        assert watch.next_start(0).payload["records"] == 3
+        assert caught_up.run().records == 3
+        watched.remove("A->B")
+        watch.polls(2)
+        # An event now would start a run that copies nothing.
+        watched.add("A->B")
+        assert "A->B" not in watch.polls(3)
+        watch.poller.stop()
+    assert "cannot be watched" not in caplog.text
 
 
 def test_a_cluster_that_comes_back_is_watched_again(

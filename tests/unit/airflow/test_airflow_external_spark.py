@@ -10,7 +10,7 @@ from mirror_lib.errors import ConfigurationError
 
 def _line(host, port=None, variables=None, **extra):
     connection = SimpleNamespace(
-        host=host, port=port, extra_dejson={name.replace("_", "-"): extra[name] for name in extra}
+        conn_type="spark", host=host, port=port, extra_dejson={name.replace("_", "-"): extra[name] for name in extra}
     )
     return submit_line(
         connection, conf={"spark.a": "1"}, name="mirror A->B", variables=variables or {}, application=["job.py", "--x"]
@@ -22,6 +22,11 @@ def test_a_port_belongs_to_the_master():
         *("spark-submit", "--master", "spark://host:7077", "--conf", "spark.a=1", "--name", "mirror A->B"),
         *("job.py", "--x"),
     ]
+
+
+def test_a_connection_from_a_uri_means_a_standalone_master():
+    # `AIRFLOW_CONN_SPARK_DEFAULT=spark://host:7077`
+    assert _line("host", 7077)[:3] == ["spark-submit", "--master", "spark://host:7077"]
 
 
 def test_the_connections_program_and_queue_are_used():

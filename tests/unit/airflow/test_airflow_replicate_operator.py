@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+from airflow.providers.apache.spark.hooks import spark_submit
 
 from mirror_lib.airflow.compatibility import AirflowSkipException
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
+from mirror_lib.airflow.spark import submission
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.errors import AnotherRunError, ConfigurationError, ReplicationError, RunLockedError, Where
 from mirror_lib.observe.airflow_runs import trigger_text
@@ -22,6 +24,7 @@ NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": Fals
 FAKE = """#!{python}
 import json, os, sys
 folder = os.path.dirname(__file__)
+print("a line of the job")
 json.dump(sys.argv[1:], open(folder + "/arguments.json", "w"))
 json.dump(dict(os.environ), open(folder + "/environment.json", "w"))
 report = json.load(open(folder + "/answer.json"))
@@ -136,6 +139,18 @@ def test_the_source_is_read_no_faster_than_the_form_says(spark):
 def test_the_forms_log_level_reaches_the_job(spark, chosen, told):
     spark(DONE, chosen)
     assert spark.environment["MIRROR_LOG_LEVEL"] == told
+
+
+@pytest.mark.parametrize("master", ["k8s://https://host:443", "spark://k8s-spark:7077", "yarn"])
+def test_given_a_cluster_when_the_driver_runs_here_then_it_has_the_forms_log_level(spark, monkeypatch, master):
+    # The provider makes settings for drivers in pods of its variables, as soon as `k8s` is in the master's name.
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": master}))
+    monkeypatch.setattr(submission, "_is_installed", lambda module: True)
+    monkeypatch.setattr(spark_submit, "kube_client", object(), raising=False)
+
+    spark(DONE, {**NO_CHOICE, "log_level": "DEBUG"})
+
+    assert spark.environment["MIRROR_LOG_LEVEL"] == "DEBUG"
 
 
 def test_the_driver_has_airflows_python_unless_sparks_own_variable_names_another(spark, monkeypatch):

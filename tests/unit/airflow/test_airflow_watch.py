@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from airflow.sdk import AssetOrTimeSchedule
 
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.watch import schedule
+from mirror_lib.airflow.watch import trigger as triggers
 from mirror_lib.airflow.watch.trigger import NewRecordsTrigger
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.relay.watch import Start
@@ -57,3 +59,35 @@ def test_triggers_of_a_file_share_one_poller_and_have_events_of_their_own() -> N
 
     assert asyncio.run(events(one)) == [{"records": 5}, {"records": 6}]
     assert asyncio.run(events(other)) == [{"records": 5}]
+
+
+def test_given_a_paused_flow_then_the_poller_of_its_file_does_not_watch_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow ends the trigger of a DAG that is paused, and those of other flows go on."""
+
+    class Poller:
+        def __init__(self, *_: Any, is_watched: Callable[[str], bool]) -> None:
+            pollers.append(is_watched)
+
+        def start(self) -> None: ...
+
+        def stop(self) -> None: ...
+
+    pollers: list[Callable[[str], bool]] = []
+    monkeypatch.setattr(triggers, "_poller_class", lambda: Poller)
+
+    async def scene() -> None:
+        running = {}
+        for flow in ("A->B", "C->B"):
+            trigger = NewRecordsTrigger(flow=flow, config_path="paused")
+            running[flow] = asyncio.create_task(anext(trigger.run()))
+        while len(pollers) < 2:
+            await asyncio.sleep(0.01)
+        is_watched = pollers[0]
+        assert [is_watched(flow) for flow in ("A->B", "C->B", "D->B")] == [True, True, False]
+        running["A->B"].cancel()
+        await asyncio.wait({running["A->B"]})
+        assert [is_watched(flow) for flow in ("A->B", "C->B")] == [False, True]
+        running["C->B"].cancel()
+        await asyncio.wait({running["C->B"]})
+
+    asyncio.run(scene())

@@ -107,6 +107,12 @@ def _longest_of_croniter(text: str, until: datetime) -> float:
 @given(_items(1, 31), _items(1, 12), _items(0, 7))
 @example("29", "2", "*")
 @example("1", "*", "1")
+@example("*/1", "*", "1")
+@example("1-31", "*", "1")
+@example("1", "*", "1-7")
+@example("1", "*", "sun-sat")
+@example("*,5", "*", "1")
+@example("1", "*", "1,*")
 @settings(max_examples=4, deadline=None)
 def test_the_longest_time_between_days_is_that_of_airflows_own_library(day: str, month: str, weekday: str) -> None:
     text = f"0 0 {day} {month} {weekday}"

@@ -1,0 +1,48 @@
+"""The poller of a file in its thread, without clusters."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirror_lib.config.loader import load
+from mirror_lib.relay.watch import FilePoller
+from mirror_lib.relay.watch import poller as polling
+
+_FILE = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+A->B.mirror.schedule = on-new-records
+"""
+
+
+def test_given_an_unexpected_error_when_polling_has_ended_then_it_begins_anew_and_the_log_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Airflow starts no trigger again that waits, and nobody else would notice."""
+    path = tmp_path / "mirror.properties"
+    path.write_text(_FILE)
+    again = threading.Event()
+    calls: list[Any] = []
+
+    def connection(flow: Any) -> None:
+        calls.append(flow)
+        if len(calls) > 1:
+            again.set()
+        raise RuntimeError("unexpected")
+
+    monkeypatch.setattr(polling, "source_connection", connection)
+    monkeypatch.setattr(polling, "_FILE_SECONDS", 0.05)
+    poller = FilePoller(path, lambda: load(path), lambda _: None)
+    poller.start()
+    try:
+        assert again.wait(20.0)
+    finally:
+        poller.stop()
+    assert f"{path}: internal error, polling begins anew" in caplog.text
+    assert "RuntimeError: unexpected" in caplog.text
