@@ -12,7 +12,7 @@ from model.steps import GROUPS
 
 #: Steps that an operator confirms, and attempts after a kill, with a margin.
 _ROUNDS = 8
-_QUICK = ("--still-seconds", "0.3", "--drain-seconds", "4", "--watch-seconds", "0")
+_QUICK = ("--quiet-seconds", "0.3", "--drain-seconds", "4", "--watch-seconds", "0")
 #: A pattern that matches no group.
 _NOBODY = "nobody"
 

@@ -126,7 +126,8 @@ def run(
 ) -> None:
     """Copy the rest of a backfill. If repeated, it continues at its last position; a finished backfill copies nothing.
 
-    The first run fixes topics and offsets; afterwards --name is enough.
+    The first run fixes topics and offsets, and needs one of --into, --into-suffix and --into-same; afterwards --name is
+    enough.
     """
 
     with report_errors(as_json) as output:

@@ -21,6 +21,7 @@ from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import Ledger, enabled_opposite_of, load_flow_as_it_runs, open_ledger
 from mirror_lib.runbook import (
+    Confirmation,
     CutoverContext,
     CutoverDefinition,
     Fence,
@@ -88,7 +89,7 @@ def new(
     ] = VerifyScope.RECENT,
     max_read_again: Annotated[
         int,
-        typer.Option("--max-read-again", min=0, help="Maximum duplicates on failover (records), across all groups."),
+        typer.Option("--max-duplicates", min=0, help="Maximum duplicates on failover (records), across all groups."),
     ] = 0,
     max_skipped: Annotated[
         int, typer.Option("--max-skipped", min=0, help="Maximum skipped records, across all groups.")
@@ -100,7 +101,7 @@ def new(
     still_seconds: Annotated[
         float,
         typer.Option(
-            "--still-seconds", min=0, help="Seconds without a new source record before producers count as stopped."
+            "--quiet-seconds", min=0, help="Seconds without a new source record before producers count as stopped."
         ),
     ] = 10.0,
     drain_seconds: Annotated[
@@ -115,9 +116,9 @@ def new(
             "--watch-seconds", min=0, help="Seconds to wait for clients to arrive on the target; 0: do not wait."
         ),
     ] = 300.0,
-    way_back: Annotated[bool, typer.Option("--way-back/--no-way-back", help="Require a failback flow.")] = True,
+    failback: Annotated[bool, typer.Option("--failback/--no-failback", help="Require a failback flow.")] = True,
     with_withdrawn: Annotated[
-        bool, typer.Option("--with-withdrawn", help="Also release grants that the source has withdrawn.")
+        bool, typer.Option("--with-withdrawn", help="Also release ACLs that were removed from the source.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -140,7 +141,7 @@ def new(
             drain_seconds=drain_seconds,
             max_lag=max_lag,
             watch_seconds=watch_seconds,
-            require_way_back=way_back,
+            require_way_back=failback,
             with_withdrawn=with_withdrawn,
         )
         with _desk_of(config, definition) as context:
@@ -159,8 +160,8 @@ def run(
         typer.Option("--wait", min=0, help="Seconds to wait for the operator at each step that needs confirmation."),
     ] = 0.0,
     word: Annotated[
-        Step | None,
-        typer.Option("--confirm", help="Confirm the pending step (freeze, approve) and continue."),
+        Confirmation | None,
+        typer.Option("--confirm", help="Confirm the pending step and continue."),
     ] = None,
     note: NoteOption = None,
     master: Annotated[str, typer.Option("--master", help="Spark master URL.")] = LOCAL_MASTER,
@@ -176,7 +177,7 @@ def run(
     with report_errors(as_json) as output, _context(config, name) as context:
         files = RunFiles.of(f"cutover-{name}-{uuid.uuid4()}")
         arguments = CutoverArguments(
-            config.absolute(), name, context.by, until, wait, files.report, confirm=word, note=note
+            config.absolute(), name, context.by, until, wait, files.report, confirm=Step(word.value) if word else None, note=note
         )
         code = _run_job(output, arguments.command_line(), name, files, master, context)
         output.note(f"Job log: {files.log}")
@@ -188,7 +189,7 @@ def run(
 @_app.command()
 def confirm(
     name: _NameArgument,
-    step: Annotated[Step, typer.Argument(help="freeze: producers are stopped; approve: the switch is approved.")],
+    step: Annotated[Confirmation, typer.Argument(help="freeze: producers are stopped; approve: the switch is approved.")],
     config: ConfigOption,
     note: NoteOption = None,
     yes: YesOption = False,
@@ -207,7 +208,7 @@ def confirm(
             output.note("Not confirmed.")
             output.exit_code = 3
             return
-        question = answer(context.ledger, name, step, yes=True, by=context.by, note=note or "")
+        question = answer(context.ledger, name, Step(step.value), yes=True, by=context.by, note=note or "")
         with output.progress("Waiting for the process that runs the cutover"):
             await_taken(context.ledger, question)
         output.exit_code = 0
@@ -327,7 +328,7 @@ def after_disaster(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Continue the failback flow after the lost source cluster is available again.
+    """Continue the failback flow after the lost source cluster is available again; --flow is the flow that led away.
 
     Reports the records that never reached the target, and stores them in the ledger. The flow no longer copies these
     topics; the failback flow copies records written to the target since. Exit code 3 if a partition needs operator

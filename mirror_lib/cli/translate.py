@@ -64,6 +64,9 @@ def translate(
 ) -> None:
     """Translate offsets with the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.
 
+    One of these: --topic and --partition with --offset (and --to-source) or --timestamp; --group; --checkpoint-folder
+    with --out.
+
     Result per offset: `exact`; `hole` (the record was not copied; the next copied record is returned); `before` (the
     map starts later); `beyond` (not copied yet). Exit code 3 if a partition has no map or a folder is not a checkpoint
     of a supported version.

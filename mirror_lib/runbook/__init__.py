@@ -9,7 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "job": ["as_data", "main"],
         "job_arguments": ["CutoverArguments"],
         "machine": ["Machine", "Progress", "create", "progress"],
-        "model": ["CutoverDefinition", "CutoverState", "Fence", "Step", "StepState", "Style", "VerifyScope"],
+        "model": ["Confirmation", "CutoverDefinition", "CutoverState", "Fence", "Step", "StepState", "Style", "VerifyScope"],
         "opening": ["failback_of", "open_cutover"],
         "order": ["CONFIRMED", "STEPS", "WRITERS_GO", "WRITERS_STOP", "comes_before", "last_attempts"],
         "records": ["attempts_of"],

@@ -105,7 +105,7 @@ def nothing_split(use: Belonging, topics: Collection[str], may_split: Sequence[s
         not left,
         what + unknown,
         "Include these groups in the flow (`groups`, `groups.exclude`), or "
-        f"{begin_anew('all their topics, or with may_split for these groups and ids')}.",
+        f"{begin_anew('all their topics, or with `--may-split` for these groups and ids')}.",
     )
 
 

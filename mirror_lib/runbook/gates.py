@@ -167,7 +167,7 @@ def lag_is_small(ends: LogEnds, positions: Mapping[TopicPartition, int], max_lag
         "lag",
         lag <= max_lag,
         f"lag is {counted(lag, 'offset')}; the maximum is {max_lag:,}.",
-        f"Let the flow catch up, or {begin_anew('a greater max_lag')}.",
+        f"Let the flow catch up, or {begin_anew('a greater `--max-lag`')}.",
     )
 
 
@@ -323,7 +323,7 @@ def groups_in_place(
             read_again <= max_read_again and not unknown,
             f"{counted(read_again, 'duplicate')}; the maximum is {max_read_again:,}."
             + (f" Unknown for {counted(unknown, 'partition')}." if unknown else ""),
-            f"Rebuild the offset map with `mirror map rebuild`, or {begin_anew('a greater max_read_again')}.",
+            f"Rebuild the offset map with `mirror map rebuild`, or {begin_anew('a greater `--max-duplicates`')}.",
         ),
         skips_few(rows, max_skipped),
     )
@@ -341,7 +341,7 @@ def skips_few(rows: Iterable[GroupRow], max_skipped: int) -> Gate:
         skipped <= max_skipped,
         f"{counted(skipped, 'skipped record')}; the maximum is {max_skipped:,}{places}.",
         "Let the groups read to the end of the source first, copy the records with `mirror backfill`, or "
-        f"{begin_anew('a greater max_skipped')}.",
+        f"{begin_anew('a greater `--max-skipped`')}.",
     )
 
 

@@ -44,6 +44,15 @@ class Step(StrEnum):
     FINISH = "finish"
 
 
+class Confirmation(StrEnum):
+    """The steps that pass when the operator confirms them."""
+
+    #: The writers are stopped.
+    FREEZE = Step.FREEZE.value
+    #: The clients may be switched over.
+    APPROVE = Step.APPROVE.value
+
+
 class Style(StrEnum):
     """Whether writers or readers move first."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mirror_lib.runbook.model import Attempt, Step, StepState, Style
+from mirror_lib.runbook.model import Attempt, Confirmation, Step, StepState, Style
 
 _BEFORE = (Step.INVENTORY, Step.PREFLIGHT, Step.REHEARSE)
 _CUT = (Step.FREEZE, Step.DRAIN, Step.VERIFY)
@@ -19,7 +19,7 @@ STEPS: Mapping[Style, tuple[Step, ...]] = {
 }
 
 #: These steps pass when the operator confirms them.
-CONFIRMED = frozenset({Step.FREEZE, Step.APPROVE})
+CONFIRMED = frozenset(Step(each.value) for each in Confirmation)
 #: Between the first and the last of them the writers are stopped.
 WRITERS_STOP, WRITERS_GO = Step.FREEZE, Step.RELEASE
 #: Facts of an attempt with the operator's answer.

@@ -171,7 +171,7 @@ def _reverse_flow_gate(context: CutoverContext, flow: FlowConfig) -> Gate:
         "failback",
         missing is None or not required,
         "possible; prepared by the switch step." if missing is None else missing,
-        "" if not required else f"Add the failback flow to the file, or {gates.begin_anew('require_way_back off')}.",
+        "" if not required else f"Add the failback flow to the file, or {gates.begin_anew('`--no-failback`')}.",
     )
 
 

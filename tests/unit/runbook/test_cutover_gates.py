@@ -98,8 +98,8 @@ def test_a_partition_without_position_lags_by_all_it_holds() -> None:
 
 def test_a_limit_that_stops_a_cutover_is_one_of_another_cutover() -> None:
     # A cutover keeps the limits that it began with, whatever the form or the command line says later.
-    assert "start a new one with another name and a greater max_lag" in gates.lag_is_small(ends(10), {}, 9).action
-    assert "another name and a greater max_skipped" in gates.skips_few((), 0).action
+    assert "start a new one with another name and a greater `--max-lag`" in gates.lag_is_small(ends(10), {}, 9).action
+    assert "another name and a greater `--max-skipped`" in gates.skips_few((), 0).action
 
 
 def test_an_open_transaction_keeps_the_copy_from_being_complete() -> None:
