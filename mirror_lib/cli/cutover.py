@@ -177,7 +177,14 @@ def run(
     with report_errors(as_json) as output, _context(config, name) as context:
         files = RunFiles.of(f"cutover-{name}-{uuid.uuid4()}")
         arguments = CutoverArguments(
-            config.absolute(), name, context.by, until, wait, files.report, confirm=Step(word.value) if word else None, note=note
+            config.absolute(),
+            name,
+            context.by,
+            until,
+            wait,
+            files.report,
+            confirm=Step(word.value) if word else None,
+            note=note,
         )
         code = _run_job(output, arguments.command_line(), name, files, master, context)
         output.note(f"Job log: {files.log}")
@@ -189,7 +196,9 @@ def run(
 @_app.command()
 def confirm(
     name: _NameArgument,
-    step: Annotated[Confirmation, typer.Argument(help="freeze: producers are stopped; approve: the switch is approved.")],
+    step: Annotated[
+        Confirmation, typer.Argument(help="freeze: producers are stopped; approve: the switch is approved.")
+    ],
     config: ConfigOption,
     note: NoteOption = None,
     yes: YesOption = False,

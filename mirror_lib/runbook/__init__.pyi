@@ -7,6 +7,7 @@ from .machine import create as create
 from .machine import Machine as Machine
 from .machine import Progress as Progress
 from .machine import progress as progress
+from .model import Confirmation as Confirmation
 from .model import CutoverDefinition as CutoverDefinition
 from .model import CutoverState as CutoverState
 from .model import Fence as Fence
