@@ -163,13 +163,14 @@ def test_the_description_is_made_again_when_the_file_has_changed(write, load):
 
 
 def test_settings_without_effect_are_named(write):
-    path = write("external", more="mirror.airflow.deadline.seconds = 900\n")
+    path = write("external", more="mirror.airflow.deadline.seconds = 900\nmirror.airflow.deferrable = true\n")
 
     done = subprocess.run(
         [_MIRROR, "airflow", "describe", "--config", path], capture_output=True, text=True, check=True
     )
 
     assert "mirror.airflow.deadline.seconds of A->B has no effect" in done.stderr
+    assert "mirror.airflow.deferrable of A->B has no effect" in done.stderr
     assert json.loads(done.stdout)["dags"]
 
 
