@@ -12,13 +12,15 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import acl_settings, needs_zookeeper
 from versions import franz_go
 
+#: The version that all other tests use.
+OWN = "4.3"
 #: Kafka releases by their short names.
 RELEASES = {
     "2.8": "2.8.2",
     "3.6": "3.6.2",
     "3.9": "3.9.1",
     "4.1": "4.1.1",
-    "4.3": jars.KAFKA_VERSION,
+    OWN: jars.KAFKA_VERSION,
     "4.4": "4.4.0",
 }
 SOURCES = tuple(RELEASES)

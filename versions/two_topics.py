@@ -19,7 +19,7 @@ from rich.text import Text
 
 from mirror_lib.errors import MirrorError
 from versions import workload
-from versions.clusters import SOURCES, Log, Side, running
+from versions.clusters import OWN, Log, Side, running
 
 STEPS = ("copy", "transform", "second run")
 _ORDERS, _PAYMENTS = "orders", "payments"
@@ -132,13 +132,12 @@ class TwoTopics(ABC):
 
 @contextmanager
 def two_brokers(folder: Path, log: Log) -> Iterator[tuple[Side, Side]]:
-    """Source and target of Kafka's newest release, with records in both topics of the source.
+    """Source and target of the Kafka that all tests use, with records in both topics of the source.
 
     Raises:
         MirrorError: the brokers could not be fetched or started.
     """
-    newest = SOURCES[-1]
-    with running("source", newest, folder, log) as source, running("target", newest, folder, log) as target:
+    with running("source", OWN, folder, log) as source, running("target", OWN, folder, log) as target:
         for topic in (_ORDERS, _PAYMENTS):
             workload.create_topic(source.servers, topic, partitions=_PARTITIONS, configs={"retention.ms": "-1"})
         _produce(source, 0)

@@ -1,7 +1,7 @@
 """Everything that depends on the version of Airflow or of its Spark provider, in one place.
 
-Written for Airflow 3.3 (and 3.2) and provider 6.3; an upgrade starts by reading this file. Other modules import these
-names from `compatibility`.
+Written for Airflow 3.3 and 3.2, and provider 6.3 and 6.0; an upgrade starts by reading this file. Other modules import
+these names from `compatibility`.
 """
 
 from __future__ import annotations

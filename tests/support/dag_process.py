@@ -16,7 +16,10 @@ def main() -> None:
 
     for line in sys.stdin:
         request = json.loads(line)
-        # Parsed anew: a run leaves its rendered templates in the operators, and real tasks have a process each.
+        # Parsed anew: a run leaves its rendered templates in the operators, and real tasks have a process each. Airflow
+        # 3.2 leaves the id of the last DAG, too.
+        for name in [name for name in os.environ if name.startswith("_AIRFLOW_PARSING_CONTEXT")]:
+            del os.environ[name]
         bag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
         answer = {"import_errors": bag.import_errors}
         dag = bag.dags.get(request["dag_id"])

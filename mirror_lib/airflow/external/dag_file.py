@@ -216,12 +216,14 @@ def _about(context):
     """Return the first line for a task: its run, and the values of its form."""
     run, ti = context["dag_run"], context["ti"]
     triggered = getattr(run, "run_after", None) or getattr(run, "logical_date", None)
+    started = getattr(run, "start_date", None)
     return {
         "protocol": _PROTOCOL,
         "dag_id": run.dag_id,
         "run_id": run.run_id,
         "run_type": str(getattr(run.run_type, "value", run.run_type)),
         "triggered": None if triggered is None else triggered.isoformat(),
+        "started": None if started is None else started.isoformat(),
         "conf": run.conf or {},
         "params": dict(context["params"]),
         "try_number": ti.try_number,

@@ -48,10 +48,14 @@ def notes(paths: Iterable[Path]) -> list[str]:
         except MirrorError:
             continue
         found += [
-            f"{path}: mirror.airflow.deadline.seconds of {flow.flow} has no effect with mirror.airflow.execution = "
-            "external."
+            f"{path}: {key} of {flow.flow} has no effect with mirror.airflow.execution = external."
             for flow in config.enabled_flows
-            if flow.airflow_deadline_seconds and runs_here(flow)
+            if runs_here(flow)
+            for key, is_set in (
+                ("mirror.airflow.deadline.seconds", flow.airflow_deadline_seconds),
+                ("mirror.airflow.deferrable", flow.airflow_deferrable),
+            )
+            if is_set
         ]
     return found
 

@@ -6,10 +6,11 @@ import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import FrameType, SimpleNamespace
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 from mirror_lib.airflow.dags import mirror_dags
 from mirror_lib.airflow.external.channel import PROTOCOL, Channel, LostAirflowError
@@ -95,24 +96,42 @@ def _context(task: BaseOperator, channel: Channel) -> dict[str, Any]:
     run = channel.first
     dag = task.dag
     assert isinstance(dag, DAG)
-    triggered = run.get("triggered")
     instance = TaskInstance(task.task_id, int(run["try_number"]), channel)
-    dag_run = SimpleNamespace(
-        dag_id=dag.dag_id,
-        run_id=run["run_id"],
-        run_type=run["run_type"],
-        conf=run["conf"],
-        run_after=None if triggered is None else datetime.fromisoformat(triggered),
-    )
     return {
         "dag": dag,
-        "dag_run": dag_run,
+        "dag_run": DagRun.sent(run),
         "run_id": run["run_id"],
         "params": run["params"],
         "ti": instance,
         "task_instance": instance,
         "outlet_events": _OutletEvents(channel),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class DagRun:
+    """What a task asks of its DAG run."""
+
+    dag_id: str
+    run_id: str
+    run_type: str
+    conf: Mapping[str, Any]
+    #: None: this Airflow does not have it, or the DAG file was written by an older version.
+    run_after: datetime | None
+    start_date: datetime | None
+
+    @classmethod
+    def sent(cls, first: Mapping[str, Any]) -> Self:
+        """Make it from the first message of the DAG file (`_about`)."""
+        after, started = first.get("triggered"), first.get("started")
+        return cls(
+            dag_id=first["dag_id"],
+            run_id=first["run_id"],
+            run_type=first["run_type"],
+            conf=first["conf"],
+            run_after=datetime.fromisoformat(after) if after else None,
+            start_date=datetime.fromisoformat(started) if started else None,
+        )
 
 
 class TaskInstance:

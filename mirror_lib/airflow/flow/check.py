@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.flow.form import TriggerChoices
-from mirror_lib.airflow.spark import check_connect_server, check_deferrable, check_submitter, describe_master, master_of
+from mirror_lib.airflow.spark import (
+    check_connect_server,
+    check_deferrable,
+    check_submitter,
+    describe_master,
+    is_deferrable,
+    master_of,
+)
 from mirror_lib.cluster import Connection, version_limits
 from mirror_lib.config import flow_topology, named_topics
 from mirror_lib.dev import find_java
@@ -149,7 +156,7 @@ def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
     master = master_of(settings.spark_connection)
     _check_java(master)
     check_connect_server(settings.spark_connection)
-    if settings.airflow_deferrable:
+    if is_deferrable(settings):
         check_deferrable(settings.spark_connection)
     for note in cluster_notes(
         {**spark_defaults(os.environ), **submit_settings(master)},

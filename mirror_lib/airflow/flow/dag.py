@@ -17,7 +17,7 @@ from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.schedule import RUN_TYPES
-from mirror_lib.airflow.spark import pool_of
+from mirror_lib.airflow.spark import is_deferrable, pool_of
 from mirror_lib.airflow.watch import flow_schedule
 from mirror_lib.config import FlowConfig
 from mirror_lib.observe import dag_id_of
@@ -71,7 +71,7 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             flow=name,
             config_path=path,
             conn_id=flow.spark_connection,
-            deferrable=flow.airflow_deferrable,
+            deferrable=is_deferrable(flow),
             pool=pool_of(flow),
             # The form may skip the previous step.
             trigger_rule=TriggerRule.NONE_FAILED,

@@ -5,7 +5,14 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "connection": ["check_connect_server", "check_deferrable", "check_submitter", "describe_master", "master_of"],
+        "connection": [
+            "check_connect_server",
+            "check_deferrable",
+            "check_submitter",
+            "describe_master",
+            "is_deferrable",
+            "master_of",
+        ],
         "detached_driver": ["FOLDER_PREFIX", "discard_old_folders", "show_log", "start_detached"],
         "driver_trigger": ["DriverTrigger"],
         "operator": ["SparkJobOperator"],

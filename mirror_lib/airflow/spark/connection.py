@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook, is_external, mask_secret
 from mirror_lib.airflow.spark.submission import check_submission, master_url
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.spark import (
     DRIVER_HOST_VARIABLE,
@@ -119,6 +120,11 @@ def check_submitter(conn_id: str) -> str | None:
     if connection is None or _means_connect(connection.conn_type, connection.host or ""):
         return None
     return check_submission(conn_id, connection, spark_defaults(os.environ), by_provider=not is_external())
+
+
+def is_deferrable(flow: FlowConfig) -> bool:
+    """True if the copy needs no worker slot: an Airflow without this package has no trigger that waits for it."""
+    return flow.airflow_deferrable and not is_external()
 
 
 def check_deferrable(conn_id: str) -> None:

@@ -284,7 +284,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         AirflowExecution.IN_PROCESS,
         Scope.FLOW,
         _SINCE,
-        "`in-process`: this package is installed in Airflow's environment (Airflow 3.3). `external`: it is "
+        "`in-process`: this package is installed in Airflow's environment (Airflow 3.2 or 3.3). `external`: it is "
         "not, and the DAG file of `mirror airflow dag-file` runs the tasks by the program `mirror` of another "
         "environment.",
         choices=tuple(AirflowExecution),

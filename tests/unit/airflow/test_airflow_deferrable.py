@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import TaskDeferred
 
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
-from mirror_lib.airflow.spark import driver_trigger
+from mirror_lib.airflow.spark import connection, driver_trigger, is_deferrable
 from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON
 from mirror_lib.airflow.spark.driver_trigger import DriverTrigger
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
@@ -251,3 +251,14 @@ def test_the_setting_makes_the_task_deferrable(make_flow: Callable[..., FlowConf
     for chosen in (False, True):
         task = build_flow_dag(make_flow(airflow_deferrable=chosen), "f").get_task("replicate")
         assert task.deferrable is chosen
+
+
+def test_an_airflow_without_this_package_has_no_trigger_that_could_wait(
+    make_flow: Callable[..., FlowConfig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = make_flow(airflow_deferrable=True)
+    assert is_deferrable(flow)
+
+    monkeypatch.setattr(connection, "is_external", lambda: True)
+
+    assert not is_deferrable(flow)

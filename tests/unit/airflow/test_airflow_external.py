@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from mirror_lib.airflow.dags import mirror_dags
+from mirror_lib.airflow.external.task import DagRun
 
 _MIRROR = Path(sys.executable).with_name("mirror")
 _CONFIG = """\
@@ -47,13 +49,7 @@ def _write(folder: Path, execution: str, *, servers: str = "localhost:1", more: 
 
 def _load(folder: Path, config: Path) -> dict:
     """Write the DAG file of a configuration file and load it, as Airflow does: return the DAGs by id."""
-    file = folder / "mirror_dags.py"
-    command = [_MIRROR, "airflow", "dag-file", "--config", config]
-    file.write_text(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AIRFLOW_HOME", str(folder / "airflow"))
-        found = runpy.run_path(str(file))
-    return {name: dag for name, dag in found.items() if name.startswith("mirror_")}
+    return {name: dag for name, dag in _globals(folder, config).items() if name.startswith("mirror_")}
 
 
 @pytest.fixture
@@ -64,6 +60,16 @@ def write(tmp_path):
 @pytest.fixture
 def load(tmp_path):
     return partial(_load, tmp_path)
+
+
+def _globals(folder: Path, config: Path) -> dict:
+    """Write the DAG file of a configuration file and return what it defines."""
+    file = folder / "mirror_dags.py"
+    command = [_MIRROR, "airflow", "dag-file", "--config", config]
+    file.write_text(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW_HOME", str(folder / "airflow"))
+        return runpy.run_path(str(file))
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +97,12 @@ class _Instance:
 def _context(dag, *, run_type="manual", **conf):
     defaults = {name: dag.params[name] for name in dag.params}
     run = SimpleNamespace(
-        dag_id=dag.dag_id, run_id="manual__1", run_type=run_type, conf=conf, run_after=datetime.now(UTC)
+        dag_id=dag.dag_id,
+        run_id="manual__1",
+        run_type=run_type,
+        conf=conf,
+        run_after=datetime(2026, 11, 27, 9, 59, 58, tzinfo=UTC),
+        start_date=datetime(2026, 11, 27, 10, 0, 1, tzinfo=UTC),
     )
     return {"dag_run": run, "ti": _Instance(), "params": {**defaults, **conf}}
 
@@ -152,13 +163,14 @@ def test_the_description_is_made_again_when_the_file_has_changed(write, load):
 
 
 def test_settings_without_effect_are_named(write):
-    path = write("external", more="mirror.airflow.deadline.seconds = 900\n")
+    path = write("external", more="mirror.airflow.deadline.seconds = 900\nmirror.airflow.deferrable = true\n")
 
     done = subprocess.run(
         [_MIRROR, "airflow", "describe", "--config", path], capture_output=True, text=True, check=True
     )
 
     assert "mirror.airflow.deadline.seconds of A->B has no effect" in done.stderr
+    assert "mirror.airflow.deferrable of A->B has no effect" in done.stderr
     assert json.loads(done.stdout)["dags"]
 
 
@@ -203,6 +215,23 @@ def test_a_program_that_is_missing_is_named(external):
 
     with pytest.raises(AirflowException, match="/nowhere/mirror cannot be started"):
         task.execute(_context(dag))
+
+
+def test_a_task_outside_of_airflow_sees_its_run_as_airflow_has_it(write, tmp_path):
+    found = _globals(tmp_path, write("external"))
+    inside = _context(found["mirror__A__B"], topics=["orders"])
+
+    sent = json.loads(json.dumps(found["_about"](inside)))
+
+    assert asdict(DagRun.sent(sent)) == vars(inside["dag_run"])
+
+
+def test_a_dag_file_of_an_older_version_does_not_send_the_start_of_a_run(write, tmp_path):
+    found = _globals(tmp_path, write("external"))
+    sent = found["_about"](_context(found["mirror__A__B"]))
+    del sent["started"]
+
+    assert DagRun.sent(sent).start_date is None
 
 
 def test_secrets_come_from_airflow_and_are_masked(write, load, monkeypatch):
