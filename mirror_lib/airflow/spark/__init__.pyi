@@ -2,6 +2,7 @@ from .connection import check_connect_server as check_connect_server
 from .connection import check_deferrable as check_deferrable
 from .connection import check_submitter as check_submitter
 from .connection import describe_master as describe_master
+from .connection import is_deferrable as is_deferrable
 from .connection import master_of as master_of
 from .detached_driver import discard_old_folders as discard_old_folders
 from .detached_driver import FOLDER_PREFIX as FOLDER_PREFIX

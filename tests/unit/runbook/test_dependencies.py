@@ -24,7 +24,7 @@ def test_a_group_that_reads_a_topic_that_stays_is_named_with_both() -> None:
 
     assert not gate.passed
     assert "group app reads orders, and also payments, which stays" in gate.what
-    assert "may_split" in gate.action
+    assert "--may-split" in gate.action
 
 
 def test_a_group_that_reads_and_does_not_move_is_named() -> None:
