@@ -79,7 +79,9 @@ def _sweep(parent: Path) -> None:
 
 
 def _end(folder: Path) -> None:
-    for pid_file in folder.rglob("*.pid"):
-        if (process := recall(pid_file)) is not None:
-            process.kill()
+    # Not `rglob`, which fails if a broker that still runs deletes a folder of its log meanwhile.
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".pid") and (process := recall(Path(parent, name))) is not None:
+                process.kill()
     shutil.rmtree(folder, ignore_errors=True)
