@@ -37,14 +37,18 @@ class Where:
             parts.append(f"offset {self.offset}")
         return ", ".join(parts)
 
+    @property
+    def selected(self) -> str:
+        """The options that select this partition in a command."""
+        return f"--flow '{self.flow}' --topic {self.topic} --partition {self.partition}"
+
     def position_set(self, to: int | None = None) -> str:
         """Return the command that sets the position of this partition, in backquotes.
 
         Args:
             to: the source offset at which to continue, if it is known.
         """
-        place = f"--topic {self.topic} --partition {self.partition}"
-        return f"`mirror position set --flow '{self.flow}' {place} --to {'OFFSET' if to is None else to}`"
+        return f"`mirror position set {self.selected} --to {'OFFSET' if to is None else to}`"
 
 
 NOWHERE = Where()

@@ -194,13 +194,13 @@ def _is_fresh(changed: FoundLoss | None) -> bool:
 def _check_fresh(flow: FlowId, fact: PartitionFacts, changed: FoundLoss | None) -> None:
     """Check that the keys with lost deletions are not on the target any more."""
     if not _is_fresh(changed):
-        chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
+        where = Where(flow=str(flow), topic=fact.source.topic, partition=fact.source.partition)
         raise ReplicationError(
             "copying again does not delete the keys that exist only on the target.",
-            where=Where(flow=str(flow), topic=fact.source.topic, partition=fact.source.partition),
-            action=f"`mirror gaps delete-keys {chosen}` writes their tombstones to the target, `mirror gaps accept "
-            f"{chosen}` keeps them. To start over, delete the target topic and run the flow, which stops with "
-            "target-deleted: then repeat this command.",
+            where=where,
+            action=f"`mirror gaps delete-keys {where.selected}` writes their tombstones to the target, `mirror gaps "
+            f"accept {where.selected}` keeps them. To start over, delete the target topic and run the flow, which "
+            "stops with target-deleted: then repeat this command.",
         )
 
 

@@ -158,18 +158,18 @@ def lost_deletions(
     """The error that reports it."""
     topic, partition = span.source
     at = datetime.fromtimestamp(since_ms / 1000, UTC)
-    chosen = f"--flow '{flow}' --topic {topic} --partition {partition}"
+    where = Where(flow=str(flow), topic=topic, partition=partition, offset=span.first_offset)
     return DeletionsPossiblyLostError(
         f"deletions may be lost: the copy reached the end of the partition at {at:%Y-%m-%dT%H:%M:%SZ} and continued "
         f"{duration((now_ms - since_ms) / 1000)} later, the source keeps tombstones for {duration(kept_ms / 1000)} "
         f"(delete.retention.ms), and records are missing between offsets {span.first_offset} and {span.next_offset}.",
-        where=Where(flow=str(flow), topic=topic, partition=partition, offset=span.first_offset),
+        where=where,
         action="All remaining records of the source were copied; keys deleted in between may still exist on the "
         f"target. Check: `mirror verify --flow '{flow}' --topics '{topic}' --mode state` counts such keys. Then "
-        f"decide: `mirror gaps delete-keys {chosen}` shows them and writes their tombstones to the target, "
-        f"`mirror gaps accept {chosen}` keeps them. Or copy the topic again: delete it on the target, run the "
-        f"flow, which stops with target-deleted, and `mirror gaps recopy {chosen}`. Raise delete.retention.ms on "
-        "the source, or run the flow more often.",
+        f"decide: `mirror gaps delete-keys {where.selected}` shows them and writes their tombstones to the target, "
+        f"`mirror gaps accept {where.selected}` keeps them. Or copy the topic again: delete it on the target, run the "
+        f"flow, which stops with target-deleted, and `mirror gaps recopy {where.selected}`. Raise delete.retention.ms "
+        "on the source, or run the flow more often.",
     )
 
 

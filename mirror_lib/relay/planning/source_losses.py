@@ -94,7 +94,7 @@ _DECISIONS: Mapping[type[ReplicationError], str] = {
 
 
 def _decide_by(flow: FlowId, fact: PartitionFacts) -> str:
-    chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
+    chosen = _place(flow, fact).selected
     return (
         f"Then decide: `mirror gaps recopy {chosen}` copies all remaining records of the source to the target again, "
         f"`mirror gaps accept {chosen}` continues with the next record, `mirror gaps stop ...` stops replicating the "
@@ -158,10 +158,9 @@ def _truncated_loss(flow: FlowId, fact: PartitionFacts, position: int) -> FoundL
             f"the log was restored from a snapshot, or truncated, and has grown past offset {position} since. The "
             "first differing offset is unknown."
         )
-        chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
         cure += (
-            f"If the end of the snapshot is known, `mirror position set {chosen} --to OFFSET` copies from there "
-            "without duplicates. "
+            f"If the end of the snapshot is known, {_place(flow, fact).position_set()} copies from there without "
+            "duplicates. "
         )
     elif fact.truncated_to is not None:
         first = fact.truncated_to
@@ -186,11 +185,13 @@ def _truncated_loss(flow: FlowId, fact: PartitionFacts, position: int) -> FoundL
 def _loss(
     flow: FlowId, fact: PartitionFacts, kind: type[ReplicationError], what: str, loss: SourceLoss, *, cure: str = ""
 ) -> FoundLoss:
-    topic, partition = fact.source
-    where = Where(flow=str(flow), topic=topic, partition=partition, offset=fact.position)
-    chosen = f"--flow '{flow}' --topic {topic} --partition {partition}"
+    where = _place(flow, fact)
     action = (
-        f"{cure}Then decide: `mirror gaps accept {chosen}` skips the lost records, `mirror gaps recopy ...` copies "
-        "the source again from its log start offset, `mirror gaps stop ...` stops replicating the partition."
+        f"{cure}Then decide: `mirror gaps accept {where.selected}` skips the lost records, `mirror gaps recopy ...` "
+        "copies the source again from its log start offset, `mirror gaps stop ...` stops replicating the partition."
     )
     return FoundLoss(kind(what, where=where, action=action), loss)
+
+
+def _place(flow: FlowId, fact: PartitionFacts) -> Where:
+    return Where(flow=str(flow), topic=fact.source.topic, partition=fact.source.partition, offset=fact.position)
