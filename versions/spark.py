@@ -18,7 +18,7 @@ SPARKS: Mapping[str, tuple[str, str]] = {
     "4.0": ("4.0.5", "3.12"),
     "4.1": ("4.1.4", "3.13"),
     "4.2": ("4.2.0", "3.11"),
-    "4.3": ("4.3.0", "3.12"),
+    "4.3": ("4.3.0", "3.14"),
 }
 _RUN_SECONDS = 600
 #: The lock pins them for the one Spark of the project.
