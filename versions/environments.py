@@ -45,11 +45,9 @@ def environment(name: str, python: str, packages: Sequence[str], *, free: Collec
     Raises:
         EnvironmentNotMadeError: this Python is not installed, or the packages cannot be had together.
     """
-    made = Environment(state_dir() / "versions" / name)
-    made.folder.parent.mkdir(parents=True, exist_ok=True)
+    made = _make(name, python)
     constraints = made.folder.with_suffix(".constraints")
     constraints.write_text("".join(f"{line}\n" for line in _locked(free)), encoding="utf-8")
-    _make(made, python)
     install = ["pip", "install", "--quiet", "--python", str(made.program("python")), "--constraint", str(constraints)]
     _uv([*install, "--editable", str(project_root()), *packages])
     return made
@@ -66,17 +64,18 @@ def environment_of(name: str, python: str, packages: Sequence[str], *, until: st
     Raises:
         EnvironmentNotMadeError: as `environment`.
     """
-    made = Environment(state_dir() / "versions" / name)
-    made.folder.parent.mkdir(parents=True, exist_ok=True)
-    _make(made, python)
+    made = _make(name, python)
     install = ["pip", "install", "--quiet", "--python", str(made.program("python")), "--exclude-newer", until]
     _uv([*install, *packages])
     return made
 
 
-def _make(made: Environment, python: str) -> None:
+def _make(name: str, python: str) -> Environment:
+    made = Environment(state_dir() / "versions" / name)
+    made.folder.parent.mkdir(parents=True, exist_ok=True)
     if not made.program("python").exists():
         _uv(["venv", "--quiet", "--python", _python(python), str(made.folder)])
+    return made
 
 
 def _python(version: str) -> str:

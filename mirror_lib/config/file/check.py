@@ -480,7 +480,7 @@ class _Assignment:
         return self._misspelt(None, "delete the line; `mirror config keys` lists all settings")
 
     def _misspelt(self, near: NearKey | None, otherwise: str = "Else delete the line", message: str = "") -> Problem:
-        """Return an error, since somebody expects an effect of the line."""
+        """Return the error about a line that has no effect although it looks like a setting."""
         message = message or f"{self._key} is not a setting of MirrorMaker 2 or of this program"
         if near is None:
             return self._error(message, otherwise)
