@@ -25,7 +25,7 @@ from rich.table import Table
 from bench.errors import BenchError
 from bench.interrupt import exit_code
 from bench.machine import describe, java_version
-from bench.new_records import Poll, Polling, delay_text, measure_delays, poll_table, watched
+from bench.new_records import Delay, Poll, Polling, delay_table, measure_delays, poll_table, watched
 from bench.pair import Pair, started_pair
 from bench.process_tree import ProcessTree
 from bench.settings import TARGET_ALIAS, render
@@ -188,13 +188,13 @@ class _Bench:
         self._forget(flows)
         return found
 
-    def delays(self, flows: int) -> tuple[float, ...]:
+    def delays(self, flows: int, *, warm: bool) -> tuple[Delay, ...]:
         """Measure how late a record arrives, once for each flow."""
-        folder = self.folder / f"delays-{flows}"
+        folder = self.folder / f"delays-{flows}-{'warm' if warm else 'submitted'}"
         self._watched_file(folder, flows)
         dags = {topic_of(number): flow_of(number) for number in range(flows)}
         found = measure_delays(
-            folder, self.pair, settings(flows, self.pair), _first_copies, dag_ids=dags, show=self.show
+            folder, self.pair, settings(flows, self.pair), _first_copies, dag_ids=dags, warm=warm, show=self.show
         )
         self._forget(flows)
         return found
@@ -362,33 +362,43 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--on-new-records", action="store_true", help="Measure the poller instead, and the delay of new records."
     )
     parser.add_argument("--delays", type=int, default=5, metavar="N", help="Records whose delay is measured (5).")
+    parser.add_argument("--submit", action="store_true", help="Also measure the delay without a warm Spark.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     chosen = parser.parse_args(argv)
     options = Options(tuple(map(int, chosen.flows.split(","))), chosen.repeat, chosen.seconds)
     progress = Console(stderr=True)
     if chosen.on_new_records:
-        return exit_code(lambda: _measure_new_records(options, chosen.delays, progress), progress)
+        return exit_code(lambda: _measure_new_records(options, chosen, progress), progress)
     return exit_code(lambda: _measure(options, chosen.json, progress), progress)
 
 
-def _measure_new_records(options: Options, delays: int, progress: Console) -> int:
+def _measure_new_records(options: Options, chosen: argparse.Namespace, progress: Console) -> int:
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
 
     def show(text: str) -> None:
         progress.print(f"[dim]{text}[/]", highlight=False)
 
+    machine = describe(java=java_version(), kafka=KAFKA_VERSION)
     with (
         tempfile.TemporaryDirectory(prefix="mirror-new-records-", ignore_cleanup_errors=True) as name,
         started_pair(Path(name)) as pair,
     ):
         bench = _Bench(options, pair, Path(name), show)
         polls = [bench.poll(flows) for flows in options.flows]
-        seconds = bench.delays(delays) if delays else ()
-    console.print(describe(java=java_version(), kafka=KAFKA_VERSION).line(), style="dim")
+        kinds = () if not chosen.delays else (True, False) if chosen.submit else (True,)
+        delays = {warm: bench.delays(chosen.delays, warm=warm) for warm in kinds}
+    console.print(machine.line(), style="dim")
     console.print(poll_table(polls))
-    if seconds:
-        console.print(delay_text(seconds))
+    for warm, measured in delays.items():
+        console.print(delay_table(measured, warm=warm))
+    if chosen.json is not None:
+        measured_delays = {"warm" if warm else "submitted": list(map(asdict, each)) for warm, each in delays.items()}
+        _save(chosen.json, {"machine": asdict(machine), "polls": list(map(asdict, polls)), "delays": measured_delays})
     return 0
+
+
+def _save(file: Path, document: Mapping[str, object]) -> None:
+    file.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def _measure(options: Options, file: Path | None, progress: Console) -> int:
@@ -409,8 +419,8 @@ def _measure(options: Options, file: Path | None, progress: Console) -> int:
     console.print(run_table(measured))
     console.print(hour_table(measured))
     if file is not None:
-        document = {"machine": asdict(machine), "options": asdict(options), "measured": list(map(asdict, measured))}
-        file.write_text(json.dumps(document, indent=2) + "\n")
+        rows = list(map(asdict, measured))
+        _save(file, {"machine": asdict(machine), "options": asdict(options), "measured": rows})
     return 0
 
 

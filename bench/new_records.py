@@ -1,8 +1,9 @@
 """`python -m bench.idle --on-new-records`: what the poller of idle flows costs, and how late new records arrive.
 
 The poller runs here, in one thread, without Airflow: its CPU seconds are those of this process while nothing else runs
-in it. The delay is measured in a real Airflow with a warm Spark: from the acknowledgement of a record on the source
-until the end offset of its copy on the target has grown. Each record is written to a flow that has no run.
+in it. The delay is measured in a real Airflow, with a warm Spark and a driver host or with jobs that are submitted:
+from the acknowledgement of a record on the source until the end offset of its copy on the target has grown. Each record
+is written to a flow that has no run. Airflow's own times of the run and its tasks show where the time goes.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import queue
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -26,14 +30,20 @@ from bench.settings import render
 from mirror_lib.config.loader import load
 from mirror_lib.config.local_state import CONFIG_VARIABLE
 from mirror_lib.dev.airflow import LocalAirflow
-from mirror_lib.dev.airflow_api import AirflowApiError
+from mirror_lib.dev.airflow_api import AirflowApiError, TaskTimes
+from mirror_lib.dev.driver_host import DriverHost
 from mirror_lib.dev.spark_connect import SparkConnectServer
 from mirror_lib.relay.watch import FilePoller, Start
+from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _POLL_SECONDS = 2.0
 _WAIT_SECONDS = 300.0
 _LOOK_SECONDS = 0.05
+_CONNECTION, _MASTER = "bench_spark", "local[2]"
+_CONNECTION_VARIABLE = f"AIRFLOW_CONN_{_CONNECTION.upper()}"
+#: Each run starts a driver's JVM, with the archive of Spark's classes if the environment names one.
+_SUBMITTED = {_CONNECTION_VARIABLE: json.dumps({"conn_type": "spark", "host": _MASTER})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,48 @@ class Poll:
     polls: int
     #: Per minute.
     cpu_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """The delay of one record, and its parts, in seconds and in their order."""
+
+    #: From the record to the run: the poll, the triggerer's event, the scheduler.
+    run_created: float
+    #: Airflow starts a process for `preflight`, which decides what is due.
+    preflight_waits: float
+    preflight: float
+    replicate_waits: float
+    #: Until the record is on the target.
+    replicate: float
+
+    @property
+    def total(self) -> float:
+        """The whole delay."""
+        return sum(float(getattr(self, part)) for part in PARTS)
+
+    @classmethod
+    def between(cls, written: float, arrived: float, created: datetime, tasks: Mapping[str, TaskTimes]) -> Delay:
+        """Return the delay of a record from the times of its run.
+
+        Args:
+            written: Unix time of the acknowledgement.
+            arrived: of the copy.
+        """
+        preflight, replicate = tasks["preflight"], tasks["replicate"]
+        moments = (created, preflight.started, preflight.ended, replicate.started)
+        times = [written, *(moment.timestamp() for moment in moments if moment is not None), arrived]
+        return cls(*(later - earlier for earlier, later in pairwise(times)))
+
+
+#: Parts of a delay -> their titles.
+PARTS: Mapping[str, str] = {
+    "run_created": "poll, event, run",
+    "preflight_waits": "start of preflight",
+    "preflight": "preflight",
+    "replicate_waits": "start of replicate",
+    "replicate": "replicate, until the copy",
+}
 
 
 def watched(file: Mapping[str, str]) -> dict[str, str]:
@@ -93,33 +145,57 @@ def measure_delays(
     first_copies: Callable[[Path], None],
     *,
     dag_ids: Mapping[str, str],
+    warm: bool,
     show: Callable[[str], None],
-) -> tuple[float, ...]:
-    """Return the delay of one record for each flow, in a real Airflow with a warm Spark.
+) -> tuple[Delay, ...]:
+    """Return the delay of one record for each flow, in a real Airflow.
 
     Args:
         first_copies: creates the topics of a file's flows.
         dag_ids: topic -> DAG.
+        warm: with a Spark Connect server and a driver host, else each run submits a job that starts Spark.
     """
     dags, config = folder / "dags", folder / "mirror.properties"
     dags.mkdir(parents=True)
     shutil.copy(_PROJECT / "dags" / "flows.py", dags)
-    more = {"mirror.ledger.url": f"sqlite:///{folder}/ledger.db", "mirror.spark.connection": "warm_spark"}
+    more = {"mirror.ledger.url": f"sqlite:///{folder}/ledger.db", "mirror.spark.connection": _CONNECTION}
     config.write_text(render({**watched(file), **more, "mirror.schedule.longest": "1d"}))
     first_copies(config)
-    spark = SparkConnectServer(folder / "spark")
-    show("Spark Connect: starting")
-    address = spark.start(master="local[2]")
     airflow = LocalAirflow(home=folder / "airflow", project=_PROJECT)
-    try:
+    with _warm_spark(folder, show) if warm else nullcontext(_SUBMITTED) as spark:
         show("Airflow: starting")
-        connection = {"conn_type": "spark_connect", "host": address.host, "port": address.port}
         settings = {
             "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
-            "AIRFLOW_CONN_WARM_SPARK": json.dumps(connection),
             "MIRROR_STATE_DIR": str(folder),
             CONFIG_VARIABLE: str(config),
+            **spark,
         }
+        return _delays_of(airflow, settings, pair, dags, dag_ids, show)
+
+
+@contextmanager
+def _warm_spark(folder: Path, show: Callable[[str], None]) -> Iterator[Mapping[str, str]]:
+    """Run a Spark Connect server and a driver host, and yield the variables of an Airflow that uses them."""
+    spark, drivers = SparkConnectServer(folder / "spark"), DriverHost(folder / "drivers")
+    show("Spark Connect: starting")
+    try:
+        address = spark.start(master=_MASTER)
+        connection = {"conn_type": "spark_connect", "host": address.host, "port": address.port}
+        yield {_CONNECTION_VARIABLE: json.dumps(connection), DRIVER_HOST_VARIABLE: str(drivers.start())}
+    finally:
+        drivers.stop()
+        spark.stop()
+
+
+def _delays_of(
+    airflow: LocalAirflow,
+    settings: Mapping[str, str],
+    pair: Pair,
+    dags: Path,
+    dag_ids: Mapping[str, str],
+    show: Callable[[str], None],
+) -> tuple[Delay, ...]:
+    try:
         airflow.start(settings, lambda _: None)
         for dag_id in dag_ids.values():
             _until(partial(airflow.api.has_dag, dag_id), f"the DAG {dag_id}")
@@ -134,28 +210,29 @@ def measure_delays(
         time.sleep(30.0)
         found = []
         for topic, dag_id in dag_ids.items():
-            seconds = _delay(pair, topic, dag_id, airflow)
-            show(f"{topic}: {seconds:.1f} s")
-            found.append(seconds)
+            delay = _delay(pair, topic, dag_id, airflow)
+            show(f"{topic}: {delay.total:.1f} s")
+            found.append(delay)
         return tuple(found)
     finally:
         airflow.stop()
-        spark.stop()
 
 
-def _delay(pair: Pair, topic: str, dag_id: str, airflow: LocalAirflow) -> float:
+def _delay(pair: Pair, topic: str, dag_id: str, airflow: LocalAirflow) -> Delay:
     copy = f"{_source_of(topic)}.{topic}"
     before = pair.target.records(copy, 1) if copy in pair.target.names() else 0
+    earlier = set(airflow.api.runs(dag_id))
     _write(pair.clear.source_bootstrap, topic)
-    began = time.monotonic()
+    written = time.time()
     while pair.target.records(copy, 1) == before:
-        if time.monotonic() - began > _WAIT_SECONDS:
+        if time.time() - written > _WAIT_SECONDS:
             raise BenchError(f"the record of {topic} did not arrive in {_WAIT_SECONDS:.0f} s")
         time.sleep(_LOOK_SECONDS)
-    seconds = time.monotonic() - began
+    arrived = time.time()
     # The tasks after the copy would slow the next one down.
     _until(partial(_has_run, airflow, dag_id), f"the end of the run of {dag_id}")
-    return seconds
+    (run,) = set(airflow.api.runs(dag_id)) - earlier
+    return Delay.between(written, arrived, airflow.api.queued_at(dag_id, run), airflow.api.task_times(dag_id, run))
 
 
 def _has_run(airflow: LocalAirflow, dag_id: str) -> bool:
@@ -189,7 +266,13 @@ def poll_table(polls: list[Poll]) -> Table:
     return table
 
 
-def delay_text(seconds: tuple[float, ...]) -> str:
-    """Return the delays as a line."""
-    middle, most = statistics.median(seconds), max(seconds)
-    return f"From a record to its copy, warm Spark, {len(seconds)} records: median {middle:.1f} s, most {most:.1f} s."
+def delay_table(delays: Sequence[Delay], *, warm: bool) -> Table:
+    """Return the table of the delays and their parts."""
+    spark = "warm Spark" if warm else "submitted jobs"
+    table = Table(title=f"From a record to its copy, {spark}, {len(delays)} records, each to a flow without a run")
+    for column in ("part", "median, s", "most, s"):
+        table.add_column(column, justify="left" if column == "part" else "right")
+    rows = {title: [getattr(each, part) for each in delays] for part, title in PARTS.items()}
+    for title, seconds in {**rows, "the whole": [each.total for each in delays]}.items():
+        table.add_row(title, f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}")
+    return table

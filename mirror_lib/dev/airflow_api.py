@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -43,6 +44,15 @@ class DagRunStatus:
     def failed_tasks(self) -> tuple[str, ...]:
         """Tasks that failed themselves, in the order of the API."""
         return tuple(task for task, state in self.tasks.items() if state == "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTimes:
+    """When a task instance became due, started and ended; None for what has not happened."""
+
+    scheduled: datetime | None
+    started: datetime | None
+    ended: datetime | None
 
 
 class AirflowApi:
@@ -108,6 +118,19 @@ class AirflowApi:
             tasks={task["task_id"]: task["state"] for task in tasks},
             tries={task["task_id"]: task.get("try_number") or 0 for task in tasks},
         )
+
+    def queued_at(self, dag_id: str, run_id: str) -> datetime:
+        """Return when a run was created."""
+        run = self._request("GET", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}")
+        return datetime.fromisoformat(run["queued_at"])
+
+    def task_times(self, dag_id: str, run_id: str) -> dict[str, TaskTimes]:
+        """Return task id -> times of a run's task instances."""
+        run = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        return {
+            task["task_id"]: TaskTimes(*(_time(task[name]) for name in ("scheduled_when", "start_date", "end_date")))
+            for task in self._request("GET", f"{run}/taskInstances")["task_instances"]
+        }
 
     def mark_run(self, dag_id: str, run_id: str, state: str) -> None:
         """Mark a run as `success` or `failed`, which ends its tasks."""
@@ -196,3 +219,7 @@ class AirflowApi:
         text = content.decode(errors="replace")
         token = self._headers.get("Authorization", "").removeprefix("Bearer ")
         return (text.replace(token, "***") if token else text)[:_SHOWN_REASON]
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

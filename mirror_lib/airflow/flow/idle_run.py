@@ -1,7 +1,8 @@
 """The first task of a flow's DAG: it checks the flow and, if there is nothing to copy, does the whole run.
 
-Each task costs a process. So a run without records is done in this one, by the code of the other tasks, and Airflow
-skips them without starting any. A step that fails here is left to its own task, which fails and is retried as usual.
+Each task costs a process, and before the copy also its seconds. So a run without records is done in this one, by the
+code of the other tasks, and of a run with records all that precedes the copy; Airflow skips those tasks without
+starting any. A step that fails here is left to its own task, which fails and is retried as usual.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_EMIT, _SYNC_TOPICS = "emit_heartbeats", "sync_topics"
 _HEARTBEATS, _OBSERVE, _REPORT = "heartbeats", "observe", "report"
 #: All tasks after preflight.
 _OTHER_TASKS = (*OPTIONAL_STEPS, "replicate", _OBSERVE, _REPORT)
@@ -44,34 +46,64 @@ _USUAL = TriggerChoices()
 
 
 def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """The task: check the flow; if there is nothing to copy, run the steps that are due, and skip the other tasks."""
+    """The task: check the flow, and do what is due before the copy; if there is nothing to copy, do the whole run.
+
+    Tasks that are left without anything to do are skipped by Airflow.
+    """
     choices = TriggerChoices.from_params(params)
     checked = check_flow(flow, config_path, choices)
+    if not choices.are_usual:
+        _log.info("Flow %s: all tasks run: the run was triggered with its own parameters.", flow)
+        return checked.to_dict()
     dag_run, instance = context["dag_run"], context["ti"]
     # When a whole run is cleared, its steps are repeated.
     at_once = instance.try_number > 1
+    ready = _prepare(checked, at_once=at_once)
+    instance.xcom_push(key=EMITTED_KEY, value=ready.emitted)
     done = None
-    if why_not := _why_not_here(checked, choices):
-        _log.info("Flow %s: all tasks run: %s.", flow, why_not)
+    if why_not := _why_not_here(checked, ready):
+        _log.info("Flow %s: %s.", flow, why_not)
     else:
-        done = _done_here(checked, trigger_text(dag_run.dag_id, dag_run.run_id), at_once=at_once)
+        done = _done_here(checked, trigger_text(dag_run.dag_id, dag_run.run_id), ready.emitted, at_once=at_once)
     if done is None:
-        skipped = _steps_not_due(checked, at_once=at_once) if choices.are_usual else {}
-        if not skipped:
-            return checked.to_dict()
-        instance.xcom_push(key=STEP_KEY, value=skipped)
-        instance.xcom_push(key="return_value", value=checked.to_dict())
-        for step, outcome in skipped.items():
-            _log.info("Airflow skips %s: %s. Clear the task to run it anyway.", step, outcome["skipped"])
-        raise DownstreamTasksSkipped(tasks=list(skipped))
+        _skip_before_copy(checked, ready, instance, at_once=at_once)
+        return checked.to_dict()
     instance.xcom_push(key=REPORT_KEY, value=done.outcome)
     instance.xcom_push(key=STEP_KEY, value=done.steps)
-    instance.xcom_push(key=EMITTED_KEY, value=done.emitted)
     # A task that skips others cannot return a value.
     instance.xcom_push(key="return_value", value={**checked.to_dict(), "nothing_to_copy": True})
     _log.info("%s\n\n%s", report_text(flow, done.outcome, ()), steps_text(done.steps))
     _log.info("Airflow skips %s. Clear a task to run it anyway.", ", ".join(done.skipped_tasks))
     raise DownstreamTasksSkipped(tasks=list(done.skipped_tasks))
+
+
+def _skip_before_copy(checked: CheckedFlow, ready: _Ready, instance: Any, *, at_once: bool) -> None:
+    """Let Airflow skip the tasks of a run with records that have nothing left to do.
+
+    Raises:
+        DownstreamTasksSkipped: there are some.
+    """
+    not_due = _steps_not_due(checked, at_once=at_once)
+    whys = {**ready.skipped, **{step: outcome["skipped"] for step, outcome in not_due.items()}}
+    if not whys:
+        return
+    instance.xcom_push(key=STEP_KEY, value=not_due)
+    instance.xcom_push(key="return_value", value=checked.to_dict())
+    for task, why in whys.items():
+        _log.info("Airflow skips %s: %s. Clear the task to run it anyway.", task, why)
+    raise DownstreamTasksSkipped(tasks=list(whys))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What was done, or had not to be done, before the copy."""
+
+    #: As `emit` returns it; None if no heartbeats were written.
+    emitted: dict[str, Any] | None
+    #: Tasks before the copy that have nothing left to do -> why.
+    skipped: Mapping[str, str]
+    #: What `sync_topics` has to do; None if nothing.
+    missing: str | None
 
 
 @dataclass(slots=True)
@@ -80,7 +112,6 @@ class _Done:
 
     #: As `job_outcome.xcom_value` gives it.
     outcome: dict[str, Any]
-    emitted: dict[str, Any] | None
     #: Outcomes of steps, by task.
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Tasks that have to run nevertheless.
@@ -94,11 +125,30 @@ class _Done:
         return tuple(task for task in _OTHER_TASKS if task not in needed)
 
 
-def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
-    """Return why all tasks have to run; None if the plan has nothing to copy."""
+def _prepare(checked: CheckedFlow, *, at_once: bool) -> _Ready:
+    """Write the heartbeats that are due, and look for missing target topics. What fails is left to its own task."""
+    name, emitted = checked.settings.flow, None
+    skipped: dict[str, str] = {}
+    try:
+        try:
+            # Before the topics, since the first heartbeat creates one.
+            emitted = emit(checked.config, emitting_flows(checked.config, name), at_once=at_once)
+            skipped[_EMIT] = "preflight has written the heartbeats that were due"
+        except AirflowSkipException as none:
+            skipped[_EMIT] = str(none).rstrip(".")
+        with open_ledger(checked.config) as ledger:
+            missing = _missing_topics(checked, ledger)
+        if missing is None:
+            skipped[_SYNC_TOPICS] = "no target topic or partition is missing"
+        return _Ready(emitted, skipped, missing)
+    except MirrorError as error:
+        _log.warning("Flow %s: its tasks will retry: %s", name, error)
+        return _Ready(emitted, skipped, "preflight could not look at all topics")
+
+
+def _why_not_here(checked: CheckedFlow, ready: _Ready) -> str | None:
+    """Return why Spark has to copy; None if the plan has nothing to copy."""
     copying = checked.settings.copy_settings
-    if not choices.are_usual:
-        return "the run was triggered with its own parameters"
     if copying.run_poll_seconds and copying.run_max_seconds:
         return "mirror.run.poll.seconds makes the copy poll for new records"
     if checked.plan is None:
@@ -107,24 +157,19 @@ def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
         return f"{counted(len(checked.plan.problems), 'partition or topic has', 'partitions or topics have')} a problem"
     if not has_only_heartbeats(checked.settings, checked.plan):
         return f"{counted(len(checked.plan.partitions), 'partition has', 'partitions have')} records to copy"
-    return None
+    return ready.missing
 
 
-def _done_here(checked: CheckedFlow, trigger: str, *, at_once: bool) -> _Done | None:
-    """Do a run without records; return None if it needs all tasks after all."""
+def _done_here(checked: CheckedFlow, trigger: str, emitted: Mapping[str, Any] | None, *, at_once: bool) -> _Done | None:
+    """Do a run without records; return None if it needs the other tasks after all."""
     name = checked.settings.flow
     try:
         with open_ledger(checked.config) as ledger:
-            if (missing := _missing_topics(checked, ledger)) is not None:
-                _log.info("Flow %s: all tasks run: %s.", name, missing)
-                return None
-            emitted = _emit(checked, at_once=at_once)
             report = _replicate(checked, ledger, trigger)
             if report is None:
                 return None
-            outcome = xcom_value(JobReport.from_dict(report.to_dict()))
-            done = _Done(outcome, emitted)
-            _do_steps(checked, ledger, trigger, done, at_once=at_once)
+            done = _Done(xcom_value(JobReport.from_dict(report.to_dict())))
+            _do_steps(checked, ledger, trigger, done, emitted, at_once=at_once)
             try:
                 observe_now(checked.settings, ledger, report.run_id)
             except MirrorError as error:
@@ -132,7 +177,7 @@ def _done_here(checked: CheckedFlow, trigger: str, *, at_once: bool) -> _Done | 
                 done.left.add(_OBSERVE)
             return done
     except MirrorError as error:
-        _log.warning("Flow %s: all tasks run: %s", name, error)
+        _log.warning("Flow %s: replicate will retry: %s", name, error)
         return None
 
 
@@ -165,13 +210,6 @@ def _missing_topics(checked: CheckedFlow, ledger: Ledger) -> str | None:
     return None
 
 
-def _emit(checked: CheckedFlow, *, at_once: bool) -> dict[str, Any] | None:
-    try:
-        return emit(checked.config, emitting_flows(checked.config, checked.settings.flow), at_once=at_once)
-    except AirflowSkipException:
-        return None
-
-
 def _replicate(checked: CheckedFlow, ledger: Ledger, trigger: str) -> RunReport | None:
     """Do the run, in the ledger like any other; return None if there is more to copy by now, or it did not end well."""
     # One round: later records are for the next run.
@@ -179,22 +217,32 @@ def _replicate(checked: CheckedFlow, ledger: Ledger, trigger: str) -> RunReport 
         checked.settings, ledger=ledger, options=RunOptions(trigger=trigger, max_seconds=0.0)
     )
     if report is None:
-        _log.info("Flow %s: all tasks run: new records have arrived meanwhile.", checked.settings.flow)
+        _log.info("Flow %s: new records have arrived meanwhile.", checked.settings.flow)
         return None
     for warning in set(report.warnings) - checked.warnings:
         _log.warning("Flow %s: %s", checked.settings.flow, warning)
     if report.exit_code:
-        _log.warning("Flow %s: all tasks run: heartbeats were not copied: %s", checked.settings.flow, report.errors)
+        _log.warning(
+            "Flow %s: heartbeats were not copied; replicate will retry: %s", checked.settings.flow, report.errors
+        )
         return None
     return report
 
 
-def _do_steps(checked: CheckedFlow, ledger: Ledger, trigger: str, done: _Done, *, at_once: bool) -> None:
+def _do_steps(
+    checked: CheckedFlow,
+    ledger: Ledger,
+    trigger: str,
+    done: _Done,
+    emitted: Mapping[str, Any] | None,
+    *,
+    at_once: bool,
+) -> None:
     """Do the steps that are due. One that fails is left to its own task."""
     for step in (*SYNC_STEPS, _HEARTBEATS):
         try:
             if step == _HEARTBEATS:
-                outcome, _ = check_heartbeats(checked.settings, checked.topology, ledger, done.emitted)
+                outcome, _ = check_heartbeats(checked.settings, checked.topology, ledger, emitted)
             else:
                 outcome = do_sync_step(
                     step, checked.settings, checked.topology, ledger, _USUAL, by=trigger, at_once=at_once

@@ -13,9 +13,10 @@ from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.relay.run_lock import hold_lock
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, create_topic, delete_topic, delete_topics, produce, records
+from tests.support.kafka import Record, add_partitions, create_topic, delete_topic, delete_topics, produce, records
 from tests.support.preflights import other_tasks, run_preflight
 
+_BEFORE_THE_COPY = {"emit_heartbeats", "sync_topics"}
 _ONE_REPLICA = {"checkpoints.topic.replication.factor": "1"}
 
 
@@ -63,7 +64,8 @@ def test_records_are_left_to_spark(flow: Flow, kafka_pair: KafkaPair, topic_name
 
     assert REPORT_KEY not in ran.pushed
     # It is switched off; the others were never done.
-    assert ran.skipped == set(ran.pushed[STEP_KEY]) == {"sync_group_offsets"}
+    assert set(ran.pushed[STEP_KEY]) == {"sync_group_offsets"}
+    assert ran.skipped == {*_BEFORE_THE_COPY, "sync_group_offsets"}
     assert flow.ledger.runs("A->B", 5) == before
 
 
@@ -76,7 +78,19 @@ def test_a_new_topic_without_records_is_left_to_the_tasks(
     assert run_preflight(made.path).skipped
     create_topic(kafka_pair.source, f"{topic_name}-2")
 
-    assert "replicate" not in run_preflight(made.path).skipped
+    assert run_preflight(made.path).skipped.isdisjoint({"sync_topics", "replicate"})
+
+
+def test_a_partition_that_the_copy_lacks_is_left_to_the_task_of_topics(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    add_partitions(kafka_pair.source, topic_name, 3)
+    produce(kafka_pair.source, topic_name, records(1))
+
+    ran = run_preflight(flow.path)
+
+    assert "sync_topics" not in ran.skipped
+    assert "emit_heartbeats" in ran.skipped
 
 
 def test_a_copy_that_was_created_again_is_never_idle(flow: Flow, kafka_pair: KafkaPair, topic_name: str) -> None:
@@ -134,4 +148,5 @@ def test_steps_that_are_not_due_have_no_task_in_a_run_with_records_either(
     produce(kafka_pair.source, topic_name, records(1))
 
     # Groups are translated behind the copy, and their interval may be over by then.
-    assert run_preflight(flow.path).skipped == {"sync_topic_configs", "sync_topic_acls", "sync_group_offsets"}
+    steps = {"sync_topic_configs", "sync_topic_acls", "sync_group_offsets"}
+    assert run_preflight(flow.path).skipped == _BEFORE_THE_COPY | steps

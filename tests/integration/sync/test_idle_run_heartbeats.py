@@ -4,26 +4,48 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.airflow.heartbeats.tasks import EMITTED_KEY
 from mirror_lib.cluster.topics.mm2_formats import Heartbeat
 from mirror_lib.config.loader import load
 from mirror_lib.sync.heartbeats.flow import emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import emitting_flows
 from tests.support.clusters import Chain
-from tests.support.flows import make_flow
-from tests.support.kafka import consume
+from tests.support.flows import Flow, make_flow
+from tests.support.kafka import Record, consume, create_topic, produce
 from tests.support.preflights import other_tasks, run_preflight
 
 
-def test_heartbeats_are_copied_and_checked_by_the_first_task(chain: Chain, tmp_path: Path) -> None:
+@pytest.fixture
+def flow(chain: Chain, topic_name: str, tmp_path: Path) -> Flow:
     settings = {
         "emit.heartbeats.enabled": "true",
         "heartbeats.topic.replication.factor": "1",
         "checkpoints.topic.replication.factor": "1",
     }
     servers = chain.first.bootstrap_servers, chain.second.bootstrap_servers
-    flow = make_flow(tmp_path, *servers, topics="nothing", settings=settings)
+    return make_flow(tmp_path, *servers, topics=topic_name, settings=settings)
+
+
+def test_heartbeats_are_written_before_a_copy_by_spark_too(chain: Chain, flow: Flow, topic_name: str) -> None:
+    create_topic(chain.first, topic_name)
+    assert flow.run().errors == ()
+    produce(chain.first, topic_name, [Record(value=b"new")])
+    before = len(consume(chain.first, "heartbeats"))
+
+    ran = run_preflight(flow.path)
+
+    assert "emit_heartbeats" in ran.skipped
+    assert "replicate" not in ran.skipped
+    written = consume(chain.first, "heartbeats")[before:]
+    assert [Heartbeat.decode(each.key, each.value).source for each in written] == ["B"]
+    assert ran.pushed[EMITTED_KEY]["problems"] == []
+
+
+def test_heartbeats_are_copied_and_checked_by_the_first_task(chain: Chain, flow: Flow) -> None:
     emit_heartbeats(emitting_flows(load(flow.path), flow.config.flow))
     # Spark makes the first copy.
     assert flow.run().errors == ()
