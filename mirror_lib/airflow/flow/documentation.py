@@ -15,15 +15,19 @@ TASK_DOCUMENTATION: Mapping[str, str] = {
     "preflight": """\
 Reads the configuration, checks both clusters, the ledger and Spark, and logs what this run selects.
 
-If there is nothing to copy, this task runs the sync steps that are due, and the other tasks are skipped. Clear a task
-to run it anyway.
+It also writes the heartbeats that are due. If there is nothing to copy, this task runs the sync steps that are due, and
+the other tasks are skipped; otherwise only those that have nothing to do. Clear a task to run it anyway.
 """,
     "emit_heartbeats": """\
 Writes a heartbeat to the source, which the copy then replicates, and the flow's own heartbeat to the target.
 
-A failed write is logged and does not fail the run: heartbeats monitor the copy, they are not part of it.
+A failed write is logged and does not fail the run: heartbeats monitor the copy, they are not part of it. Usually
+preflight has done it already, and this task is skipped.
 """,
-    "sync_topics": "Creates missing target topics and adds missing partitions; a dry run only prints the plan.",
+    "sync_topics": (
+        "Creates missing target topics and adds missing partitions; a dry run only prints the plan. Skipped if none is "
+        "missing."
+    ),
     "sync_topic_configs": "Copies changed topic configs to the target, at the interval in the configuration file.",
     "sync_topic_acls": "Copies ACLs of the flow's topics to the target, at the interval in the configuration file.",
     "translate_offsets": (
