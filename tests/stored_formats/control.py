@@ -150,8 +150,7 @@ def _run_dag_tasks(scene: Scene, flow: Flow) -> None:
     logging.getLogger("mirror_lib.airflow").setLevel(logging.ERROR)
     run = DagRun(scene, flow)
     began = datetime.now(UTC)
-    run.xcoms["emit_heartbeats", "return_value"] = heartbeat_tasks.emit_heartbeats(FLOW, str(flow.path), _NO_CHOICE)
-    for task in (sync_tasks.sync_topic_configs, sync_tasks.sync_topic_acls):
+    for task in (heartbeat_tasks.emit_heartbeats, sync_tasks.sync_topic_configs, sync_tasks.sync_topic_acls):
         run.do(task)
     produce(scene.pair.source, "orders", records(7, start=950))
     report = _copy(scene, flow)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: XCom key of what preflight has emitted in a run without records.
+#: XCom key of what preflight has emitted.
 EMITTED_KEY = "emitted"
 _NONE_COPIED = "this run copies no heartbeats"
 
@@ -42,9 +42,12 @@ def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **co
     if TriggerChoices.from_params(params).dry_run:
         raise AirflowSkipException("a dry run writes no heartbeats.")
     config, settings = load_flow(Path(config_path), flow)
-    # A cleared task ignores the interval, as every step.
-    at_once = "ti" in context and context["ti"].try_number > 1
-    return emit(config, emitting_flows(config, settings.flow), at_once=at_once)
+    return emit(config, emitting_flows(config, settings.flow), at_once=_is_repeated(context["ti"]))
+
+
+def _is_repeated(instance: Any) -> bool:
+    """Return True if the task was cleared: then the interval does not apply, as for every step."""
+    return instance.try_number > 1 or instance.xcom_pull(task_ids="preflight", key=EMITTED_KEY) is not None
 
 
 def emit_all_heartbeats(config_path: str) -> dict[str, Any]:

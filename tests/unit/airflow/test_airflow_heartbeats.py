@@ -60,6 +60,14 @@ def context(*written):
     return {"ti": instance}
 
 
+def emit_heartbeats(path, *, attempt=1, by_preflight=None, **choices):
+    """The task, after a preflight that emitted this."""
+    instance = SimpleNamespace(
+        try_number=attempt, xcom_pull=lambda task_ids, key: {"preflight": by_preflight}[task_ids]
+    )
+    return heartbeat_tasks.emit_heartbeats("A->B", str(path), {**NO_CHOICE, **choices}, ti=instance)
+
+
 @pytest.fixture
 def found(monkeypatch):
     """Lets the target hold what a test says; gives what the check was asked."""
@@ -99,7 +107,7 @@ def test_what_cannot_be_written_is_told_and_fails_nothing(write_config, caplog, 
         lambda pairs, ledger: flow_heartbeats.HeartbeatEmitter(pairs, ledger, timeout_seconds=1).emit(),
     )
 
-    done = heartbeat_tasks.emit_heartbeats("A->B", str(write_config()), NO_CHOICE)
+    done = emit_heartbeats(write_config())
 
     assert [problem.partition(":")[0] for problem in done["problems"]] == ["B->A", "A->B"]
     assert "Heartbeat of B->A: cluster A" in caplog.text
@@ -107,22 +115,41 @@ def test_what_cannot_be_written_is_told_and_fails_nothing(write_config, caplog, 
         heartbeat_tasks.emit_all_heartbeats(str(write_config()))
 
 
-def test_heartbeats_are_emitted_at_their_interval_whichever_task_asks(write_config, monkeypatch):
-    asked = []
+@pytest.fixture
+def asked(monkeypatch):
+    """Pairs whose heartbeats were written, a list for each time."""
+    found = []
 
     def write(pairs, ledger):
-        asked.append([str(pair.flow) for pair in pairs])
+        found.append(sorted(str(pair.flow) for pair in pairs))
         return tuple(EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1) for pair in pairs)
 
     monkeypatch.setattr(heartbeat_tasks, "write_heartbeats", write)
+    return found
+
+
+def test_heartbeats_are_emitted_at_their_interval_whichever_task_asks(write_config, asked):
     path = write_config("emit.heartbeats.interval.seconds = 3600", "B->A.emit.heartbeats.interval.seconds = 0")
 
     heartbeat_tasks.emit_all_heartbeats(str(path))
-    done = heartbeat_tasks.emit_heartbeats("A->B", str(path), NO_CHOICE)
-    heartbeat_tasks.emit_heartbeats("A->B", str(path), NO_CHOICE, ti=SimpleNamespace(try_number=2))
+    done = emit_heartbeats(path)
 
-    assert [sorted(pairs) for pairs in asked] == [["A->B", "B->A"], ["B->A"], ["A->B", "B->A"]]
+    assert asked == [["A->B", "B->A"], ["B->A"]]
     assert [each["pair"] for each in done["emitted"]] == ["B->A"]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "by_preflight"),
+    [(2, None), (1, {"emitted": [], "problems": []})],
+    ids=["it ran before", "preflight had Airflow skip it"],
+)
+def test_a_task_of_heartbeats_that_somebody_clears_ignores_the_interval(attempt, by_preflight, write_config, asked):
+    path = write_config("emit.heartbeats.interval.seconds = 3600")
+    heartbeat_tasks.emit_all_heartbeats(str(path))
+
+    emit_heartbeats(path, attempt=attempt, by_preflight=by_preflight)
+
+    assert asked == [["A->B", "B->A"]] * 2
 
 
 def test_a_heartbeat_that_could_not_be_written_is_due_at_once(write_config, monkeypatch):
@@ -136,8 +163,8 @@ def test_a_heartbeat_that_could_not_be_written_is_due_at_once(write_config, monk
     monkeypatch.setattr(heartbeat_tasks, "write_heartbeats", write)
     path = str(write_config("emit.heartbeats.interval.seconds = 3600"))
 
-    heartbeat_tasks.emit_heartbeats("A->B", path, NO_CHOICE)
-    heartbeat_tasks.emit_heartbeats("A->B", path, NO_CHOICE)
+    emit_heartbeats(path)
+    emit_heartbeats(path)
 
     assert asked == [2, 2]
 
@@ -145,9 +172,9 @@ def test_a_heartbeat_that_could_not_be_written_is_due_at_once(write_config, monk
 def test_a_dry_run_and_switched_off_heartbeats_are_skipped_visibly(write_config):
     off = str(write_config("emit.heartbeats.enabled = false"))
     with pytest.raises(AirflowSkipException, match="is false"):
-        heartbeat_tasks.emit_heartbeats("A->B", off, NO_CHOICE)
+        emit_heartbeats(off)
     with pytest.raises(AirflowSkipException, match="dry run"):
-        heartbeat_tasks.emit_heartbeats("A->B", off, {**NO_CHOICE, "dry_run": True})
+        emit_heartbeats(off, dry_run=True)
 
 
 def test_the_check_asks_for_the_heartbeat_that_this_run_wrote_into_its_source(write_config, found):
