@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ from mirror_lib.errors import MirrorError
 if TYPE_CHECKING:
     from mirror_lib.config import FlowConfig
     from mirror_lib.ledger import Ledger
+    from mirror_lib.transform import TopicPath
 
 ConfigOption = Annotated[Path, typer.Option("--config", help="The MirrorMaker 2 properties file.", metavar="FILE")]
 FlowOption = Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")]
@@ -24,6 +25,9 @@ TopicsOption = Annotated[
 TasksOption = Annotated[
     int | None, typer.Option("--tasks", min=1, help="Maximum number of Spark tasks; default tasks.max.")
 ]
+MasterOption = Annotated[str, typer.Option("--master", help="Spark master URL.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the plan; change nothing.")]
+PartitionOption = Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")]
 
 #: The columns of every table of failures.
 FAILURE_COLUMNS = ("topic", "partition", "reason", "what", "what to do")
@@ -66,6 +70,11 @@ def not_compared(output: Output, flow: FlowConfig, ledger: Ledger) -> None:
     output.document({"not_compared": list(missing)})
     for sentence in missing:
         output.note(sentence)
+
+
+def show_paths(output: Output, name: str, paths: Iterable[TopicPath]) -> None:
+    """Print which transforms each topic goes through, and why."""
+    capped_table(output, name, ("topic", "way", "why"), [(each.topic, each.way, each.reason) for each in paths])
 
 
 def megabytes(count: int) -> float:

@@ -219,7 +219,7 @@ class _Silent:
 
 
 @contextmanager
-def report_errors(as_json: bool) -> Iterator[Output]:
+def report_errors(as_json: JsonOption = False) -> Iterator[Output]:
     """The frame around every command: provides its output, reports its errors, and exits with its exit code.
 
     Raises:
