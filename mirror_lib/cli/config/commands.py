@@ -88,9 +88,8 @@ def _loadable_problems(file: Path) -> Iterator[Problem]:
     yield from dict.fromkeys(_login_problems(file, config.enabled_flows))
     clusters = sorted({cluster for flow in config.enabled_flows for cluster in uses_kerberos(flow)})
     if clusters and (missing := missing_for_kerberos()) is not None:
-        yield Problem(
-            severity=Severity.WARNING,
-            message=f"{', '.join(clusters)}: sasl.mechanism=GSSAPI will fail on this machine, missing: {missing}",
+        yield Problem.warning(
+            f"{', '.join(clusters)}: sasl.mechanism=GSSAPI will fail on this machine, missing: {missing}"
         )
 
 
@@ -102,12 +101,10 @@ def _login_problems(file: Path, flows: Iterable[FlowConfig]) -> Iterator[Problem
         for client, error in login_errors(flow, unknown):
             names = (f"{client}/sasl.jaas.config", f"{client}/security.protocol")
             setting = next((explained[name] for name in names if name in explained), None)
-            yield Problem(
-                severity=Severity.ERROR,
-                message=f"cluster {error.where.cluster}: {error.what.rstrip('.')}",
-                key=None if setting is None else setting.key,
-                line=None if setting is None else setting.line,
-                suggestion=(error.action[:1].lower() + error.action[1:]).rstrip(".") or None,
+            yield Problem.error(
+                f"cluster {error.where.cluster}: {error.what.rstrip('.')}",
+                setting,
+                (error.action[:1].lower() + error.action[1:]).rstrip(".") or None,
             )
 
 
