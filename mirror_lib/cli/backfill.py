@@ -182,7 +182,6 @@ def states(
     as_json: JsonOption = False,
 ) -> None:
     """Show the states of a backfill, the reasons that stop a partition, and how each continues."""
-
     with report_errors(as_json) as output:
         if markdown and not as_json:
             typer.echo(backfill_states.markdown(), nl=False)

@@ -266,7 +266,6 @@ def states(
 
     Checks that each state can be left.
     """
-
     with report_errors(as_json) as output:
         if markdown and not as_json:
             typer.echo(f"{states_shown.markdown()}\n{disaster_states.markdown()}", nl=False)

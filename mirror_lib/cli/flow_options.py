@@ -35,18 +35,16 @@ FAILURE_COLUMNS = ("topic", "partition", "reason", "what", "what to do")
 ROWS_SHOWN = 50
 
 
-def capped_table(
-    output: Output, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], shown: int = ROWS_SHOWN
-) -> None:
+def capped_table(output: Output, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table: the first rows on the console, all in the JSON document; nothing if it is empty."""
     if not rows:
         output.document({name: []})
         return
-    output.table(name, columns, rows[:shown])
+    output.table(name, columns, rows[:ROWS_SHOWN])
     keys = [column.replace(" ", "_") for column in columns]
     output.document({name: [dict(zip(keys, row, strict=True)) for row in rows]})
-    if len(rows) > shown:
-        output.note(f"... and {len(rows) - shown:,} more; --json lists them all.")
+    if len(rows) > ROWS_SHOWN:
+        output.note(f"... and {len(rows) - ROWS_SHOWN:,} more; --json lists them all.")
 
 
 def capped_errors(output: Output, errors: Sequence[MirrorError]) -> None:

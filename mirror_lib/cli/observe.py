@@ -46,7 +46,6 @@ def observe(command: FlowCommand) -> None:
 
 def observe_after_run(output: Output, flow: FlowConfig, ledger: Ledger, run_id: str) -> None:
     """Observe the flow at the end of a run, without effect on its outcome; errors are notes."""
-
     try:
         with output.progress(f"Observing {flow.flow}"):
             seen = observe_flow(flow, ledger, run_id=run_id)
@@ -97,7 +96,6 @@ def _cells(row: PartitionObservationRow) -> tuple[object, ...]:
 
 
 def _duration(seconds: float | None) -> str:
-
     if seconds is None:
         return "unknown"
     return "never" if isinf(seconds) else duration(seconds)

@@ -158,9 +158,9 @@ class ConsoleOutput:
         """Do nothing: everything is printed already."""
 
 
-def _visible(text: str, style: str = "") -> Text:
+def _visible(text: str) -> Text:
     """Return text with control characters escaped: names from a cluster must not control the terminal."""
-    return Text(printable(text, "\n"), style=style)
+    return Text(printable(text, "\n"))
 
 
 class _Bar:

@@ -80,7 +80,6 @@ def status(
 
 def show_totals(output: Output, rows: Sequence[PartitionRunRow]) -> None:
     """Show what runs copied, topic by topic; rows come oldest first."""
-
     totals = topic_totals(rows)
     capped_table(
         output,
@@ -124,7 +123,6 @@ def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
 
 
 def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
-
     if not left.left:
         return 0.0
     speed = copy_speed(ledger.newest_rounds(left.flow))
@@ -132,7 +130,6 @@ def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
 
 
 def _backlog_cells(left: LeftOver, seconds: float | None) -> tuple[Any, ...]:
-
     return (
         left.flow,
         left.updated_at.isoformat(sep=" ", timespec="seconds"),
@@ -233,7 +230,6 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ledger_url(config: Path | None) -> str:
-
     if config is None:
         return default_ledger_url()
     with without_lookups():
@@ -242,7 +238,6 @@ def _ledger_url(config: Path | None) -> str:
 
 def _is_missing(url: str) -> bool:
     """Return True if the ledger is a SQLite file that does not exist: opening it would create an empty one."""
-
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -252,7 +247,6 @@ def _is_missing(url: str) -> bool:
 
 
 def _no_such_run(run_id: str) -> Exception:
-
     return ConfigurationError(
         f"run {run_id} is not in the ledger.",
         action="`mirror status` lists the latest runs; --config selects the ledger.",

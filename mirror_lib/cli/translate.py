@@ -109,7 +109,6 @@ def _partition(
     *,
     to_source: bool,
 ) -> None:
-
     source = TopicPartition(topic, partition)
     milliseconds = [parse_time(time) for time in times]
     rows = [maps.to_source(source, each) if to_source else maps.to_target(source, each) for each in offsets]
@@ -121,7 +120,6 @@ def _partition(
 
 
 def _group(output: Output, settings: FlowConfig, maps: FlowMaps, group: str) -> None:
-
     with output.progress(f"Reading group {group} on {settings.flow.source}"):
         found = translate_group(settings, maps, group)
     output.document({"group": group, "not_replicated": list(found.foreign)})
@@ -139,7 +137,6 @@ def _group(output: Output, settings: FlowConfig, maps: FlowMaps, group: str) -> 
 
 
 def _checkpoint(output: Output, maps: FlowMaps, folder: Path, out: Path) -> None:
-
     with output.progress(f"Translating {folder}"):
         done = translate_checkpoint(maps, folder, out)
     output.document({"out": str(out), "rewritten": done.folder.rewritten, "copied": done.folder.copied})

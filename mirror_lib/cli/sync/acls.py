@@ -110,7 +110,6 @@ def required(
     The table contains all tasks. The commands contain the scheduled tasks; --task selects others, such as verify,
     backfill and cutover.
     """
-
     with report_errors(as_json or form is AclFormat.JSON) as output:
         whole, settings = load_flow(config, flow)
         needed = [each for each in required_access(whole, settings) if not task or each.task in task]
