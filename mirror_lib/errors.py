@@ -372,12 +372,6 @@ class PlanChangedError(ReplicationError):
     exit_code = 3
 
 
-class PoisonError(ReplicationError):
-    """A record or batch of the source cannot be copied, and the flow's policy is to stop."""
-
-    reason = "poison"
-
-
 class TopologyError(ReplicationError):
     """Source and target topics do not fit together: names collide or partition counts differ."""
 

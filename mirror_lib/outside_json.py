@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 LARGEST_DEPTH = 64
 
 
-def parse_json(text: str | bytes, largest_depth: int = LARGEST_DEPTH) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """Return the value of a JSON document.
 
     Raises:
         ValueError: the text is not JSON by RFC 8259 (`NaN` and `Infinity` are invalid), or is nested more deeply than
-            `largest_depth`. The message contains no part of the text.
+            `LARGEST_DEPTH`. The message contains no part of the text.
     """
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
@@ -22,11 +22,11 @@ def parse_json(text: str | bytes, largest_depth: int = LARGEST_DEPTH) -> Any:
         # The parser's message is harmless, but its exception contains the whole text.
         raise ValueError("the text is not JSON") from None
     level: list[Any] = [value]
-    for _ in range(largest_depth + 1):
+    for _ in range(LARGEST_DEPTH + 1):
         level = [inner for each in level for inner in _inside(each)]
         if not level:
             return value
-    raise ValueError(f"the JSON is nested deeper than {largest_depth} levels")
+    raise ValueError(f"the JSON is nested deeper than {LARGEST_DEPTH} levels")
 
 
 def _inside(value: Any) -> list[Any]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 #: Reduced by the umask. Other users never read what this project writes, except metrics for node_exporter.
@@ -18,6 +21,26 @@ def write_private(path: Path, content: str | bytes) -> None:
     data = content.encode() if isinstance(content, str) else content
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE), "wb") as file:
         file.write(data)
+
+
+@contextmanager
+def draft_of(path: Path, mode: int | None = None) -> Iterator[Path]:
+    """Yield a path, accessible to this user only, whose file replaces `path` at the end, unless there is an error.
+
+    A reader of `path` sees the old or the new content and never a part.
+
+    Args:
+        mode: of the new file; None keeps the mode that the draft was created with.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        draft = Path(folder, path.name)
+        yield draft
+        if mode is not None:
+            draft.chmod(mode)
+        draft.replace(path)
 
 
 def make_private(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,6 +20,18 @@ class Severity(StrEnum):
     NO_EFFECT = "no effect"
 
 
+class Setting(Protocol):
+    """A setting as it is written in the file."""
+
+    @property
+    def key(self) -> str | None:
+        """None for a default."""
+
+    @property
+    def line(self) -> int | None:
+        """None for a default."""
+
+
 class Problem(BaseModel):
     """One finding in a configuration file."""
 
@@ -31,3 +44,18 @@ class Problem(BaseModel):
     suggestion: str | None = None
     #: The correct key, for a misspelt one.
     rename_to: str | None = None
+
+    @classmethod
+    def error(cls, message: str, setting: Setting | None = None, suggestion: str | None = None) -> Self:
+        """Return an error of a setting, or of the file."""
+        return cls._of(Severity.ERROR, message, setting, suggestion)
+
+    @classmethod
+    def warning(cls, message: str, setting: Setting | None = None, suggestion: str | None = None) -> Self:
+        """Return a warning about a setting, or about the file."""
+        return cls._of(Severity.WARNING, message, setting, suggestion)
+
+    @classmethod
+    def _of(cls, severity: Severity, message: str, setting: Setting | None, suggestion: str | None) -> Self:
+        key, line = (None, None) if setting is None else (setting.key, setting.line)
+        return cls(severity=severity, message=message, key=key, line=line, suggestion=suggestion)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.relay import CopyJob, PartitionResult
 from mirror_lib.relay.copy import copy_attempt
-from spark_jobs.sealing import unseal
+from spark_jobs.bins import bin_numbers
+from spark_jobs.sealing import unseal_for
 from spark_jobs.task_place import task_place
 
 if TYPE_CHECKING:
@@ -17,20 +18,10 @@ if TYPE_CHECKING:
 COPY_CLASSES = (CopyJob, PartitionResult)
 
 
-def copy_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Copy the bins whose numbers arrive as Arrow batches; yield one row per bin (`relay.copy.result_rows`).
-
-    Args:
-        stamp: result of `spark_jobs.sealing.seal` for `COPY_CLASSES`.
-        sealed: the `CopyJob`.
-        numbers: numbers of bins.
-
-    Raises:
-        ConfigurationError: the driver has another version of this package.
-    """
-    job: CopyJob = unseal(stamp, sealed, COPY_CLASSES)
+@unseal_for(COPY_CLASSES)
+def copy_bins(job: CopyJob, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Copy the bins whose numbers arrive as Arrow batches; yield one row per bin (`relay.copy.result_rows`)."""
     from mirror_lib.relay.copy import to_arrow
 
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            yield to_arrow(copy_attempt(job, number, task_place().attempt))
+    for number in bin_numbers(numbers):
+        yield to_arrow(copy_attempt(job, number, task_place().attempt))

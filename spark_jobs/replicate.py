@@ -15,6 +15,7 @@ from mirror_lib.relay import CopyJob, PartitionResult
 from mirror_lib.relay.copy import RESULT_DDL, from_arrow
 from mirror_lib.relay.job import main
 from mirror_lib.relay.planning import split_job
+from spark_jobs.bins import map_bins
 from spark_jobs.copy_task import COPY_CLASSES, copy_bins
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.executor_wait import executors_within
@@ -35,11 +36,9 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
     """
 
     def copy(job: CopyJob) -> list[PartitionResult]:
-        count = len(job.bins)
-        numbers = spark.range(0, count, 1, count)
+        task = partial(copy_bins, *seal(job, COPY_CLASSES))
         try:
-            task = partial(copy_bins, *seal(job, COPY_CLASSES))
-            return from_arrow([to_arrow(numbers.mapInArrow(task, RESULT_DDL))])
+            return from_arrow([to_arrow(map_bins(spark, len(job.bins), task, RESULT_DDL))])
         except spark_errors() as error:
             raise spark_failure(error, "the copy", str(job.flow)) from error
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
-from functools import cache
-from typing import Any, get_args, get_type_hints
+from functools import cache, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, get_args, get_type_hints
 
 from mirror_lib import __version__
 from mirror_lib.cluster.auth import KerberosLogin, OAuthLogin, PasswordLogin
 from mirror_lib.errors import ConfigurationError, Where
 
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 #: Classes that every job may hold without naming them in a type: the implementations of `Login`, and `Where`.
 _COMMON: tuple[type, ...] = (PasswordLogin, OAuthLogin, KerberosLogin, Where)
 
@@ -41,6 +43,28 @@ def unseal(sealed: str, job: bytes, classes: tuple[type, ...]) -> Any:
     if sealed != ours:
         raise other_version(workers=ours, driver=sealed)
     return pickle.loads(job)
+
+
+def unseal_for(
+    classes: tuple[type, ...],
+) -> Callable[
+    [Callable[Concatenate[Any, _Parameters], _Result]], Callable[Concatenate[str, bytes, _Parameters], _Result]
+]:
+    """Return a decorator of tasks: the task takes stamp and sealed job, and works on the job.
+
+    Its first call raises `ConfigurationError` if the driver has another version of this package.
+    """
+
+    def decorate(
+        task: Callable[Concatenate[Any, _Parameters], _Result],
+    ) -> Callable[Concatenate[str, bytes, _Parameters], _Result]:
+        @wraps(task)
+        def run(stamp: str, sealed: bytes, /, *given: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+            return task(unseal(stamp, sealed, classes), *given, **named)
+
+        return run
+
+    return decorate
 
 
 def other_version(*, workers: str, driver: str, where: Where = Where()) -> ConfigurationError:  # noqa: B008 - a value

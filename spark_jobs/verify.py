@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mirror_lib.verify import VERDICT_DDL, PartitionVerdict, RoutedVerdict, VerifyJob, VerifyRunner, from_arrow, main
 from mirror_lib.verify.planning import split_job
+from spark_jobs.bins import map_bins
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.executor_wait import executors_within
 from spark_jobs.failures import spark_errors, spark_failure
@@ -30,11 +31,9 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
     """A runner that compares each bin in its own Spark task; it raises the errors of `copy_with`."""
 
     def compare(job: VerifyJob) -> list[PartitionVerdict]:
-        count = len(job.bins)
-        numbers = spark.range(0, count, 1, count)
+        task = partial(verify_bins, *seal(job, VERIFY_CLASSES))
         try:
-            task = partial(verify_bins, *seal(job, VERIFY_CLASSES))
-            return from_arrow([to_arrow(numbers.mapInArrow(task, VERDICT_DDL))])
+            return from_arrow([to_arrow(map_bins(spark, len(job.bins), task, VERDICT_DDL))])
         except spark_errors() as error:
             raise spark_failure(error, "the comparison", str(job.flow)) from error
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.cluster import Connection
 from mirror_lib.verify import PartitionVerdict, VerifyJob
 from mirror_lib.verify.raw import verify_bin
-from spark_jobs.sealing import unseal
+from spark_jobs.bins import bin_numbers
+from spark_jobs.sealing import unseal_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,20 +18,10 @@ if TYPE_CHECKING:
 VERIFY_CLASSES = (VerifyJob, PartitionVerdict, Connection)
 
 
-def verify_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Compare the bins whose numbers arrive as Arrow batches; yield one row for each bin (`verify.result_rows`).
-
-    Args:
-        stamp: result of `spark_jobs.sealing.seal` for `VERIFY_CLASSES`.
-        sealed: the `VerifyJob`.
-        numbers: numbers of bins.
-
-    Raises:
-        ConfigurationError: the driver has another version of this package.
-    """
-    job: VerifyJob = unseal(stamp, sealed, VERIFY_CLASSES)
+@unseal_for(VERIFY_CLASSES)
+def verify_bins(job: VerifyJob, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Compare the bins whose numbers arrive as Arrow batches; yield one row for each bin (`verify.result_rows`)."""
     from mirror_lib.verify import to_arrow
 
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            yield to_arrow(verify_bin(job, number))
+    for number in bin_numbers(numbers):
+        yield to_arrow(verify_bin(job, number))

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import uuid
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TasksOption, capped_table, megabytes
+from mirror_lib.cli.commands import command_group
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_options import (
+    ConfigOption,
+    FlowOption,
+    MasterOption,
+    TasksOption,
+    TopicsOption,
+    capped_table,
+    megabytes,
+)
+from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.cli.run import RunFiles, copy_by_job, show_report
+from mirror_lib.cli.run import copy_and_report
 from mirror_lib.cli.sync import show_topics
-from mirror_lib.config import FlowConfig
-from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs, open_ledger
+from mirror_lib.ledger import open_ledger
 from mirror_lib.relay.backfill import (
     BackfillEstimate,
     BackfillRequest,
@@ -29,16 +39,8 @@ from mirror_lib.relay.job import ASK, JobArguments
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.spark import LOCAL_MASTER
 
-_app = typer.Typer(
-    name="backfill",
-    help="Copy a bounded range of topics next to a flow: history, or records to copy again.",
-    no_args_is_help=True,
-)
+app = command_group("backfill")
 
-TopicsOption = Annotated[
-    list[str] | None,
-    typer.Option("--topics", help="Java regex of source topics; repeatable."),
-]
 _BOUND = "earliest, latest, an offset (`offset 4711`), or a time such as 2026-01-31T00:00:00Z."
 FromOption = Annotated[
     str,
@@ -65,13 +67,17 @@ _LIST_COLUMNS = ("backfill", "state", "offsets left", "what it copies", "defined
 _COLUMNS = ("topic", "partition", "on the target", "from", "to", "next", "offsets", "MB")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
+class _Wanted(NamedTuple):
+    """A command about one backfill of a flow."""
+
+    command: FlowCommand
+    #: None: the backfill exists and is known by its name.
+    request: BackfillRequest | None
+    name: str | None
 
 
-@_app.command()
-def plan(
+@contextmanager
+def _backfill_command(
     config: ConfigOption,
     flow: FlowOption,
     topics: TopicsOption = None,
@@ -81,35 +87,32 @@ def plan(
     into_suffix: SuffixOption = None,
     into_same: SameOption = False,
     name: NameOption = None,
-    bytes_per_second: RateOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> Iterator[_Wanted]:
+    with flow_command(config, flow, as_json) as command:
+        request = None
+        if topics or into or into_suffix or into_same or (begin, end) != ("earliest", "latest"):
+            request = request_of(
+                command.settings, topics or (), begin, end, into=into, into_suffix=into_suffix, into_same=into_same
+            )
+        yield _Wanted(command, request, name)
+
+
+@app.command()
+@begin_with(_backfill_command)
+def plan(wanted: _Wanted, bytes_per_second: RateOption = None) -> None:
     """Show what a backfill would copy or has left to copy, with its expected duration; changes nothing."""
-
-    with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        request = _request(settings, topics, (begin, end), into, into_suffix, into_same=into_same)
-        with (
-            output.progress(f"Reading both clusters of {settings.flow}"),
-            existing_ledger(file) or nullcontext() as known,
-            FlowClusters.connect(settings) as clusters,
-        ):
-            found, defined = find_backfill(settings, clusters, known, request, name)
-            expected = estimate(settings, clusters, known, found, defined=defined)
-        _show_estimate(output, replace(expected, bytes_per_second=bytes_per_second))
+    command, settings = wanted.command, wanted.command.settings
+    with command.known_ledger() as known, FlowClusters.connect(settings) as clusters:
+        found, defined = find_backfill(settings, clusters, known, wanted.request, wanted.name)
+        expected = estimate(settings, clusters, known, found, defined=defined)
+    _show_estimate(command.output, replace(expected, bytes_per_second=bytes_per_second))
 
 
-@_app.command()
+@app.command()
+@begin_with(_backfill_command)
 def run(
-    config: ConfigOption,
-    flow: FlowOption,
-    topics: TopicsOption = None,
-    begin: FromOption = "earliest",
-    end: ToOption = "latest",
-    into: IntoOption = None,
-    into_suffix: SuffixOption = None,
-    into_same: SameOption = False,
-    name: NameOption = None,
+    wanted: _Wanted,
     max_bytes: Annotated[
         int | None,
         typer.Option(
@@ -121,104 +124,70 @@ def run(
         bool, typer.Option("--accept-gaps", help="Skip records that the source has already deleted.")
     ] = False,
     tasks: TasksOption = None,
-    master: Annotated[str, typer.Option("--master", help="Spark master URL.")] = LOCAL_MASTER,
-    as_json: JsonOption = False,
+    master: MasterOption = LOCAL_MASTER,
 ) -> None:
     """Copy the rest of a backfill. If repeated, it continues at its last position; a finished backfill copies nothing.
 
     The first run fixes topics and offsets, and needs one of --into, --into-suffix and --into-same; afterwards --name is
     enough.
     """
-
-    with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        request = _request(settings, topics, (begin, end), into, into_suffix, into_same=into_same)
-        with open_ledger(file) as ledger:
-            with (
-                output.progress(f"Reading both clusters of {settings.flow}"),
-                FlowClusters.connect(settings) as clusters,
-            ):
-                expected, created = prepare_backfill(settings, clusters, ledger, request, name)
-            if created is not None:
-                output.document({"topics": created.to_dict()})
-                show_topics(output, created)
-                output.exit_code = created.exit_code
-            _show_estimate(output, replace(expected, bytes_per_second=bytes_per_second))
-            run_id = str(uuid.uuid4())
-            files = RunFiles.of(run_id)
-            arguments = JobArguments(
-                config=config.absolute(),
-                flow=str(settings.flow),
-                run_id=run_id,
-                trigger="cli",
-                report=files.report,
-                tasks=tasks,
-                gaps="accept" if accept_gaps else ASK,
-                backfill=expected.backfill.name,
-                max_bytes=max_bytes,
-                bytes_per_second=bytes_per_second,
-            )
-            output.document({"run_id": run_id, "flow": arguments.flow})
-            report = copy_by_job(output, arguments, files, master, ledger, transforms=bool(settings.transforms))
-            show_report(output, report, ledger.partition_runs(run_id), files)
+    command, settings = wanted.command, wanted.command.settings
+    with open_ledger(command.file) as ledger:
+        with command.progress(), FlowClusters.connect(settings) as clusters:
+            expected, created = prepare_backfill(settings, clusters, ledger, wanted.request, wanted.name)
+        if created is not None:
+            show_topics(command.output, created)
+        _show_estimate(command.output, replace(expected, bytes_per_second=bytes_per_second))
+        choices = JobArguments(
+            config=command.config.absolute(),
+            flow=str(settings.flow),
+            tasks=tasks,
+            gaps="accept" if accept_gaps else ASK,
+            backfill=expected.backfill.name,
+            max_bytes=max_bytes,
+            bytes_per_second=bytes_per_second,
+        )
+        copy_and_report(command, choices, master, ledger)
 
 
-@_app.command(name="list")
-def list_(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
+@app.command("list")
+@begin_with(flow_command)
+def list_(command: FlowCommand) -> None:
     """List the backfills of a flow with their states and the next action for each. Reads only the ledger."""
-
-    with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        with open_ledger(file) as ledger:
-            found = situations_of(settings, ledger)
-        rows = [
-            (
-                each.backfill.name,
-                each.state.value,
-                each.left,
-                str(each.backfill.request),
-                f"{each.backfill.created_at:%Y-%m-%d %H:%M:%SZ}",
-            )
-            for each in found
-        ]
-        capped_table(output, "list", _LIST_COLUMNS, rows)
-        output.document({"backfills": [each.to_dict() for each in found]})
-        for each in found:
-            if each.do:
-                output.note(f"{each.backfill.name}: {each.what} {each.do}")
-        if not found:
-            output.note(f"Flow {settings.flow} has no backfill.")
+    output, settings = command.output, command.settings
+    with open_ledger(command.file) as ledger:
+        found = situations_of(settings, ledger)
+    rows = [
+        (
+            each.backfill.name,
+            each.state.value,
+            each.left,
+            str(each.backfill.request),
+            f"{each.backfill.created_at:%Y-%m-%d %H:%M:%SZ}",
+        )
+        for each in found
+    ]
+    capped_table(output, "list", _LIST_COLUMNS, rows)
+    output.document({"backfills": [each.to_dict() for each in found]})
+    for each in found:
+        if each.do:
+            output.note(f"{each.backfill.name}: {each.what} {each.do}")
+    if not found:
+        output.note(f"Flow {settings.flow} has no backfill.")
 
 
-@_app.command()
+@app.command()
 def states(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables of docs/backfill.md.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show the states of a backfill, the reasons that stop a partition, and how each continues."""
-
     with report_errors(as_json) as output:
         if markdown and not as_json:
             typer.echo(backfill_states.markdown(), nl=False)
             return
         output.table("states", ("state", "who acts", "what to do"), list(backfill_states.rows()))
         output.table("stops", ("reason", "way on", "see to"), list(backfill_states.stop_rows()))
-
-
-def _request(
-    flow: FlowConfig,
-    topics: list[str] | None,
-    bounds: tuple[str, str],
-    into: str | None,
-    into_suffix: str | None,
-    *,
-    into_same: bool,
-) -> BackfillRequest | None:
-
-    if not (topics or into or into_suffix or into_same) and bounds == ("earliest", "latest"):
-        # The backfill exists and is known by its name.
-        return None
-    return request_of(flow, topics or (), *bounds, into=into, into_suffix=into_suffix, into_same=into_same)
 
 
 def _show_estimate(output: Output, expected: BackfillEstimate) -> None:

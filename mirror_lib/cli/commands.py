@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 class Command:
     """A command, or a group of commands, as `mirror --help` lists it."""
 
-    #: It has a function `register`, which adds the command to a Typer application.
+    #: Its `app` is a Typer application with the command.
     module: str
     help: str
 
@@ -115,5 +115,10 @@ class CommandGroup(TyperGroup):
 def load_command(name: str) -> Any:
     """Import the module of a command, and return the command as Typer runs it."""
     app = typer.Typer()
-    import_module(COMMANDS[name].module).register(app)
+    app.add_typer(import_module(COMMANDS[name].module).app)
     return typer.main.get_group(app).commands[name]
+
+
+def command_group(name: str) -> typer.Typer:
+    """Return an application for a group of commands."""
+    return typer.Typer(name=name, help=COMMANDS[name].help, no_args_is_help=True)

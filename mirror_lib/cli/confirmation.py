@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from mirror_lib.cli.output import Output
+
 NoteOption = Annotated[str | None, typer.Option("--note", help="Reason, stored in the ledger.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
@@ -19,6 +21,19 @@ def ask_confirmation(question: str) -> bool:
         return typer.confirm(question, default=False, err=True)
     except typer.Abort:
         return False
+
+
+def is_confirmed(output: Output, question: str, *, yes: bool, possible: bool = True) -> bool:
+    """Return True if the operator agrees, by `--yes` or at the console; else note that, and set exit code 1.
+
+    Args:
+        possible: False if there is nothing to agree to.
+    """
+    if possible and (yes or ask_confirmation(question)):
+        return True
+    output.note("Nothing was changed.")
+    output.exit_code = output.exit_code or 1
+    return False
 
 
 def person() -> str:

@@ -7,21 +7,32 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
+from mirror_lib.cli.commands import command_group
 from mirror_lib.cli.confirmation import NoteOption, YesOption, ask_confirmation, person
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_options import (
+    ConfigOption,
+    DryRunOption,
+    FlowOption,
+    MasterOption,
+    capped_errors,
+    capped_table,
+)
+from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
 from mirror_lib.cli.run import Job, RunFiles, running_job
 from mirror_lib.config import load
 from mirror_lib.config.secrets import without_lookups
 from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger import Ledger, enabled_opposite_of, load_flow_as_it_runs, open_ledger
+from mirror_lib.ledger import enabled_opposite_of, open_ledger
 from mirror_lib.runbook import (
     Confirmation,
+    CutoverArguments,
     CutoverContext,
     CutoverDefinition,
     Fence,
@@ -46,27 +57,40 @@ from mirror_lib.runbook.states import shown as states_shown
 from mirror_lib.runbook.steps import roll_back
 from mirror_lib.spark import LOCAL_MASTER, job_file
 
-_app = typer.Typer(
-    name="cutover",
-    help="Move producers and consumers to the target in steps with gates, and back.",
-    no_args_is_help=True,
-)
+app = command_group("cutover")
+
 _POLL_SECONDS = 0.5
 _LINE_COLUMNS = ("step", "state", "seconds", "found")
 _LIST_COLUMNS = ("cutover", "flow", "state", "step", "begun", "by")
 _GATE_COLUMNS = ("step", "gate", "passed", "found", "what to do")
 
 _NameArgument = Annotated[str, typer.Argument(help="Name of the cutover.")]
-_StepOption = Annotated[Step | None, typer.Option("--until", help="Last step to run; default: all steps.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
+class _CutoverCommand(NamedTuple):
+    """A command about one cutover."""
+
+    output: Output
+    context: CutoverContext
 
 
-@_app.command()
+@contextmanager
+def _cutover_command(
+    name: _NameArgument, config: ConfigOption, as_json: JsonOption = False
+) -> Iterator[_CutoverCommand]:
+    with report_errors(as_json) as output:
+        file = load(config)
+        with open_ledger(file) as ledger:
+            definition = open_cutover(ledger, name)
+            last = attempts_of(ledger, name)
+            context = CutoverContext(definition=definition, config=file, ledger=ledger, by=person(), last=last)
+            yield _CutoverCommand(output, context)
+
+
+@app.command()
+@begin_with(report_errors)
 def new(
+    output: Output,
     name: _NameArgument,
     config: ConfigOption,
     flow: FlowOption,
@@ -120,41 +144,44 @@ def new(
     with_withdrawn: Annotated[
         bool, typer.Option("--with-withdrawn", help="Also release ACLs that were removed from the source.")
     ] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Define a cutover; nothing is executed. `mirror cutover run NAME --until preflight` lists what blocks it."""
-
-    with report_errors(as_json) as output:
-        definition = CutoverDefinition(
-            name=name,
-            flow=flow,
-            topics=tuple(topics),
-            groups=tuple(groups or (".*",)),
-            style=style,
-            fence=fence,
-            writers=tuple(writers or ()),
-            scope=compare,
-            max_read_again=max_read_again,
-            max_skipped=max_skipped,
-            may_split=tuple(may_split or ()),
-            still_seconds=still_seconds,
-            drain_seconds=drain_seconds,
-            max_lag=max_lag,
-            watch_seconds=watch_seconds,
-            require_way_back=failback,
-            with_withdrawn=with_withdrawn,
-        )
-        with _desk_of(config, definition) as context:
-            create(context.ledger, definition, by=context.by, context=context)
-        output.document({"cutover": definition.to_dict()})
-        output.note(f"Cutover {name} is defined. Start it: mirror cutover run {name}")
+    definition = CutoverDefinition(
+        name=name,
+        flow=flow,
+        topics=tuple(topics),
+        groups=tuple(groups or (".*",)),
+        style=style,
+        fence=fence,
+        writers=tuple(writers or ()),
+        scope=compare,
+        max_read_again=max_read_again,
+        max_skipped=max_skipped,
+        may_split=tuple(may_split or ()),
+        still_seconds=still_seconds,
+        drain_seconds=drain_seconds,
+        max_lag=max_lag,
+        watch_seconds=watch_seconds,
+        require_way_back=failback,
+        with_withdrawn=with_withdrawn,
+    )
+    file = load(config)
+    with open_ledger(file) as ledger:
+        _define(output, CutoverContext(definition=definition, config=file, ledger=ledger, by=person()))
 
 
-@_app.command()
+def _define(output: Output, context: CutoverContext) -> None:
+    definition = context.definition
+    create(context.ledger, definition, by=context.by, context=context)
+    output.document({"cutover": definition.to_dict()})
+    output.note(f"Cutover {definition.name} is defined. Start it: mirror cutover run {definition.name}")
+
+
+@app.command()
+@begin_with(_cutover_command)
 def run(
-    name: _NameArgument,
-    config: ConfigOption,
-    until: _StepOption = None,
+    command: _CutoverCommand,
+    until: Annotated[Step | None, typer.Option("--until", help="Last step to run; default: all steps.")] = None,
     wait: Annotated[
         float,
         typer.Option("--wait", min=0, help="Seconds to wait for the operator at each step that needs confirmation."),
@@ -164,83 +191,73 @@ def run(
         typer.Option("--confirm", help="Confirm the pending step and continue."),
     ] = None,
     note: NoteOption = None,
-    master: Annotated[str, typer.Option("--master", help="Spark master URL.")] = LOCAL_MASTER,
-    as_json: JsonOption = False,
+    master: MasterOption = LOCAL_MASTER,
 ) -> None:
     """Run the next steps of a cutover. Exit code 3 if a gate fails or operator action is needed.
 
     With `--wait`, one Spark session stays warm across all steps: confirm from another console, and producers are
     stopped for only a few seconds.
     """
-    from mirror_lib.runbook import CutoverArguments, progress
-
-    with report_errors(as_json) as output, _context(config, name) as context:
-        files = RunFiles.of(f"cutover-{name}-{uuid.uuid4()}")
-        arguments = CutoverArguments(
-            config.absolute(),
-            name,
-            context.by,
-            until,
-            wait,
-            files.report,
-            confirm=Step(word.value) if word else None,
-            note=note,
-        )
-        code = _run_job(output, arguments.command_line(), name, files, master, context)
-        output.note(f"Job log: {files.log}")
-        done = progress(context.ledger, context.definition)
-        _show(output, done)
-        _fail_as(files, output, code)
+    output, context = command
+    name = context.definition.name
+    files = RunFiles.of(f"cutover-{name}-{uuid.uuid4()}")
+    arguments = CutoverArguments(
+        Path(context.config.path).absolute(),
+        name,
+        context.by,
+        until,
+        wait,
+        files.report,
+        confirm=Step(word.value) if word else None,
+        note=note,
+    )
+    code = _run_job(output, arguments.command_line(), name, files, master, context)
+    output.note(f"Job log: {files.log}")
+    _show(command)
+    _fail_as(files, output, code)
 
 
-@_app.command()
+@app.command()
+@begin_with(_cutover_command)
 def confirm(
-    name: _NameArgument,
+    command: _CutoverCommand,
     step: Annotated[
         Confirmation, typer.Argument(help="freeze: producers are stopped; approve: the switch is approved.")
     ],
-    config: ConfigOption,
     note: NoteOption = None,
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Confirm a step to the process that waits for it: freeze (producers are stopped), or approve (the switch).
 
     Refused if no process runs the cutover: use `mirror cutover run NAME --confirm STEP` then.
     """
-
-    with report_errors(as_json) as output, _context(config, name) as context:
-        present = machine.progress(context.ledger, context.definition)
-        _show(output, present)
-        require(present.present, Event.YES)
-        if not yes and not ask_confirmation(f"Confirm {step.value} of cutover {name}?"):
-            output.note("Not confirmed.")
-            output.exit_code = 3
-            return
-        question = answer(context.ledger, name, Step(step.value), yes=True, by=context.by, note=note or "")
-        with output.progress("Waiting for the process that runs the cutover"):
-            await_taken(context.ledger, question)
-        output.exit_code = 0
-        output.note(f"{step.value} is confirmed; the cutover continues.")
+    output, context = command
+    name = context.definition.name
+    require(_show(command).present, Event.YES)
+    if not yes and not ask_confirmation(f"Confirm {step.value} of cutover {name}?"):
+        output.note("Not confirmed.")
+        output.exit_code = 3
+        return
+    question = answer(context.ledger, name, Step(step.value), yes=True, by=context.by, note=note or "")
+    with output.progress("Waiting for the process that runs the cutover"):
+        await_taken(context.ledger, question)
+    output.exit_code = 0
+    output.note(f"{step.value} is confirmed; the cutover continues.")
 
 
-@_app.command()
-def status(name: _NameArgument, config: ConfigOption, as_json: JsonOption = False) -> None:
+@app.command()
+@begin_with(_cutover_command)
+def status(command: _CutoverCommand) -> None:
     """Show the steps, gates and times of a cutover. Reads only the ledger. Exit code 3 if operator action is needed."""
-    from mirror_lib.runbook import progress
-
-    with report_errors(as_json) as output, _context(config, name) as context:
-        done = progress(context.ledger, context.definition)
-        _show(output, done)
-        failed = [
-            (attempt.step.value, gate.name, gate.passed, gate.what, "" if gate.passed else gate.action)
-            for attempt in done.attempts
-            for gate in attempt.gates
-        ]
-        capped_table(output, "gates", _GATE_COLUMNS, failed)
+    gates = [
+        (attempt.step.value, gate.name, gate.passed, gate.what, "" if gate.passed else gate.action)
+        for attempt in _show(command).attempts
+        for gate in attempt.gates
+    ]
+    capped_table(command.output, "gates", _GATE_COLUMNS, gates)
 
 
-@_app.command()
+@app.command()
 def states(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables of docs/runbooks.md.")] = False,
     as_json: JsonOption = False,
@@ -249,7 +266,6 @@ def states(
 
     Checks that each state can be left.
     """
-
     with report_errors(as_json) as output:
         if markdown and not as_json:
             typer.echo(f"{states_shown.markdown()}\n{disaster_states.markdown()}", nl=False)
@@ -265,11 +281,11 @@ def states(
             output.note("passed: every state can be left, and a cutover that no process runs cannot be confirmed.")
 
 
-@_app.command(name="list")
-def list_(config: ConfigOption, as_json: JsonOption = False) -> None:
+@app.command("list")
+@begin_with(report_errors)
+def list_(output: Output, config: ConfigOption) -> None:
     """List all cutovers, newest first."""
-
-    with report_errors(as_json) as output, without_lookups(), open_ledger(load(config)) as ledger:
+    with without_lookups(), open_ledger(load(config)) as ledger:
         rows = [
             (
                 each.name,
@@ -284,58 +300,47 @@ def list_(config: ConfigOption, as_json: JsonOption = False) -> None:
         capped_table(output, "cutovers", _LIST_COLUMNS, rows)
 
 
-@_app.command()
-def rollback(
-    name: _NameArgument,
-    config: ConfigOption,
-    note: NoteOption = None,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@app.command()
+@begin_with(_cutover_command)
+def rollback(command: _CutoverCommand, note: NoteOption = None, yes: YesOption = False) -> None:
     """Roll a cutover back before anything is produced to the target. Then start producers on the source again."""
+    output, context = command
+    name = context.definition.name
+    if not yes and not ask_confirmation(f"Roll back cutover {name}?"):
+        output.note("Nothing was changed.")
+        output.exit_code = 3
+        return
+    undone = roll_back(context, note=note or "")
+    for gate in undone:
+        output.note(str(gate))
+    output.document({"undone": [gate.to_dict() for gate in undone]})
+    output.exit_code = 0 if all(gate.passed for gate in undone) else 1
+    if output.exit_code == 0:
+        output.note(f"Cutover {name} was rolled back: producers and consumers may continue on the source.")
 
-    with report_errors(as_json) as output, _context(config, name) as context:
-        if not yes and not ask_confirmation(f"Roll back cutover {name}?"):
-            output.note("Nothing was changed.")
-            output.exit_code = 3
-            return
-        undone = roll_back(context, note=note or "")
-        for gate in undone:
-            output.note(str(gate))
-        output.document({"undone": [gate.to_dict() for gate in undone]})
-        output.exit_code = 0 if all(gate.passed for gate in undone) else 1
-        if output.exit_code == 0:
-            output.note(f"Cutover {name} was rolled back: producers and consumers may continue on the source.")
 
-
-@_app.command()
+@app.command()
+@begin_with(_cutover_command)
 def back(
-    name: _NameArgument,
-    config: ConfigOption,
+    command: _CutoverCommand,
     as_name: Annotated[str | None, typer.Option("--as", help="Name of the new cutover; default NAME-back.")] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Define the failback of cutover NAME: it moves the same topics and groups back and copies only later changes."""
-
-    with report_errors(as_json) as output, _context(config, name) as context:
-        definition = failback_of(context.config, context.ledger, name, as_name)
-        context.definition = definition
-        create(context.ledger, definition, by=context.by, context=context)
-        output.document({"cutover": definition.to_dict()})
-        output.note(f"Cutover {definition.name} is defined. Start it: mirror cutover run {definition.name}")
+    context = command.context
+    context.definition = failback_of(context.config, context.ledger, context.definition.name, as_name)
+    _define(command.output, context)
 
 
-@_app.command()
+@app.command()
+@begin_with(flow_command)
 def after_disaster(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     topics: Annotated[
         list[str] | None, typer.Option("--topics", help="Java regex of source topics; default: all topics of the flow.")
     ] = None,
     note: NoteOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; change nothing.")] = False,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Continue the failback flow after the lost source cluster is available again; --flow is the flow that led away.
 
@@ -343,59 +348,38 @@ def after_disaster(
     topics; the failback flow copies records written to the target since. Exit code 3 if a partition needs operator
     action.
     """
-
-    with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        patterns = topics or [".*"]
-        with output.progress(f"Reading both clusters of {settings.flow}"):
-            plan = plan_return(settings, enabled_opposite_of(file, settings), patterns)
-        for each in plan.partitions:
-            output.note(str(each))
-        if plan.staying:
-            output.note(plan.staying_text)
-        back, done = plan.opposite, False
-        if not plan.errors and not dry_run:
-            if yes or ask_confirmation(f"Hand over {counted(len(plan.partitions), 'partition')} to flow {back.flow}?"):
-                with open_ledger(file) as ledger:
-                    agreed = plan.fingerprint
-                    plan = apply_return(settings, back, ledger, patterns, agreed=agreed, by=person(), note=note)
-                done = not plan.errors
-            else:
-                output.exit_code = 3
-        state = DisasterState.HANDED_OVER if done else DisasterState.REFUSED if plan.errors else DisasterState.PLANNED
-        if not done:
-            output.note("Nothing was changed.")
-        capped_errors(output, plan.errors)
-        if plan.errors:
-            output.exit_code = max(error.exit_code for error in plan.errors)
-        partitions = [each.to_dict() for each in plan.partitions]
-        todo = do(state, settings.flow)
-        output.document({"partitions": partitions, "staying": list(plan.staying), "done": done, "do": todo})
-        output.note(f"{STATES[state].description} {todo}")
-
-
-@contextmanager
-def _context(config: Path, name: str) -> Iterator[CutoverContext]:
-
-    file = load(config)
-    with open_ledger(file) as ledger:
-        definition = open_cutover(ledger, name)
-        last = attempts_of(ledger, name)
-        yield CutoverContext(definition=definition, config=file, ledger=ledger, by=person(), last=last)
-
-
-@contextmanager
-def _desk_of(config: Path, definition: CutoverDefinition) -> Iterator[CutoverContext]:
-
-    file = load(config)
-    with open_ledger(file) as ledger:
-        yield CutoverContext(definition=definition, config=file, ledger=ledger, by=person())
+    output, file, settings = command.output, command.file, command.settings
+    patterns = topics or [".*"]
+    with command.progress():
+        plan = plan_return(settings, enabled_opposite_of(file, settings), patterns)
+    for each in plan.partitions:
+        output.note(str(each))
+    if plan.staying:
+        output.note(plan.staying_text)
+    back, done = plan.opposite, False
+    if not plan.errors and not dry_run:
+        if yes or ask_confirmation(f"Hand over {counted(len(plan.partitions), 'partition')} to flow {back.flow}?"):
+            with open_ledger(file) as ledger:
+                agreed = plan.fingerprint
+                plan = apply_return(settings, back, ledger, patterns, agreed=agreed, by=person(), note=note)
+            done = not plan.errors
+        else:
+            output.exit_code = 3
+    state = DisasterState.HANDED_OVER if done else DisasterState.REFUSED if plan.errors else DisasterState.PLANNED
+    if not done:
+        output.note("Nothing was changed.")
+    capped_errors(output, plan.errors)
+    if plan.errors:
+        output.exit_code = max(error.exit_code for error in plan.errors)
+    partitions = [each.to_dict() for each in plan.partitions]
+    todo = do(state, settings.flow)
+    output.document({"partitions": partitions, "staying": list(plan.staying), "done": done, "do": todo})
+    output.note(f"{STATES[state].description} {todo}")
 
 
 def _run_job(
     output: Output, arguments: list[str], name: str, files: RunFiles, master: str, context: CutoverContext
 ) -> int:
-
     job = Job(
         title=f"mirror cutover {name}",
         file=job_file().with_name("cutover.py"),
@@ -412,14 +396,13 @@ def _run_job(
         running_job(job, master=master, log=files.log) as child,
     ):
         while (code := child.wait(_POLL_SECONDS)) is None:
-            _follow(progress, context.ledger, context)
+            _follow(progress, context)
     return code
 
 
-def _follow(progress: Progress, ledger: Ledger, context: CutoverContext) -> None:
-
+def _follow(progress: Progress, context: CutoverContext) -> None:
     try:
-        done = machine.progress(ledger, context.definition)
+        done = machine.progress(context.ledger, context.definition)
     except MirrorError:
         # Failing to show the progress must not end the run.
         return
@@ -427,17 +410,19 @@ def _follow(progress: Progress, ledger: Ledger, context: CutoverContext) -> None
     progress.update(passed, total=steps, description=f"Cutover {done.definition.name}: {done.step.value}")
 
 
-def _show(output: Output, done: CutoverProgress) -> None:
-
+def _show(command: _CutoverCommand) -> CutoverProgress:
+    """Show the present progress of the cutover, and return it."""
+    output, context = command
+    done = machine.progress(context.ledger, context.definition)
     output.table("time_line", _LINE_COLUMNS, time_line(done))
     output.document(as_data(done))
     output.note(sentence(done))
     output.exit_code = done.exit_code
+    return done
 
 
 def _fail_as(files: RunFiles, output: Output, code: int) -> None:
     """Exit with the job's code; a job that failed as a whole has recorded the reason, or has left only its log."""
-
     if code == 0:
         return
     try:

@@ -8,21 +8,16 @@ from typing import Annotated
 
 import typer
 
+from mirror_lib.cli.commands import COMMANDS
+from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
 from mirror_lib.dev import DemoOutcome, Steps, run_demo, stop_demo
 
-_app = typer.Typer(
-    name="demo", help="Run a demo on this machine: brokers, input, Airflow, one flow, comparison of both sides."
-)
+app = typer.Typer(name="demo", help=COMMANDS["demo"].help)
 _COLUMNS = ("topic", "records", "MB", "seconds", "on the target", "expected", "equal")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
-
-
-@_app.callback(invoke_without_command=True)
+@app.callback(invoke_without_command=True)
 def demo(
     context: typer.Context,
     records: Annotated[
@@ -39,14 +34,14 @@ def demo(
         output.exit_code = 0 if outcome.proven else 1
 
 
-@_app.command()
-def stop(as_json: JsonOption = False) -> None:
+@app.command()
+@begin_with(report_errors)
+def stop(output: Output) -> None:
     """Stop Airflow and the brokers; their data is kept for the next demo."""
-    with report_errors(as_json) as output:
-        with output.progress("Stopping"):
-            ended = stop_demo()
-        output.document({"ended": ended})
-        output.note(f"Stopped: {', '.join(ended)}." if ended else "Nothing was running.")
+    with output.progress("Stopping"):
+        ended = stop_demo()
+    output.document({"ended": ended})
+    output.note(f"Stopped: {', '.join(ended)}." if ended else "Nothing was running.")
 
 
 def _steps(output: Output) -> Steps:

@@ -6,21 +6,20 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.output import JsonOption, Output, report_errors
+from mirror_lib.cli.commands import command_group
+from mirror_lib.cli.frame import begin_with
+from mirror_lib.cli.output import Output, report_errors
 from mirror_lib.config import local_config
 from mirror_lib.dev import ClusterStatus, FetchProgress, jars, stack
 from mirror_lib.spark import DRIVER_HOST_VARIABLE
 
-_app = typer.Typer(name="dev", help="Run two local Kafka clusters, A and B.", no_args_is_help=True)
+app = command_group("dev")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
-
-
-@_app.command()
+@app.command()
+@begin_with(report_errors)
 def up(
+    output: Output,
     warm: Annotated[
         bool,
         typer.Option("--warm", help="Also start a Spark Connect server and a driver host, so that runs start faster."),
@@ -29,82 +28,74 @@ def up(
         int | None,
         typer.Option("--spark-port", help="Port of the Spark Connect server; default 15002, or a free port."),
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Download Kafka once, start both clusters in the background, and write a properties file for A->B."""
+    with output.progress("Kafka") as progress:
 
-    with report_errors(as_json) as output:
-        with output.progress("Kafka") as progress:
+        def show_fetch(now: FetchProgress) -> None:
+            progress.update(now.done, now.total, f"Downloading Kafka {now.jar_set}: {now.what}")
 
-            def show_fetch(now: FetchProgress) -> None:
-                progress.update(now.done, now.total, f"Downloading Kafka {now.jar_set}: {now.what}")
+        def step(text: str) -> None:
+            progress.update(0, None, text)
 
-            def step(text: str) -> None:
-                progress.update(0, None, text)
-
-            clusters = stack.up(report=show_fetch, step=step)
-            address = stack.warm_up(port=spark_port, step=step) if warm else stack.warm_address()
-        _show(output, clusters)
-        output.document({"properties_file": str(local_config())})
-        output.note(f"Configuration of the flow A->B: {local_config()}")
-        if address is not None:
-            output.document({"spark_connect": str(address)})
-            output.note(f"Spark Connect: {address} (mirror run --master {address})")
-        socket = stack.driver_host_socket()
-        if socket is not None:
-            output.document({"driver_host": str(socket)})
-            output.note(f"Driver host for Airflow's tasks: {DRIVER_HOST_VARIABLE}={socket}")
-        output.note("Stop with: mirror dev down")
+        clusters = stack.up(report=show_fetch, step=step)
+        address = stack.warm_up(port=spark_port, step=step) if warm else stack.warm_address()
+    _show(output, clusters)
+    output.document({"properties_file": str(local_config())})
+    output.note(f"Configuration of the flow A->B: {local_config()}")
+    if address is not None:
+        output.document({"spark_connect": str(address)})
+        output.note(f"Spark Connect: {address} (mirror run --master {address})")
+    socket = stack.driver_host_socket()
+    if socket is not None:
+        output.document({"driver_host": str(socket)})
+        output.note(f"Driver host for Airflow's tasks: {DRIVER_HOST_VARIABLE}={socket}")
+    output.note("Stop with: mirror dev down")
 
 
-@_app.command()
+@app.command()
+@begin_with(report_errors)
 def down(
+    output: Output,
     delete_data: Annotated[bool, typer.Option("--delete-data", help="Also delete their topics and records.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Stop both clusters and Spark; their data is kept for the next start."""
-
-    with report_errors(as_json) as output:
-        with output.progress("Kafka") as progress:
-            stopped = stack.down(delete_data=delete_data, step=lambda text: progress.update(0, None, text))
-        output.document({"stopped": stopped})
-        output.note(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
+    with output.progress("Kafka") as progress:
+        stopped = stack.down(delete_data=delete_data, step=lambda text: progress.update(0, None, text))
+    output.document({"stopped": stopped})
+    output.note(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
 
 
-@_app.command()
-def status(as_json: JsonOption = False) -> None:
+@app.command()
+@begin_with(report_errors)
+def status(output: Output) -> None:
     """Show both clusters; exit code 1 unless both run."""
-
-    with report_errors(as_json) as output:
-        clusters = stack.status()
-        _show(output, clusters)
-        output.exit_code = 0 if all(cluster.running for cluster in clusters) else 1
+    clusters = stack.status()
+    _show(output, clusters)
+    output.exit_code = 0 if all(cluster.running for cluster in clusters) else 1
 
 
-@_app.command()
+@app.command()
+@begin_with(report_errors)
 def fetch(
+    output: Output,
     mirror_maker: Annotated[bool, typer.Option("--mirror-maker", help="Also MirrorMaker 2 and its client.")] = False,
     kafka: Annotated[
         list[str] | None, typer.Option("--kafka", metavar="VERSION", help="Also brokers of this version; repeatable.")
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Download Kafka's jars now, so that later commands need not wait."""
-
-    with report_errors(as_json) as output:
-        sets = [jars.kafka_broker(), *((jars.mirror_maker(), jars.mirror_client()) if mirror_maker else ())]
-        sets += [jars.kafka_broker(version) for version in kafka or ()]
-        folders = {}
-        for jar_set in sets:
-            with output.progress(f"Downloading Kafka {jar_set.name}") as progress:
-                found = jars.fetch(
-                    jar_set,
-                    report=lambda now: progress.update(
-                        now.done, now.total, f"Downloading Kafka {now.jar_set}: {now.what}"
-                    ),
-                )
-            folders[jar_set.name] = str(found)
-        output.values("jars", folders)
+    sets = [jars.kafka_broker(), *((jars.mirror_maker(), jars.mirror_client()) if mirror_maker else ())]
+    sets += [jars.kafka_broker(version) for version in kafka or ()]
+    folders = {}
+    for jar_set in sets:
+        with output.progress(f"Downloading Kafka {jar_set.name}") as progress:
+            found = jars.fetch(
+                jar_set,
+                report=lambda now: progress.update(now.done, now.total, f"Downloading Kafka {now.jar_set}: {now.what}"),
+            )
+        folders[jar_set.name] = str(found)
+    output.values("jars", folders)
 
 
 def _show(output: Output, clusters: tuple[ClusterStatus, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ from mirror_lib.errors import MirrorError
 if TYPE_CHECKING:
     from mirror_lib.config import FlowConfig
     from mirror_lib.ledger import Ledger
+    from mirror_lib.transform import TopicPath
 
 ConfigOption = Annotated[Path, typer.Option("--config", help="The MirrorMaker 2 properties file.", metavar="FILE")]
 FlowOption = Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")]
@@ -24,6 +25,9 @@ TopicsOption = Annotated[
 TasksOption = Annotated[
     int | None, typer.Option("--tasks", min=1, help="Maximum number of Spark tasks; default tasks.max.")
 ]
+MasterOption = Annotated[str, typer.Option("--master", help="Spark master URL.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the plan; change nothing.")]
+PartitionOption = Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")]
 
 #: The columns of every table of failures.
 FAILURE_COLUMNS = ("topic", "partition", "reason", "what", "what to do")
@@ -31,18 +35,16 @@ FAILURE_COLUMNS = ("topic", "partition", "reason", "what", "what to do")
 ROWS_SHOWN = 50
 
 
-def capped_table(
-    output: Output, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], shown: int = ROWS_SHOWN
-) -> None:
+def capped_table(output: Output, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table: the first rows on the console, all in the JSON document; nothing if it is empty."""
     if not rows:
         output.document({name: []})
         return
-    output.table(name, columns, rows[:shown])
+    output.table(name, columns, rows[:ROWS_SHOWN])
     keys = [column.replace(" ", "_") for column in columns]
     output.document({name: [dict(zip(keys, row, strict=True)) for row in rows]})
-    if len(rows) > shown:
-        output.note(f"... and {len(rows) - shown:,} more; --json lists them all.")
+    if len(rows) > ROWS_SHOWN:
+        output.note(f"... and {len(rows) - ROWS_SHOWN:,} more; --json lists them all.")
 
 
 def capped_errors(output: Output, errors: Sequence[MirrorError]) -> None:
@@ -66,6 +68,11 @@ def not_compared(output: Output, flow: FlowConfig, ledger: Ledger) -> None:
     output.document({"not_compared": list(missing)})
     for sentence in missing:
         output.note(sentence)
+
+
+def show_paths(output: Output, name: str, paths: Iterable[TopicPath]) -> None:
+    """Print which transforms each topic goes through, and why."""
+    capped_table(output, name, ("topic", "way", "why"), [(each.topic, each.way, each.reason) for each in paths])
 
 
 def megabytes(count: int) -> float:

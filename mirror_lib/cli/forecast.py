@@ -49,12 +49,10 @@ def _deletion(each: PartitionForecast) -> str:
 
 def in_words(seconds: float | None) -> str:
     """Return a time from now for display."""
-
     return "unknown" if seconds is None else deadline(seconds)
 
 
 def _summary(expected: FlowForecast) -> str:
-
     counts = {outlook: sum(each.outlook is outlook for each in expected.partitions) for outlook in Outlook}
     outlooks = ", ".join(f"{count:,} {outlook.value}" for outlook, count in counts.items() if count)
     seconds = expected.catch_up_seconds

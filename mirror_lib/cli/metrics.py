@@ -14,12 +14,10 @@ from mirror_lib.config.secrets import without_lookups
 from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import render_metrics, write_textfile
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command()(metrics)
+app = typer.Typer()
 
 
+@app.command()
 def metrics(
     config: ConfigOption,
     textfile: Annotated[

@@ -6,10 +6,12 @@ from math import isinf
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table, megabytes
-from mirror_lib.cli.output import JsonOption, Output, report_errors
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_options import capped_table, megabytes
+from mirror_lib.cli.frame import begin_with
+from mirror_lib.cli.output import Output
 from mirror_lib.config import FlowConfig
-from mirror_lib.ledger import Ledger, PartitionObservationRow, load_flow_as_it_runs, open_ledger
+from mirror_lib.ledger import Ledger, PartitionObservationRow
 from mirror_lib.observe import duration
 from mirror_lib.relay.health import FlowObserved, observe_flow
 
@@ -26,28 +28,24 @@ _COLUMNS = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command()(observe)
+app = typer.Typer()
 
 
-def observe(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
+@app.command()
+@begin_with(flow_command)
+def observe(command: FlowCommand) -> None:
     """Read both clusters once and store the lag of the flow in the ledger, for `mirror metrics` and the page.
 
     Every run does the same at its end. Changes nothing on the clusters. Exit code 3 if a partition is stalled.
     """
-
-    with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        with open_ledger(file) as ledger, output.progress(f"Reading both clusters of {settings.flow}"):
-            seen = observe_flow(settings, ledger)
-        show_observed(output, seen)
-        output.exit_code = 3 if seen.flow.stalled else 0
+    with command.ledger() as ledger:
+        seen = observe_flow(command.settings, ledger)
+    show_observed(command.output, seen)
+    command.output.exit_code = 3 if seen.flow.stalled else 0
 
 
 def observe_after_run(output: Output, flow: FlowConfig, ledger: Ledger, run_id: str) -> None:
     """Observe the flow at the end of a run, without effect on its outcome; errors are notes."""
-
     try:
         with output.progress(f"Observing {flow.flow}"):
             seen = observe_flow(flow, ledger, run_id=run_id)
@@ -98,7 +96,6 @@ def _cells(row: PartitionObservationRow) -> tuple[object, ...]:
 
 
 def _duration(seconds: float | None) -> str:
-
     if seconds is None:
         return "unknown"
     return "never" if isinf(seconds) else duration(seconds)

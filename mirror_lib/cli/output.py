@@ -158,9 +158,9 @@ class ConsoleOutput:
         """Do nothing: everything is printed already."""
 
 
-def _visible(text: str, style: str = "") -> Text:
+def _visible(text: str) -> Text:
     """Return text with control characters escaped: names from a cluster must not control the terminal."""
-    return Text(printable(text, "\n"), style=style)
+    return Text(printable(text, "\n"))
 
 
 class _Bar:
@@ -219,7 +219,7 @@ class _Silent:
 
 
 @contextmanager
-def report_errors(as_json: bool) -> Iterator[Output]:
+def report_errors(as_json: JsonOption = False) -> Iterator[Output]:
     """The frame around every command: provides its output, reports its errors, and exits with its exit code.
 
     Raises:

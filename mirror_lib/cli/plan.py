@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from contextlib import nullcontext
 
 import typer
 
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import (
     FAILURE_COLUMNS,
-    ConfigOption,
-    FlowOption,
     TasksOption,
     TopicsOption,
     capped_table,
     megabytes,
+    show_paths,
 )
 from mirror_lib.cli.forecast import show_forecast
-from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.config import flow_topology
+from mirror_lib.cli.frame import begin_with
+from mirror_lib.cli.output import Output
 from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
 from mirror_lib.observe import Expectation, duration
 from mirror_lib.relay import WHOLE_TOPIC, RunOptions, RunPlan, plan_flow
 from mirror_lib.relay.health import FlowForecast, forecast_plan
@@ -30,39 +27,27 @@ from mirror_lib.relay.planning import open_transaction_notes
 from mirror_lib.sync.loops import check_loops
 
 _TASK_COLUMNS = ("task", "partitions", "offsets", "MB")
-_PATH_COLUMNS = ("topic", "way", "why")
 _PARTITION_COLUMNS = ("topic", "partition", "on the target", "from", "to", "offsets", "MB", "task")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command()(plan)
+app = typer.Typer()
 
 
-def plan(
-    config: ConfigOption,
-    flow: FlowOption,
-    topics: TopicsOption = None,
-    tasks: TasksOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@app.command()
+@begin_with(flow_command)
+def plan(command: FlowCommand, topics: TopicsOption = None, tasks: TasksOption = None) -> None:
     """Show what a run would copy now; changes nothing. Exit code 3 if a partition needs operator action."""
-
-    with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        check_loops(file, settings, flow_topology(settings, topics or ()))
-        with (
-            output.progress(f"Reading both clusters of {settings.flow}"),
-            existing_ledger(file) or nullcontext() as known,
-        ):
-            planned = plan_flow(settings, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)
-            try:
-                expected: FlowForecast | MirrorError = forecast_plan(settings, planned, known)
-            except MirrorError as error:
-                # The plan is shown nevertheless.
-                expected = error
-        show_plan(output, planned)
-        show_forecast(output, expected)
+    settings = command.settings
+    check_loops(command.file, settings, command.topology(topics))
+    with command.known_ledger() as known:
+        planned = plan_flow(settings, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)
+        try:
+            expected: FlowForecast | MirrorError = forecast_plan(settings, planned, known)
+        except MirrorError as error:
+            # The plan is shown nevertheless.
+            expected = error
+    show_plan(command.output, planned)
+    show_forecast(command.output, expected)
 
 
 def show_plan(output: Output, plan: RunPlan) -> None:
@@ -70,8 +55,9 @@ def show_plan(output: Output, plan: RunPlan) -> None:
     offsets = sum(partition.end - partition.start for partition in plan.partitions)
     capped_table(output, "tasks", _TASK_COLUMNS, _tasks(plan))
     capped_table(output, "partitions", _PARTITION_COLUMNS, _partitions(plan))
-    if _has_transforms(plan):
-        capped_table(output, "paths", _PATH_COLUMNS, _paths(plan))
+    # Otherwise every topic is copied unchanged.
+    if any(path.transforms for path in plan.paths):
+        show_paths(output, "paths", plan.paths)
     capped_table(output, "problems", FAILURE_COLUMNS, _problems(plan))
     # The same members as in the report of the job's own dry run.
     output.document(plan.to_dict())
@@ -84,7 +70,7 @@ def show_plan(output: Output, plan: RunPlan) -> None:
     )
     if plan.expected is not None and plan.partitions:
         output.note(_expectation_text(plan.expected))
-    for warning in (*plan.warnings, *_open_transactions(plan)):
+    for warning in (*plan.warnings, *open_transaction_notes(plan.hidden, now=time.time())):
         output.note(f"Warning: {warning}")
     if plan.hidden:
         output.note(
@@ -98,13 +84,7 @@ def show_plan(output: Output, plan: RunPlan) -> None:
         output.exit_code = 3
 
 
-def _open_transactions(plan: RunPlan) -> Iterable[str]:
-
-    return open_transaction_notes(plan.hidden, now=time.time())
-
-
 def _expectation_text(expected: Expectation) -> str:
-
     size = "unknown size" if expected.bytes is None else f"about {megabytes(expected.bytes):,.2f} MB"
     if expected.seconds is None:
         return f"Expected: {size}; duration unknown until a round of the flow has copied something."
@@ -148,17 +128,7 @@ def _partitions(plan: RunPlan) -> list[tuple[object, ...]]:
     ]
 
 
-def _has_transforms(plan: RunPlan) -> bool:
-    """Return True if the paths need a table: otherwise every topic is copied unchanged."""
-    return any(path.transforms for path in plan.paths)
-
-
-def _paths(plan: RunPlan) -> list[tuple[object, ...]]:
-    return [(path.topic, " -> ".join(path.transforms) or path.path.value, path.reason) for path in plan.paths]
-
-
 def _problems(plan: RunPlan) -> list[tuple[object, ...]]:
-
     return [
         (
             problem.source.topic,

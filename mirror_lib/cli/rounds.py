@@ -28,7 +28,6 @@ _COLUMNS = (
 
 def show_rounds(output: Output, rounds: Sequence[RoundRow]) -> None:
     """Show rounds, newest first, and the accuracy of the expectations."""
-
     capped_table(output, "rounds", _COLUMNS, [_cells(row) for row in rounds])
     good = accuracy(rounds)
     output.document(
@@ -85,7 +84,6 @@ def show_run_rounds(output: Output, rounds: Sequence[Mapping[str, Any]]) -> None
 
 def age_in_words(milliseconds: int | None) -> str:
     """Return the age of a record at the commit, for display."""
-
     if milliseconds is None:
         return ""
     return f"{milliseconds} ms" if milliseconds < 10_000 else duration(milliseconds / 1000)

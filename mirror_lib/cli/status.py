@@ -13,7 +13,8 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from mirror_lib.cli.flow_options import capped_table, megabytes
-from mirror_lib.cli.output import JsonOption, Output, report_errors
+from mirror_lib.cli.frame import begin_with
+from mirror_lib.cli.output import Output, report_errors
 from mirror_lib.cli.rounds import show_rounds
 from mirror_lib.config import load
 from mirror_lib.config.secrets import without_lookups
@@ -31,12 +32,13 @@ _BACKLOG_COLUMNS = ("flow", "as of", "run", "partitions", "planned", "left", "pa
 _ROUNDS_SHOWN = 1_000
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command()(status)
+app = typer.Typer()
 
 
+@app.command()
+@begin_with(report_errors)
 def status(
+    output: Output,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -56,31 +58,28 @@ def status(
             "--rounds", help="List the latest rounds: expected and actual cost, and the age of their records."
         ),
     ] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """List the latest runs, or one run with its partitions; changes nothing."""
-    with report_errors(as_json) as output:
-        url = _ledger_url(config)
-        if _is_missing(url):
-            output.document({"rounds": [], "expectations": None} if rounds else {"runs": [], "backlogs": []})
-            if run is not None:
-                raise _no_such_run(run)
-            output.note("No ledger yet: the first run creates it.")
-            return
+    url = _ledger_url(config)
+    if _is_missing(url):
+        output.document({"rounds": [], "expectations": None} if rounds else {"runs": [], "backlogs": []})
+        if run is not None:
+            raise _no_such_run(run)
+        output.note("No ledger yet: the first run creates it.")
+        return
 
-        with Ledger.open(url) as ledger:
-            if rounds:
-                show_rounds(output, ledger.rounds(flow, limit, run_id=run))
-            elif run is not None:
-                _show_run(output, ledger, run)
-            else:
-                _show_runs(output, ledger, ledger.runs(flow, limit), datetime.now(UTC))
-                _show_backlogs(output, ledger, flow)
+    with Ledger.open(url) as ledger:
+        if rounds:
+            show_rounds(output, ledger.rounds(flow, limit, run_id=run))
+        elif run is not None:
+            _show_run(output, ledger, run)
+        else:
+            _show_runs(output, ledger, ledger.runs(flow, limit), datetime.now(UTC))
+            _show_backlogs(output, ledger, flow)
 
 
 def show_totals(output: Output, rows: Sequence[PartitionRunRow]) -> None:
     """Show what runs copied, topic by topic; rows come oldest first."""
-
     totals = topic_totals(rows)
     capped_table(
         output,
@@ -124,7 +123,6 @@ def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
 
 
 def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
-
     if not left.left:
         return 0.0
     speed = copy_speed(ledger.newest_rounds(left.flow))
@@ -132,7 +130,6 @@ def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
 
 
 def _backlog_cells(left: LeftOver, seconds: float | None) -> tuple[Any, ...]:
-
     return (
         left.flow,
         left.updated_at.isoformat(sep=" ", timespec="seconds"),
@@ -233,7 +230,6 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ledger_url(config: Path | None) -> str:
-
     if config is None:
         return default_ledger_url()
     with without_lookups():
@@ -242,7 +238,6 @@ def _ledger_url(config: Path | None) -> str:
 
 def _is_missing(url: str) -> bool:
     """Return True if the ledger is a SQLite file that does not exist: opening it would create an empty one."""
-
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -252,7 +247,6 @@ def _is_missing(url: str) -> bool:
 
 
 def _no_such_run(run_id: str) -> Exception:
-
     return ConfigurationError(
         f"run {run_id} is not in the ledger.",
         action="`mirror status` lists the latest runs; --config selects the ledger.",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table, not_compared
-from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_options import capped_errors, capped_table, not_compared
+from mirror_lib.cli.frame import begin_with
+from mirror_lib.cli.output import Output
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+from mirror_lib.ledger import open_ledger
 from mirror_lib.sync import (
     FlowMaps,
     Translation,
@@ -28,14 +29,13 @@ from mirror_lib.topology import TopicPartition
 _COLUMNS = ("topic", "partition", "source offset", "target topic", "target offset", "landing", "read again")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command()(translate)
+app = typer.Typer()
 
 
+@app.command()
+@begin_with(flow_command)
 def translate(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     topic: Annotated[str | None, typer.Option("--topic", help="Source topic.")] = None,
     partition: Annotated[int | None, typer.Option("--partition", min=0, help="Partition of the topic.")] = None,
     offset: Annotated[
@@ -60,7 +60,6 @@ def translate(
     out: Annotated[
         Path | None, typer.Option("--out", help="Output folder for the translated checkpoint.", metavar="PATH")
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Translate offsets with the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.
 
@@ -72,20 +71,22 @@ def translate(
     of a supported version.
     """
     of_partition = bool(offset or timestamp)
-    with report_errors(as_json) as output:
-        _check_choice(
-            (of_partition, group is not None, checkpoint_folder is not None),
-            complete=(not of_partition or (topic is not None and partition is not None))
-            and ((checkpoint_folder is None) == (out is None))
-            and not (to_source and (timestamp or not offset)),
-        )
-        with _flow_maps(output, config, flow) as (settings, maps):
-            if group is not None:
-                _group(output, settings, maps, group)
-            elif checkpoint_folder is not None and out is not None:
-                _checkpoint(output, maps, checkpoint_folder, out)
-            elif topic is not None and partition is not None:
-                _partition(output, settings, maps, topic, partition, offset or [], timestamp or [], to_source=to_source)
+    _check_choice(
+        (of_partition, group is not None, checkpoint_folder is not None),
+        complete=(not of_partition or (topic is not None and partition is not None))
+        and ((checkpoint_folder is None) == (out is None))
+        and not (to_source and (timestamp or not offset)),
+    )
+    output, settings = command.output, command.settings
+    with open_ledger(command.file) as ledger:
+        not_compared(output, settings, ledger)
+        maps = FlowMaps(settings, command.topology(), ledger)
+        if group is not None:
+            _group(output, settings, maps, group)
+        elif checkpoint_folder is not None and out is not None:
+            _checkpoint(output, maps, checkpoint_folder, out)
+        elif topic is not None and partition is not None:
+            _partition(output, settings, maps, topic, partition, offset or [], timestamp or [], to_source=to_source)
 
 
 def _check_choice(ways: tuple[bool, ...], *, complete: bool) -> None:
@@ -95,15 +96,6 @@ def _check_choice(ways: tuple[bool, ...], *, complete: bool) -> None:
             action="Pass either --topic and --partition with --offset (and --to-source) or --timestamp, or --group, or "
             "--checkpoint-folder with --out.",
         )
-
-
-@contextmanager
-def _flow_maps(output: Output, config: Path, flow: str) -> Iterator[tuple[FlowConfig, FlowMaps]]:
-
-    file, settings = load_flow_as_it_runs(config, flow)
-    with open_ledger(file) as ledger:
-        not_compared(output, settings, ledger)
-        yield settings, FlowMaps(settings, flow_topology(settings), ledger)
 
 
 def _partition(
@@ -117,7 +109,6 @@ def _partition(
     *,
     to_source: bool,
 ) -> None:
-
     source = TopicPartition(topic, partition)
     milliseconds = [parse_time(time) for time in times]
     rows = [maps.to_source(source, each) if to_source else maps.to_target(source, each) for each in offsets]
@@ -129,7 +120,6 @@ def _partition(
 
 
 def _group(output: Output, settings: FlowConfig, maps: FlowMaps, group: str) -> None:
-
     with output.progress(f"Reading group {group} on {settings.flow.source}"):
         found = translate_group(settings, maps, group)
     output.document({"group": group, "not_replicated": list(found.foreign)})
@@ -147,7 +137,6 @@ def _group(output: Output, settings: FlowConfig, maps: FlowMaps, group: str) -> 
 
 
 def _checkpoint(output: Output, maps: FlowMaps, folder: Path, out: Path) -> None:
-
     with output.progress(f"Translating {folder}"):
         done = translate_checkpoint(maps, folder, out)
     output.document({"out": str(out), "rewritten": done.folder.rewritten, "copied": done.folder.copied})

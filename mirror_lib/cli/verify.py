@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table, megabytes
-from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_options import TopicsOption, capped_table, megabytes
+from mirror_lib.cli.frame import begin_with
+from mirror_lib.cli.output import Output, Progress
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger import Ledger, load_flow_as_it_runs, open_ledger
+from mirror_lib.ledger import Ledger, open_ledger
 from mirror_lib.private_files import write_private
 from mirror_lib.verify import (
     DIFFERENCE_COLUMNS,
@@ -35,15 +37,13 @@ from mirror_lib.verify import (
 )
 from mirror_lib.verify.raw import BINS_PER_PROCESS, cores, run_locally
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command()(verify)
+app = typer.Typer()
 
 
+@app.command()
+@begin_with(flow_command)
 def verify(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     topics: TopicsOption = None,
     mode: Annotated[
         str,
@@ -69,34 +69,31 @@ def verify(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; read no records.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report as an HTML page to this file.")] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Compare the target with its source. Exit codes: 0 equal, 1 not verifiable, 3 different."""
-    with report_errors(as_json) as output:
-        if mode not in list(VerifyMode):
-            raise ConfigurationError(f"unknown --mode {mode}.", action=f"Use one of {', '.join(VerifyMode)}.")
-        file, settings = load_flow_as_it_runs(config, flow)
-        at_once = processes or min(settings.tasks_max, cores())
-        options = VerifyOptions(
-            topics=tuple(topics or ()),
-            mode=VerifyMode(mode),
-            budget=Budget(max_bytes, max_seconds),
-            seed=seed,
-            tasks_max=at_once if at_once == 1 else at_once * BINS_PER_PROCESS,
-        )
-        with open_ledger(file) as ledger:
-            if dry_run:
-                _show_plan(output, settings, ledger, options)
-                return
-            report = _compare(output, settings, ledger, options, at_once)
-        _show(output, report)
-        if html is not None:
-            write_private(html, to_html(report))
-            output.note(f"Report: {html}")
+    if mode not in list(VerifyMode):
+        raise ConfigurationError(f"unknown --mode {mode}.", action=f"Use one of {', '.join(VerifyMode)}.")
+    output, settings = command.output, command.settings
+    at_once = processes or min(settings.tasks_max, cores())
+    options = VerifyOptions(
+        topics=tuple(topics or ()),
+        mode=VerifyMode(mode),
+        budget=Budget(max_bytes, max_seconds),
+        seed=seed,
+        tasks_max=at_once if at_once == 1 else at_once * BINS_PER_PROCESS,
+    )
+    with open_ledger(command.file) as ledger:
+        if dry_run:
+            _show_plan(output, settings, ledger, options)
+            return
+        report = _compare(output, settings, ledger, options, at_once)
+    _show(output, report)
+    if html is not None:
+        write_private(html, to_html(report))
+        output.note(f"Report: {html}")
 
 
 def _show_plan(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOptions) -> None:
-
     with output.progress(f"Reading the offsets of {flow.flow}"):
         plan = plan_flow_verification(flow, ledger, options)
     rows = [
@@ -109,7 +106,6 @@ def _show_plan(output: Output, flow: FlowConfig, ledger: Ledger, options: Verify
 
 
 def _compare(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOptions, processes: int) -> VerifyReport:
-
     with output.progress(f"Verifying {flow.flow}: reading the offsets") as progress:
         return verify_flow(
             flow, ledger=ledger, make_runner=lambda plan: _runner(progress, plan, processes), options=options
@@ -117,7 +113,6 @@ def _compare(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOp
 
 
 def _runner(progress: Progress, plan: VerifyPlan, processes: int) -> VerifyRunner:
-
     # In megabytes, since a bar that counts bytes is not readable.
     total = megabytes(plan.estimated_bytes) or None
     progress.update(0, total=total, description=f"Verifying {plan.flow}: {len(plan.partitions):,} partitions, MB")
@@ -143,7 +138,6 @@ def _show(output: Output, report: VerifyReport) -> None:
 
 
 def _show_routed(output: Output, report: VerifyReport) -> None:
-
     order = sorted(report.routed, key=lambda verdict: (verdict.verdict.value == "equal", verdict.target))
     capped_table(output, "routed_verdicts", ROUTED_COLUMNS, [routed_cells(each) for each in order])
     rows = [cells for verdict in order for cells in routed_difference_cells(verdict)]
@@ -152,7 +146,6 @@ def _show_routed(output: Output, report: VerifyReport) -> None:
 
 
 def _show_verdicts(output: Output, name: str, verdicts: tuple[PartitionVerdict, ...]) -> None:
-
     # Differences come first: the table is cut.
     order = sorted(verdicts, key=lambda verdict: (verdict.verdict.value == "equal", verdict.source))
     rows = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Severity
+from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem
 from mirror_lib.config.topology import flow_topology, loops
 from mirror_lib.topology import Loop
 
@@ -36,9 +36,9 @@ def _circles(config: MirrorConfig, names: list[str]) -> Iterator[Problem]:
         for loop in loops(config, source, names):
             circles.setdefault(frozenset(loop.path), loop)
     for loop in circles.values():
-        yield _warn(
+        yield Problem.warning(
             f"records would be copied in a loop: {loop}. Runs are refused if the topic exists",
-            "let only one direction copy a topic, or use the default replication policy",
+            suggestion="let only one direction copy a topic, or use the default replication policy",
         )
 
 
@@ -51,12 +51,8 @@ def _fan_in(flows: tuple[FlowConfig, ...], names: list[str]) -> Iterator[Problem
                 writers.setdefault((flow.flow.target, topology.remote_topic(name)), []).append(f"{name} by {flow.flow}")
     for (cluster, topic), found in writers.items():
         if len({each.rpartition(" by ")[2] for each in found}) > 1:
-            yield _warn(
+            yield Problem.warning(
                 f"topic {topic} on {cluster} would receive {' and '.join(found)}. The second flow stops with "
                 "target-not-empty",
-                "use the default replication policy, or rename topics of one flow (mirror.topics.rename)",
+                suggestion="use the default replication policy, or rename topics of one flow (mirror.topics.rename)",
             )
-
-
-def _warn(message: str, suggestion: str) -> Problem:
-    return Problem(severity=Severity.WARNING, message=message, suggestion=suggestion)

@@ -226,7 +226,7 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
             # One byte more than the limit shows that a file is too large.
             data = opened.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
-        problem = Problem(severity=Severity.ERROR, message=f"the file cannot be read: {error.strerror}")
+        problem = Problem.error(f"the file cannot be read: {error.strerror}")
         raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error
     other = foreign_format(data)
     if other is not None:
@@ -274,13 +274,13 @@ def _resolve(
     on_secret = surroundings().on_secret
     for entry in entries.values():
         result = resolver.resolve(entry.value)
-        problems += [_variable_problem(entry, Severity.ERROR, failure) for failure in result.failures]
+        problems += [Problem.error(f"{entry.key}: {failure}", entry) for failure in result.failures]
         problems += [
-            _variable_problem(entry, Severity.WARNING, f"no provider has a value for {variable}: it is not replaced")
+            Problem.warning(f"{entry.key}: no provider has a value for {variable}: it is not replaced", entry)
             for variable in result.unknown
         ]
         if result.of_airflow and not AirflowSecretProvider.may_stand_in(entry.key):
-            problems.append(_variable_problem(entry, Severity.ERROR, _NOT_OF_AIRFLOW))
+            problems.append(Problem.error(f"{entry.key}: {_NOT_OF_AIRFLOW}", entry))
         if on_secret is not None and (is_secret(entry.key) or entry.key == LEDGER_URL):
             on_secret(entry.key, result.text, result.given)
         yield Provenance(
@@ -291,10 +291,6 @@ def _resolve(
             written=entry.value if result.text != entry.value else None,
             later=result.later,
         )
-
-
-def _variable_problem(entry: Entry, severity: Severity, message: str) -> Problem:
-    return Problem(severity=severity, message=f"{entry.key}: {message}", key=entry.key, line=entry.line)
 
 
 def _build_flows(
@@ -311,7 +307,7 @@ def _build_flows(
                 problems += _exclusions(settings, typed)
                 problems += _first_start_problems(settings, typed)
         except ValueError as error:
-            problems.append(Problem(severity=Severity.ERROR, message=f"flow {settings.flow}: {error}"))
+            problems.append(Problem.error(f"flow {settings.flow}: {error}"))
         except MirrorError as error:
             problems.append(_topology_problem(settings, error))
         else:
@@ -338,17 +334,15 @@ def _first_start_problems(settings: FlowSettings, flow: FlowConfig) -> Iterator[
     except ConfigurationError as error:
         setting = settings.clients["data_consumer"][OFFSET_RESET]
         todo = error.action[:1].lower() + error.action[1:].rstrip(".")
-        yield Problem(severity=Severity.ERROR, message=error.what, key=setting.key, line=setting.line, suggestion=todo)
+        yield Problem.error(error.what, setting, todo)
         return
     reset = settings.clients["data_consumer"].get(OFFSET_RESET)
     if reset is not None and reset.value.strip() == NO_RESET and flow.first_start is None:
-        yield Problem(
-            severity=Severity.WARNING,
-            message="with none, tasks of MM2 copy nothing while one of their partitions has no position; here such "
+        yield Problem.warning(
+            "with none, tasks of MM2 copy nothing while one of their partitions has no position; here such "
             "partitions are copied from their earliest offset",
-            key=reset.key,
-            line=reset.line,
-            suggestion="write earliest or latest, or set mirror.first.start; records that the source deletes before "
+            reset,
+            "write earliest or latest, or set mirror.first.start; records that the source deletes before "
             "they are copied stop a partition regardless of this setting",
         )
 
@@ -356,13 +350,11 @@ def _first_start_problems(settings: FlowSettings, flow: FlowConfig) -> Iterator[
 def _exclusions(settings: FlowSettings, flow: FlowConfig) -> Iterator[Problem]:
     setting = settings.connector.get(_TOPICS)
     for sentence in about_excluded(flow):
-        key, line = (None, None) if setting is None else (setting.key, setting.line)
-        yield Problem(severity=Severity.WARNING, message=sentence, key=key, line=line)
+        yield Problem.warning(sentence, setting)
 
 
 def _topology_problem(settings: FlowSettings, error: MirrorError) -> Problem:
-    message, suggestion = f"flow {settings.flow}: {error.what}", error.action or None
-    return Problem(severity=Severity.ERROR, message=message, suggestion=suggestion)
+    return Problem.error(f"flow {settings.flow}: {error.what}", suggestion=error.action or None)
 
 
 def _explain(settings: FlowSettings, file: FileSettings) -> dict[str, Provenance]:

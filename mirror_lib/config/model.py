@@ -11,7 +11,6 @@ from pydantic_core.core_schema import is_instance_schema, plain_serializer_funct
 
 from mirror_lib.config.file import FileStamp
 from mirror_lib.config.schedule import ON_NEW_RECORDS
-from mirror_lib.config.secrets import is_secret
 from mirror_lib.problems import Problem as Problem
 from mirror_lib.problems import Severity as Severity
 from mirror_lib.topology import NO_HANDOVERS, AclPattern, AclResource, FlowId, Handovers
@@ -100,16 +99,12 @@ class TopicFirstStart(_Frozen):
 class ClientSettings(_Frozen):
     """The Java client properties of one client on one cluster, layered by MM2's rules and with variables resolved.
 
-    `properties` always holds `bootstrap.servers`. It may hold secrets: never print it, use `masked_properties()`.
+    `properties` always holds `bootstrap.servers`. It may hold secrets: never print it.
     """
 
     cluster: str
     role: str
     properties: Mapping[str, str] = Field(repr=False)
-
-    def masked_properties(self) -> dict[str, str]:
-        """Return the properties with every secret value masked."""
-        return {key: "[hidden]" if is_secret(key) else value for key, value in self.properties.items()}
 
 
 class FlowClients(_Frozen):

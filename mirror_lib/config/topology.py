@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from mirror_lib.config.model import FlowConfig, MirrorConfig, OffsetSyncsLocation
 from mirror_lib.errors import ConfigurationError, Where
@@ -23,6 +24,8 @@ from mirror_lib.topology import (
     find_loops,
     policy_for,
 )
+
+_Rules = TypeVar("_Rules")
 
 
 def flow_topology(flow: FlowConfig, only: Sequence[str] = ()) -> FlowTopology:
@@ -57,10 +60,8 @@ def replication_policy(flow: FlowConfig) -> ReplicationPolicy:
         SEPARATOR: flow.replication_policy_separator,
         INTERNAL_SEPARATOR_ENABLED: str(flow.replication_policy_internal_topic_separator_enabled).lower(),
         **flow.replication_policy_options,
-        **_aliases(flow),
     }
-    with _of(flow):
-        return policy_for(flow.replication_policy_class, options)
+    return _make(flow, policy_for, flow.replication_policy_class, options)
 
 
 def offset_syncs_topic(flow: FlowConfig) -> str:
@@ -83,15 +84,8 @@ def topic_filter(flow: FlowConfig) -> TopicFilter:
     Raises:
         ConfigurationError: the class cannot be loaded, or a regex is not valid.
     """
-    with _of(flow):
-        return filters.topic_filter_for(
-            flow.topic_filter_class,
-            {
-                filters.TOPICS: filters.join(flow.topics),
-                filters.TOPICS_EXCLUDE: filters.join(flow.topics_exclude),
-                **_aliases(flow),
-            },
-        )
+    options = {filters.TOPICS: filters.join(flow.topics), filters.TOPICS_EXCLUDE: filters.join(flow.topics_exclude)}
+    return _make(flow, filters.topic_filter_for, flow.topic_filter_class, options)
 
 
 def group_filter(flow: FlowConfig) -> GroupFilter:
@@ -100,15 +94,8 @@ def group_filter(flow: FlowConfig) -> GroupFilter:
     Raises:
         ConfigurationError: the class cannot be loaded, or a regex is not valid.
     """
-    with _of(flow):
-        return filters.group_filter_for(
-            flow.group_filter_class,
-            {
-                filters.GROUPS: filters.join(flow.groups),
-                filters.GROUPS_EXCLUDE: filters.join(flow.groups_exclude),
-                **_aliases(flow),
-            },
-        )
+    options = {filters.GROUPS: filters.join(flow.groups), filters.GROUPS_EXCLUDE: filters.join(flow.groups_exclude)}
+    return _make(flow, filters.group_filter_for, flow.group_filter_class, options)
 
 
 def config_property_filter(flow: FlowConfig) -> ConfigPropertyFilter:
@@ -117,15 +104,11 @@ def config_property_filter(flow: FlowConfig) -> ConfigPropertyFilter:
     Raises:
         ConfigurationError: the class cannot be loaded, or a regex is not valid.
     """
-    with _of(flow):
-        return filters.config_property_filter_for(
-            flow.config_property_filter_class,
-            {
-                filters.CONFIG_PROPERTIES_EXCLUDE: filters.join(flow.config_properties_exclude),
-                filters.USE_DEFAULTS_FROM: flow.use_defaults_from,
-                **_aliases(flow),
-            },
-        )
+    options = {
+        filters.CONFIG_PROPERTIES_EXCLUDE: filters.join(flow.config_properties_exclude),
+        filters.USE_DEFAULTS_FROM: flow.use_defaults_from,
+    }
+    return _make(flow, filters.config_property_filter_for, flow.config_property_filter_class, options)
 
 
 def loops(config: MirrorConfig, cluster: str, topics: Iterable[str]) -> tuple[Loop, ...]:
@@ -153,8 +136,12 @@ def rename_rules(flow: FlowConfig) -> RenameRules:
             ) from error
 
 
-def _aliases(flow: FlowConfig) -> dict[str, str]:
-    return {SOURCE_ALIAS: flow.source_alias, TARGET_ALIAS: flow.target_alias}
+def _make(
+    flow: FlowConfig, make: Callable[[str, Mapping[str, str]], _Rules], class_name: str, options: Mapping[str, str]
+) -> _Rules:
+    """Make the rules of a configured class."""
+    with _of(flow):
+        return make(class_name, {**options, SOURCE_ALIAS: flow.source_alias, TARGET_ALIAS: flow.target_alias})
 
 
 @contextmanager

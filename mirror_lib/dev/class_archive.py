@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.state import exclusive
+from mirror_lib.private_files import draft_of
 
 
 def archive_path(folder: Path, name: str) -> Path:
@@ -37,8 +38,6 @@ def make_archive(archive: Path, run: Callable[[tuple[str, ...]], None]) -> bool:
     with exclusive(archive.with_suffix(".lock")):
         if archive.is_file():
             return False
-        draft = archive.with_suffix(".draft")
-        draft.unlink(missing_ok=True)
-        run((f"-XX:ArchiveClassesAtExit={draft}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"))
-        draft.replace(archive)
+        with draft_of(archive) as draft:
+            run((f"-XX:ArchiveClassesAtExit={draft}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"))
     return True

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mirror_lib.config import state_dir
-from mirror_lib.private_files import open_lock, write_private
+from mirror_lib.private_files import draft_of, open_lock, write_private
 
 #: Overrides the folder of fetched jars, so that clones and test runs fetch them once.
 JARS_DIR_VARIABLE = "MIRROR_JARS_DIR"
@@ -42,6 +42,5 @@ def exclusive(lock_file: Path, waiting: Callable[[], None] = lambda: None) -> It
 def write_atomically(path: Path, text: str) -> None:
     """Replace a small file so that a reader sees the old or the new text and never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    write_private(draft, text)
-    draft.replace(path)
+    with draft_of(path) as draft:
+        write_private(draft, text)

@@ -84,11 +84,6 @@ class Ledger:
         """
         return cls(Database.open(url))
 
-    @property
-    def masked_url(self) -> str:
-        """The ledger's URL without secrets, for display."""
-        return self._database.shown
-
     def migrate(self) -> None:
         """Create the tables or migrate them to this version; fast if they are up to date."""
         schema.upgrade(self._database)
@@ -185,11 +180,6 @@ class Ledger:
         """The latest runs, latest first: of one flow, of one trigger, or of all."""
         with self._database.read() as connection:
             return runs.newest(connection, flow=flow, trigger=trigger, limit=limit)
-
-    def latest_runs(self) -> dict[str, RunRow]:
-        """Latest run per flow."""
-        with self._database.read() as connection:
-            return runs.latest_per_flow(connection)
 
     def save_partition_runs(self, rows: Sequence[PartitionRunRow]) -> None:
         """Insert or replace rows of partitions in rounds; efficient for tens of thousands of rows."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +17,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import Ledger
 from mirror_lib.observe.metrics import Kind, Metric, Sample, samples
 from mirror_lib.printable import printable
+from mirror_lib.private_files import draft_of
 
 #: The content type of `render_metrics`.
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -53,17 +51,8 @@ def write_textfile(path: Path, text: bytes) -> None:
         MirrorError: the file cannot be written.
     """
     try:
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(text)
-            # A temporary file is readable only by its owner.
-            Path(draft).chmod(_READABLE)
-            Path(draft).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(draft).unlink()
-            raise
+        with draft_of(path, _READABLE) as draft:
+            draft.write_bytes(text)
     except OSError as error:
         raise MirrorError(
             f"cannot write the metrics to {path}: {error.strerror}.",

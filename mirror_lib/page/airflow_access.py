@@ -72,7 +72,6 @@ class AirflowVisitor:
         return self._may(dag_id, "GET", DagAccessEntity.AUDIT_LOG)
 
     def _may(self, dag_id: str, method: Any, entity: Any = None) -> bool:
-
         details = DagDetails(id=dag_id, team_name=_teams([dag_id])[dag_id])
         return bool(
             get_auth_manager().is_authorized_dag(method=method, access_entity=entity, details=details, user=self.user)
@@ -143,7 +142,6 @@ class AirflowControl:
 
 
 def _teams(dag_ids: Collection[str]) -> dict[str, str | None]:
-
     if not conf.getboolean("core", "multi_team", fallback=False) or not dag_ids:
         return dict.fromkeys(dag_ids)
     found: Mapping[str, str | None] = DagModel.get_dag_id_to_team_name_mapping(list(dag_ids))

@@ -91,10 +91,10 @@ class CutoverContext:
         """Return the rules of the whole flow for the topics of the scope."""
         return flow_topology(self.whole_flow, self.topic_regexes)
 
-    def run_options(self, *, max_seconds: float = 0.0) -> RunOptions:
+    def run_options(self) -> RunOptions:
         """Return the options of a run of the scope."""
         trigger = f"cutover {self.definition.name}"
-        return RunOptions(trigger=trigger, topics=self.topic_regexes, max_seconds=max_seconds)
+        return RunOptions(trigger=trigger, topics=self.topic_regexes, max_seconds=0.0)
 
     def copy(self) -> RunReport | None:
         """Copy one round of the scope; return None if another run of the flow holds the lock and copies anyway."""

@@ -35,12 +35,6 @@ def last_attempts(attempts: Sequence[Attempt]) -> dict[Step, Attempt]:
     return {attempt.step: attempt for attempt in sorted(attempts, key=lambda each: each.number)}
 
 
-def next_step(style: Style, attempts: Sequence[Attempt]) -> Step | None:
-    """Return the first step that has not passed; None if all have."""
-    last = last_attempts(attempts)
-    return next((step for step in STEPS[style] if not has_passed(last.get(step))), None)
-
-
 def has_passed(attempt: Attempt | None) -> bool:
     """Return True if a step needs no further attempt."""
     return attempt is not None and attempt.state is StepState.PASSED

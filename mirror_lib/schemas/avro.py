@@ -22,10 +22,9 @@ from mirror_lib.schemas.avro_json import AvroJson
 from mirror_lib.schemas.avro_values import AvroValues
 from mirror_lib.schemas.errors import SchemaFormatError
 from mirror_lib.schemas.model import RegisteredSchema, Schema, SchemaType, SubjectVersion
-from mirror_lib.schemas.prepared import PreparedSchemas
+from mirror_lib.schemas.prepared import ParsedSchema, SchemaCodec, schema_of_type
 from mirror_lib.schemas.wire import ID_FRAME_BYTES, frame_bytes, schema_id
 
-_SHOWN = 300
 #: A payload up to this size cannot nest a value so deeply that reading it overflows a thread's stack.
 _HARMLESS_BYTES = 512
 
@@ -46,8 +45,10 @@ class SchemaSource(Protocol):
 _LONG_NUMBER = re.compile(rb"[\x80-\xff]{4}")
 
 
-class AvroSchema:
+class AvroSchema(ParsedSchema):
     """A parsed schema: converts payloads, without their frame, to values and back. Thread-safe."""
+
+    format = "Avro"
 
     def __init__(self, text: str, imported: Mapping[str, str] | None = None, *, label: str = "the schema") -> None:
         """Parse it.
@@ -60,7 +61,7 @@ class AvroSchema:
         Raises:
             SchemaFormatError: it is not an Avro schema.
         """
-        self._label = label
+        super().__init__(label)
         try:
             texts = [_load(each) for each in (*(imported or {}).values(), text)]
             try:
@@ -69,9 +70,7 @@ class AvroSchema:
                 # Any error: it may be in a default, so parse again without defaults.
                 named, self._parsed = _parse(texts, defaults=False)
         except Exception as error:
-            raise SchemaFormatError(
-                f"{label} is not a usable Avro schema: {_short(error)}.", action="Check it in the registry."
-            ) from error
+            raise self._unusable(error) from error
         self._schema = self._parsed["fields"][0]["type"]
         definitions = [self._schema, *named.values()]
         self._all_names = any(
@@ -115,10 +114,7 @@ class AvroSchema:
                 return_named_type_override=not self._all_names,
             )
         except Exception as error:
-            raise SchemaFormatError(
-                f"a record of {len(payload)} bytes does not match {self._label}: {_short(error)}.",
-                action="Check that its schema id belongs to this registry, and that its producer writes Avro.",
-            ) from error
+            raise self._unreadable(payload, error) from error
         left = len(payload) - stream.tell()
         if left:
             raise SchemaFormatError(
@@ -170,29 +166,13 @@ class AvroSchema:
         except (ValueError, OverflowError, RecursionError) as error:
             raise self._misfit(error) from error
 
-    def _misfit(self, error: Exception) -> SchemaFormatError:
-        return SchemaFormatError(
-            f"a value does not match {self._label}: {_short(error)}.",
-            action="Correct the source of the value, or set its schema.",
-        )
 
-
-class AvroCodec:
-    """Keys or values with a schema id in front, by the schemas of a registry; each schema is parsed once.
-
-    Raises:
-        SchemaMissingError: from every method, if the registry does not know the schema.
-        SchemaRegistryError: likewise, if it does not respond.
-        SchemaFormatError: likewise, if the schema is not Avro, or bytes or value do not match it.
-    """
+class AvroCodec(SchemaCodec[AvroSchema]):
+    """Keys or values in Avro."""
 
     def __init__(self, source: SchemaSource) -> None:
+        super().__init__()
         self._source = source
-        self._schemas = PreparedSchemas(self._make)
-
-    def schema(self, number: int) -> AvroSchema:
-        """The parsed schema of an id."""
-        return self._schemas.of(number)
 
     def decode(self, framed: bytes) -> Any:
         """The value after the frame."""
@@ -212,12 +192,8 @@ class AvroCodec:
         schema = self.schema(number)
         return frame_bytes(number) + schema.encode(schema.from_json(value))
 
-    def _make(self, number: int) -> AvroSchema:
-        schema = self._source.schema(number)
-        if schema.type is not SchemaType.AVRO:
-            raise SchemaFormatError(
-                f"the schema with the id {number} is {schema.type}, not AVRO.", action="Decode it in its own format."
-            )
+    def _parse(self, number: int) -> AvroSchema:
+        schema = schema_of_type(self._source.schema(number), number, SchemaType.AVRO)
         imported: dict[SubjectVersion, str] = {}
         self._import(schema, imported)
         texts = {str(place): text for place, text in imported.items()}
@@ -258,7 +234,3 @@ def _load(text: str) -> Any:
     """A schema's JSON; Avro's primitive types may be written without quotes."""
     stripped = text.strip()
     return json.loads(stripped) if stripped[:1] in ("{", "[", '"') else stripped
-
-
-def _short(error: Exception) -> str:
-    return (str(error) or type(error).__name__)[:_SHOWN].rstrip(". ")

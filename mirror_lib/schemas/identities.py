@@ -119,15 +119,6 @@ class IdentityPlan:
         """True if records are readable at the target unchanged."""
         return not self.unknown and all(each.verdict is Verdict.SAME for each in self.identities)
 
-    @property
-    def rewrites(self) -> dict[int, int]:
-        """Target id by source id, for all known ids that differ."""
-        return {
-            each.source_id: each.target_id
-            for each in self.identities
-            if each.target_id is not None and each.target_id != each.source_id
-        }
-
     def of(self, verdict: Verdict) -> tuple[Identity, ...]:
         """The ids of one verdict."""
         return tuple(each for each in self.identities if each.verdict is verdict)

@@ -23,14 +23,13 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from mirror_lib.schemas.errors import SchemaFormatError
 from mirror_lib.schemas.model import RegisteredSchema, Schema, SchemaType
-from mirror_lib.schemas.prepared import PreparedSchemas
+from mirror_lib.schemas.prepared import ParsedSchema, SchemaCodec, schema_of_type
 from mirror_lib.schemas.wire import frame_bytes, protobuf_frame
 
 #: Registries' name for the file of a schema; an import of this name would be the file itself.
 _OWN_FILE = "default"
 #: Imports that contain only options, which reading a message does not need (Confluent's `meta.proto`).
 _OPTIONS_ONLY = frozenset({"confluent/meta.proto"})
-_SHOWN = 300
 
 
 class DescriptorSource(Protocol):
@@ -45,8 +44,10 @@ class DescriptorSource(Protocol):
         ...
 
 
-class ProtobufSchema:
+class ProtobufSchema(ParsedSchema):
     """A linked schema: converts payloads, without their frame, to messages and back. Thread-safe."""
+
+    format = "Protobuf"
 
     def __init__(
         self, descriptor: str, imported: Mapping[str, str] | None = None, *, label: str = "the schema"
@@ -62,16 +63,13 @@ class ProtobufSchema:
         Raises:
             SchemaFormatError: it is not a file descriptor, or an import is missing.
         """
-        self._label = label
+        super().__init__(label)
         self._pool = DescriptorPool()
         try:
             self._file = _file(_OWN_FILE, descriptor)
             _Linking(self._pool, imported or {}).add(self._file)
         except (DecodeError, binascii.Error, TypeError, KeyError, ValueError) as error:
-            raise SchemaFormatError(
-                f"{label} is not a usable Protobuf schema: {_short(error)}.",
-                action="Check it in the registry.",
-            ) from error
+            raise self._unusable(error) from error
 
     def message_class(self, message_indexes: Sequence[int] = (0,)) -> type[Message]:
         """The class of one of the schema's message types.
@@ -105,10 +103,7 @@ class ProtobufSchema:
         try:
             message.ParseFromString(payload)
         except DecodeError as error:
-            raise SchemaFormatError(
-                f"a record of {len(payload)} bytes does not match {self._label}: {_short(error)}.",
-                action="Check that its schema id belongs to this registry, and that its producer writes Protobuf.",
-            ) from error
+            raise self._unreadable(payload, error) from error
         return message
 
     def to_json(self, message: Message) -> Any:
@@ -154,29 +149,13 @@ class ProtobufSchema:
             raise self._misfit(error) from error
         return payload
 
-    def _misfit(self, error: Exception) -> SchemaFormatError:
-        return SchemaFormatError(
-            f"a value does not match {self._label}: {_short(error)}.",
-            action="Correct the source of the value, or set its schema.",
-        )
 
-
-class ProtobufCodec:
-    """Keys or values with a schema id in front, by the schemas of a registry; each schema is linked once.
-
-    Raises:
-        SchemaMissingError: from every method, if the registry does not know the schema.
-        SchemaRegistryError: likewise, if it does not respond.
-        SchemaFormatError: likewise, if the schema is not Protobuf, or bytes or value do not match it.
-    """
+class ProtobufCodec(SchemaCodec[ProtobufSchema]):
+    """Keys or values in Protobuf."""
 
     def __init__(self, source: DescriptorSource) -> None:
+        super().__init__()
         self._source = source
-        self._schemas = PreparedSchemas(self._make)
-
-    def schema(self, number: int) -> ProtobufSchema:
-        """The linked schema of an id."""
-        return self._schemas.of(number)
 
     def decode(self, framed: bytes) -> Message:
         """The message after the frame."""
@@ -206,13 +185,8 @@ class ProtobufCodec:
         schema = self.schema(frame.schema)
         return schema, schema.decode(framed[frame.length :], frame.message_indexes)
 
-    def _make(self, number: int) -> ProtobufSchema:
-        schema = self._source.descriptor(number)
-        if schema.type is not SchemaType.PROTOBUF:
-            raise SchemaFormatError(
-                f"the schema with the id {number} is {schema.type}, not PROTOBUF.",
-                action="Decode it in its own format.",
-            )
+    def _parse(self, number: int) -> ProtobufSchema:
+        schema = schema_of_type(self._source.descriptor(number), number, SchemaType.PROTOBUF)
         imported: dict[str, str] = {}
         self._import(schema, imported)
         return ProtobufSchema(schema.text, imported, label=f"the schema with the id {number}")
@@ -302,8 +276,3 @@ def _unknown_fields(message: Message) -> Iterator[None]:
             inner = (value,) if isinstance(value, Message) else value
         for each in inner:
             yield from _unknown_fields(each)
-
-
-def _short(error: Exception) -> str:
-    text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    return (str(text) or type(error).__name__)[:_SHOWN].rstrip(". ")

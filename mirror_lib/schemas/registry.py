@@ -49,7 +49,7 @@ class SchemaRegistry:
         self._connection = RegistryConnection(access, tls)
         self._lock = threading.Lock()
         self._by_id: dict[tuple[int, str | None], Schema] = {}
-        self._by_guid: dict[tuple[UUID, str | None], Schema] = {}
+        self._by_guid: dict[UUID, Schema] = {}
 
     def __repr__(self) -> str:
         return f"SchemaRegistry({self.access!r})"
@@ -77,23 +77,19 @@ class SchemaRegistry:
         """
         return self._of_id(schema_id, _SERIALIZED)
 
-    def schema_of_guid(self, guid: UUID, *, serialized: bool = False) -> Schema:
+    def schema_of_guid(self, guid: UUID) -> Schema:
         """The schema of a GUID, in any context.
-
-        Args:
-            serialized: for Protobuf: as `descriptor` returns it.
 
         Raises:
             SchemaMissingError: the registry has none, or is older than GUIDs.
         """
-        form = _SERIALIZED if serialized else None
         with self._lock:
-            known = self._by_guid.get((guid, form))
+            known = self._by_guid.get(guid)
         if known is not None:
             return known
-        found = _schema(self._get(f"/schemas/guids/{guid}", format=form), None)
+        found = _schema(self._get(f"/schemas/guids/{guid}"), None)
         with self._lock:
-            return self._by_guid.setdefault((guid, form), found)
+            return self._by_guid.setdefault(guid, found)
 
     def places(self, schema_id: int) -> tuple[SubjectVersion, ...]:
         """The subjects and versions with the schema of an id, without deleted ones.

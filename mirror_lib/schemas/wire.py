@@ -1,4 +1,4 @@
-"""Schema frames of records, as Confluent's serializers write them: read and rewritten as bytes.
+"""Schema frames of records, as Confluent's serializers write them: read as bytes, and written.
 
 Three forms are in use (Java `io.confluent.kafka.serializers.schema.id.SchemaId`):
 
@@ -77,18 +77,6 @@ def schema_guid(value: bytes | None) -> UUID | None:
     if value is None or len(value) < GUID_FRAME_BYTES or value[0] != MAGIC_GUID:
         return None
     return UUID(bytes=bytes(value[1:GUID_FRAME_BYTES]))
-
-
-def with_schema_id(value: bytes | None, replacement: int) -> bytes | None:
-    """The same bytes with another schema id; None if they contain none.
-
-    Raises:
-        ValueError: the replacement is not a valid schema id.
-    """
-    frame = _ID.pack(MAGIC_ID, checked_id(replacement))
-    if value is None or schema_id(value) is None:
-        return None
-    return frame + value[ID_FRAME_BYTES:]
 
 
 def checked_id(number: int) -> int:

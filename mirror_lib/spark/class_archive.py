@@ -11,11 +11,11 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.private_files import draft_of
 
 _log = logging.getLogger(__name__)
 #: Environment variable with the path of the archive.
@@ -71,8 +71,7 @@ def write_class_archive(path: Path, *, submit: Path, program: Path) -> None:
 
 def _write(path: Path, submit: Path, program: Path) -> None:
     # The JVM refuses to overwrite a file, and a driver may be reading the present one.
-    with tempfile.TemporaryDirectory(prefix=".class-archive-", dir=path.parent) as folder:
-        draft = Path(folder, "spark.jsa")
+    with draft_of(path, 0o644) as draft:
         options = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ArchiveClassesAtExit={draft} {_QUIETLY}"
         done = subprocess.run(
             [submit, "--master", "local[1]", program],
@@ -87,5 +86,3 @@ def _write(path: Path, submit: Path, program: Path) -> None:
                 f"Spark's JVM did not write the class archive (exit code {done.returncode}): {done.stderr[-1000:]}",
                 action="Check that Java is 17 or newer (`java -version`).",
             )
-        draft.chmod(0o644)
-        draft.replace(path)

@@ -90,14 +90,14 @@ class ConnectAddress:
         """The same server with this session."""
         return self.with_parameters(**{_SESSION: session_id})
 
-    def require_listener(self, seconds: float = _CONTACT_SECONDS) -> None:
+    def require_listener(self) -> None:
         """Check that a server listens there: Spark's client would retry for ten minutes before it reports an error.
 
         Raises:
             SparkUnreachableError: no server listens.
         """
         try:
-            socket.create_connection((self.host, self.port), seconds).close()
+            socket.create_connection((self.host, self.port), _CONTACT_SECONDS).close()
         except OSError as error:
             raise SparkUnreachableError(
                 f"no response from the Spark Connect server {self}: {error.strerror or error}.",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mirror_lib.errors import NOWHERE, TopologyError, Where
+from mirror_lib.errors import TopologyError, Where
 from mirror_lib.topology.java_regex import compile_java, compile_replacement
 
 #: `org.apache.kafka.common.internals.Topic`.
@@ -143,22 +143,6 @@ class NameTable:
                     source, TopologyError(f"{finding.message}.", where=Where(flow=flow, topic=source), action=_ACTION)
                 )
         return found
-
-    def require_sound(self, where: Where = NOWHERE) -> None:
-        """Raise all findings as one error, if there are any.
-
-        Raises:
-            TopologyError: the table has findings.
-        """
-        if not self.findings:
-            return
-        only = self.findings[0].target if len({finding.target for finding in self.findings}) == 1 else None
-        place = where if only is None or where.topic is not None else Where(where.flow, where.cluster, only)
-        raise TopologyError(
-            "the names of remote topics are invalid: " + "; ".join(f.message for f in self.findings) + ".",
-            where=place,
-            action=_ACTION,
-        )
 
 
 def _faults(

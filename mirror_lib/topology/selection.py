@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.topology.filters import GroupFilter, TopicFilter
+from mirror_lib.topology.filters import TopicFilter
 from mirror_lib.topology.handovers import NO_HANDOVERS, Handovers
 from mirror_lib.topology.java_regex import NO_PATTERNS, PatternList, compile_list
 from mirror_lib.topology.names import FlowId
@@ -139,18 +139,6 @@ class FlowTopology:
         renamed = None if self.policy.is_heartbeats_topic(topic) else self.rename.regex_name(topic)
         return self.policy.format_remote_topic(self.source_alias, topic) if renamed is None else renamed
 
-    def is_remote(self, target_topic: str) -> bool:
-        """True if a topic of the target is one that this flow writes, by its name.
-
-        MM2's rule (`findTargetTopicPartitions`) and the explicit map; with the identity policy this is every topic.
-        Names by a regex rename can only be derived from the source topics: see `name_table`.
-        """
-        if target_topic in self.rename.explicit.values():
-            return True
-        return self.policy.topic_source(target_topic) == self.source_alias and not self.policy.is_checkpoints_topic(
-            target_topic
-        )
-
     def checkpointed_topic(self, topic: str) -> str:
         """The target topic of the offsets in a checkpoint of a source topic.
 
@@ -160,18 +148,6 @@ class FlowTopology:
         if self.policy.topic_source(topic) == self.target_alias:
             return self.policy.original_topic(topic)
         return self.remote_topic(topic)
-
-    def selects_group(self, group: str, topics: Iterable[str], group_filter: GroupFilter) -> bool:
-        """True if offsets of a group are replicated (`MirrorCheckpointConnector.findConsumerGroups`).
-
-        Args:
-            group: its id.
-            topics: source topics with committed offsets of the group; at least one must pass the topic filter itself.
-            group_filter: the flow's filter of groups.
-        """
-        return group_filter.should_replicate_group(group) and any(
-            self.topic_filter.should_replicate_topic(topic) for topic in topics
-        )
 
     def include_only(self, patterns: Sequence[str]) -> FlowTopology:
         """This flow limited to selected topics that match one of the Java regexes.
@@ -257,8 +233,3 @@ def hops(policy: ReplicationPolicy, topic: str, cluster: str) -> int | None:
     """The number of copies between a cluster and this topic (`countHopsForTopic`); None if it is not from there."""
     sources = ancestry(policy, topic)
     return sources.index(cluster) + 1 if cluster in sources else None
-
-
-def is_remote_topic(policy: ReplicationPolicy, topic: str) -> bool:
-    """True if a topic was copied from another cluster (`MirrorClient.isRemoteTopic`)."""
-    return not policy.is_internal_topic(topic) and policy.topic_source(topic) is not None

@@ -30,8 +30,12 @@ class TopicPath(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        way = " -> ".join(self.transforms) if self.transforms else self.path.value
-        return f"{self.topic}: {way} ({self.reason})"
+        return f"{self.topic}: {self.way} ({self.reason})"
+
+    @property
+    def way(self) -> str:
+        """The names of the transforms in one text; the path's name without any."""
+        return " -> ".join(self.transforms) or self.path.value
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` output and the report file."""

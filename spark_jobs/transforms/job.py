@@ -30,6 +30,7 @@ from mirror_lib.relay.transformed import (
     reading_start,
 )
 from mirror_lib.transform import Determinism, UntransformableRecordError, read_mark
+from spark_jobs.bins import map_bins
 from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import to_arrow
@@ -91,8 +92,8 @@ class _TransformedCopy:
         sealed = seal(job, ROW_CLASSES)
         if not self._chain.transforms:
             # Without Spark transforms, rows need not pass Spark's JVM: Python does all of the work.
-            numbers = self._spark.range(0, len(job.copy.bins), 1, len(job.copy.bins))
-            return from_arrow([to_arrow(numbers.mapInArrow(partial(copy_rows, *sealed, self._rows.smts), RESULT_DDL))])
+            task = partial(copy_rows, *sealed, self._rows.smts)
+            return from_arrow([to_arrow(map_bins(self._spark, len(job.copy.bins), task, RESULT_DDL))])
         made = self._rows.transform(sealed, len(job.copy.bins))
         return from_arrow([to_arrow(made.mapInArrow(partial(write_rows, *sealed), RESULT_DDL))])
 
@@ -113,9 +114,8 @@ class _TransformedCopy:
             self._keep(self._write())
         count = len(self._job.copy.bins)
         if count:
-            numbers = self._spark.range(0, count, 1, count)
             task = partial(finish_bins, *seal(self._job, ROW_CLASSES))
-            self._keep(from_arrow([to_arrow(numbers.mapInArrow(task, RESULT_DDL))]))
+            self._keep(from_arrow([to_arrow(map_bins(self._spark, count, task, RESULT_DDL))]))
 
     def _has_rows(self) -> bool:
         """True if the transforms return any rows for the bins."""

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.cluster.rows import READ_DDL
+from spark_jobs.bins import bin_numbers, map_bins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +30,7 @@ def read_frame(
         columns: schema of these rows.
     """
     # Not a Python data source, which needs Spark 4.0, and for which Spark starts another process for planning.
-    return spark.range(0, bins, 1, bins).mapInArrow(partial(rows_of, read, *sealed), columns)
+    return map_bins(spark, bins, partial(rows_of, read, *sealed), columns)
 
 
 def rows_of(read: ReadRows, stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[Any]:
@@ -40,12 +41,11 @@ def rows_of(read: ReadRows, stamp: str, sealed: bytes, numbers: Iterable[Any]) -
         stamp: the first argument of `read`; `sealed` is the second.
         numbers: numbers of the bins, as Arrow batches.
     """
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            rows = read(stamp, sealed, number)
-            try:
-                yield from rows
-            finally:
-                # Reading runs ahead of its rows: it must end when no more rows are taken.
-                if isinstance(rows, Generator):
-                    rows.close()
+    for number in bin_numbers(numbers):
+        rows = read(stamp, sealed, number)
+        try:
+            yield from rows
+        finally:
+            # Reading runs ahead of its rows: it must end when no more rows are taken.
+            if isinstance(rows, Generator):
+                rows.close()

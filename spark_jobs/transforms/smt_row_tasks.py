@@ -15,7 +15,8 @@ from mirror_lib.cluster.rows import READ_DDL, SOURCE_COLUMN
 from mirror_lib.relay.copy import to_arrow
 from mirror_lib.relay.transformed import RowJob, read_bin, write_bin
 from mirror_lib.transform.smt import SmtChain
-from spark_jobs.sealing import seal, unseal
+from spark_jobs.bins import bin_numbers
+from spark_jobs.sealing import seal, unseal, unseal_for
 from spark_jobs.task_place import task_place
 from spark_jobs.transforms.hidden_columns import TOPIC
 from spark_jobs.transforms.row_tasks import ROW_CLASSES
@@ -71,12 +72,11 @@ def read_through_smts(
     return _through(smts.open(), read(stamp, sealed, number))
 
 
-def copy_rows(stamp: str, sealed: bytes, smts: SealedSmts | None, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+@unseal_for(ROW_CLASSES)
+def copy_rows(job: RowJob, smts: SealedSmts | None, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Read, transform and write bins in this worker; yield a row of results for each (`relay.copy.result_rows`).
 
     Args:
-        stamp: result of `spark_jobs.sealing.seal` for `ROW_CLASSES`.
-        sealed: the `RowJob`.
         smts: all transforms of its records; None if they stay unchanged.
         numbers: numbers of the bins.
 
@@ -84,13 +84,11 @@ def copy_rows(stamp: str, sealed: bytes, smts: SealedSmts | None, numbers: Itera
         UntransformableRecordError: an SMT fails for a record; the error has the record's mark.
         ConfigurationError: the driver has another version of this package.
     """
-    job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
     stage, attempt = None if smts is None else smts.open(), task_place().attempt
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            made = _through(stage, read_bin(job, number, attempt))
-            with closing(made):
-                yield to_arrow(write_bin(job, number, attempt, map(_to_written, made)))
+    for number in bin_numbers(numbers):
+        made = _through(stage, read_bin(job, number, attempt))
+        with closing(made):
+            yield to_arrow(write_bin(job, number, attempt, map(_to_written, made)))
 
 
 def _through(stage: SmtStage | None, rows: Iterator[pa.RecordBatch]) -> Generator[pa.RecordBatch]:

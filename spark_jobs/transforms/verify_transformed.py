@@ -35,6 +35,7 @@ from mirror_lib.verify.transformed import (
     first_refusal,
     numbered_ranges,
 )
+from spark_jobs.bins import map_bins
 from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import to_arrow
@@ -90,10 +91,9 @@ def read_targets_with(spark: SparkSession, job: DigestsJob) -> list[TargetDigest
     Raises:
         MirrorError: Spark gave up.
     """
-    count = len(job.bins)
+    task = partial(read_targets, *seal(job, DIGEST_CLASSES))
     try:
-        task = partial(read_targets, *seal(job, DIGEST_CLASSES))
-        return from_arrow([to_arrow(spark.range(0, count, 1, count).mapInArrow(task, VERDICT_DDL))])
+        return from_arrow([to_arrow(map_bins(spark, len(job.bins), task, VERDICT_DDL))])
     except spark_errors() as error:
         raise spark_failure(error, "the comparison", job.flow) from error
 

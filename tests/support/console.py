@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from mirror_lib.cli import backfill as cli_backfill
 from mirror_lib.cli.main import app
 from mirror_lib.cli.run import command as cli_run
 from mirror_lib.cli.run.outcome import close_abandoned, read_report
@@ -111,6 +110,5 @@ def copies_in_process(runner: CopyRunner = copy_here) -> Iterator[None]:
             close_abandoned(ledger, arguments.run_id)
 
     with pytest.MonkeyPatch.context() as patch:
-        for command in (cli_run, cli_backfill):
-            patch.setattr(command, "copy_by_job", copy)
+        patch.setattr(cli_run, "copy_by_job", copy)
         yield

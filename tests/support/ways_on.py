@@ -281,6 +281,5 @@ ELSEWHERE: Mapping[str, str] = {
     "authorization": "the operation is granted (tests/integration/access)",
     "checkpoint-folder": "`mirror translate` refuses a folder; no run stops",
     "plan-changed": "`mirror cutover after-disaster` is planned again (tests/integration/runbook/test_disaster.py)",
-    "poison": "the root of codes that say more; no message has it",
     "replication": "the summary of a run whose partitions have codes of their own",
 }

@@ -12,7 +12,7 @@ import typer
 
 from mirror_lib.errors import MirrorError
 
-_app = typer.Typer(
+app = typer.Typer(
     name="airflow",
     help="Run flows in an Airflow of another environment (`mirror.airflow.execution = external`).",
     no_args_is_help=True,
@@ -22,17 +22,7 @@ _Files = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
-
-
-@_app.callback()
-def _group() -> None:
-    """Run flows in an Airflow of another environment (`mirror.airflow.execution = external`)."""
-
-
-@_app.command("dag-file")
+@app.command("dag-file")
 def dag_file(
     config: _Files,
     mirror: Annotated[
@@ -48,7 +38,7 @@ def dag_file(
     typer.echo(text.replace("FILES = []\n", f"FILES = {json.dumps(files)}\n", 1), nl=False)
 
 
-@_app.command()
+@app.command()
 def describe(config: _Files) -> None:
     """Print the DAGs of the files as JSON, for the DAG file; no cluster is contacted."""
     _without_airflow()
@@ -66,7 +56,7 @@ def describe(config: _Files) -> None:
         raise typer.Exit(error.exit_code) from error
 
 
-@_app.command()
+@app.command()
 def task(
     config: _Files,
     dag: Annotated[str, typer.Option("--dag", help="Id of the DAG.")],

@@ -78,7 +78,7 @@ def _check_provider(conn_id: str, connection: Any) -> None:
             action="Remove it, and set SPARK_HOME in the environment of Airflow's workers.",
         )
     # As the provider: it also takes a host for one that only has these letters in its name.
-    if "k8s" in master and not _is_installed("airflow.providers.cncf.kubernetes"):
+    if "k8s" in master and not _has_kubernetes_provider():
         raise ConfigurationError(
             f"the Airflow connection {conn_id} names the master {master}, for which Airflow's Spark provider needs the "
             "package apache-airflow-providers-cncf-kubernetes.",
@@ -104,8 +104,8 @@ def _check_deploy_mode(conn_id: str, connection: Any, defaults: Mapping[str, str
     )
 
 
-def _is_installed(module: str) -> bool:
+def _has_kubernetes_provider() -> bool:
     try:
-        return find_spec(module) is not None
+        return find_spec("airflow.providers.cncf.kubernetes") is not None
     except ModuleNotFoundError:
         return False

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirror_lib.cli.config import import_file as config_import
-from mirror_lib.cli.config import import_topics as config_import_topics
+from mirror_lib.cli.commands import command_group
+from mirror_lib.cli.config import import_file, import_topics
 from mirror_lib.cli.config.written import ForceOption, read_bytes, write_file
-from mirror_lib.cli.flow_options import capped_table
+from mirror_lib.cli.flow_options import FlowOption, capped_table
+from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.cluster.auth import login_errors, missing_for_kerberos
 from mirror_lib.config import Problem, Severity, explain, explain_with_transforms, fix, meeting_problems
@@ -26,22 +27,15 @@ if TYPE_CHECKING:
 
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
-_app = typer.Typer(
-    name="config",
-    help="Check and explain a properties file, or import the configuration of another replicator.",
-    no_args_is_help=True,
-)
+app = command_group("config")
+for each in (import_file, import_topics):
+    app.add_typer(each.app)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    config_import.register(_app)
-    config_import_topics.register(_app)
-    app.add_typer(_app)
-
-
-@_app.command()
+@app.command()
+@begin_with(report_errors)
 def check(
+    output: Output,
     file: FileArgument,
     fix: Annotated[
         bool, typer.Option("--fix", help="Write a corrected copy and check it. Values are not changed.")
@@ -51,26 +45,24 @@ def check(
     ] = None,
     in_place: Annotated[bool, typer.Option("--in-place", help="Allow --fix to overwrite FILE itself.")] = False,
     force: ForceOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """List all problems of a file; exit code 2 if one of them is an error."""
-    with report_errors(as_json) as output:
-        if fix:
-            target = file if in_place else output_file or Path(f"{file}.fixed")
-            file = _write_fixed(file, target, output, force=in_place or force)
-        problems = (*load.check(file), *_loadable_problems(file))
-        errors = sum(problem.severity is Severity.ERROR for problem in problems)
-        idle = sum(problem.severity is Severity.NO_EFFECT for problem in problems)
-        warnings = len(problems) - errors - idle
-        without_effect = f", {idle} line(s) without effect" if idle else ""
-        columns = ("line", "severity", "key", "message", "suggestion")
-        rows = [(p.line, p.severity.value, p.key, p.message, p.suggestion) for p in problems]
-        output.document({"file": str(file), "errors": errors, "warnings": warnings, "no_effect": idle})
-        output.document({"problems": [dict(zip(columns, row, strict=True)) for row in rows]})
-        for problem in problems:
-            output.note(f"{file}: {load.describe(problem)}")
-        output.note(f"{file}: {errors} error(s), {warnings} warning(s){without_effect}")
-        output.exit_code = 2 if errors else 0
+    if fix:
+        target = file if in_place else output_file or Path(f"{file}.fixed")
+        file = _write_fixed(file, target, output, force=in_place or force)
+    problems = (*load.check(file), *_loadable_problems(file))
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    idle = sum(problem.severity is Severity.NO_EFFECT for problem in problems)
+    warnings = len(problems) - errors - idle
+    without_effect = f", {idle} line(s) without effect" if idle else ""
+    columns = ("line", "severity", "key", "message", "suggestion")
+    rows = [(p.line, p.severity.value, p.key, p.message, p.suggestion) for p in problems]
+    output.document({"file": str(file), "errors": errors, "warnings": warnings, "no_effect": idle})
+    output.document({"problems": [dict(zip(columns, row, strict=True)) for row in rows]})
+    for problem in problems:
+        output.note(f"{file}: {load.describe(problem)}")
+    output.note(f"{file}: {errors} error(s), {warnings} warning(s){without_effect}")
+    output.exit_code = 2 if errors else 0
 
 
 def _write_fixed(file: Path, target: Path, output: Output, *, force: bool) -> Path:
@@ -96,9 +88,8 @@ def _loadable_problems(file: Path) -> Iterator[Problem]:
     yield from dict.fromkeys(_login_problems(file, config.enabled_flows))
     clusters = sorted({cluster for flow in config.enabled_flows for cluster in uses_kerberos(flow)})
     if clusters and (missing := missing_for_kerberos()) is not None:
-        yield Problem(
-            severity=Severity.WARNING,
-            message=f"{', '.join(clusters)}: sasl.mechanism=GSSAPI will fail on this machine, missing: {missing}",
+        yield Problem.warning(
+            f"{', '.join(clusters)}: sasl.mechanism=GSSAPI will fail on this machine, missing: {missing}"
         )
 
 
@@ -110,38 +101,34 @@ def _login_problems(file: Path, flows: Iterable[FlowConfig]) -> Iterator[Problem
         for client, error in login_errors(flow, unknown):
             names = (f"{client}/sasl.jaas.config", f"{client}/security.protocol")
             setting = next((explained[name] for name in names if name in explained), None)
-            yield Problem(
-                severity=Severity.ERROR,
-                message=f"cluster {error.where.cluster}: {error.what.rstrip('.')}",
-                key=None if setting is None else setting.key,
-                line=None if setting is None else setting.line,
-                suggestion=(error.action[:1].lower() + error.action[1:]).rstrip(".") or None,
+            yield Problem.error(
+                f"cluster {error.where.cluster}: {error.what.rstrip('.')}",
+                setting,
+                (error.action[:1].lower() + error.action[1:]).rstrip(".") or None,
             )
 
 
-@_app.command()
+@app.command()
+@begin_with(report_errors)
 def show(
+    output: Output,
     file: FileArgument,
-    flow: Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")],
+    flow: FlowOption,
     only_set: Annotated[bool, typer.Option("--set", help="Hide settings that have their default.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Show the effective settings of a flow with their origin, its client properties, and its transforms."""
-    with report_errors(as_json) as output:
-        explained, transforms = explain_with_transforms(file, flow)
-        settings = {name: setting for name, setting in explained.items() if setting.origin != "default" or not only_set}
-        rows = [
-            (name, printable_value(name, setting), setting.origin, setting.line, setting.key)
-            for name, setting in settings.items()
-        ]
-        output.document({"flow": flow})
-        output.table("settings", ("key", "value", "origin", "line", "written as"), rows)
-        capped_table(
-            output, "transforms", ("transform", "topics", "what", "determinism"), describe_transforms(transforms)
-        )
+    explained, transforms = explain_with_transforms(file, flow)
+    settings = {name: setting for name, setting in explained.items() if setting.origin != "default" or not only_set}
+    rows = [
+        (name, printable_value(name, setting), setting.origin, setting.line, setting.key)
+        for name, setting in settings.items()
+    ]
+    output.document({"flow": flow})
+    output.table("settings", ("key", "value", "origin", "line", "written as"), rows)
+    capped_table(output, "transforms", ("transform", "topics", "what", "determinism"), describe_transforms(transforms))
 
 
-@_app.command()
+@app.command()
 def keys(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/configuration.md.")] = False,
     as_json: JsonOption = False,

@@ -111,11 +111,10 @@ _SecretsOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("import")(import_settings)
+app = typer.Typer()
 
 
+@app.command("import")
 def import_settings(
     files: _FilesArgument = None,
     answer: _AnswerOption = None,

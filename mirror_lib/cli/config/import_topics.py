@@ -31,11 +31,10 @@ _SourceOption = Annotated[str, typer.Option("--source", help="Alias of the sourc
 _TargetOption = Annotated[str, typer.Option("--target", help="Alias of the target, if the file defines no clusters.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("import-topics")(import_topics)
+app = typer.Typer()
 
 
+@app.command("import-topics")
 def import_topics(
     file: _FileArgument,
     source: _SourceOption = "source",

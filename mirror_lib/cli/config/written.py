@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from mirror_lib.config import loader as load
 from mirror_lib.config.secrets import printable_value
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.printable import LINES, printable
+from mirror_lib.private_files import draft_of
 
 if TYPE_CHECKING:
     from mirror_lib.config import Problem
@@ -59,13 +59,9 @@ def write_file(path: Path, data: bytes, *, force: bool) -> None:
     """
     if path.exists() and not force:
         raise ConfigurationError(f"{path} already exists.", action="Pass another file, or overwrite it with --force.")
-    partial = path.with_name(f".{path.name}.new")
     try:
-        partial.unlink(missing_ok=True)
-        # Created with its mode, so that its secrets are never readable by others.
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-        partial.replace(path)
+        with draft_of(path, 0o600) as draft:
+            draft.write_bytes(data)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}.", action="Pass another file.") from error
 

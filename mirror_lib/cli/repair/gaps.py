@@ -6,18 +6,20 @@ import re
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.confirmation import NoteOption, YesOption, ask_confirmation, person
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table
-from mirror_lib.cli.output import JsonOption, Output, report_errors
+from mirror_lib.cli.commands import command_group
+from mirror_lib.cli.confirmation import NoteOption, YesOption, is_confirmed, person
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_options import capped_table
+from mirror_lib.cli.frame import begin_with
+from mirror_lib.cli.output import Output
 from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger import GapRow, load_flow_as_it_runs, open_ledger
+from mirror_lib.ledger import GapRow, open_ledger
 from mirror_lib.relay import hold_lock
 from mirror_lib.relay.gaps import (
     IN_LEDGER,
@@ -34,7 +36,7 @@ from mirror_lib.relay.repair import plan_key_deletion
 from mirror_lib.sync import check_clusters
 from mirror_lib.verify.state import find_lost_deletions
 
-_app = typer.Typer(name="gaps", help="Records lost at the source (gaps), and their resolution.", no_args_is_help=True)
+app = command_group("gaps")
 
 TopicOption = Annotated[
     str | None,
@@ -53,35 +55,25 @@ _ID_SHOWN = 8
 _LISTED = 1_000
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
-
-
-@_app.command("list")
+@app.command("list")
+@begin_with(flow_command)
 def list_gaps(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     only_open: Annotated[bool, typer.Option("--open", help="Only gaps without a resolution.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """List the gaps of a flow, newest first. Exit code 3 if a gap is open."""
-
-    with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        with open_ledger(file) as ledger:
-            waiting = ledger.open_gaps(str(settings.flow))
-            found = waiting if only_open else ledger.gaps(str(settings.flow), _LISTED)
-        capped_table(output, "gaps", _COLUMNS, [_row(gap) for gap in found])
-        for gap in waiting:
-            output.note(f"{gap.id[:_ID_SHOWN]} {gap.topic}-{gap.partition}: {gap.detail}")
-        if waiting:
-            output.note(
-                "Resolve gaps with `mirror gaps accept`, `recopy` or `stop`; each first shows what it would do."
-            )
-            output.exit_code = 3
-        else:
-            output.note(f"Flow {settings.flow}: no gap needs a decision.")
+    output, name = command.output, str(command.settings.flow)
+    with open_ledger(command.file) as ledger:
+        waiting = ledger.open_gaps(name)
+        found = waiting if only_open else ledger.gaps(name, _LISTED)
+    capped_table(output, "gaps", _COLUMNS, [_row(gap) for gap in found])
+    for gap in waiting:
+        output.note(f"{gap.id[:_ID_SHOWN]} {gap.topic}-{gap.partition}: {gap.detail}")
+    if waiting:
+        output.note("Resolve gaps with `mirror gaps accept`, `recopy` or `stop`; each first shows what it would do.")
+        output.exit_code = 3
+    else:
+        output.note(f"Flow {name}: no gap needs a decision.")
 
 
 def _row(gap: GapRow) -> tuple[object, ...]:
@@ -103,19 +95,18 @@ def _row(gap: GapRow) -> tuple[object, ...]:
 def _add_decision(name: str, text: str) -> None:
     """Add a command that decides about gaps."""
 
-    @_app.command(name, help=text)
+    @app.command(name, help=text)
+    @begin_with(flow_command)
     def decide(
-        config: ConfigOption,
-        flow: FlowOption,
+        command: FlowCommand,
         topic: TopicOption = None,
         partition: PartitionOption = None,
         gap_id: IdOption = None,
         every: AllOption = False,
         note: NoteOption = None,
         yes: YesOption = False,
-        as_json: JsonOption = False,
     ) -> None:
-        _decide(name, config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
+        _decide(Decision(name), command, _Choice(topic, partition, gap_id, every), note, yes=yes)
 
 
 _add_decision(
@@ -126,70 +117,63 @@ _add_decision(
 )
 
 
-@_app.command("delete-keys")
+@app.command("delete-keys")
+@begin_with(flow_command)
 def delete_keys(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     topic: Annotated[str, typer.Option("--topic", help="The source topic.")],
     partition: PartitionOption = None,
     show: Annotated[int, typer.Option("--show", min=0, help="Number of keys to show per partition.")] = 10,
     note: NoteOption = None,
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Write tombstones for keys that a compacted source has deleted and whose deletion was not copied."""
-
-    with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        name = str(settings.flow)
-        with locked_flow(file, settings) as (ledger, lease, clusters, run_id):
-            check_clusters(settings, ledger, clusters.ids())
-            with output.progress(f"Comparing the state of {topic}"):
-                chosen = () if partition is None else (partition,)
-                found, impossible = find_lost_deletions(settings, ledger, (re.escape(topic),), chosen, lambda _: None)
-                if not found and not impossible:
-                    raise ConfigurationError(
-                        f"topic {topic} has no partition to compare by state: it is not compacted on the source, or "
-                        f"flow {name} has not copied it.",
-                        action="Check that its cleanup.policy contains compact, and that `mirror position show` lists "
-                        "it.",
-                    )
-                planned = [
-                    plan_key_deletion(
-                        settings,
-                        clusters,
-                        each.source,
-                        each.target,
-                        set(each.offsets.tolist()),
-                        source_read_to=each.source_read_to,
-                    )
-                    for each in found
-                    if len(each.offsets)
-                ]
-            output.document({"deletions": [each.to_dict() for each in planned], "deleted": 0})
-            for refused in impossible:
-                output.note(f"{refused.source}: [{refused.reason}] {refused.detail}")
-                output.exit_code = 1
+    output, settings = command.output, command.settings
+    name = str(settings.flow)
+    with locked_flow(command.file, settings) as (ledger, lease, clusters, run_id):
+        check_clusters(settings, ledger, clusters.ids())
+        with output.progress(f"Comparing the state of {topic}"):
+            chosen = () if partition is None else (partition,)
+            found, impossible = find_lost_deletions(settings, ledger, (re.escape(topic),), chosen, lambda _: None)
+            if not found and not impossible:
+                raise ConfigurationError(
+                    f"topic {topic} has no partition to compare by state: it is not compacted on the source, or "
+                    f"flow {name} has not copied it.",
+                    action="Check that its cleanup.policy contains compact, and that `mirror position show` lists it.",
+                )
+            planned = [
+                plan_key_deletion(
+                    settings,
+                    clusters,
+                    each.source,
+                    each.target,
+                    set(each.offsets.tolist()),
+                    source_read_to=each.source_read_to,
+                )
+                for each in found
+                if len(each.offsets)
+            ]
+        output.document({"deletions": [each.to_dict() for each in planned], "deleted": 0})
+        for refused in impossible:
+            output.note(f"{refused.source}: [{refused.reason}] {refused.detail}")
+            output.exit_code = 1
+        for each in planned:
+            output.note(str(each))
+            for key in each.keys[:show]:
+                output.note(f"  {key!r}")
+        others = sum(each.others for each in found)
+        if others:
+            output.note(f"{others:,} differences are of other kinds: `mirror verify --mode state` lists them.")
+        total = sum(len(each.keys) for each in planned)
+        if not total:
+            output.note(f"Flow {name}: the target has no key of {topic} that the source has deleted.")
+        elif is_confirmed(output, f"Write {total:,} tombstones to the target?", yes=yes):
+            done = 0
             for each in planned:
-                output.note(str(each))
-                for key in each.keys[:show]:
-                    output.note(f"  {key!r}")
-            others = sum(each.others for each in found)
-            if others:
-                output.note(f"{others:,} differences are of other kinds: `mirror verify --mode state` lists them.")
-            total = sum(len(each.keys) for each in planned)
-            if not total:
-                output.note(f"Flow {name}: the target has no key of {topic} that the source has deleted.")
-            elif yes or ask_confirmation(f"Write {total:,} tombstones to the target?"):
-                done = 0
-                for each in planned:
-                    lease.check()
-                    done += write(settings, clusters, ledger, lease, each, run_id=run_id, by=person(), note=note)
-                output.document({"deleted": done})
-                output.note(f"{done:,} tombstones were written; the decision is in the ledger (`mirror gaps list`).")
-            else:
-                output.note("Nothing was changed.")
-                output.exit_code = 1
+                lease.check()
+                done += write(settings, clusters, ledger, lease, each, run_id=run_id, by=person(), note=note)
+            output.document({"deleted": done})
+            output.note(f"{done:,} tombstones were written; the decision is in the ledger (`mirror gaps list`).")
 
 
 _add_decision("stop", "Stop replicating the partitions until `mirror gaps resume`.")
@@ -225,48 +209,40 @@ class _Choice:
         return self._every or (gap.topic == self._topic and self._partition in (None, gap.partition))
 
 
-def _decide(
-    words: str, config: Path, flow: str, choice: _Choice, note: str | None, *, yes: bool, as_json: bool
-) -> None:
-
-    decision = Decision(words)
-    with report_errors(as_json) as output:
-        choice.check()
-        file, settings = load_flow_as_it_runs(config, flow)
-        name = str(settings.flow)
-        with open_ledger(file) as ledger:
-            known = undecided_gaps(ledger, name, decision)
-            gaps = choice.of(known)
-            if decision is Decision.RESUME:
-                # One stop that stays keeps its whole partition.
-                meant = {(gap.topic, gap.partition) for gap in gaps}
-                gaps = tuple(gap for gap in known if (gap.topic, gap.partition) in meant)
-            if not gaps:
-                output.document({"decisions": []})
-                output.note(_no_gap_text(decision, name))
-                return
-            run_id = f"decision-{uuid.uuid4()}"
-            lock = hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds)
-            with lock as lease, ExitStack() as stack:
-                clusters = None
-                if decision in IN_LEDGER:
-                    planned = plan_in_ledger(decision, gaps)
-                else:
-                    clusters = stack.enter_context(FlowClusters.connect(settings))
-                    with output.progress(f"Reading both clusters of {name}"):
-                        planned = plan_decisions(settings, clusters, ledger, decision, gaps, run_id=run_id)
-                _show(output, planned)
-                feasible = [each for each in planned if each.error is None]
-                question = f"{decision.value.capitalize()} for {counted(len(feasible), 'partition')}?"
-                if feasible and (yes or ask_confirmation(question)):
-                    lease.check()
-                    apply_decisions(settings, clusters, ledger, feasible, by=person(), note=note)
-                    output.document({"done": len(feasible)})
-                    output.note(f"Done for {counted(len(feasible), 'partition')}; the decision is in the ledger.")
-                else:
-                    output.document({"done": 0})
-                    output.note("Nothing was changed.")
-                    output.exit_code = output.exit_code or 1
+def _decide(decision: Decision, command: FlowCommand, choice: _Choice, note: str | None, *, yes: bool) -> None:
+    choice.check()
+    output, settings = command.output, command.settings
+    name = str(settings.flow)
+    with open_ledger(command.file) as ledger:
+        known = undecided_gaps(ledger, name, decision)
+        gaps = choice.of(known)
+        if decision is Decision.RESUME:
+            # One stop that stays keeps its whole partition.
+            meant = {(gap.topic, gap.partition) for gap in gaps}
+            gaps = tuple(gap for gap in known if (gap.topic, gap.partition) in meant)
+        if not gaps:
+            output.document({"decisions": []})
+            output.note(_no_gap_text(decision, name))
+            return
+        run_id = f"decision-{uuid.uuid4()}"
+        lock = hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds)
+        with lock as lease, ExitStack() as stack:
+            clusters = None
+            if decision in IN_LEDGER:
+                planned = plan_in_ledger(decision, gaps)
+            else:
+                clusters = stack.enter_context(FlowClusters.connect(settings))
+                with command.progress():
+                    planned = plan_decisions(settings, clusters, ledger, decision, gaps, run_id=run_id)
+            _show(output, planned)
+            feasible = [each for each in planned if each.error is None]
+            output.document({"done": 0})
+            question = f"{decision.value.capitalize()} for {counted(len(feasible), 'partition')}?"
+            if is_confirmed(output, question, yes=yes, possible=bool(feasible)):
+                lease.check()
+                apply_decisions(settings, clusters, ledger, feasible, by=person(), note=note)
+                output.document({"done": len(feasible)})
+                output.note(f"Done for {counted(len(feasible), 'partition')}; the decision is in the ledger.")
 
 
 def _no_gap_text(decision: Decision, flow: str) -> str:

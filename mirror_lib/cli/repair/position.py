@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.confirmation import NoteOption, YesOption, ask_confirmation, person
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
-from mirror_lib.cli.output import JsonOption, report_errors
+from mirror_lib.cli.commands import command_group
+from mirror_lib.cli.confirmation import NoteOption, YesOption, is_confirmed, person
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_options import capped_errors, capped_table
+from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.config import FirstStart, parse_first_start
 from mirror_lib.counted import counted
-from mirror_lib.ledger import load_flow_as_it_runs
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import apply_changes, plan_changes
 from mirror_lib.sync import check_clusters
 
-_app = typer.Typer(name="position", help="Show and set the positions of partitions.", no_args_is_help=True)
+app = command_group("position")
 
 TopicOption = Annotated[str, typer.Option("--topic", help="Source topic.")]
 AnyTopicOption = Annotated[str | None, typer.Option("--topic", help="Only this source topic.")]
@@ -38,78 +38,69 @@ ToOption = Annotated[
 _COLUMNS = ("topic", "partition", "next offset", "target offset", "state", "claim", "run", "leader epoch", "left out")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
-
-
-@_app.command()
-def show(config: ConfigOption, flow: FlowOption, topic: AnyTopicOption = None, as_json: JsonOption = False) -> None:
+@app.command()
+@begin_with(flow_command)
+def show(command: FlowCommand, topic: AnyTopicOption = None) -> None:
     """Show the positions stored on the target cluster; changes nothing."""
-
-    with report_errors(as_json) as output:
-        _, settings = load_flow_as_it_runs(config, flow)
-        with FlowClusters.connect(settings) as clusters, output.progress("Reading the position topic"):
-            snapshot = clusters.positions.read_all()
-        rows = [
-            (
-                *source,
-                each.offset + 1,
-                each.target_offset,
-                "MirrorMaker 2's" if each.state is None else each.state.value,
-                each.claim,
-                each.run_id,
-                each.leader_epoch,
-                len(each.left_out),
-            )
-            for source, stored in sorted(snapshot.positions.items())
-            if topic in (None, source.topic)
-            for each in (stored.position,)
-        ]
-        capped_table(output, "positions", _COLUMNS, rows)
-        unreadable = [each.error for source, each in snapshot.unreadable.items() if topic in (None, source.topic)]
-        capped_errors(output, unreadable)
-        output.exit_code = 3 if unreadable else 0
-        output.note(f"Flow {settings.flow}: {len(rows)} positions in {settings.offset_storage_topic}.")
+    output, settings = command.output, command.settings
+    with FlowClusters.connect(settings) as clusters, output.progress("Reading the position topic"):
+        snapshot = clusters.positions.read_all()
+    rows = [
+        (
+            *source,
+            each.offset + 1,
+            each.target_offset,
+            "MirrorMaker 2's" if each.state is None else each.state.value,
+            each.claim,
+            each.run_id,
+            each.leader_epoch,
+            len(each.left_out),
+        )
+        for source, stored in sorted(snapshot.positions.items())
+        if topic in (None, source.topic)
+        for each in (stored.position,)
+    ]
+    capped_table(output, "positions", _COLUMNS, rows)
+    unreadable = [each.error for source, each in snapshot.unreadable.items() if topic in (None, source.topic)]
+    capped_errors(output, unreadable)
+    output.exit_code = 3 if unreadable else 0
+    output.note(f"Flow {settings.flow}: {len(rows)} positions in {settings.offset_storage_topic}.")
 
 
-@_app.command("set")
+@app.command("set")
+@begin_with(flow_command)
 def set_positions(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     topic: TopicOption,
     to: ToOption,
     partition: PartitionsOption = None,
     note: NoteOption = None,
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Set the source offset at which copying continues: a lower one copies records again, a higher one skips some.
 
     Shows which records would be skipped or copied again, and asks for confirmation.
     """
-    _change(config, flow, topic, partition or (), _parse_start(to), note, yes=yes, as_json=as_json)
+    _change(command, topic, partition or (), _parse_start(to), note, yes=yes)
 
 
-@_app.command()
+@app.command()
+@begin_with(flow_command)
 def reset(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     topic: TopicOption,
     partition: PartitionsOption = None,
     note: NoteOption = None,
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Delete positions: the next run is a first start of these partitions (mirror.first.start).
 
     If the target has records, it stops with target-not-empty.
     """
-    _change(config, flow, topic, partition or (), None, note, yes=yes, as_json=as_json)
+    _change(command, topic, partition or (), None, note, yes=yes)
 
 
 def _parse_start(text: str) -> FirstStart:
-
     try:
         start = parse_first_start(f"offset {text}" if text.strip().isdigit() else text)
     except ValueError as error:
@@ -120,41 +111,29 @@ def _parse_start(text: str) -> FirstStart:
 
 
 def _change(
-    config: Path,
-    flow: str,
+    command: FlowCommand,
     topic: str,
     partitions: Sequence[int],
     start: FirstStart | None,
     note: str | None,
     *,
     yes: bool,
-    as_json: bool,
 ) -> None:
-
-    with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        name = str(settings.flow)
-        with locked_flow(file, settings) as (ledger, lease, clusters, run_id):
-            check_clusters(settings, ledger, clusters.ids())
-            with output.progress(f"Reading both clusters of {name}"):
-                planned = plan_changes(settings, clusters, topic, partitions, start, run_id=run_id)
-            output.document({"changes": [each.to_dict() for each in planned]})
-            for each in planned:
-                output.note(str(each))
-            failed = [each.error for each in planned if each.error is not None]
-            capped_errors(output, failed)
-            if failed:
-                output.document({"done": 0})
-                output.exit_code = max(error.exit_code for error in failed)
-            elif yes or ask_confirmation(f"Set the positions of {counted(len(planned), 'partition')}?"):
-                lease.check()
-                apply_changes(settings, clusters, ledger, planned, by=person(), note=note, run_id=run_id)
-                output.document({"done": len(planned)})
-                output.note(
-                    f"Done for {counted(len(planned), 'partition')}; the decision is in the ledger (`mirror "
-                    "gaps list`)."
-                )
-            else:
-                output.document({"done": 0})
-                output.note("Nothing was changed.")
-                output.exit_code = 1
+    output, settings = command.output, command.settings
+    with locked_flow(command.file, settings) as (ledger, lease, clusters, run_id):
+        check_clusters(settings, ledger, clusters.ids())
+        with command.progress():
+            planned = plan_changes(settings, clusters, topic, partitions, start, run_id=run_id)
+        output.document({"changes": [each.to_dict() for each in planned], "done": 0})
+        for each in planned:
+            output.note(str(each))
+        failed = [each.error for each in planned if each.error is not None]
+        capped_errors(output, failed)
+        partitions_text = counted(len(planned), "partition")
+        if failed:
+            output.exit_code = max(error.exit_code for error in failed)
+        elif is_confirmed(output, f"Set the positions of {partitions_text}?", yes=yes):
+            lease.check()
+            apply_changes(settings, clusters, ledger, planned, by=person(), note=note, run_id=run_id)
+            output.document({"done": len(planned)})
+            output.note(f"Done for {partitions_text}; the decision is in the ledger (`mirror gaps list`).")

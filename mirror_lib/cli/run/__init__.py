@@ -5,7 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "command": ["copy_by_job", "show_report"],
+        "command": ["copy_and_report"],
         "spark_submit": ["Job", "RunFiles", "running_job"],
     },
 )

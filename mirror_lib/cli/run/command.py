@@ -5,30 +5,32 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
 
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import (
     FAILURE_COLUMNS,
-    ConfigOption,
-    FlowOption,
+    DryRunOption,
+    MasterOption,
     TasksOption,
     TopicsOption,
     capped_table,
     megabytes,
 )
+from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.observe import observe_after_run
-from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
+from mirror_lib.cli.output import Output, Progress
 from mirror_lib.cli.plan import show_plan
 from mirror_lib.cli.rounds import show_run_rounds
 from mirror_lib.cli.run.outcome import close_abandoned, read_report
 from mirror_lib.cli.run.spark_submit import Job, RunFiles, running_job
 from mirror_lib.cli.status import show_totals
 from mirror_lib.cli.sync import show_topics
-from mirror_lib.config import FlowConfig, MirrorConfig, flow_topology
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger import Ledger, PartitionRunRow, existing_ledger, load_flow_as_it_runs, open_ledger
+from mirror_lib.ledger import Ledger, PartitionRunRow, existing_ledger, open_ledger
 from mirror_lib.relay import RunOptions, plan_flow
 from mirror_lib.relay.job import Failure, JobArguments, JobReport, LeftOutRange
 from mirror_lib.spark import LOCAL_MASTER
@@ -42,14 +44,13 @@ _LEFT_OUT_COLUMNS = ("topic", "partition", "from", "to", "records", "reason", "w
 _POLL_SECONDS = 1.0
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command()(run)
+app = typer.Typer()
 
 
+@app.command()
+@begin_with(flow_command)
 def run(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     topics: TopicsOption = None,
     tasks: TasksOption = None,
     max_seconds: Annotated[
@@ -70,7 +71,7 @@ def run(
             "--gaps", help="Resolution of gaps (records lost at the source); ask: the partition stops (`mirror gaps`)."
         ),
     ] = "ask",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; change nothing.")] = False,
+    dry_run: DryRunOption = False,
     no_topics: Annotated[
         bool,
         typer.Option(
@@ -78,85 +79,71 @@ def run(
             help="Create no topics and emit no heartbeats. Partitions whose target topic is missing fail.",
         ),
     ] = False,
-    master: Annotated[str, typer.Option("--master", help="Spark master URL.")] = LOCAL_MASTER,
-    as_json: JsonOption = False,
+    master: MasterOption = LOCAL_MASTER,
 ) -> None:
     """Create missing topics, copy new records once, then exit; without Airflow. Ctrl-C stops it.
 
     Does not sync configs, ACLs and consumer groups: `mirror configs|acls|groups apply`.
     """
-    with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        _refuse_loops(file, settings, topics)
-        if not (no_topics or dry_run):
-            # Before the topics, since the first heartbeat creates one.
-            _emit_heartbeats(output, file, settings)
-        if not no_topics:
-            _set_up_topics(output, file, settings, topics, dry_run=dry_run)
-        if dry_run:
-            _show_plan(output, file, settings, topics, tasks)
-            return
+    settings = command.settings
+    check_loops(command.file, settings, command.topology(topics))
+    if not (no_topics or dry_run):
+        # Before the topics, since the first heartbeat creates one.
+        _emit_heartbeats(command)
+    if not no_topics:
+        step = plan_flow_topics if dry_run else apply_flow_topics
+        show_topics(command.output, command.carry_out(step, topics, "Setting up topics of"))
+    if dry_run:
+        with command.known_ledger() as known:
+            planned = plan_flow(settings, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)
+        command.output.document({"dry_run": True})
+        show_plan(command.output, planned)
+        return
 
-        run_id = str(uuid.uuid4())
-        files = RunFiles.of(run_id)
-        arguments = JobArguments(
-            config=config.absolute(),
-            flow=str(settings.flow),
-            run_id=run_id,
-            trigger="cli",
-            report=files.report,
-            topics=tuple(topics or ()),
-            tasks=tasks,
-            max_seconds=max_seconds,
-            gaps=gaps,
-            bytes_per_second=bytes_per_second,
-        )
-        output.document({"run_id": run_id, "flow": arguments.flow})
-        with open_ledger(file) as ledger:
-            report = copy_by_job(output, arguments, files, master, ledger, transforms=bool(settings.transforms))
-            show_report(output, report, ledger.partition_runs(run_id), files)
-            observe_after_run(output, settings, ledger, run_id)
+    choices = JobArguments(
+        config=command.config.absolute(),
+        flow=str(settings.flow),
+        topics=tuple(topics or ()),
+        tasks=tasks,
+        max_seconds=max_seconds,
+        gaps=gaps,
+        bytes_per_second=bytes_per_second,
+    )
+    with open_ledger(command.file) as ledger:
+        run_id = copy_and_report(command, choices, master, ledger)
+        observe_after_run(command.output, settings, ledger, run_id)
 
 
-def _refuse_loops(file: MirrorConfig, flow: FlowConfig, topics: list[str] | None) -> None:
-
-    check_loops(file, flow, flow_topology(flow, topics or ()))
-
-
-def _emit_heartbeats(output: Output, file: MirrorConfig, flow: FlowConfig) -> None:
+def _emit_heartbeats(command: FlowCommand) -> None:
     """Emit heartbeats as in the flow's DAG: errors are reported and do not stop the run."""
-
-    pairs = emitting_flows(file, flow.flow)
+    pairs = emitting_flows(command.file, command.settings.flow)
     emitted: tuple[EmittedHeartbeat, ...] = ()
     if pairs:
-        with existing_ledger(file) or nullcontext() as ledger:
+        with existing_ledger(command.file) or nullcontext() as ledger:
             emitted = emit_heartbeats(pairs, ledger)
-    output.document({"heartbeats": [each.to_dict() for each in emitted]})
+    command.output.document({"heartbeats": [each.to_dict() for each in emitted]})
     for each in emitted:
         if each.error is not None:
-            output.note(f"Warning: heartbeat of {each.pair}: {each.error}")
+            command.output.note(f"Warning: heartbeat of {each.pair}: {each.error}")
 
 
-def _set_up_topics(
-    output: Output, file: MirrorConfig, flow: FlowConfig, topics: list[str] | None, *, dry_run: bool
-) -> None:
+def copy_and_report(command: FlowCommand, choices: JobArguments, master: str, ledger: Ledger) -> str:
+    """Copy by a Spark job, show the result, and return the run's id.
 
-    topology = flow_topology(flow, topics or ())
-    with output.progress(f"Setting up topics of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
-        done = (plan_flow_topics if dry_run else apply_flow_topics)(flow, topology, known)
-    output.document({"topics": done.to_dict()})
-    show_topics(output, done)
-    output.exit_code = done.exit_code
+    Args:
+        choices: the job's arguments without those of this run.
 
-
-def _show_plan(
-    output: Output, file: MirrorConfig, flow: FlowConfig, topics: list[str] | None, tasks: int | None
-) -> None:
-
-    with output.progress(f"Reading both clusters of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
-        planned = plan_flow(flow, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)
-    output.document({"dry_run": True})
-    show_plan(output, planned)
+    Raises:
+        MirrorError: as `copy_by_job`.
+    """
+    run_id = str(uuid.uuid4())
+    files = RunFiles.of(run_id)
+    arguments = replace(choices, run_id=run_id, trigger="cli", report=files.report)
+    command.output.document({"run_id": run_id, "flow": arguments.flow})
+    transforms = bool(command.settings.transforms)
+    report = copy_by_job(command.output, arguments, files, master, ledger, transforms=transforms)
+    show_report(command.output, report, ledger.partition_runs(run_id), files)
+    return run_id
 
 
 def copy_by_job(
@@ -170,7 +157,6 @@ def copy_by_job(
     Raises:
         MirrorError: it could not be started, was interrupted, failed as a whole, or ended without a report.
     """
-
     try:
         with (
             output.progress(f"Flow {arguments.flow}: starting Spark") as progress,
@@ -184,7 +170,6 @@ def copy_by_job(
 
 
 def _follow(progress: Progress, arguments: JobArguments, ledger: Ledger) -> None:
-
     try:
         rows = ledger.partition_runs(arguments.run_id)
     except LedgerError:

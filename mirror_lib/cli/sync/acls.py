@@ -12,96 +12,71 @@ from typing import Annotated
 import typer
 
 from mirror_lib.access import AccessTask, RequiredAccess, acl_commands, required_access, scheduled_access
+from mirror_lib.cli.commands import command_group
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
+from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import JsonOption, JsonOutput, Output, report_errors
 from mirror_lib.cluster.auth import parse_jaas
-from mirror_lib.config import ClientSettings, flow_topology, load_flow
-from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+from mirror_lib.config import ClientSettings, load_flow
 from mirror_lib.sync.acls import AclSync, StagedAclChange, apply_flow_acls, plan_flow_acls, release_acls, revoke_acls
 from mirror_lib.topology import AclBinding
 
-_app = typer.Typer(
-    name="acls",
-    help="Synchronize topic ACLs to the target, and list the permissions that the flow itself needs.",
-    no_args_is_help=True,
-)
+app = command_group("acls")
 
 _COLUMNS = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
 _TargetTopicsOption = Annotated[
     list[str] | None,
     typer.Option("--topics", help="Java regex of target topics; repeatable."),
 ]
-WithdrawnOption = Annotated[bool, typer.Option("--withdrawn", help="Also grants that the source has withdrawn.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
-
-
-@_app.command()
-def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
+@app.command()
+@begin_with(flow_command)
+def plan(command: FlowCommand, topics: TopicsOption = None) -> None:
     """Show the ACLs to create, and differences between source and target with the side that wins; changes nothing.
 
     Exit code 1 if DENY ACLs of the source are not synchronized.
     """
-
-    with report_errors(as_json) as output:
-        whole, settings = load_flow_as_it_runs(config, flow)
-        topology = flow_topology(settings, topics or ())
-        with open_ledger(whole) as ledger, output.progress(f"Reading both clusters of {settings.flow}"):
-            done = plan_flow_acls(settings, topology, ledger)
-        _show(output, done)
+    topology = command.topology(topics)
+    with command.ledger() as ledger:
+        done = plan_flow_acls(command.settings, topology, ledger)
+    _show(command.output, done)
 
 
-@_app.command()
-def apply(
-    config: ConfigOption,
-    flow: FlowOption,
-    topics: TopicsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@app.command()
+@begin_with(flow_command)
+def apply(command: FlowCommand, topics: TopicsOption = None) -> None:
     """Create missing ACLs on the target, and stage WRITE grants for a cutover if the flow is configured to.
 
     Exit code 1 if DENY ACLs of the source are not synchronized.
     """
-
-    with report_errors(as_json) as output:
-        whole, settings = load_flow_as_it_runs(config, flow)
-        topology = flow_topology(settings, topics or ())
-        with open_ledger(whole) as ledger, output.progress(f"Synchronizing ACLs of {settings.flow}"):
-            done = apply_flow_acls(settings, topology, ledger, by=_person())
-        _show(output, done)
+    topology = command.topology(topics)
+    with command.ledger("Synchronizing ACLs of") as ledger:
+        done = apply_flow_acls(command.settings, topology, ledger, by=_person())
+    _show(command.output, done)
 
 
-@_app.command()
+@app.command()
+@begin_with(flow_command)
 def release(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     topics: _TargetTopicsOption = None,
-    withdrawn: WithdrawnOption = False,
-    as_json: JsonOption = False,
+    withdrawn: Annotated[bool, typer.Option("--withdrawn", help="Also grants that the source has withdrawn.")] = False,
 ) -> None:
     """Create the staged WRITE grants on the target: part of a cutover. Does not need the source."""
-
-    with report_errors(as_json) as output:
-        whole, settings = load_flow_as_it_runs(config, flow)
-        with open_ledger(whole) as ledger, output.progress(f"Releasing staged grants of {settings.flow}"):
-            done = release_acls(settings, ledger, by=_person(), with_withdrawn=withdrawn, topics=topics or ())
-        _show_change(output, done, "released")
+    with command.ledger("Releasing staged grants of") as ledger:
+        done = release_acls(command.settings, ledger, by=_person(), with_withdrawn=withdrawn, topics=topics or ())
+    _show_change(command.output, done, "released")
 
 
-@_app.command()
-def revoke(
-    config: ConfigOption, flow: FlowOption, topics: _TargetTopicsOption = None, as_json: JsonOption = False
-) -> None:
+@app.command()
+@begin_with(flow_command)
+def revoke(command: FlowCommand, topics: _TargetTopicsOption = None) -> None:
     """Delete the released WRITE grants from the target; they are staged again. Does not need the source."""
-
-    with report_errors(as_json) as output:
-        whole, settings = load_flow_as_it_runs(config, flow)
-        with open_ledger(whole) as ledger, output.progress(f"Revoking released grants of {settings.flow}"):
-            done = revoke_acls(settings, ledger, by=_person(), topics=topics or ())
-        _show_change(output, done, "revoked")
+    with command.ledger("Revoking released grants of") as ledger:
+        done = revoke_acls(command.settings, ledger, by=_person(), topics=topics or ())
+    _show_change(command.output, done, "revoked")
 
 
 class AclFormat(StrEnum):
@@ -112,7 +87,7 @@ class AclFormat(StrEnum):
     JSON = "json"
 
 
-@_app.command()
+@app.command()
 def required(
     config: ConfigOption,
     flow: FlowOption,
@@ -135,7 +110,6 @@ def required(
     The table contains all tasks. The commands contain the scheduled tasks; --task selects others, such as verify,
     backfill and cutover.
     """
-
     with report_errors(as_json or form is AclFormat.JSON) as output:
         whole, settings = load_flow(config, flow)
         needed = [each for each in required_access(whole, settings) if not task or each.task in task]
@@ -179,7 +153,6 @@ def _required_tables(output: Output, needed: Sequence[RequiredAccess]) -> None:
 
 def _user(client: ClientSettings) -> str:
     """Return the principal that a client logs in as, if its properties show it."""
-
     try:
         name = parse_jaas(client.properties.get("sasl.jaas.config", "")).options.get("username")
     except ValueError:

@@ -5,39 +5,32 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-import typer
-
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
-from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.cli.sync.step import run_step
+from mirror_lib.cli.commands import command_group
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_options import TopicsOption, capped_errors, capped_table
+from mirror_lib.cli.frame import begin_with
+from mirror_lib.cli.output import Output
 from mirror_lib.counted import counted
 from mirror_lib.sync.configs import ConfigDrift, ConfigSync, apply_flow_configs, plan_flow_configs
 
-_app = typer.Typer(name="configs", help="Synchronize topic configs to the target.", no_args_is_help=True)
+app = command_group("configs")
 
 _CHANGE_COLUMNS = ("topic", "config", "operation", "now", "then", "rule")
 _DRIFT_COLUMNS = ("config", "source", "target", "wins", "rule", "topics", "such as")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
-
-
-@_app.command()
-def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
+@app.command()
+@begin_with(flow_command)
+def plan(command: FlowCommand, topics: TopicsOption = None) -> None:
     """Show the changes, and differences between source and target with the side that wins; changes nothing."""
-
-    with report_errors(as_json) as output:
-        _show(output, run_step(output, config, flow, topics, plan_flow_configs))
+    _show(command.output, command.carry_out(plan_flow_configs, topics))
 
 
-@_app.command()
-def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
+@app.command()
+@begin_with(flow_command)
+def apply(command: FlowCommand, topics: TopicsOption = None) -> None:
     """Apply the source's topic configs to the remote topics."""
-
-    with report_errors(as_json) as output:
-        _show(output, run_step(output, config, flow, topics, apply_flow_configs, progress="Changing topic configs of"))
+    _show(command.output, command.carry_out(apply_flow_configs, topics, "Changing topic configs of"))
 
 
 def _show(output: Output, done: ConfigSync) -> None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table
-from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.config import flow_topology, group_filter
-from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+from mirror_lib.cli.commands import command_group
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_options import TopicsOption, capped_table
+from mirror_lib.cli.frame import begin_with
+from mirror_lib.cli.output import Output
+from mirror_lib.config import group_filter
 from mirror_lib.offsets import GroupReason, is_behind
 from mirror_lib.sync import save_groups
 from mirror_lib.sync.groups import GroupRow, GroupSync, apply_flow_groups, plan_flow_groups
 
-_app = typer.Typer(name="groups", help="Checkpoints and committed offsets of consumer groups.", no_args_is_help=True)
+app = command_group("groups")
 
 _PLACE_COLUMNS = ("group", "topic", "partition", "committed", "goes on at", "read again", "skipped", "on the target")
 _CHANGE_COLUMNS = (*_PLACE_COLUMNS, "checkpoint", "commit")
@@ -31,91 +31,61 @@ _GroupOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
-
-
-@_app.command()
-def plan(
-    config: ConfigOption,
-    flow: FlowOption,
-    topics: TopicsOption = None,
-    group: _GroupOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@app.command()
+@begin_with(flow_command)
+def plan(command: FlowCommand, topics: TopicsOption = None, group: _GroupOption = None) -> None:
     """Show due checkpoints and commits; changes nothing. Exit code 3 if a group cannot be read."""
-    with report_errors(as_json) as output:
-        done = _plan(output, config, flow, topics, group)
-        _begin(output, done)
-        changes = [row for row in done.plan.rows if row.emit or row.commit]
-        capped_table(output, "changes", _CHANGE_COLUMNS, [_change(row) for row in changes])
-        _end(output, done)
+    done = _plan(command, topics, group)
+    _begin(command.output, done)
+    changes = [row for row in done.plan.rows if row.emit or row.commit]
+    capped_table(command.output, "changes", _CHANGE_COLUMNS, [_change(row) for row in changes])
+    _end(command.output, done)
 
 
-@_app.command()
-def apply(
-    config: ConfigOption,
-    flow: FlowOption,
-    topics: TopicsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@app.command()
+@begin_with(flow_command)
+def apply(command: FlowCommand, topics: TopicsOption = None) -> None:
     """Emit checkpoints now and, if enabled, commit the offsets of groups without members on the target.
 
     Exit code 3 if a group cannot be read or the target rejects its offsets; 1 if no run can translate some offsets.
     """
-
-    with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        with (
-            output.progress(f"Synchronizing the groups of {settings.flow}"),
-            existing_ledger(file) or nullcontext() as known,
-        ):
-            done = apply_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
-            if known is not None and not topics:
-                save_groups(known, done.plan, applied=True)
-        if topics:
-            done = replace(done, plan=done.plan.of_requested_topics())
-        _begin(output, done)
-        _show_reasons(output, ((row, row.reason) for row in done.plan.rows))
-        _end(output, done)
-        output.exit_code = output.exit_code or int(bool(done.plan.never_translated))
+    output = command.output
+    with command.known_ledger("Synchronizing the groups of") as known:
+        done = apply_flow_groups(command.settings, command.topology(topics), ledger=known)
+        if known is not None and not topics:
+            save_groups(known, done.plan, applied=True)
+    if topics:
+        done = replace(done, plan=done.plan.of_requested_topics())
+    _begin(output, done)
+    _show_reasons(output, ((row, row.reason) for row in done.plan.rows))
+    _end(output, done)
+    output.exit_code = output.exit_code or int(bool(done.plan.never_translated))
 
 
-@_app.command()
-def status(
-    config: ConfigOption,
-    flow: FlowOption,
-    topics: TopicsOption = None,
-    group: _GroupOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@app.command()
+@begin_with(flow_command)
+def status(command: FlowCommand, topics: TopicsOption = None, group: _GroupOption = None) -> None:
     """List every group and partition that is not in sync, with its reason; changes nothing.
 
     Topics that the flow does not copy are ignored. Exit code 0 if all are in sync, 1 if some are not or an internal
     topic contains malformed records, 3 if a group cannot be read.
     """
-
-    with report_errors(as_json) as output:
-        done = _plan(output, config, flow, topics, group, present=True)
-        _begin(output, done)
-        _show_reasons(output, ((row, row.present_reason) for row in done.plan.rows))
-        present = done.plan.counts(present=True)
-        output.document({"reasons": present})
-        output.values("reasons", present)
-        _notices(output, done)
-        if any(map(is_behind, present)) or done.plan.notices:
-            output.exit_code = output.exit_code or 1
+    output = command.output
+    done = _plan(command, topics, group, present=True)
+    _begin(output, done)
+    _show_reasons(output, ((row, row.present_reason) for row in done.plan.rows))
+    present = done.plan.counts(present=True)
+    output.values("reasons", present)
+    _notices(output, done)
+    if any(map(is_behind, present)) or done.plan.notices:
+        output.exit_code = output.exit_code or 1
 
 
-def _plan(
-    output: Output, config: Path, flow: str, topics: Sequence[str] | None, group: str | None, *, present: bool = False
-) -> GroupSync:
+def _plan(command: FlowCommand, topics: Sequence[str] | None, group: str | None, *, present: bool = False) -> GroupSync:
     """Return the plan for the selection; with `present`, rejections of the last apply are shown, too."""
-
-    file, settings = load_flow_as_it_runs(config, flow)
-    with output.progress(f"Reading the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
-        done = plan_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
+    settings = command.settings
+    with command.known_ledger("Reading the groups of") as known:
+        done = plan_flow_groups(settings, command.topology(topics), ledger=known)
         if present and known is not None:
             done = replace(done, plan=done.plan.with_refusals(known.observations.groups(str(settings.flow))))
     if topics:

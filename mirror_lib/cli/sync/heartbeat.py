@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
+from mirror_lib.cli.commands import command_group
 from mirror_lib.cli.flow_options import ConfigOption
-from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.config import FlowConfig, MirrorConfig, load, load_flow
+from mirror_lib.cli.frame import begin_with
+from mirror_lib.cli.output import Output, report_errors
+from mirror_lib.config import MirrorConfig, enabled_flow, load
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger import Ledger, existing_ledger, open_ledger
 from mirror_lib.sync import save_heartbeats
@@ -24,51 +26,46 @@ from mirror_lib.sync.heartbeats import (
     emitting_flows,
 )
 
-_app = typer.Typer(name="heartbeat", help="Emit heartbeats, and check received heartbeats.", no_args_is_help=True)
-
+app = command_group("heartbeat")
 
 _AnyFlow = Annotated[str | None, typer.Option("--flow", help="Only this flow, SOURCE->TARGET; default: all flows.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
-
-
-@_app.command()
+@app.command()
+@begin_with(report_errors)
 def emit(
+    output: Output,
     config: ConfigOption,
     flow: _AnyFlow = None,
     every: Annotated[
         float | None, typer.Option("--every", min=0.1, help="Keep emitting a heartbeat every N seconds.")
     ] = None,
     count: Annotated[int | None, typer.Option("--count", min=1, help="With --every: stop after N rounds.")] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Emit a heartbeat for each pair of clusters that has them enabled, into its target, as MirrorMaker 2 does.
 
     With --flow: only the heartbeats that monitor this flow (produced to its source by the reverse pair) and its own.
     """
-
-    with report_errors(as_json) as output:
-        loaded = _load(config)
-        pairs = emitting_flows(loaded, None if flow is None else _load_named_flow(loaded, flow).flow)
-        if not pairs:
-            output.note("No pair of clusters emits heartbeats: emit.heartbeats.enabled=false.")
-        rounds = 1 if every is None else count
-        with existing_ledger(loaded) or nullcontext() as ledger, HeartbeatEmitter(pairs, ledger) as emitter:
-            done = 0
-            while pairs and (rounds is None or done < rounds):
-                if done and every is not None:
-                    time.sleep(every)
-                emitted = emitter.emit()
-                done += 1
-                output.exit_code = max((each.error.exit_code for each in emitted if each.error), default=0)
-                _show_emitted(output, emitted)
+    loaded = load(config)
+    pairs = emitting_flows(loaded, None if flow is None else enabled_flow(loaded, flow).flow)
+    if not pairs:
+        output.note("No pair of clusters emits heartbeats: emit.heartbeats.enabled=false.")
+    rounds = 1 if every is None else count
+    with existing_ledger(loaded) or nullcontext() as ledger, HeartbeatEmitter(pairs, ledger) as emitter:
+        done = 0
+        while pairs and (rounds is None or done < rounds):
+            if done and every is not None:
+                time.sleep(every)
+            emitted = emitter.emit()
+            done += 1
+            output.exit_code = max((each.error.exit_code for each in emitted if each.error), default=0)
+            _show_emitted(output, emitted)
 
 
-@_app.command()
+@app.command()
+@begin_with(report_errors)
 def check(
+    output: Output,
     config: ConfigOption,
     flow: _AnyFlow = None,
     max_age: Annotated[
@@ -79,42 +76,28 @@ def check(
             help="Maximum age of a fresh heartbeat in seconds; default one minute plus twice the schedule's interval.",
         ),
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Show each upstream cluster by its heartbeats on the target: state, hops, age, latency.
 
     Exit code 1 unless all are fresh. The result is stored for `mirror metrics`, unless --max-age is set.
     """
-
-    with report_errors(as_json) as output:
-        loaded = _load(config)
-        flows = loaded.enabled_flows if flow is None else (_load_named_flow(loaded, flow),)
-        with _ledger(loaded, output) as ledger:
-            checks = [check_flow_heartbeats(each, ledger=ledger, max_age_seconds=max_age) for each in flows]
-            # A result with another age limit than the schedule's is not for monitoring.
-            if ledger is not None and max_age is None:
-                for done in checks:
-                    save_heartbeats(ledger, done.flow, done.upstreams if done.source.hops is not None else ())
-        for done in checks:
-            _show_check(output, done)
-        output.document({"checks": [done.to_dict() for done in checks]})
-        output.exit_code = max((done.exit_code for done in checks), default=0)
-
-
-def _load(config: ConfigOption) -> MirrorConfig:
-
-    return load(config)
-
-
-def _load_named_flow(config: MirrorConfig, flow: str) -> FlowConfig:
-
-    return load_flow(config.path, flow)[1]
+    loaded = load(config)
+    flows = loaded.enabled_flows if flow is None else (enabled_flow(loaded, flow),)
+    with _ledger(loaded, output) as ledger:
+        checks = [check_flow_heartbeats(each, ledger=ledger, max_age_seconds=max_age) for each in flows]
+        # A result with another age limit than the schedule's is not for monitoring.
+        if ledger is not None and max_age is None:
+            for done in checks:
+                save_heartbeats(ledger, done.flow, done.upstreams if done.source.hops is not None else ())
+    for done in checks:
+        _show_check(output, done)
+    output.document({"checks": [done.to_dict() for done in checks]})
+    output.exit_code = max((done.exit_code for done in checks), default=0)
 
 
 @contextmanager
 def _ledger(config: MirrorConfig, output: Output) -> Iterator[Ledger | None]:
     """Return the ledger; without it only the latency is missing."""
-
     try:
         ledger = open_ledger(config)
     except LedgerError as error:
@@ -135,7 +118,6 @@ def _show_emitted(output: Output, emitted: tuple[EmittedHeartbeat, ...]) -> None
 
 
 def _show_check(output: Output, done: HeartbeatCheck) -> None:
-
     output.note(f"{done.flow}, maximum age {done.max_age_seconds:.0f} s:")
     for upstream in done.upstreams:
         output.note(f"  {describe(upstream)}")

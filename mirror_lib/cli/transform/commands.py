@@ -6,75 +6,61 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table
-from mirror_lib.cli.output import JsonOption, Output, report_errors
+from mirror_lib.cli.commands import command_group
+from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_options import PartitionOption, TopicsOption, capped_table, show_paths
+from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.transform.preflight import show_preflight
 from mirror_lib.cli.transform.preview import Wanted, show_preview
-from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.config.transforms import describe_transforms
-from mirror_lib.ledger import load_flow_as_it_runs
 from mirror_lib.relay.preview import SampleStart
 from mirror_lib.sync import source_admin
-from mirror_lib.transform import TopicPath, topic_paths
+from mirror_lib.transform import topic_paths
 
-_app = typer.Typer(name="transform", help="The transforms of a flow.", no_args_is_help=True)
+app = command_group("transform")
 
 _TRANSFORM_COLUMNS = ("transform", "topics", "what", "the same result twice")
-_PATH_COLUMNS = ("topic", "way", "why")
 #: A single task: the sample is too small for more.
 _MASTER = "local[1]"
 _MOST_RECORDS = 1_000
 _MOST_LOOKED_AT = 100_000
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(_app)
-
-
-@_app.command("list")
+@app.command("list")
+@begin_with(flow_command)
 def list_transforms(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     topics: TopicsOption = None,
     offline: Annotated[bool, typer.Option("--offline", help="Read only the settings; connect to no cluster.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Show the transforms of a flow in order, and the transforms that apply to each topic; changes nothing."""
-    with report_errors(as_json) as output:
-        _, settings = load_flow_as_it_runs(config, flow)
-        output.document({"flow": str(settings.flow)})
-        capped_table(output, "transforms", _TRANSFORM_COLUMNS, describe_transforms(settings.transforms))
-        if not settings.transforms:
-            output.note(f"Flow {settings.flow} has no transforms: every topic is copied unchanged.")
-        if not offline:
-            _show_paths(output, _paths(output, settings, topics or ()))
+    output, settings = command.output, command.settings
+    output.document({"flow": str(settings.flow)})
+    capped_table(output, "transforms", _TRANSFORM_COLUMNS, describe_transforms(settings.transforms))
+    if not settings.transforms:
+        output.note(f"Flow {settings.flow} has no transforms: every topic is copied unchanged.")
+    if not offline:
+        _list_topics(command, topics)
 
 
-def _paths(output: Output, settings: FlowConfig, topics: list[str] | tuple[()]) -> tuple[TopicPath, ...]:
-
-    topology = flow_topology(settings, topics)
+def _list_topics(command: FlowCommand, topics: list[str] | None) -> None:
+    output, settings, topology = command.output, command.settings, command.topology(topics)
     with output.progress(f"Listing the topics of {settings.flow.source}"), source_admin(settings) as admin:
         found = [topic for topic in admin.list_topics() if topology.replicates(topic)]
-    return topic_paths(
+    paths = topic_paths(
         found, settings.transforms, topology.policy.is_heartbeats_topic, transactions=settings.transactions
     )
-
-
-def _show_paths(output: Output, paths: tuple[TopicPath, ...]) -> None:
     # Topics with transforms first: the table is cut.
-    order = sorted(paths, key=lambda path: (not path.transforms, path.topic))
-    rows = [(path.topic, " -> ".join(path.transforms) or path.path.value, path.reason) for path in order]
-    capped_table(output, "topics", _PATH_COLUMNS, rows)
+    show_paths(output, "topics", sorted(paths, key=lambda path: (not path.transforms, path.topic)))
     output.document({"topics": [path.to_dict() for path in paths]})
     through = sum(bool(path.transforms) for path in paths)
     output.note(f"{through:,} of {len(paths):,} topics are transformed.")
 
 
-@_app.command()
+@app.command()
+@begin_with(flow_command)
 def preview(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     topic: Annotated[str, typer.Option("--topic", help="Source topic.")],
     records: Annotated[
         int,
@@ -89,26 +75,23 @@ def preview(
             "records that are not older.",
         ),
     ] = "earliest",
-    partition: Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")] = None,
+    partition: PartitionOption = None,
     master: Annotated[
         str, typer.Option("--master", help="Spark master URL, or address of a Spark Connect server (sc://...).")
     ] = _MASTER,
-    as_json: JsonOption = False,
 ) -> None:
     """Show records of a source topic before and after its transforms; nothing is written to either cluster.
 
     Exit code 1 if a record cannot be transformed. Keys, values and headers are truncated; --json prints them in full.
     """
-    with report_errors(as_json) as output:
-        wanted = Wanted(topic, SampleStart.parse(begin), records, partition)
-        _, settings = load_flow_as_it_runs(config, flow)
-        show_preview(output, config.absolute(), settings, wanted, master)
+    wanted = Wanted(topic, SampleStart.parse(begin), records, partition)
+    show_preview(command.output, command.config.absolute(), command.settings, wanted, master)
 
 
-@_app.command()
+@app.command()
+@begin_with(flow_command)
 def preflight(
-    config: ConfigOption,
-    flow: FlowOption,
+    command: FlowCommand,
     topics: TopicsOption = None,
     records: Annotated[
         int,
@@ -123,12 +106,9 @@ def preflight(
     register_missing: Annotated[
         bool, typer.Option("--register", help="Register missing schemas in the target's registry, then check again.")
     ] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Look up the schema ids of sampled records in the registries of both sides; writes nothing without --register.
 
     Exit code 1 if a schema id does not resolve to the same schema on the target.
     """
-    with report_errors(as_json) as output:
-        _, settings = load_flow_as_it_runs(config, flow)
-        show_preflight(output, settings, topics or (), records, registers=register_missing)
+    show_preflight(command.output, command.settings, topics or (), records, registers=register_missing)

@@ -428,11 +428,9 @@ class GroupAdmin:
         return Where(cluster=self.cluster)
 
 
-async def _gather_limited(
-    groups: Sequence[str], ask: Callable[[str], Awaitable[_Response]], under_way: int = _REQUESTS_UNDER_WAY
-) -> list[_Response]:
+async def _gather_limited(groups: Sequence[str], ask: Callable[[str], Awaitable[_Response]]) -> list[_Response]:
     """Send a request for each group with a few in flight; return the results in the groups' order."""
-    slots = asyncio.Semaphore(under_way)
+    slots = asyncio.Semaphore(_REQUESTS_UNDER_WAY)
 
     async def one(group: str) -> _Response:
         async with slots:

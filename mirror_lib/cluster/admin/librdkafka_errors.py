@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol import ErrorCode, LocalCode, error_for, error_text
-from mirror_lib.errors import BrokerUnreachableError, Where
+from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, Where
 from mirror_lib.printable import printable
 
+_Client = TypeVar("_Client")
 _REFUSALS = frozenset(
     {
         LocalCode.AUTHENTICATION,
@@ -57,6 +61,27 @@ class ClientErrors:
         refusal, self._refusal = self._refusal, None
         if refusal is not None:
             raise error_for(refusal, where=Where(cluster=self._connection.cluster), doing="log in to the cluster")
+
+    def new_client(
+        self, kind: Callable[[dict[str, Any]], _Client], settings: Mapping[str, Any], what: str, where: Where
+    ) -> _Client:
+        """Create a client with this callback; it connects at its first use.
+
+        Args:
+            settings: in addition to those of the connection.
+            what: of the error message.
+
+        Raises:
+            ConfigurationError: librdkafka rejects the connection's properties.
+        """
+        try:
+            return kind({**self._connection.librdkafka(), "error_cb": self.note, **settings})
+        except KafkaException as error:
+            raise ConfigurationError(
+                f"{what} cannot be created: {error_text(error.args[0])}.",
+                where=where,
+                action="Check the ssl.* and sasl.* properties of the cluster.",
+            ) from error
 
     def unreachable(self, doing: str) -> BrokerUnreachableError:
         """The error for a cluster that does not respond, with librdkafka's last error."""

@@ -20,8 +20,8 @@ from confluent_kafka.admin import AdminClient
 from mirror_lib.cluster.admin.librdkafka_errors import ClientErrors
 from mirror_lib.cluster.admin.results import batches, no_answer
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import ErrorCode, LocalCode, error_for, error_for_code, error_text, is_retriable
-from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, MirrorError, Where
+from mirror_lib.cluster.protocol import ErrorCode, LocalCode, error_for, error_for_code, is_retriable
+from mirror_lib.errors import BrokerUnreachableError, MirrorError, Where
 from mirror_lib.topology import Grant
 
 _Key = TypeVar("_Key")
@@ -78,15 +78,7 @@ class AdminCalls:
             ConfigurationError: librdkafka rejects the connection's properties.
         """
         if self._native is None:
-            options = self._connection.librdkafka() | {"error_cb": self._errors.note}
-            try:
-                self._native = AdminClient(options)
-            except KafkaException as error:
-                raise ConfigurationError(
-                    f"the client cannot be created: {error_text(error.args[0])}.",
-                    where=self._where,
-                    action="Check the ssl.* and sasl.* properties of the cluster.",
-                ) from error
+            self._native = self._errors.new_client(AdminClient, {}, "the client", self._where)
         return self._native
 
     def close(self) -> None:

@@ -44,6 +44,8 @@ _PRODUCED_PARTITION = struct.Struct(">ihq8xq")
 _PRODUCED_BY_ID = struct.Struct(">ihq8xq3s")
 #: No rejected records, no message, no tagged fields.
 _NOTHING_REFUSED = EMPTY_ARRAY + NO_TAGS + NO_TAGS
+#: Partition, bytes, lag, and whether it is being moved.
+_REPLICA = struct.Struct(">iqqb")
 _ACKS_AND_TIMEOUT = struct.Struct(">hi")
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _NO_STRING = _INT16.pack(-1)
@@ -146,22 +148,16 @@ def produce_throttle_ms(view: memoryview) -> int:
 @response_of("DescribeLogDirs")
 def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
     """Parse a DescribeLogDirs response: topic, partition and bytes of every replica that is not being moved."""
-    position = 0
-    _throttle, directories = struct.unpack_from(">ii", view, position)
-    position += 8
+    reader = FieldReader(view, flexible=False)
+    reader.skip(4)
     result = []
-    for _ in range(directories):
-        position += 2
-        _path, position = read_string(view, position)
-        (topics,) = _INT32.unpack_from(view, position)
-        position += 4
-        for _ in range(topics):
-            topic, position = read_string(view, position)
-            (count,) = _INT32.unpack_from(view, position)
-            position += 4
-            for _ in range(count):
-                partition, size, _lag, is_future = struct.unpack_from(">iqqb", view, position)
-                position += 21
+    for _ in range(reader.count()):
+        reader.skip(2)
+        _path = reader.string()
+        for _ in range(reader.count()):
+            topic = reader.string()
+            for _ in range(reader.count()):
+                partition, size, _lag, is_future = reader.numbers(_REPLICA)
                 if not is_future:
                     result.append((topic, partition, size))
     return result

@@ -41,6 +41,8 @@ from mirror_lib.offsets import OffsetRun, merge
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
+#: Offsets of a partition, at its end, that are read for heartbeats, and the time for it.
+_LAST_HEARTBEATS, _HEARTBEATS_SECONDS = 1_000, 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,21 +452,18 @@ class HeartbeatRecords:
     unreadable: int = 0
 
 
-def read_last_heartbeats(
-    connection: Connection, topic: str, ends: Mapping[int, int], *, count: int = 1_000, timeout: float = 30.0
-) -> HeartbeatRecords:
+def read_last_heartbeats(connection: Connection, topic: str, ends: Mapping[int, int]) -> HeartbeatRecords:
     """The heartbeats at the last offsets of a topic; all heartbeats if there are none at those offsets.
 
     Args:
         ends: log end offset of every partition; with a heartbeat per second the topic is long before compaction.
-        count: number of offsets to read per partition.
 
     Raises:
         TopicMissingError: the topic does not exist.
         MirrorError: the topic cannot be read to its end.
     """
-    reader = SmallTopicReader(connection, topic, timeout=timeout)
-    start = {partition: max(0, end - count) for partition, end in ends.items()}
+    reader = SmallTopicReader(connection, topic, timeout=_HEARTBEATS_SECONDS)
+    start = {partition: max(0, end - _LAST_HEARTBEATS) for partition, end in ends.items()}
     try:
         found = _heartbeats(reader.read(start)[0])
         if not found.heartbeats and any(start.values()):

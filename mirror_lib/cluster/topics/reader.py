@@ -13,10 +13,9 @@ import confluent_kafka
 
 from mirror_lib.cluster.admin import ClientErrors
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import ErrorCode, LocalCode, error_for, error_text
+from mirror_lib.cluster.protocol import ErrorCode, LocalCode, error_for
 from mirror_lib.errors import (
     BrokerUnreachableError,
-    ConfigurationError,
     MirrorError,
     TransientError,
     Where,
@@ -87,14 +86,7 @@ class _Client:
 
     def _new(self, kind: Any, settings: Mapping[str, Any]) -> Any:
         own = {"error_cb": self._note, "logger": _log, "log_level": _CRITICAL}
-        try:
-            return kind({**self._connection.librdkafka(), **settings, **own})
-        except confluent_kafka.KafkaException as error:
-            raise ConfigurationError(
-                f"the client for {self.topic} cannot be created: {error_text(error.args[0])}.",
-                where=self._where,
-                action="Check the ssl.* and sasl.* properties of the cluster.",
-            ) from error
+        return self._errors.new_client(kind, {**settings, **own}, f"the client for {self.topic}", self._where)
 
     def _note(self, error: confluent_kafka.KafkaError) -> None:
         if error.code() not in _GROUP_ERRORS:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mirror_lib.config.file.derive import FlowSettings
-from mirror_lib.config.model import FlowConfig, Problem, Severity
+from mirror_lib.config.model import FlowConfig, Problem
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.topology import IDENTITY_CLASS, SEPARATOR, SOURCE_ALIAS, FlowId, find_loops
 
@@ -46,13 +46,11 @@ def _circles(flows: Sequence[FlowConfig], settings: Mapping[FlowId, FlowSettings
         found = [name for name in topologies if name.source == loop.path[0].cluster]
         setting = settings[found[0]].connector.get(SEPARATOR)
         shown = " -> ".join(map(str, loop.path[:_SHOWN])) + (" -> and so on" if len(loop.path) > _SHOWN else "")
-        yield Problem(
-            severity=Severity.ERROR,
-            message="records would be copied in a loop, since names without a separator do not contain the source "
+        yield Problem.error(
+            "records would be copied in a loop, since names without a separator do not contain the source "
             f"alias: {shown}",
-            key=None if setting is None else setting.key,
-            line=None if setting is None else setting.line,
-            suggestion="delete replication.policy.separator, or enable one direction only with "
+            setting,
+            "delete replication.policy.separator, or enable one direction only with "
             f"replication.policy.class = {IDENTITY_CLASS}",
         )
         return
@@ -67,13 +65,10 @@ def _shared_positions(flows: Sequence[FlowConfig], settings: Mapping[FlowId, Flo
         if first == flow.flow:
             continue
         setting = settings[flow.flow].connector.get(SOURCE_ALIAS)
-        yield Problem(
-            severity=Severity.ERROR,
-            message=f"flows {first} and {flow.flow} store their positions in {flow.offset_storage_topic} on "
+        yield Problem.error(
+            f"flows {first} and {flow.flow} store their positions in {flow.offset_storage_topic} on "
             f"{flow.flow.target} under the same source alias {flow.source_alias!r}, so each flow would continue "
             "at the other's positions",
-            key=None if setting is None else setting.key,
-            line=None if setting is None else setting.line,
-            suggestion="delete offset.storage.topic, so that each flow has its own topic, or delete "
-            "source.cluster.alias",
+            setting,
+            "delete offset.storage.topic, so that each flow has its own topic, or delete source.cluster.alias",
         )

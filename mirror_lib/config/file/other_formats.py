@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from mirror_lib.config.model import Problem, Severity
+from mirror_lib.config.model import Problem
 
 #: A properties file of a thousand flows has less than a tenth of this.
 LARGEST_FILE_BYTES = 10 * 1024 * 1024
@@ -38,7 +38,7 @@ def foreign_format(data: bytes) -> Problem | None:
     if found is None:
         return None
     what, todo = found
-    return Problem(severity=Severity.ERROR, message=f"the file is {what}, not a properties file", suggestion=todo)
+    return Problem.error(f"the file is {what}, not a properties file", suggestion=todo)
 
 
 def _binary(data: bytes) -> tuple[str, str] | None:

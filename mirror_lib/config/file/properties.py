@@ -166,49 +166,39 @@ class _LineReader:
 
 def _cut_off(entry: Entry) -> Problem:
     # The flows of the existing lines would run with the defaults of the missing ones.
-    return Problem(
-        severity=Severity.ERROR,
-        message=f"the file ends in the middle of a line, after {entry.key}",
-        key=entry.key,
-        line=entry.line,
-        suggestion="write the file under another name and rename it; if nothing is missing, end the line with =",
+    return Problem.error(
+        f"the file ends in the middle of a line, after {entry.key}",
+        entry,
+        "write the file under another name and rename it; if nothing is missing, end the line with =",
     )
 
 
 def _doubts(entry: Entry, written: str) -> Iterator[Problem]:
     if _LOST_BACKSLASH.search(written):
         # The value may be a secret.
-        yield Problem(
-            severity=Severity.WARNING,
-            message=f"a backslash before a letter or a digit is removed from the value of {entry.key}",
-            key=entry.key,
-            line=entry.line,
-            suggestion="write \\\\ for a backslash, such as \\\\d in a regex",
+        yield Problem.warning(
+            f"a backslash before a letter or a digit is removed from the value of {entry.key}",
+            entry,
+            "write \\\\ for a backslash, such as \\\\d in a regex",
         )
     if _TRAILING_COMMENT.search(entry.value):
-        yield Problem(
-            severity=Severity.WARNING,
-            message=f"the text after # is part of the value of {entry.key}",
-            key=entry.key,
-            line=entry.line,
-            suggestion="put the comment on its own line: properties files have no comments after a value",
+        yield Problem.warning(
+            f"the text after # is part of the value of {entry.key}",
+            entry,
+            "put the comment on its own line: properties files have no comments after a value",
         )
     stripped = entry.value.strip()
     if len(stripped) > 1 and stripped[0] == stripped[-1] and stripped[0] in "\"'":
-        yield Problem(
-            severity=Severity.WARNING,
-            message=f"the quotes are part of the value of {entry.key}",
-            key=entry.key,
-            line=entry.line,
-            suggestion="remove the quotes: properties files do not use them",
+        yield Problem.warning(
+            f"the quotes are part of the value of {entry.key}",
+            entry,
+            "remove the quotes: properties files do not use them",
         )
     if not entry.value.isascii() or not entry.key.isascii():
-        yield Problem(
-            severity=Severity.WARNING,
-            message=f"{entry.key} contains characters outside ASCII, which Java reads as ISO-8859-1",
-            key=entry.key,
-            line=entry.line,
-            suggestion="if the file is UTF-8, write such characters as \\uXXXX",
+        yield Problem.warning(
+            f"{entry.key} contains characters outside ASCII, which Java reads as ISO-8859-1",
+            entry,
+            "if the file is UTF-8, write such characters as \\uXXXX",
         )
 
 
@@ -217,10 +207,5 @@ def _repetitions(entries: list[Entry]) -> Iterator[Problem]:
     for entry in entries:
         earlier = seen.get(entry.key)
         if earlier is not None:
-            yield Problem(
-                severity=Severity.WARNING,
-                message=f"{entry.key} is set again; the value in line {earlier.line} has no effect",
-                key=entry.key,
-                line=entry.line,
-            )
+            yield Problem.warning(f"{entry.key} is set again; the value in line {earlier.line} has no effect", entry)
         seen[entry.key] = entry

@@ -36,32 +36,35 @@ def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequenc
     """Yield problems of `clusters` and of the connections."""
     setting = file.get("clusters")
     if setting is None:
-        yield _error("clusters is missing", suggestion="set the aliases, such as clusters = primary, backup")
+        yield Problem.error("clusters is missing", suggestion="set the aliases, such as clusters = primary, backup")
         return
     if len(clusters) < 2:
-        yield _error("clusters must contain at least two aliases", setting)
+        yield Problem.error("clusters must contain at least two aliases", setting)
     for alias, times in Counter(parse_list(setting.value)).items():
         if alias and times > 1:
-            yield _warn(f"clusters contains {alias} {times} times", setting)
+            yield Problem.warning(f"clusters contains {alias} {times} times", setting)
         if ARROW in alias or any(character.isspace() for character in alias):
-            yield _error(f"the alias {alias!r} must not contain spaces or {ARROW}", setting)
+            yield Problem.error(f"the alias {alias!r} must not contain spaces or {ARROW}", setting)
     used = {alias for flow in flows for alias in (flow.source, flow.target)}
     for alias in clusters:
         if alias in used and not file.cluster(alias).get("bootstrap.servers"):
-            yield _error(
-                f"cluster {alias} has no bootstrap.servers",
-                suggestion=f"set {alias}.bootstrap.servers = host:9092",
+            yield Problem(
+                severity=Severity.ERROR,
+                message=f"cluster {alias} has no bootstrap.servers",
                 key=f"{alias}.bootstrap.servers",
+                suggestion=f"set {alias}.bootstrap.servers = host:9092",
             )
 
 
 def selection_problems(file: Settings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
     """Yield problems of the selection of flows."""
     if len(clusters) > 1 and not flows:
-        yield _error("no flow runs", suggestion="set SOURCE->TARGET.enabled = true for at least one pair of clusters")
+        yield Problem.error(
+            "no flow runs", suggestion="set SOURCE->TARGET.enabled = true for at least one pair of clusters"
+        )
     top = file.get("enabled")
     if top is not None and parse_raw_boolean(top.value):
-        yield _warn(
+        yield Problem.warning(
             f"enabled at the top level enables all {len(flows)} flows", top, "set SOURCE->TARGET.enabled for each"
         )
     for flow in written_pairs(file, clusters):
@@ -75,7 +78,7 @@ def _raw_boolean_problems(setting: Provenance) -> Iterator[Problem]:
     written = setting.value if setting.written is None else setting.written
     if parse_raw_boolean(setting.value.strip()) and not parse_raw_boolean(written):
         reason = "a variable" if setting.written is not None else "a trailing space"
-        yield _warn(
+        yield Problem.warning(
             f"MM2 reads {setting.key} literally when it selects its flows: {reason} makes it false there",
             setting,
             "write true only",
@@ -89,7 +92,7 @@ def provider_problems(file: Settings) -> Iterator[Problem]:
         if key.startswith("config.providers."):
             name = key.split(".")[2]
             if name not in named:
-                yield _warn(f"{key}: config.providers does not contain {name}", setting, f"add {name} to it")
+                yield Problem.warning(f"{key}: config.providers does not contain {name}", setting, f"add {name} to it")
 
 
 def flow_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
@@ -114,7 +117,7 @@ def _alias_problems(settings: FlowSettings) -> Iterator[Problem]:
     if not separator:
         yield _no_separator(settings.flow, alias, _alias(settings, TARGET_ALIAS, settings.flow.target), setting)
     elif separator in alias:
-        yield _warn(
+        yield Problem.warning(
             f"the alias {alias} contains the separator {separator!r}: remote topics of this cluster are not "
             "recognized, so loops are not prevented",
             setting,
@@ -144,7 +147,7 @@ def _other_aliases(settings: FlowSettings, separator: str) -> Iterator[Problem]:
             # Neither alias nor separator is a separate case, see `_no_separator`.
             continue
         example = f" (orders becomes {alias}{separator}orders by the default policy)" if name == SOURCE_ALIAS else ""
-        yield _warn(
+        yield Problem.warning(
             f"{setting.key}: {named.format(flow=flow, alias=alias)} instead of {usual!r}, as with MM2{example}",
             setting,
             f"keep the line if MM2 has run with it; for a new flow delete it, or use {alias or usual} in clusters",
@@ -154,7 +157,7 @@ def _other_aliases(settings: FlowSettings, separator: str) -> Iterator[Problem]:
 def _identity_like(policy: Provenance) -> Iterator[Problem]:
     name = policy.value.strip()
     if name != IDENTITY_CLASS:
-        yield _warn(
+        yield Problem.warning(
             f"{policy.key}: {name} keeps topic names and is treated as {IDENTITY_CLASS}, except that heartbeats "
             "topics are named <source>.heartbeats on the target, where that class mixes them",
             policy,
@@ -165,7 +168,7 @@ def _identity_like(policy: Provenance) -> Iterator[Problem]:
 def _no_separator(flow: FlowId, source: str, target: str, setting: Provenance | None) -> Problem:
     """Return a warning about the topic names; only loops are rejected, which needs all flows of the file."""
     if not source:
-        return _warn(
+        return Problem.warning(
             f"flow {flow}: with neither alias nor separator topics keep their names, as in MM2; heartbeats of the "
             "source are not copied, because they would mix with the target's own",
             setting,
@@ -173,7 +176,7 @@ def _no_separator(flow: FlowId, source: str, target: str, setting: Provenance | 
             "MM2 has run with them, because they name its internal topics",
         )
     exclusion = f", and topics whose names contain {target!r} are not copied" if len(target) == 1 else ""
-    return _warn(
+    return Problem.warning(
         f"flow {flow}: without a separator topic orders becomes {source}orders, as in MM2, which then does not "
         f"recognize remote topics{exclusion}",
         setting,
@@ -185,7 +188,7 @@ def _old_name_problems(settings: FlowSettings) -> Iterator[Problem]:
     for new, old in OLD_NAMES.items():
         before, now = settings.connector.get(old), settings.connector.get(new)
         if before is not None and now is not None and now.key != before.key:
-            yield _warn(f"{before.key} has no effect on flow {settings.flow}: {now.key} is set too", before)
+            yield Problem.warning(f"{before.key} has no effect on flow {settings.flow}: {now.key} is set too", before)
 
 
 def _layer_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
@@ -202,7 +205,7 @@ def _layer_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Prob
             effective = [found for client in clients if (found := settings.clients[client].get(name)) is not None]
             winner = next((found for found in effective if found.key != key), None)
             if winner is not None and winner.key is not None and all(found.key != key for found in effective):
-                yield _warn(
+                yield Problem.warning(
                     f"{key} has no effect: {winner.key} overrides it", setting, f"write {flow}.source.{kind}.{name}"
                 )
 
@@ -219,17 +222,19 @@ def _contradictions(settings: FlowSettings) -> Iterator[Problem]:
     regex, replacement = connector.get(_RENAME_REGEX), connector.get(_REPLACEMENT)
     if (regex is None) != (replacement is None):
         given, missing = (_RENAME_REGEX, _REPLACEMENT) if replacement is None else (_REPLACEMENT, _RENAME_REGEX)
-        yield _error(f"flow {flow} has {given} but no {missing}", regex or replacement, f"set {flow}.{missing} too")
+        yield Problem.error(
+            f"flow {flow} has {given} but no {missing}", regex or replacement, f"set {flow}.{missing} too"
+        )
     elif regex is not None and replacement is not None:
         yield from _replacement_problems(regex, replacement)
     yield from _weakened_configs(settings)
     if _is_true(settings, "sync.group.offsets.enabled") and _is_false(settings, "emit.checkpoints.enabled"):
-        yield _warn(
+        yield Problem.warning(
             f"flow {flow} synchronizes no group offsets, because emit.checkpoints.enabled is false",
             connector["sync.group.offsets.enabled"],
         )
     if _is_false(settings, "emit.offset-syncs.enabled") and not _is_false(settings, "emit.checkpoints.enabled"):
-        yield _warn(
+        yield Problem.warning(
             f"flow {flow} emits no checkpoints, because emit.offset-syncs.enabled is false (MM2's checkpoint "
             "connector does not start then)",
             connector["emit.offset-syncs.enabled"],
@@ -253,7 +258,7 @@ def _weakened_configs(settings: FlowSettings) -> Iterator[Problem]:
         return
     lowered = [name for name in _SAFETY if name not in named and (excluded is None or not excluded.fullmatch(name))]
     if lowered:
-        yield _warn(
+        yield Problem.warning(
             f"{own.key} replaces the default list, so {' and '.join(lowered)} of the source's topics "
             f"{'is' if len(lowered) == 1 else 'are'} set on the target and may weaken it",
             own,
@@ -270,7 +275,7 @@ def _replacement_problems(regex: Provenance, replacement: Provenance) -> Iterato
     try:
         compile_replacement(replacement.value.strip(), pattern)
     except ValueError as error:
-        yield _error(str(error), replacement)
+        yield Problem.error(str(error), replacement)
 
 
 def _is_true(settings: FlowSettings, name: str) -> bool:
@@ -286,26 +291,4 @@ def nothing_enabled(flows: Iterable[FlowSettings]) -> Iterator[Problem]:
     found = list(flows)
     if found and not any(_is_true(settings, "enabled") for settings in found):
         first = found[0].flow
-        yield _warn("no flow is enabled, so no topic is replicated", None, f"set {first}.enabled = true")
-
-
-def _error(
-    message: str, setting: Provenance | None = None, suggestion: str | None = None, key: str | None = None
-) -> Problem:
-    return _problem(Severity.ERROR, message, setting, suggestion, key)
-
-
-def _warn(message: str, setting: Provenance | None = None, suggestion: str | None = None) -> Problem:
-    return _problem(Severity.WARNING, message, setting, suggestion)
-
-
-def _problem(
-    severity: Severity, message: str, setting: Provenance | None, suggestion: str | None, key: str | None = None
-) -> Problem:
-    return Problem(
-        severity=severity,
-        message=message,
-        key=key if setting is None else setting.key,
-        line=None if setting is None else setting.line,
-        suggestion=suggestion,
-    )
+        yield Problem.warning("no flow is enabled, so no topic is replicated", None, f"set {first}.enabled = true")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mirror_lib.config.file import FlowSettings, Settings
-from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Problem, Severity
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Problem
 from mirror_lib.config.security.cloud_classes import AWS_MSK_IAM
 from mirror_lib.config.security.java_only import java_only_problem
 from mirror_lib.config.security.tls import TlsVersionsError, tls_versions
@@ -64,13 +64,8 @@ def _problem(name: str, client: Settings) -> Problem | None:
         what, action = wrong, "use others, or remove the setting"
     else:
         return None
-    return Problem(
-        severity=Severity.ERROR,
-        message=what if setting.key is None else f"{setting.key}{what.removeprefix(name)}",
-        key=setting.key,
-        line=setting.line,
-        suggestion=action[0].lower() + action[1:],
-    )
+    message = what if setting.key is None else f"{setting.key}{what.removeprefix(name)}"
+    return Problem.error(message, setting, action[0].lower() + action[1:])
 
 
 def _tls_problem(name: str, client: Settings) -> str | None:

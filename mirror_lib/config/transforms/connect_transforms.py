@@ -54,9 +54,8 @@ def converter_problems(settings: FlowSettings, effective: Settings, file: FileSe
         setting = effective.get(converter)
         if not has_transforms:
             if setting is not None and setting.value.strip() not in _BYTES:
-                yield _warn(
-                    setting,
-                    f"{setting.key}: it has no effect without transforms: record batches are copied unchanged",
+                yield Problem.warning(
+                    f"{setting.key}: it has no effect without transforms: record batches are copied unchanged", setting
                 )
         elif converter in settings.connector:
             yield from _unused_converter_settings(settings, converter, file)
@@ -73,7 +72,7 @@ def _unused_converter_settings(settings: FlowSettings, converter: str, file: Fil
                     f"{key}: it has no effect on flow {flow}: its {converter} is set on the connector, not on the "
                     "worker"
                 )
-                yield _warn(setting, message, f"write {flow}.{name}")
+                yield Problem.warning(message, setting, f"write {flow}.{name}")
 
 
 def _under(settings: Settings, prefix: str) -> Mapping[str, Provenance]:
@@ -86,10 +85,4 @@ def _problem(found: SettingProblem) -> Problem:
         message=f"{found.key}: {found.message}",
         key=found.key,
         suggestion=found.action or None,
-    )
-
-
-def _warn(setting: Provenance, message: str, suggestion: str | None = None) -> Problem:
-    return Problem(
-        severity=Severity.WARNING, message=message, key=setting.key, line=setting.line, suggestion=suggestion
     )

@@ -143,13 +143,11 @@ def _in_transactions(settings: FlowSettings) -> bool:
 def _without_ids(settings: FlowSettings) -> Iterator[Problem]:
     fencing = settings.connector.get(_FENCING)
     if fencing is not None and fencing.value.strip() == Fencing.NONE:
-        yield Problem(
-            severity=Severity.ERROR,
-            message=f"{fencing.key}: there are no transactions without transactional ids, but "
+        yield Problem.error(
+            f"{fencing.key}: there are no transactions without transactional ids, but "
             f"{settings.flow.target}.{_SUPPORT}=enabled needs them",
-            key=fencing.key,
-            line=fencing.line,
-            suggestion=f"remove {fencing.key}, or set {settings.flow.target}.{_SUPPORT}=disabled",
+            fencing,
+            f"remove {fencing.key}, or set {settings.flow.target}.{_SUPPORT}=disabled",
         )
 
 

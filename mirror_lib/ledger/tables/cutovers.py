@@ -103,10 +103,6 @@ class Cutovers:
                 connection.execute(delete(_HANDED_OVER).where(chosen))
             upsert(connection, _HANDED_OVER, rows)
 
-    def take_back(self, flow: str, topics: Collection[str]) -> None:
-        """Let a flow copy these topics again."""
-        self.hand_over((), take_back_from=flow, topics=topics)
-
     def fences(self, flow: str) -> list[Mapping[str, Any]]:
         """The ACLs with which cutovers of a flow fence writers on its source now, as `Fenced.to_facts` returns them."""
         query = (

@@ -63,19 +63,6 @@ class Observations:
         with self._database.write() as connection:
             upsert(connection, _STEPS, [row])
 
-    def latest_flows(self) -> dict[str, FlowObservationRow]:
-        """Latest observation per flow."""
-        newest = (
-            select(_FLOWS.c.flow, func.max(_FLOWS.c.observed_at).label("observed_at"))
-            .group_by(_FLOWS.c.flow)
-            .subquery()
-        )
-        query = select(_FLOWS).join(
-            newest, (_FLOWS.c.flow == newest.c.flow) & (_FLOWS.c.observed_at == newest.c.observed_at)
-        )
-        with self._database.read() as connection:
-            return {row["flow"]: FlowObservationRow(**row) for row in connection.execute(query).mappings()}
-
     def history(self, flow: str, since: datetime) -> tuple[FlowObservationRow, ...]:
         """A flow's observations since a moment, oldest first."""
         query = select(_FLOWS).where(_FLOWS.c.flow == flow, _FLOWS.c.observed_at >= since)

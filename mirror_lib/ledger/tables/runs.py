@@ -106,15 +106,6 @@ def newest(connection: Connection, *, flow: str | None, trigger: str | None, lim
     return _runs(connection, query)
 
 
-def latest_per_flow(connection: Connection) -> dict[str, RunRow]:
-    """Latest run per flow."""
-    place = func.row_number().over(partition_by=_RUN.c.flow, order_by=(_RUN.c.started_at.desc(), _RUN.c.id))
-    ranked = select(_RUN.c.id, place.label("place")).subquery("ranked")
-    newest_ids = select(ranked.c.id).where(ranked.c.place == 1)
-    rows = _runs(connection, select(_RUN).where(_RUN.c.id.in_(newest_ids)).order_by(_RUN.c.flow))
-    return {row.flow: row for row in rows}
-
-
 def copied_topics(connection: Connection, flow: str, since: datetime) -> tuple[CopiedTopic, ...]:
     """Each source topic that a flow's runs copied since a moment, with its target topic."""
     columns = _PARTITION_RUN.c

@@ -5,7 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "assembler": ["Part"],
+        "assembler": ["Assembler", "Part"],
         "fetcher": ["Memory", "SourceReader"],
         "follower_fetch": ["ReadReplicas"],
         "open_copies": ["OpenCopies"],

@@ -1,3 +1,4 @@
+from .assembler import Assembler as Assembler
 from .assembler import Part as Part
 from .fetcher import Memory as Memory
 from .fetcher import SourceReader as SourceReader

@@ -31,7 +31,7 @@ from mirror_lib.relay.commit import position_row, rewind_syncs
 from mirror_lib.relay.copy import omission_rows
 from mirror_lib.relay.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
-from mirror_lib.relay.planning import FlowClusters, Truncation, find_target_change, gather_facts, with_flow
+from mirror_lib.relay.planning import FlowClusters, find_target_change, gather_facts, with_flow
 from mirror_lib.sync import check_clusters
 from mirror_lib.topology import FlowId, TopicPartition
 
@@ -111,13 +111,17 @@ def close_settled(
             ledger.decide_gap(gap.id, GapState.ACCEPTED, by=by, note=f"run {run_id} found no more errors")
 
 
-def truncations(gaps: Iterable[GapRow]) -> dict[TopicPartition, Truncation]:
-    """The open gaps of truncated logs: a source could hide these by growing again."""
-    return {
-        TopicPartition(gap.topic, gap.partition): Truncation(log_end=gap.first_offset, position=gap.next_offset)
-        for gap in gaps
-        if gap.cause == SourceTruncatedError.reason and gap.state == GapState.OPEN
-    }
+def truncations(gaps: Iterable[GapRow]) -> dict[tuple[TopicPartition, int], int]:
+    """The offsets at which truncated logs ended, by partition and the position after that: the log may grow again.
+
+    Gaps of another position than the present one are those of an earlier decision.
+    """
+    ends: dict[tuple[TopicPartition, int], int] = {}
+    for gap in gaps:
+        if gap.cause == SourceTruncatedError.reason and gap.state == GapState.OPEN:
+            place = TopicPartition(gap.topic, gap.partition), gap.next_offset
+            ends[place] = min(gap.first_offset, ends.get(place, gap.first_offset))
+    return ends
 
 
 def undecided_gaps(ledger: Ledger, flow: str, decision: Decision) -> tuple[GapRow, ...]:

@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "altered_positions": ["altered_notes", "note_altered"],
         "by_transform_chain": ["ChainJob", "split_job", "whole_takeovers"],
-        "facts": ["FlowClusters", "Truncation", "gather_facts", "with_flow"],
+        "facts": ["FlowClusters", "gather_facts", "with_flow"],
         "foreign_writes": ["foreign_notes", "offsets_behind_copies"],
         "late_writes": ["accounted_for", "find_late_writes", "late_writes_on_target"],
         "lost_deletions": ["find_lost_deletions", "last_caught_up", "note_lost_deletions"],

@@ -5,7 +5,6 @@ from .by_transform_chain import split_job as split_job
 from .by_transform_chain import whole_takeovers as whole_takeovers
 from .facts import FlowClusters as FlowClusters
 from .facts import gather_facts as gather_facts
-from .facts import Truncation as Truncation
 from .facts import with_flow as with_flow
 from .foreign_writes import foreign_notes as foreign_notes
 from .foreign_writes import offsets_behind_copies as offsets_behind_copies

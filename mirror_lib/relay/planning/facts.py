@@ -46,18 +46,8 @@ from mirror_lib.sync.loops import refuse_own_copies
 from mirror_lib.topology import FlowTopology, TopicPartition
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Truncation:
-    """A source whose log ended before a position: if it grows again, it could hide that."""
-
-    log_end: int
-    position: int
-
-
 _NO_LIMITS = TopicLimits()
-_NO_TRUNCATIONS: Mapping[TopicPartition, Truncation] = MappingProxyType({})
+_NO_TRUNCATIONS: Mapping[tuple[TopicPartition, int], int] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -166,7 +156,7 @@ def gather_facts(
     *,
     topics_synced: bool = True,
     stopped: Collection[TopicPartition] = (),
-    truncations: Mapping[TopicPartition, Truncation] = _NO_TRUNCATIONS,
+    truncations: Mapping[tuple[TopicPartition, int], int] = _NO_TRUNCATIONS,
 ) -> tuple[list[PartitionFacts], tuple[PartitionProblem, ...]]:
     """The facts of every partition that the flow selects, and the partitions that cannot be planned.
 
@@ -174,7 +164,7 @@ def gather_facts(
         topics_synced: whether a missing target topic or partition is a problem; if False, the topic sync before a run
             would create it.
         stopped: partitions that are not replicated any more; nothing is requested for them.
-        truncations: truncations that earlier runs found and that no operator has decided about.
+        truncations: the lowest log end offset that earlier runs found before a position, if no operator has decided.
 
     Raises:
         ConfigurationError: a batch cannot follow this `auto.offset.reset`.
@@ -264,7 +254,7 @@ def gather_facts(
                 first_counts[pair[0].topic],
             )
             source, largest = sources[pair[0].topic], limit.max_batch_bytes(flow.copy_settings)
-            fact = _facts(pair, source, logs, position, truncations.get(pair[0]), largest, demands, target)
+            fact = _facts(pair, source, logs, position, truncations, largest, demands, target)
             facts.append(replace(fact, altered=pair[0] in altered))
         else:
             problems.append(PartitionProblem(pair[0], with_flow(flow, error, pair[0])))
@@ -448,7 +438,7 @@ def _facts(
     topic: TopicDescription,
     logs: SourceLogs,
     position: Position | None,
-    truncation: Truncation | None,
+    truncations: Mapping[tuple[TopicPartition, int], int],
     max_batch_bytes: int,
     rules: RecordRules,
     on_target: _Target,
@@ -474,7 +464,7 @@ def _facts(
         last_record_same=logs.last_record_same(source),
         first_offset=logs.first_offset(source),
         # If the position has changed since, an operator has decided.
-        truncated_to=truncation.log_end if truncation is not None and truncation.position == next_offset else None,
+        truncated_to=None if next_offset is None else truncations.get((source, next_offset)),
         interrupted=position is not None and position.state is PositionState.OPEN,
         target_now=on_target.now,
         copied_to=on_target.copied_to,

@@ -5,17 +5,19 @@ The job reads the records from a file and writes its result to another one: it c
 
 from __future__ import annotations
 
-import argparse
 import logging
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import pyarrow as pa
 
 from mirror_lib.config import FlowConfig, load_flow, replication_policy
 from mirror_lib.errors import MirrorError
+from mirror_lib.private_files import draft_of
+from mirror_lib.spark import CommandLine
 from mirror_lib.transform import TransformChain
 from mirror_lib.transform.preview import PreviewResult
 
@@ -23,37 +25,20 @@ _log = logging.getLogger("mirror")
 
 
 @dataclass(frozen=True, slots=True)
-class PreviewArguments:
-    """Arguments of the job: the only class that knows their names, for the job and for its starter."""
+class PreviewArguments(CommandLine):
+    """Arguments of the job."""
 
-    #: The MirrorMaker 2 properties file; absolute, since the job may run in another folder.
-    config: Path
-    flow: str
-    #: Source topic.
-    topic: str
-    #: Name of the topic on the target.
-    remote_topic: str
-    #: File written by `write_rows`.
-    rows: Path
-    #: File for the result.
-    result: Path
+    program: ClassVar[str] = "preview.py"
+    description: ClassVar[str] = "Transform a few records; write nothing."
 
-    @classmethod
-    def parse(cls, argv: Sequence[str]) -> PreviewArguments:
-        """Parse a command line without the program's name; an invalid one ends the process with exit code 2."""
-        found = _parser().parse_args(argv)
-        return cls(found.config, found.flow, found.topic, found.remote_topic, found.rows, found.result)
-
-    def command_line(self) -> list[str]:
-        """The inverse of `parse`."""
-        return [
-            f"--config={self.config}",
-            f"--flow={self.flow}",
-            f"--topic={self.topic}",
-            f"--remote-topic={self.remote_topic}",
-            f"--rows={self.rows}",
-            f"--result={self.result}",
-        ]
+    #: Absolute, since the job may run in another folder.
+    config: Annotated[Path, "the MirrorMaker 2 properties file"]
+    flow: Annotated[str, "the flow, as SOURCE->TARGET"]
+    topic: Annotated[str, "topic on the source"]
+    remote_topic: Annotated[str, "topic on the target"]
+    #: Written by `write_rows`.
+    rows: Annotated[Path, "file with the records"]
+    result: Annotated[Path, "output file"]
 
 
 #: Takes the transforms of a topic and its rows (`layout.READ_SCHEMA`), and returns the result.
@@ -102,23 +87,10 @@ def read_result(path: Path) -> PreviewResult | None:
 
 def _write_result(path: Path, found: PreviewResult | MirrorError) -> None:
     """Write the file atomically and readable only by its owner, since it holds records."""
-    written = path.with_suffix(".part")
-    written.touch(mode=0o600)
-    written.write_bytes(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
-    written.replace(path)
+    with draft_of(path, 0o600) as draft:
+        draft.write_bytes(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
 
 
 def _read_rows(path: Path) -> pa.Table:
     with path.open("rb") as file, pa.ipc.open_stream(file) as stream:
         return stream.read_all()
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="preview.py", description="Transform a few records; write nothing.")
-    parser.add_argument("--config", required=True, type=Path, help="the MirrorMaker 2 properties file")
-    parser.add_argument("--flow", required=True, help="the flow, as SOURCE->TARGET")
-    parser.add_argument("--topic", required=True, help="topic on the source")
-    parser.add_argument("--remote-topic", required=True, help="topic on the target")
-    parser.add_argument("--rows", required=True, type=Path, help="file with the records")
-    parser.add_argument("--result", required=True, type=Path, help="output file")
-    return parser

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from mirror_lib.cluster.batches import Record, Span
 from mirror_lib.offsets import RunBuilder, RunColumns
-from mirror_lib.relay.takeover import MismatchError
+from mirror_lib.relay.takeover import MismatchError, TwoLogs
 
 #: Maximum number of records of each side in the search for the next equal ones; it limits memory too.
 LOOKAHEAD = 20_000
@@ -191,7 +191,7 @@ class _Ranges:
         return self._before[after - 1] + min(offset, self._ends[after - 1]) - self._firsts[after - 1]
 
 
-class LogMatcher:
+class LogMatcher(TwoLogs[_Side]):
     """Walks along both logs; feed the side that it needs."""
 
     def __init__(
@@ -212,7 +212,7 @@ class LogMatcher:
         """
         self._shapes = source, target
         timestamps = not target.own_timestamps
-        self._source, self._target = _Side(source, timestamps=timestamps), _Side(target, timestamps=timestamps)
+        super().__init__(_Side(source, timestamps=timestamps), _Side(target, timestamps=timestamps))
         self._skipped = None if skipped is None else _Ranges(skipped, source.start)
         self._without_record = source.hidden + source.holes + self._left_out_before(source.end)
         self._end_distance = source.end - (target.end - target.hidden) if certain_end else None
@@ -222,16 +222,6 @@ class LogMatcher:
         self._only_on_source = self._only_on_target = self._ambiguous = 0
         #: Number of records of each side that the walk needs to continue.
         self._need = 1
-
-    @property
-    def source_offset(self) -> int:
-        """The source offset to read next."""
-        return self._source.fed_to
-
-    @property
-    def target_offset(self) -> int:
-        """The target offset to read next."""
-        return self._target.fed_to
 
     @property
     def needs_source(self) -> bool:

@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "partition_reader": ["PartitionReader"],
         "recovery": ["Recovered", "known_poison", "take_over_all", "walk_along"],
         "stable_end": ["replicated_end", "until_stable"],
-        "tail_match": ["MismatchError", "TailMatcher"],
+        "tail_match": ["MismatchError", "TailMatcher", "TwoLogs"],
         "transaction_markers": ["Markers", "overtime"],
     },
 )

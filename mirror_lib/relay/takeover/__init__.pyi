@@ -14,5 +14,6 @@ from .stable_end import replicated_end as replicated_end
 from .stable_end import until_stable as until_stable
 from .tail_match import MismatchError as MismatchError
 from .tail_match import TailMatcher as TailMatcher
+from .tail_match import TwoLogs as TwoLogs
 from .transaction_markers import Markers as Markers
 from .transaction_markers import overtime as overtime

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from operator import attrgetter
+from typing import Generic, Protocol, TypeVar
 
 from mirror_lib.cluster.batches import Record, Span
 from mirror_lib.cluster.topics import OmittedRange
@@ -171,7 +172,34 @@ class _Shifts:
             self._before.clear()
 
 
-class TailMatcher:
+class LogSide(Protocol):
+    """One of two logs."""
+
+    #: Offsets up to which everything was fed.
+    fed_to: int
+
+
+_Log = TypeVar("_Log", bound=LogSide)
+
+
+class TwoLogs(Generic[_Log]):
+    """Two logs, fed as they are read."""
+
+    def __init__(self, source: _Log, target: _Log) -> None:
+        self._source, self._target = source, target
+
+    @property
+    def source_offset(self) -> int:
+        """The source offset to read next."""
+        return self._source.fed_to
+
+    @property
+    def target_offset(self) -> int:
+        """The target offset to read next."""
+        return self._target.fed_to
+
+
+class TailMatcher(TwoLogs[_Side]):
     """Walks along both logs as they are read; feed the side that `needs_source` and `needs_target` name."""
 
     def __init__(
@@ -190,10 +218,10 @@ class TailMatcher:
             skipped: source ranges that were certainly skipped, ascending. They need not be readable.
             may_be_skipped: whether the flow's policy may have skipped a source record.
         """
+        super().__init__(_Side(source_offset), _Side(target_offset))
         self._known = skipped
         self._may_be_skipped = may_be_skipped
         self._skipped: list[Record] = []
-        self._source, self._target = _Side(source_offset), _Side(target_offset)
         self._end = target_end
         self._runs = RunBuilder()
         self._records = self._unknown = 0
@@ -201,16 +229,6 @@ class TailMatcher:
         #: mistaken for the other.
         self._filled = False
         self._shifts = _Shifts()
-
-    @property
-    def source_offset(self) -> int:
-        """The source offset to read next."""
-        return self._source.fed_to
-
-    @property
-    def target_offset(self) -> int:
-        """The target offset to read next."""
-        return self._target.fed_to
 
     @property
     def needs_target(self) -> bool:

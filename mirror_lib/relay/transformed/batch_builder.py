@@ -5,7 +5,7 @@ The copy task must not load numpy and Arrow: no module that it imports may impor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +15,12 @@ from mirror_lib.cluster.batches.arrow import ArrowBatchBuilder
 from mirror_lib.cluster.rows import RowColumns
 from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError, RecordTooLargeError
+from mirror_lib.relay.copy import Assembler
 from mirror_lib.relay.model import PartitionPlan
 
 
-class OutgoingBatches:
-    """Makes batches of the rows of one source partition; the members of `Assembler` that read are not used.
+class OutgoingBatches(Assembler):
+    """Makes batches of the rows of one source partition; the other half reads.
 
     Rows that are too large for the target are either an error, or removed before any other step uses them.
     """
@@ -32,8 +33,6 @@ class OutgoingBatches:
         self._codec = Codec.NONE
         self.next_offset = start
         self.leader_epoch = -1
-        self.failure: MirrorError | None = None
-        self.held_bytes = 0
 
     def take(self, rows: RowColumns, codec: Codec) -> Iterator[ReadyBatch]:
         """Take rows, and return the batches that they fill.
@@ -75,37 +74,9 @@ class OutgoingBatches:
         parts.append(rows.part(first, len(rows)))
         return [part for part in parts if len(part)], found
 
-    @property
-    def is_finished(self) -> bool:
-        """Not used: the other half reads."""
-        return False
-
-    def feed(self, data: bytes | bytearray | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> list[ReadyBatch]:
-        """Not used: the other half reads."""
-        raise NotImplementedError
-
-    @property
-    def has_more(self) -> bool:
-        """Not used: the other half reads."""
-        return False
-
-    def more(self) -> list[ReadyBatch]:
-        """Not used: the other half reads."""
-        return []
-
-    def take_skipped(self) -> list[LeftOut]:
-        """Not used: the other half reads."""
-        return []
-
-    def flush(self) -> None:
-        """Not used: `end` returns the incomplete batch."""
-
     def discard(self) -> None:
         """Drop the incomplete batch."""
         self._builder = None
-
-    def skip_to_end(self) -> None:
-        """Not used: the other half reads."""
 
     def gather_up_to(self, size: int) -> None:
         """Make batches of about this size from the next on: the target has high latency."""

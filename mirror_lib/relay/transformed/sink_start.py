@@ -101,7 +101,7 @@ class Beginning:
                 await self._take_over_route(output, opened, route)
         return output
 
-    async def _taken_over(self, opened: OpenPartition, recovered: Sequence[OffsetRun] | None = None) -> Outlet:
+    async def _taken_over(self, opened: OpenPartition) -> Outlet:
         takeover = opened.takeover
         assert takeover is not None
         log = self._log(opened.plan.target)
@@ -115,7 +115,7 @@ class Beginning:
             takeover=None,
             taken_over=True,
         )
-        outlet = new_outlet(self._job, taken, recovered=takeover.runs if recovered is None else recovered)
+        outlet = new_outlet(self._job, taken, recovered=takeover.runs)
         if self._exact and not takeover.in_transactions:
             first = max(takeover.target_offset, takeover.target_log_start)
             outlet.tail = Tail(log, opened.plan.target, first, end, settings=self._job.settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mirror_lib.errors import ConfigurationError, MirrorError, RunLockedError
@@ -243,7 +243,7 @@ def audit_word(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, not
     )
 
 
-def await_taken(ledger: Ledger, question: QuestionRow, *, sleep: Callable[[float], None] = time.sleep) -> None:
+def await_taken(ledger: Ledger, question: QuestionRow) -> None:
     """Wait until the process that asked has taken the answer.
 
     Raises:
@@ -262,4 +262,4 @@ def await_taken(ledger: Ledger, question: QuestionRow, *, sleep: Callable[[float
                     "Trigger it again: `mirror cutover run {name}`, or the DAG with this name.",
                 ),
             )
-        sleep(_POLL_SECONDS)
+        time.sleep(_POLL_SECONDS)

@@ -21,11 +21,6 @@ class SmtChain:
     decodes: bool = True
 
     @property
-    def deterministic(self) -> bool:
-        """True if the same record always gives the same bytes: no supported SMT uses a clock or random numbers."""
-        return True
-
-    @property
     def may_drop(self) -> bool:
         """True if some records may be dropped."""
         return self._has(model.Filter)

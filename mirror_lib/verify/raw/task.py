@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +13,11 @@ from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.verify.compare import RangeComparer, Spent, copied_from, inverse_check, inverse_outcome, verdict_of
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
+from mirror_lib.verify.kept_error import KeptError
 from mirror_lib.verify.log_reader import LogReader, LogStream, chunk_size
 from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.verify.state import compare_by_state
 
-_log = logging.getLogger(__name__)
 _LARGEST_CHUNK = 4 * 1024 * 1024
 #: Chunks that one partition may hold: on each side one compared, one waiting, one read, one in flight.
 _CHUNKS_HELD = 8
@@ -66,23 +65,14 @@ class _Check:
 
     async def run(self) -> PartitionVerdict:
         began = time.monotonic()
-        error: MirrorError | None = None
-        try:
+        with KeptError(f"verifying {self._check.source}") as kept:
             for range_ in self._check.ranges:
                 self._stopped = self._budget.over
                 if self._stopped is None:
                     await self._range(range_)
                 if self._stopped is not None:
                     break
-        except MirrorError as failure:
-            error = failure
-        except Exception as failure:
-            _log.error("verifying %s failed", self._check.source, exc_info=failure)
-            error = MirrorError(
-                f"internal error in the verification: {type(failure).__name__}: {failure}.",
-                action="Please report it with this log.",
-            )
-        return self._verdict(error, time.monotonic() - began)
+        return self._verdict(kept.error, time.monotonic() - began)
 
     async def _range(self, range_: CheckRange) -> None:
         check, compared = inverse_check(self._check, range_) if range_.by_opposite else (self._check, range_)

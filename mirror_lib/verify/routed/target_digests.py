@@ -16,6 +16,7 @@ from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.verify.compare import Columns, columns
+from mirror_lib.verify.kept_error import KeptError
 from mirror_lib.verify.log_reader import LogReader, LogStream
 from mirror_lib.verify.model import RoutedCheck
 from mirror_lib.verify.routed.findings import Place, TargetDigests
@@ -75,22 +76,13 @@ class _Reading:
         self._stopped = False
 
     async def run(self) -> TargetDigests:
-        error: MirrorError | None = None
-        try:
+        with KeptError(f"reading {self._check.target} for a verification") as kept:
             for each in self._check.spans:
                 wanted = self._job.wanted.get((self._check.target, each.number))
                 if wanted or not self._job.wanted:
                     await self._range(each.target_first, each.target_next, each.number, wanted)
             for first, end in () if self._job.wanted else self._check.outside:
                 await self._range(first, end, None, None)
-        except MirrorError as failure:
-            error = failure
-        except Exception as failure:
-            _log.error("reading %s for a verification failed", self._check.target, exc_info=failure)
-            error = MirrorError(
-                f"internal error in the verification: {type(failure).__name__}: {failure}.",
-                action="Please report it with this log.",
-            )
         return TargetDigests(
             target=self._check.target,
             multisets=self._multisets,
@@ -100,7 +92,7 @@ class _Reading:
             log_start=self._log_start,
             read_bytes=self._bytes,
             stopped=self._stopped,
-            error=error,
+            error=kept.error,
             places={place: tuple(offsets) for place, offsets in self._places.items()},
         )
 

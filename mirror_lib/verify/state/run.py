@@ -7,7 +7,6 @@ the time it is read again, or if the deletion is not copied yet.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,17 +17,17 @@ from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.batches import RecordBlock, RecordError, Shown, none_shown
 from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient
-from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
+from mirror_lib.errors import CorruptBatchError, TransientError, Where
 from mirror_lib.offsets import OffsetMap, decode, unite
 from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.compare import Spent, copied_from, verdict_of
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
+from mirror_lib.verify.kept_error import KeptError
 from mirror_lib.verify.log_reader import LogReader, chunk_size
 from mirror_lib.verify.model import PartitionCheck, VerifyJob
 from mirror_lib.verify.state.compare import KeyState, StateFindings, StateRules, compare_states
 from mirror_lib.verify.state.digests import BUCKETS, Digester, Spill
 
-_log = logging.getLogger(__name__)
 _LARGEST_CHUNK = 4 * 1024 * 1024
 #: Maximum number of passes to the source's end; a source with steady writes never ends.
 _ROUNDS = 10
@@ -41,22 +40,14 @@ async def compare_by_state(
 ) -> PartitionVerdict:
     """Compare one partition; its errors are in the verdict, never raised."""
     comparison = StateComparison(job, check, source, target, budget, on_read)
-    began, error = time.monotonic(), None
-    try:
+    began = time.monotonic()
+    with KeptError(f"verifying {check.source}") as kept:
         await comparison.run()
-    except MirrorError as failure:
-        error = failure
-    except Exception as failure:
-        _log.error("verifying %s failed", check.source, exc_info=failure)
-        error = MirrorError(
-            f"internal error in the verification: {type(failure).__name__}: {failure}.",
-            action="Please report it with this log.",
-        )
     return verdict_of(
         check,
-        [comparison.outcome()] if error is None and comparison.stopped is None else [],
+        [comparison.outcome()] if kept.error is None and comparison.stopped is None else [],
         keep=job.keep_differences,
-        error=error,
+        error=kept.error,
         stopped=comparison.stopped,
         source_bytes=comparison.source_bytes,
         target_bytes=comparison.target_bytes,

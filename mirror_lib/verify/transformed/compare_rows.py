@@ -23,6 +23,7 @@ from mirror_lib.cluster.rows import HandOver, Int64s, RowColumns, by_place, numb
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.verify.compare import MOST_ROWS, ROW_BITS, RangeComparer, verdict_of
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
+from mirror_lib.verify.kept_error import KeptError
 from mirror_lib.verify.log_reader import LogReader, LogStream, chunk_size
 from mirror_lib.verify.model import PartitionCheck
 from mirror_lib.verify.routed import Elsewhere, FoundRow, Place, RoutedFindings
@@ -365,16 +366,9 @@ class _Comparing:
         if account.over:
             return
         began = time.monotonic()
-        try:
+        with KeptError(f"verifying {check.source}", "the task's log") as kept:
             work()
-        except MirrorError as error:
-            account.error = error
-        except Exception as error:
-            _log.error("verifying %s failed", check.source, exc_info=error)
-            account.error = MirrorError(
-                f"internal error in the verification: {type(error).__name__}: {error}.",
-                action="Please report it with the task's log.",
-            )
+        account.error = kept.error or account.error
         account.seconds += time.monotonic() - began
 
     def _target(self) -> RawClient:

@@ -5,7 +5,6 @@ Records that, by the ledger, a transform rejected are not read: they would fail 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ from mirror_lib.topology import TopicPartition
 from mirror_lib.transform import UntransformableRecordError
 from mirror_lib.verify.compare import Spent
 from mirror_lib.verify.findings import Stopped
+from mirror_lib.verify.kept_error import KeptError
 from mirror_lib.verify.log_reader import Chunk, LogReader, LogStream, chunk_size
 from mirror_lib.verify.model import CheckRange, PartitionCheck
 from mirror_lib.verify.transformed.loop_thread import LoopThread
@@ -35,7 +35,6 @@ from mirror_lib.verify.transformed.model import (
     numbered_ranges,
 )
 
-_log = logging.getLogger(__name__)
 #: Rows take several times the size of compressed batches.
 _LARGEST_CHUNK = 1024 * 1024
 
@@ -162,35 +161,28 @@ class _Reading:
         skipped = self._skipped_ranges(check)
         next_offset, size, log_start, skipped_rows = range_.source_first, 0, 0, 0
         stopped: Stopped | None = None
-        error: MirrorError | None = None
         stream: LogStream | None = None
-        try:
-            stream = self._thread.run(self._stream(client, check, range_, stop))
-            while next_offset < stop and (stopped := self._spent.over) is None:
-                chunk = self._thread.run(stream.take(stop))
-                assert isinstance(chunk, RowChunk) or not chunk.spans
-                log_start = max(log_start, chunk.log_start or 0)
-                next_offset = min(chunk.next_offset, stop)
-                size += chunk.size
-                self._spent.bytes += chunk.size
-                rows = chunk.rows if isinstance(chunk, RowChunk) else None
-                if rows is not None:
-                    kept = _without(rows, skipped)
-                    skipped_rows += rows.num_rows - kept.num_rows
-                    if kept.num_rows:
-                        self._hand_over(number, log_start)
-                        yield with_source(kept, place_of(number, 0))
-        except MirrorError as failure:
-            error = failure
-        except Exception as failure:
-            _log.error("reading %s for a verification failed", check.source, exc_info=failure)
-            error = MirrorError(
-                f"internal error in the verification: {type(failure).__name__}: {failure}.",
-                action="Please report it with the task's log.",
-            )
-        finally:
-            if stream is not None:
-                self._thread.run(stream.close())
+        with KeptError(f"reading {check.source} for a verification", "the task's log") as kept:
+            try:
+                stream = self._thread.run(self._stream(client, check, range_, stop))
+                while next_offset < stop and (stopped := self._spent.over) is None:
+                    chunk = self._thread.run(stream.take(stop))
+                    assert isinstance(chunk, RowChunk) or not chunk.spans
+                    log_start = max(log_start, chunk.log_start or 0)
+                    next_offset = min(chunk.next_offset, stop)
+                    size += chunk.size
+                    self._spent.bytes += chunk.size
+                    rows = chunk.rows if isinstance(chunk, RowChunk) else None
+                    if rows is not None:
+                        kept_rows = _without(rows, skipped)
+                        skipped_rows += rows.num_rows - kept_rows.num_rows
+                        if kept_rows.num_rows:
+                            self._hand_over(number, log_start)
+                            yield with_source(kept_rows, place_of(number, 0))
+            finally:
+                if stream is not None:
+                    self._thread.run(stream.close())
+        error = kept.error
         if error is None and stopped is None and refusal is not None:
             error = refusal
         self._end(each, RangeEnd(next_offset, size, log_start, skipped_rows, stopped, error))

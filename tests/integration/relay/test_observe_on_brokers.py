@@ -71,7 +71,7 @@ def test_a_flow_is_late_by_its_first_record_that_is_not_copied(
     assert (idle.records_behind, idle.behind_since, idle.outlook) == (0, None, "ok")
     assert (seen.flow.lagging, seen.flow.records_behind, seen.flow.stalled, seen.flow.run_id) == (2, 15, 0, "r1")
     assert seen.flow.seconds_behind == pytest.approx(300, abs=60)
-    assert flow.ledger.observations.latest_flows()["A->B"] == seen.flow
+    assert flow.ledger.pages.newest_observations(["A->B"])["A->B"] == seen.flow
 
 
 def test_a_flow_that_was_just_copied_is_at_the_end(

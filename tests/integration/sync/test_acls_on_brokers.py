@@ -42,7 +42,7 @@ from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import admin, create_topic
 
 app = Typer()
-acls_cli.register(app)
+app.add_typer(acls_cli.app)
 
 WAIT_SECONDS = 30.0
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP

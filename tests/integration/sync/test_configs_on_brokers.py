@@ -31,7 +31,7 @@ from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import admin, create_topic, set_config
 
 app = Typer()
-configs_cli.register(app)
+app.add_typer(configs_cli.app)
 
 WAIT_SECONDS = 30.0
 #: More than one request holds.

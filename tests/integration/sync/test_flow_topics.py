@@ -24,7 +24,7 @@ from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import admin, create_topic, produce, records
 
 app = Typer()
-topics_cli.register(app)
+app.add_typer(topics_cli.app)
 
 
 def partitions_of(cluster: KafkaCluster, topic: str) -> int:

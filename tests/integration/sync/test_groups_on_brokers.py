@@ -39,7 +39,7 @@ from tests.support.groups import committed_offsets as committed
 from tests.support.kafka import Record, consume, create_topic, produce, records, transaction
 
 app = Typer()
-groups_cli.register(app)
+app.add_typer(groups_cli.app)
 
 WITH_COMMITS = {"A->B.sync.group.offsets.enabled": "true"}
 

@@ -67,7 +67,7 @@ def test_a_cluster_that_is_away_leaves_what_was_known(config):
         observe("A->B", str(config), dag_run=SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"))
 
     with Ledger.open(f"sqlite:///{config.parent / 'ledger.sqlite3'}") as ledger:
-        assert ledger.observations.latest_flows() == {}
+        assert ledger.pages.newest_observations(["A->B"]) == {}
 
 
 def test_how_a_step_ended_is_kept_under_the_name_of_its_task(config):

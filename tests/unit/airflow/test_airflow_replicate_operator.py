@@ -145,7 +145,7 @@ def test_the_forms_log_level_reaches_the_job(spark, chosen, told):
 def test_given_a_cluster_when_the_driver_runs_here_then_it_has_the_forms_log_level(spark, monkeypatch, master):
     # The provider makes settings for drivers in pods of its variables, as soon as `k8s` is in the master's name.
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": master}))
-    monkeypatch.setattr(submission, "_is_installed", lambda module: True)
+    monkeypatch.setattr(submission, "_has_kubernetes_provider", lambda: True)
     monkeypatch.setattr(spark_submit, "kube_client", object(), raising=False)
 
     spark(DONE, {**NO_CHOICE, "log_level": "DEBUG"})

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from mirror_lib.cli.flow_command import FlowCommand
 from mirror_lib.cli.run import command
 from mirror_lib.cli.run.command import _emit_heartbeats
-from mirror_lib.config.loader import load
 from mirror_lib.errors import AuthorizationError
 from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat
 
@@ -39,10 +39,9 @@ class Told:
 def emit(tmp_path: Path, *lines: str) -> Any:
     path = tmp_path / "mirror.properties"
     path.write_text(CONFIG + "".join(f"{line}\n" for line in lines))
-    config, told = load(path), Told()
-    output: Any = told
-    _emit_heartbeats(output, config, config.flow("A->B"))
-    return told
+    output: Any = Told()
+    _emit_heartbeats(FlowCommand(output, path, "A->B"))
+    return output
 
 
 def test_one_is_written_into_the_source_and_one_into_the_target_and_a_refusal_is_a_warning(

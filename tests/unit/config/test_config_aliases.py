@@ -42,8 +42,6 @@ def test_an_alias_of_its_own_names_all_that_mm2_names_by_it(file: Path) -> None:
 
     assert errors(found) == []
     assert topology.remote_topic("orders") == "prod.orders"
-    assert topology.is_remote("prod.orders")
-    assert not topology.is_remote("primary.orders")
     assert topology.exclusion("dr.orders") is Exclusion.CYCLE
     assert topology.exclusion("backup.orders") is None
     assert topology.checkpointed_topic("dr.orders") == "orders"

@@ -88,7 +88,7 @@ def test_topics_are_handed_over_and_taken_back(ledger: Ledger) -> None:
     other = replace(rows[0], flow="b->a")
     ledger.cutovers.hand_over([*rows, other])
 
-    ledger.cutovers.take_back("a->b", ["orders"])
+    ledger.cutovers.hand_over((), take_back_from="a->b", topics=["orders"])
 
     assert ledger.cutovers.handed_over("a->b") == (rows[1],)
     assert set(ledger.cutovers.handed_over()) == {rows[1], other}

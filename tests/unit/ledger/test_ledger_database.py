@@ -57,7 +57,7 @@ def test_every_common_name_of_postgresql_means_psycopg_3(scheme: str) -> None:
 def test_passwords_are_masked_wherever_the_url_has_them() -> None:
     url = "postgresql://me:hidden1@host/db?password=hidden2&sslpassword=hidden3&sslmode=require"
 
-    shown = Ledger.open(url).masked_url
+    shown = Database.open(url).shown
 
     assert "hidden" not in shown
     assert "me:***@host/db" in shown

@@ -43,7 +43,7 @@ def test_the_newest_observation_of_each_flow_is_found(ledger: Ledger) -> None:
     for row in (flow(behind=1), flow(at=later, behind=2), flow("b->a", behind=3)):
         ledger.observations.save_flow(row, [])
 
-    latest = ledger.observations.latest_flows()
+    latest = ledger.pages.newest_observations(["a->b", "b->a"])
     assert {name: row.records_behind for name, row in latest.items()} == {"a->b": 2, "b->a": 3}
 
 
@@ -52,7 +52,7 @@ def test_durations_that_never_end_and_unknown_ones_come_back_as_they_were(ledger
 
     ledger.observations.save_flow(row, [])
 
-    assert ledger.observations.latest_flows()["a->b"] == row
+    assert ledger.pages.newest_observations(["a->b"])["a->b"] == row
 
 
 def test_the_history_of_a_flow_is_told_from_the_oldest_on(ledger: Ledger) -> None:

@@ -161,13 +161,6 @@ def test_runs_come_newest_first_of_one_flow_or_one_starter_or_all(ledger: Ledger
     assert ledger.runs("c->d") == ()
 
 
-def test_the_latest_run_of_every_flow(ledger: Ledger) -> None:
-    for run_id, flow in (("1", "a->b"), ("2", "b->a"), ("3", "a->b")):
-        _start(ledger, run_id, flow)
-
-    assert {flow: run.id for flow, run in ledger.latest_runs().items()} == {"a->b": "3", "b->a": "2"}
-
-
 def _lock(ledger: Ledger, run_id: str, flow: str = "a->b", lease_seconds: float = 30.0) -> None:
     ledger.acquire_lock(flow=flow, run_id=run_id, holder=f"process of {run_id}", lease_seconds=lease_seconds)
 

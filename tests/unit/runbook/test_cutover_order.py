@@ -7,8 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, Fence, Gate, Step, StepState, Style
@@ -19,7 +17,6 @@ from mirror_lib.runbook.order import (
     comes_before,
     is_released,
     last_attempts,
-    next_step,
     writers_stood_still,
 )
 from mirror_lib.runbook.records import attempt_of, step_row
@@ -59,22 +56,6 @@ def test_readers_move_before_writers_stop_or_after_writers_went_as_the_style_say
     assert comes_before(Style.TOGETHER, Step.VERIFY, Step.TRANSLATE)
     assert comes_before(Style.TOGETHER, Step.TRANSLATE, Step.APPROVE)
     assert comes_before(Style.PRODUCERS_FIRST, Step.RELEASE, Step.TRANSLATE)
-
-
-@given(st.sampled_from(Style), st.integers(0, len(Step)))
-def test_the_next_step_is_the_first_that_has_not_passed(style: Style, count: int) -> None:
-    done = STEPS[style][:count]
-
-    expected = STEPS[style][count] if count < len(Step) else None
-
-    assert next_step(style, passed(done)) is expected
-
-
-@pytest.mark.parametrize("state", [state for state in StepState if state is not StepState.PASSED])
-def test_a_step_whose_last_attempt_did_not_pass_comes_again(state: StepState) -> None:
-    attempts = [*passed(STEPS[Style.TOGETHER][:5]), attempt(Step.REHEARSE, state, number=2)]
-
-    assert next_step(Style.TOGETHER, attempts) is Step.REHEARSE
 
 
 def test_only_the_newest_attempt_at_a_step_counts() -> None:

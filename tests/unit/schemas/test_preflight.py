@@ -71,7 +71,9 @@ def test_given_a_target_with_schemas_of_its_own_then_the_ids_are_rewritten_after
     register_missing(before, pair.target)
 
     after = compare(*pair, in_use)
-    found = pair.target.schema(after.rewrites[number])
+    (identity,) = after.identities
+    assert identity.target_id is not None
+    found = pair.target.schema(identity.target_id)
     # On the target the address is the second version of its subject.
     assert found.references == (SchemaReference("shop.Address", "address", 2),)
     assert found.text == pair.source.schema(number).text

@@ -20,7 +20,6 @@ from mirror_lib.schemas.wire import (
     protobuf_frame,
     schema_guid,
     schema_id,
-    with_schema_id,
 )
 
 GUID = UUID("89791762-2336-4186-9674-299b90a802e2")
@@ -48,27 +47,9 @@ class TestIds:
     )
     def test_given_anything_else_then_there_is_no_id(self, value: bytes | None) -> None:
         assert schema_id(value) is None
-        assert with_schema_id(value, 7) is None
-
-    @given(ids, ids, st.binary())
-    def test_given_a_replacement_then_nothing_but_the_id_changes(self, old: int, new: int, payload: bytes) -> None:
-        framed = frame_bytes(old) + payload
-
-        replaced = with_schema_id(framed, new)
-
-        assert replaced == frame_bytes(new) + payload
-        assert schema_id(replaced) == new
-
-    @given(st.binary(max_size=40))
-    def test_given_any_bytes_then_replacing_the_id_by_itself_changes_nothing(self, value: bytes) -> None:
-        found = schema_id(value)
-
-        assert found is None or with_schema_id(value, found) == value
 
     @pytest.mark.parametrize("number", [0, -1, LARGEST_ID + 1])
     def test_given_a_number_that_no_registry_gives_then_it_is_refused(self, number: int) -> None:
-        with pytest.raises(ValueError, match="is not a schema id"):
-            with_schema_id(frame_bytes(1), number)
         with pytest.raises(ValueError, match="is not a schema id"):
             frame_bytes(number)
 
@@ -134,14 +115,6 @@ class TestProtobuf:
         frame = frame_bytes(schema, indexes)
 
         assert protobuf_frame(frame + payload) == ProtobufFrame(schema, indexes, len(frame))
-
-    @given(ids, ids, message_indexes, st.binary())
-    def test_given_a_replaced_id_then_the_message_indexes_stay(
-        self, old: int, new: int, indexes: tuple[int, ...], payload: bytes
-    ) -> None:
-        replaced = with_schema_id(frame_bytes(old, indexes) + payload, new)
-
-        assert replaced == frame_bytes(new, indexes) + payload
 
     @pytest.mark.parametrize(
         "indexes",

@@ -222,12 +222,12 @@ def test_observations_say_what_is_not_copied_and_why(stored: Stored) -> None:
         row = one(observations.partitions(fact["flow"]), fact, "topic", "partition")
         assert values(row, fact) == fact
     for fact in stored.facts("observed_flows"):
-        row = observations.latest_flows()[fact["flow"]]
+        row = stored.ledger.pages.newest_observations([fact["flow"]])[fact["flow"]]
         stalled = {each.topic for each in observations.partitions(fact["flow"]) if each.reason == "retention-gap"}
         assert stalled == {*fact["stalled_topics"]}
         assert row.open_gaps == fact["open_gaps"]
     for fact in stored.facts("unknown_observations"):
-        flow = observations.latest_flows()[fact["flow"]]
+        flow = stored.ledger.pages.newest_observations([fact["flow"]])[fact["flow"]]
         assert (flow.bytes_behind, flow.seconds_behind, flow.groups, flow.headroom_seconds) == (None,) * 4
         row = one(observations.partitions(fact["flow"]), fact, "topic", "partition")
         assert (row.log_end, row.position, row.records_behind) == (None, None, 0)
@@ -308,7 +308,7 @@ def test_a_run_of_today_continues_what_was_stored(continued: Stored) -> None:
     assert sum(row.records for row in after) == sum(row.records for row in before) + 10
     # The new part continues the newest row, which grows.
     assert len(after) == len(before)
-    assert ledger.latest_runs()[flow].id == "next"
+    assert ledger.runs(flow, 1)[0].id == "next"
     assert ledger.lock_holder(flow) is None
 
 

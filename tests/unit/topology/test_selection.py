@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.topology.filters import DefaultGroupFilter, DefaultTopicFilter
+from mirror_lib.topology.filters import DefaultTopicFilter
 from mirror_lib.topology.handovers import NO_HANDOVERS, UNRESTRICTED, Handovers
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import (
@@ -20,7 +20,7 @@ from mirror_lib.topology.policy import (
     ReplicationPolicy,
 )
 from mirror_lib.topology.rename import NameFault, RenameRules
-from mirror_lib.topology.selection import Exclusion, FlowTopology, ancestry, hops, is_remote_topic
+from mirror_lib.topology.selection import Exclusion, FlowTopology, ancestry, hops
 
 FLOW = FlowId("source", "target")
 DEFAULT = DefaultReplicationPolicy({})
@@ -170,14 +170,6 @@ def test_with_identity_everything_is_one_hop_from_the_source() -> None:
     assert hops(IDENTITY, "orders", "other") is None
 
 
-@pytest.mark.parametrize(
-    ("topic", "remote"),
-    [("source1.topic3", True), ("topic1", False), ("source1.source2.topic5", True), ("x.checkpoints.internal", False)],
-)
-def test_remote_topics_have_a_source_and_are_not_internal(topic: str, remote: bool) -> None:
-    assert is_remote_topic(DEFAULT, topic) is remote
-
-
 def test_names_are_explicit_before_regex_before_policy() -> None:
     rules = RenameRules({"orders": "sales"}, "o(.*)", "x$1")
     renamed = topology(rename=rules)
@@ -190,26 +182,6 @@ def test_names_are_explicit_before_regex_before_policy() -> None:
 def test_heartbeats_are_renamed_only_by_name() -> None:
     assert topology(rename=RenameRules(pattern=".*", replacement="x")).remote_topic("heartbeats") == "source.heartbeats"
     assert topology(rename=RenameRules({"heartbeats": "pulse"})).remote_topic("heartbeats") == "pulse"
-
-
-@pytest.mark.parametrize(
-    ("topic", "ours"),
-    [
-        ("source.orders", True),
-        ("orders", False),
-        ("other.orders", False),
-        ("source.checkpoints.internal", False),
-        ("source.heartbeats", True),
-        ("sales", True),
-    ],
-)
-def test_topics_of_the_target_that_are_ours(topic: str, ours: bool) -> None:
-    assert topology(rename=RenameRules({"orders": "sales"})).is_remote(topic) is ours
-
-
-def test_with_identity_every_topic_of_the_target_may_be_ours() -> None:
-    assert topology(policy=IDENTITY).is_remote("anything")
-    assert not topology(policy=IDENTITY).is_remote("heartbeats")
 
 
 def test_checkpoints_of_topics_from_the_target_speak_of_the_original() -> None:
@@ -232,18 +204,6 @@ def test_a_limited_run_takes_no_more_than_the_flow() -> None:
 def test_a_wrong_limit_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="flow source->target: the run cannot be limited"):
         topology().include_only(["(a"])
-
-
-def test_groups_need_a_topic_that_passes_the_topic_filter_alone() -> None:
-    chosen = DefaultGroupFilter({"groups": "g.*", "groups.exclude": "g-secret"})
-    flow = topology(topics="orders,target.x")
-
-    assert flow.selects_group("g1", ["other", "orders"], chosen)
-    assert flow.selects_group("g1", ["target.x"], chosen)
-    assert not flow.selects_group("g1", ["other"], chosen)
-    assert not flow.selects_group("g1", [], chosen)
-    assert not flow.selects_group("h", ["orders"], chosen)
-    assert not flow.selects_group("g-secret", ["orders"], chosen)
 
 
 def test_the_name_table_knows_what_is_reserved() -> None:

@@ -25,7 +25,6 @@ from mirror_lib.ledger.tables.gaps import LastCopy
 from mirror_lib.relay.gaps.gaps import gap_row, truncations
 from mirror_lib.relay.gaps.resolutions import Decision, Resolution, check_tail, decide
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
-from mirror_lib.relay.planning.facts import Truncation
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 FLOW = FlowId("A", "B")
@@ -114,7 +113,17 @@ class TestNoting:
             gap("retention-gap", 30, 40, topic="expired"),
         ]
 
-        assert truncations(rows) == {SOURCE: Truncation(log_end=30, position=40)}
+        assert truncations(rows) == {(SOURCE, 40): 30}
+
+    @pytest.mark.parametrize("turn", [1, -1])
+    def test_each_position_has_the_lowest_end_of_its_truncations(self, turn: int) -> None:
+        rows = [
+            gap("source-truncated", 30, 40),
+            gap("source-truncated", 25, 40),
+            gap("source-truncated", 20, 50),
+        ][::turn]
+
+        assert truncations(rows) == {(SOURCE, 40): 25, (SOURCE, 50): 20}
 
 
 class TestDeciding:

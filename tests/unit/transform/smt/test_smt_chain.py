@@ -155,7 +155,6 @@ class TestAsMirrorMaker:
 
 def test_what_a_chain_says_of_itself() -> None:
     plain = chain({"type": "DropHeaders", "headers": "a"})
-    assert plain.deterministic
     assert (plain.may_drop, plain.may_route, plain.may_change_key, plain.may_change_value) == (False,) * 4
     assert plain.may_change_headers
 
