@@ -292,6 +292,23 @@ def test_files_without_clusters_or_flows_are_errors(file: Path) -> None:
         assert any(p.severity is Severity.ERROR for p in _problems(file, text, base=""))
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("A -> B.topics = orders", "A -> B.groups = app"),
+        ("A-> B.topics = orders", "A-> B.groups = app"),
+        ("A => B.topics = orders", "A => B.groups = app"),
+    ],
+)
+def test_of_several_lines_whose_keys_end_at_a_blank_each_is_named(file: Path, first: str, second: str) -> None:
+    problems = _problems(file, f"{first}\n{second}\n")
+
+    assert [(each.severity, each.line, each.suggestion) for each in problems] == [
+        (Severity.ERROR, 5, "write A->B.topics"),
+        (Severity.ERROR, 6, "write A->B.groups"),
+    ]
+
+
 def test_a_blank_that_disables_a_flow_is_a_warning(file: Path) -> None:
     problem = _one(file, "B->A.enabled = true ")
     assert (problem.severity, problem.line) == (Severity.WARNING, 5)
