@@ -134,6 +134,14 @@ class TestClientErrors:
         assert isinstance(error, errors.BrokerUnreachableError)
         assert error.what == "could not list topics: no response from b:9092: Connection refused."
 
+    def test_given_connections_that_are_closed_without_a_response_then_the_protocol_of_the_listener_is_suspected(
+        self,
+    ) -> None:
+        """librdkafka reports refused and silent brokers each, but of a TLS listener only that all brokers are down."""
+        error = self.noted(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")).unreachable("list topics")
+        assert error.what == "could not list topics: b:9092 closes each connection without a response."
+        assert "security.protocol=SSL" in error.action
+
     def test_given_a_lost_broker_then_it_is_told_once(self) -> None:
         noted = self.noted(KafkaError(KafkaError._TRANSPORT, "Disconnected"))
         assert [noted.lost_brokers(), noted.lost_brokers()] == [True, False]
