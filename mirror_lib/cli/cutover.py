@@ -282,6 +282,8 @@ def list_(config: ConfigOption, as_json: JsonOption = False) -> None:
             for each in ledger.cutovers.newest()
         ]
         capped_table(output, "cutovers", _LIST_COLUMNS, rows)
+        if not rows:
+            output.note("No cutovers found.")
 
 
 @_app.command()

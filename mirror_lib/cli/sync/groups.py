@@ -13,6 +13,7 @@ import typer
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table
 from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import flow_topology, group_filter
+from mirror_lib.counted import counted
 from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
 from mirror_lib.offsets import GroupReason, is_behind
 from mirror_lib.sync import save_groups
@@ -103,6 +104,8 @@ def status(
         present = done.plan.counts(present=True)
         output.document({"reasons": present})
         output.values("reasons", present)
+        if not present and not done.plan.findings and not done.plan.notices:
+            output.note("No group that the flow selects has committed an offset for one of its topics.")
         _notices(output, done)
         if any(map(is_behind, present)) or done.plan.notices:
             output.exit_code = output.exit_code or 1
@@ -136,10 +139,10 @@ def _end(output: Output, done: GroupSync) -> None:
     summary = done.plan.summary()
     output.values("reasons", summary["reasons"])
     verb = "wrote" if done.applied else "would write"
-    commits = f"{'committed' if done.applied else 'commit'} {summary['commits']:,} offsets"
+    commits = f"{'committed' if done.applied else 'commit'} {counted(summary['commits'], 'offset')}"
     output.note(
-        f"{verb} {summary['checkpoints']:,} checkpoints and {commits}: "
-        f"{summary['groups']:,} groups, {summary['partitions']:,} groups and partitions"
+        f"{verb} {counted(summary['checkpoints'], 'checkpoint')} and {commits}: {counted(summary['groups'], 'group')}, "
+        f"{counted(summary['partitions'], 'group and partition', 'groups and partitions')}"
     )
     _notices(output, done)
 
