@@ -484,3 +484,23 @@ def test_given_a_placeholder_for_a_regex_then_no_advice_keeps_its_braces(file: P
 
     assert "for the character" not in problem.message
     assert "fill in ${TOPICS}" in (problem.suggestion or "")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["mysql://me:secret@host/db", "postgresql+psycopg2://me:secret@host/db", "sqlite:///:memory:", "over-there"],
+)
+def test_a_ledger_that_no_run_could_open_is_an_error_of_the_file(file: Path, url: str) -> None:
+    problem = _one(file, f"mirror.ledger.url = {url}\n")
+
+    assert problem.severity is Severity.ERROR
+    assert "of SQLite or PostgreSQL" in problem.message
+    assert "secret" not in problem.message
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["sqlite:///l.sqlite3", "sqlite+pysqlite:////l.sqlite3", "postgres://host/db", "postgresql+psycopg://host/db"],
+)
+def test_each_name_of_a_supported_database_is_taken(file: Path, url: str) -> None:
+    assert _problems(file, f"mirror.ledger.url = {url}\n") == []
