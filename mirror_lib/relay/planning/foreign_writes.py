@@ -47,7 +47,7 @@ def foreign_notes(flow: FlowId, facts: Sequence[PartitionFacts], written: Ranges
     found = sorted((target, following - first) for target, (first, following) in written.items())
     if not found:
         return
-    named = ", ".join(f"{target} ({offsets:,} offsets)" for target, offsets in found[:_NAMED])
+    named = ", ".join(f"{target} ({counted(offsets, 'offset')})" for target, offsets in found[:_NAMED])
     more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
     first = next(fact for fact in facts if fact.target == found[0][0])
     where = Where(flow=str(flow), topic=first.source.topic, partition=first.source.partition)
