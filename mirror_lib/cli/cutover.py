@@ -298,6 +298,8 @@ def list_(output: Output, config: ConfigOption) -> None:
             for each in ledger.cutovers.newest()
         ]
         capped_table(output, "cutovers", _LIST_COLUMNS, rows)
+        if not rows:
+            output.note("No cutovers found.")
 
 
 @app.command()

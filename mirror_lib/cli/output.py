@@ -121,6 +121,8 @@ class ConsoleOutput:
         self._out.print(table)
 
     def values(self, name: str, values: Mapping[str, Any]) -> None:
+        if not values:
+            return
         grid = Table.grid(padding=(0, 2))
         for key, value in values.items():
             grid.add_row(Text(printable(_label(key)), style="bold"), _visible(_cell(value)))

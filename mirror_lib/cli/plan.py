@@ -91,7 +91,7 @@ def _expectation_text(expected: Expectation) -> str:
     rate = expected.task_bytes_per_second
     speed = "" if rate is None else f" plus copying at {megabytes(round(rate)):,.2f} MB/s per task"
     made_of = (
-        f"Estimated from {expected.rounds:,} earlier rounds: {expected.fixed_seconds or 0.0:.1f} s fixed per "
+        f"Estimated from {counted(expected.rounds, 'earlier round')}: {expected.fixed_seconds or 0.0:.1f} s fixed per "
         f"round{speed}, without planning and the start of Spark."
     )
     if expected.beyond_experience:

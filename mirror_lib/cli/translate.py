@@ -12,7 +12,8 @@ from mirror_lib.cli.flow_command import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import capped_errors, capped_table, not_compared
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
-from mirror_lib.config import FlowConfig
+from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import open_ledger
 from mirror_lib.sync import (
@@ -92,7 +93,7 @@ def translate(
 def _check_choice(ways: tuple[bool, ...], *, complete: bool) -> None:
     if sum(ways) != 1 or not complete:
         raise ConfigurationError(
-            "the selection of offsets is ambiguous.",
+            "no offsets are selected, or in more than one way.",
             action="Pass either --topic and --partition with --offset (and --to-source) or --timestamp, or --group, or "
             "--checkpoint-folder with --out.",
         )
@@ -110,6 +111,11 @@ def _partition(
     to_source: bool,
 ) -> None:
     source = TopicPartition(topic, partition)
+    if maps.of(source).empty and not flow_topology(settings).replicates(topic):
+        raise ConfigurationError(
+            f"flow {settings.flow} does not replicate topic {topic!r}.",
+            action="`mirror topics plan` lists the topics of the flow.",
+        )
     milliseconds = [parse_time(time) for time in times]
     rows = [maps.to_source(source, each) if to_source else maps.to_target(source, each) for each in offsets]
     if milliseconds:
@@ -126,8 +132,8 @@ def _group(output: Output, settings: FlowConfig, maps: FlowMaps, group: str) -> 
     _show(output, found.rows)
     output.values("landings", landing_counts(found.rows))
     output.note(
-        f"{len(found.rows):,} partitions; duplicates on failover: at most "
-        f"{sum(row.read_again for row in found.rows):,} records, read by the group before they were copied."
+        f"{counted(len(found.rows), 'partition')}; duplicates on failover: at most "
+        f"{counted(sum(row.read_again for row in found.rows), 'record')}, read by the group before they were copied."
     )
     if found.foreign:
         output.note(f"Not replicated by the flow: {', '.join(found.foreign)}.")
@@ -143,14 +149,14 @@ def _checkpoint(output: Output, maps: FlowMaps, folder: Path, out: Path) -> None
     _show(output, done.newest)
     output.values("landings", landing_counts(done.newest))
     output.note(
-        f"{out}: {len(done.folder.rewritten):,} files translated, {done.folder.copied:,} copied. Start the query "
-        "from this folder with the target's bootstrap servers and target topic names."
+        f"{out}: {counted(len(done.folder.rewritten), 'file')} translated, {done.folder.copied:,} copied. Start the "
+        "query from this folder with the target's bootstrap servers and target topic names."
     )
     ahead = sum(row.read_again for row in done.newest)
     if ahead:
         output.note(
-            f"The query is ahead of the copy: it would re-read up to {ahead:,} records. Run the flow, then translate "
-            "the folder again."
+            f"The query is ahead of the copy: it would re-read up to {counted(ahead, 'record')}. Run the flow, then "
+            "translate the folder again."
         )
     _warn(output, done.newest)
 
@@ -159,8 +165,9 @@ def _warn(output: Output, rows: Sequence[Translation]) -> None:
     missing = [row for row in rows if row.may_miss]
     if missing:
         output.note(
-            f"{len(missing):,} partitions translate to an offset before their map, on a target that started earlier. "
-            "If the ledger was ever lost, records would be skipped: run `mirror map rebuild` first."
+            f"{counted(len(missing), 'partition translates', 'partitions translate')} to an offset before the map, on "
+            "a target that started earlier. If the ledger was ever lost, records would be skipped: run "
+            "`mirror map rebuild` first."
         )
         output.exit_code = 3
 

@@ -12,6 +12,7 @@ from mirror_lib.cli.flow_options import TopicsOption, capped_table, megabytes
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output, Progress
 from mirror_lib.config import FlowConfig
+from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import Ledger, open_ledger
 from mirror_lib.private_files import write_private
@@ -131,6 +132,8 @@ def _show(output: Output, report: VerifyReport) -> None:
         _show_routed(output, report)
     if report.confidence is not None:
         output.note(report.confidence.sentence)
+    if report.idle and report.verdicts:
+        output.note(f"{counted(report.idle, 'more partition')} had no records to compare.")
     output.note(
         f"{report.sentence} {report.source_bytes / 1e6:,.1f} MB read from the source in {report.seconds:,.1f} s."
     )

@@ -22,6 +22,7 @@ from mirror_lib.config.file import (
     flow_problems,
     flow_settings,
     foreign_format,
+    hidden_cut_keys,
     in_order,
     key_problems,
     nothing_enabled,
@@ -233,13 +234,15 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
         return _Read(FileSettings(), (), (), (), (other,), (stamp,))
     parsed = parse_properties(data)
     problems = list(parsed.problems)
-    entries = {key: entry for key, entry in parsed.effective.items() if key not in without}
+    effective = parsed.effective
+    entries = {key: entry for key, entry in effective.items() if key not in without}
     providers = _providers(entries, problems)
     file = top_level(_resolve(entries, providers, problems))
     aliases = clusters(file)
     selected = selected_flows(file)
     flows = tuple(flow_settings(file, flow) for flow in selected)
     problems += key_problems(file, aliases, flows)
+    problems += hidden_cut_keys((each for each in parsed.entries if effective[each.key] is not each), aliases)
     problems += cluster_problems(file, aliases, selected)
     problems += selection_problems(file, aliases, selected)
     problems += provider_problems(file)

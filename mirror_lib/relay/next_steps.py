@@ -22,14 +22,14 @@ def set_position_or_copy_anew(where: Where, to: int | None = None) -> str:
 def after_foreign_records(where: Where, to: int | None = None) -> str:
     """What to do about records on the target that the flow has not copied there."""
     return (
-        "Only the replicator may write to remote topics: find the other producer. Then: "
+        "Only the replicator may write to remote topics: find the other producer. "
         f"{set_position_or_copy_anew(where, to)}"
     )
 
 
 def with_the_previous_transform(where: Where) -> str:
     """What to do about records on the target that the present transform does not make."""
-    return f"Run once with the previous transform, or: {after_foreign_records(where)}"
+    return f"Run once with the previous transform. If another producer wrote there: {after_foreign_records(where)}"
 
 
 def after_lost_records(where: Where) -> str:

@@ -60,7 +60,8 @@ from mirror_lib.relay.run_lock import RunLease, hold_lock
 from mirror_lib.relay.run_options import CopyRunner, Planner, RunOptions, RunReport
 from mirror_lib.sync import about_missing, check_clusters
 from mirror_lib.sync.loops import refuse_ledger_loops
-from mirror_lib.sync.topics import check_needed_topics
+from mirror_lib.sync.topics import about_empty_selection, check_needed_topics
+from mirror_lib.topology import FlowId
 from mirror_lib.transform import TopicPath, topic_paths
 
 _log = logging.getLogger(__name__)
@@ -80,6 +81,7 @@ def plan_flow(
         check_clusters(flow, ledger, clusters.ids())
         plan, facts = plan_with_facts(flow, clusters, options, ledger, topics_synced=False)
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
+        topics = {fact.source.topic for fact in facts} | {problem.source.topic for problem in plan.problems}
         policy, schedule = flow.copy_settings.poison_policy, flow.periodic_schedule
         admins = clusters.source_admin, clusters.target_admin
         warnings = (
@@ -91,6 +93,7 @@ def plan_flow(
                 to_create=partial(limits_of_new_topics, flow, *admins),
             ),
             *_topics_not_creatable(flow, clusters),
+            *about_empty_selection(flow, flow_topology(flow, options.topics), topics),
         )
         # Warnings about replaced timestamps are in both.
         warnings = tuple(each for each in warnings if each not in plan.warnings)
@@ -265,15 +268,15 @@ def plan_with_facts(
         *about_excluded(flow),
         *about_missing(flow, clusters.missing_topics),
         *altered_notes(clusters.altered),
-        *(() if _may_route(flow, facts) else _foreign_notes(clusters, facts)),
+        *(() if _may_route(flow, facts) else _foreign_notes(flow.flow, clusters, facts)),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
         *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
     )
     return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *warnings)), clusters), tuple(facts)
 
 
-def _foreign_notes(clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> Iterator[str]:
-    return foreign_notes(clusters.target_writes.with_records(offsets_behind_copies(facts)))
+def _foreign_notes(flow: FlowId, clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> Iterator[str]:
+    return foreign_notes(flow, facts, clusters.target_writes.with_records(offsets_behind_copies(facts)))
 
 
 def _retention_notes(flow: FlowConfig, clusters: FlowClusters, facts: Iterable[PartitionFacts]) -> tuple[str, ...]:

@@ -11,7 +11,14 @@ from typing import Any
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import GroupAdmin, OffsetSpec
 from mirror_lib.config import FlowConfig
-from mirror_lib.errors import ConfigurationError, MirrorError, OffsetMapError, TopologyError, Where
+from mirror_lib.errors import (
+    ConfigurationError,
+    MirrorError,
+    OffsetMapError,
+    TopicMissingError,
+    TopologyError,
+    Where,
+)
 from mirror_lib.ledger import Ledger
 from mirror_lib.offsets import Landing, Lookup, OffsetMap, RewrittenCheckpoint, rewrite_checkpoint
 from mirror_lib.printable import printable
@@ -136,6 +143,13 @@ class FlowMaps:
         # Without a map, an idle partition and a lost ledger look the same; the target's log distinguishes them.
         with target_admin(self._flow) as admin:
             fact = admin.list_offsets([target], OffsetSpec.LATEST)[target]
+        if isinstance(fact.error, TopicMissingError):
+            raise TopicMissingError(
+                f"the ledger has no offset map of this partition, and {target} does not exist on cluster "
+                f"{self._flow.flow.target}: nothing was copied.",
+                where=Where(flow=str(self._flow.flow), topic=source.topic, partition=source.partition),
+                action="Check topic and partition. A run creates the target partition and copies its records.",
+            )
         if fact.error is not None:
             raise fact.error
         if fact.offset > 0:
@@ -174,6 +188,7 @@ def source_offsets_at(flow: FlowConfig, source: TopicPartition, times: Sequence[
     """For each time, the source offset of the first record at or after it; the log end offset if all are older.
 
     Raises:
+        ConfigurationError: the source has no such partition.
         MirrorError: the source does not return the offsets.
     """
     with source_admin(flow) as admin:
@@ -182,6 +197,12 @@ def source_offsets_at(flow: FlowConfig, source: TopicPartition, times: Sequence[
             end = admin.list_offsets([source], OffsetSpec.LATEST)[source]
             found = [end if fact.error is None and fact.offset < 0 else fact for fact in found]
     for fact in found:
+        if isinstance(fact.error, TopicMissingError):
+            raise ConfigurationError(
+                f"cluster {flow.flow.source} has no partition {source}.",
+                where=Where(flow=str(flow.flow)),
+                action="Check topic and partition; `mirror map show` lists those that were copied.",
+            )
         if fact.error is not None:
             raise fact.error
     return [fact.offset for fact in found]

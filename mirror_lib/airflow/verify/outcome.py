@@ -14,6 +14,7 @@ from mirror_lib.errors import (
     ConfigurationError,
     MirrorError,
     RetriesExhaustedError,
+    TopicMissingError,
     TransientError,
 )
 from mirror_lib.relay.job import Failure
@@ -22,8 +23,11 @@ from mirror_lib.verify import DIFFERENT
 #: XCom is not made for a hundred thousand partitions; the ledger has them all.
 _KEPT = 20
 _SHOWN = 3
-#: Reasons that usually pass without action.
-_PASSING = frozenset(error.reason for error in (BrokerUnreachableError, RetriesExhaustedError, TransientError))
+#: Reasons that usually pass without action. A topic that was created since the last run is missing on the target until
+#: the next one.
+_PASSING = frozenset(
+    error.reason for error in (BrokerUnreachableError, RetriesExhaustedError, TopicMissingError, TransientError)
+)
 _COUNTS = ("records", "source_bytes", "difference_count", "equal", "different", "unverifiable", "idle_partitions")
 
 

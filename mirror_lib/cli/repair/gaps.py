@@ -195,7 +195,7 @@ class _Choice:
         ways = sum((self._topic is not None, self._id is not None, self._every))
         if ways != 1 or (self._partition is not None and self._topic is None):
             raise ConfigurationError(
-                "the selection of gaps is ambiguous.",
+                "no gaps are selected, or in more than one way.",
                 action="Pass either --topic (with or without --partition), or --id, or --all.",
             )
 

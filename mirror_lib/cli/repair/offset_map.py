@@ -111,7 +111,11 @@ def rebuild(
             lease = stack.enter_context(lock)
         clusters = stack.enter_context(FlowClusters.connect(settings))
         check_clusters(settings, ledger, clusters.ids())
-        plans = plan_rebuild(settings, command.topology(topics), clusters, partition=partition)
+        topology = command.topology(topics)
+        plans = plan_rebuild(settings, topology, clusters, partition=partition)
+        if not plans:
+            topology.refuse_empty_choice(clusters.source_admin.list_topics())
+            output.note("No selected partition was copied, so there is no map to rebuild.")
         _show_plans(output, plans)
         total = sum(plan.offsets for plan in plans)
         with output.progress(f"Reading the logs of {name}", total) as progress:

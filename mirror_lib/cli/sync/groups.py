@@ -14,6 +14,7 @@ from mirror_lib.cli.flow_options import TopicsOption, capped_table
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
 from mirror_lib.config import group_filter
+from mirror_lib.counted import counted
 from mirror_lib.offsets import GroupReason, is_behind
 from mirror_lib.sync import save_groups
 from mirror_lib.sync.groups import GroupRow, GroupSync, apply_flow_groups, plan_flow_groups
@@ -76,6 +77,8 @@ def status(command: FlowCommand, topics: TopicsOption = None, group: _GroupOptio
     _show_reasons(output, ((row, row.present_reason) for row in done.plan.rows))
     present = done.plan.counts(present=True)
     output.values("reasons", present)
+    if not present and not done.plan.findings and not done.plan.notices:
+        output.note("No group that the flow selects has committed an offset for one of its topics.")
     _notices(output, done)
     if any(map(is_behind, present)) or done.plan.notices:
         output.exit_code = output.exit_code or 1
@@ -106,10 +109,10 @@ def _end(output: Output, done: GroupSync) -> None:
     summary = done.plan.summary()
     output.values("reasons", summary["reasons"])
     verb = "wrote" if done.applied else "would write"
-    commits = f"{'committed' if done.applied else 'commit'} {summary['commits']:,} offsets"
+    commits = f"{'committed' if done.applied else 'commit'} {counted(summary['commits'], 'offset')}"
     output.note(
-        f"{verb} {summary['checkpoints']:,} checkpoints and {commits}: "
-        f"{summary['groups']:,} groups, {summary['partitions']:,} groups and partitions"
+        f"{verb} {counted(summary['checkpoints'], 'checkpoint')} and {commits}: {counted(summary['groups'], 'group')}, "
+        f"{counted(summary['partitions'], 'group and partition', 'groups and partitions')}"
     )
     _notices(output, done)
 

@@ -85,9 +85,19 @@ class ClientErrors:
 
     def unreachable(self, doing: str) -> BrokerUnreachableError:
         """The error for a cluster that does not respond, with librdkafka's last error."""
+        where, servers = Where(cluster=self._connection.cluster), ", ".join(self._connection.bootstrap_servers)
+        if self._lost is not None and self._lost.code() == LocalCode.ALL_BROKERS_DOWN:
+            # Brokers that refuse a connection, do not accept it in time or have no address are reported on their own.
+            closes = "closes" if len(self._connection.bootstrap_servers) == 1 else "close"
+            return BrokerUnreachableError(
+                f"could not {doing}: {servers} {closes} each connection without a response.",
+                where=where,
+                action="Check security.protocol: a listener with TLS needs security.protocol=SSL or SASL_SSL. Check "
+                "also that bootstrap.servers names Kafka brokers.",
+            )
         seen = f": {printable(error_text(self._lost)).rstrip('.')}" if self._lost is not None else ""
         return BrokerUnreachableError(
-            f"could not {doing}: no response from {', '.join(self._connection.bootstrap_servers)}{seen}.",
-            where=Where(cluster=self._connection.cluster),
+            f"could not {doing}: no response from {servers}{seen}.",
+            where=where,
             action="Check that the brokers run, and bootstrap.servers and security.protocol.",
         )

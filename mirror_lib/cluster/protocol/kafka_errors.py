@@ -41,6 +41,8 @@ class UnsupportedRequestError(ClusterError):
     """The broker does not support the request: it is too old, or a managed service has disabled it."""
 
     reason = "unsupported"
+    # Only another broker, or a setting that does without the API, changes the response.
+    exit_code = 3
 
 
 class RequestRefusedError(ClusterError):
@@ -61,6 +63,7 @@ class SecurityDisabledError(ClusterError):
     """The cluster has no authorizer, and thus no ACLs."""
 
     reason = "security-disabled"
+    exit_code = 3
 
 
 _KINDS: dict[int, type[ClusterError]] = {
@@ -139,7 +142,10 @@ _ACTIONS_BY_CODE: dict[int, str] = {
         "The topic was deleted since the run was planned, and possibly created again; the next run reports what was "
         "lost."
     ),
-    ErrorCode.TOPIC_ALREADY_EXISTS: "No action needed unless another program uses this name.",
+    ErrorCode.TOPIC_ALREADY_EXISTS: (
+        "The next run uses the existing topic, and adds missing partitions. If another program created it for other "
+        "records, choose another name (mirror.topics.rename)."
+    ),
     LocalCode.SSL: "Check ssl.truststore.*, ssl.keystore.* and ssl.endpoint.identification.algorithm.",
 }
 
@@ -154,7 +160,9 @@ _ACTIONS: dict[type[ClusterError], str] = {
     RecordRefusedError: "Compare the target topic's configs with the source topic's.",
     RecordTooLargeError: "Raise max.message.bytes on the target topic.",
     RequestRefusedError: "Change the setting named by the cluster.",
-    SecurityDisabledError: "Set authorizer.class.name on the brokers to use ACLs.",
+    SecurityDisabledError: (
+        "Set authorizer.class.name on the brokers, or replicate without ACLs (sync.topic.acls.enabled=false)."
+    ),
     TopicMissingError: (
         "If it is a target topic, create it with `mirror topics apply`. If it was deleted on the source, the next "
         "run no longer copies it."

@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "addresses": ["AddressError", "parse_addresses"],
         "ambiguous_names": ["unclear_names"],
-        "check": ["key_problems"],
+        "check": ["hidden_cut_keys", "key_problems"],
         "derive": [
             "FileSettings",
             "FlowSettings",

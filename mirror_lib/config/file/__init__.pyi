@@ -1,6 +1,7 @@
 from .addresses import AddressError as AddressError
 from .addresses import parse_addresses as parse_addresses
 from .ambiguous_names import unclear_names as unclear_names
+from .check import hidden_cut_keys as hidden_cut_keys
 from .check import key_problems as key_problems
 from .derive import clusters as clusters
 from .derive import FileSettings as FileSettings

@@ -23,6 +23,7 @@ from mirror_lib.config.file.near_keys import (
     unlisted_clusters,
 )
 from mirror_lib.config.file.placeholders import advice_for, placeholder_in
+from mirror_lib.config.file.properties import Entry
 from mirror_lib.config.file.unknown_names import HONOURED, foreign
 from mirror_lib.config.list_doubts import list_doubts
 from mirror_lib.config.model import Problem, Provenance, Severity
@@ -177,6 +178,24 @@ def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[Fl
         if setting.key is not None and setting.key not in lines_of_pem:
             place = place_of(setting.key, aliases)
             yield from _Assignment(setting, setting.key, place, clusters, unlisted, winner).problems()
+
+
+def hidden_cut_keys(entries: Iterable[Entry], clusters: Collection[str]) -> Iterator[Problem]:
+    """Yield a problem for each line whose key was cut at a blank, and that a later line with the same rest hides.
+
+    Args:
+        entries: those that others with the same key follow.
+    """
+    for entry in entries:
+        if (whole := key_with_blank(entry.key, entry.value, clusters)) is not None:
+            message, suggestion = _about_cut_key(entry.key, whole)
+            yield Problem(
+                severity=Severity.ERROR, message=message, key=entry.key, line=entry.line, suggestion=suggestion
+            )
+
+
+def _about_cut_key(key: str, whole: str) -> tuple[str, str]:
+    return f"the key ends at the first space or equals sign, so this line sets {key!r}", f"write {whole}"
 
 
 def _check_tuning(settings: Iterable[Provenance], clusters: Collection[str]) -> Iterator[Problem]:
@@ -454,9 +473,7 @@ class _Assignment:
         return key_with_blank(self._key, self._setting.value, self._clusters)
 
     def _blank_in_key(self, whole: str) -> Problem:
-        return self._error(
-            f"the key ends at the first space or equals sign, so this line sets {self._key!r}", f"write {whole}"
-        )
+        return self._error(*_about_cut_key(self._key, whole))
 
     def _quoted_key(self) -> Problem:
         plain = self._key.strip("".join(_QUOTES))

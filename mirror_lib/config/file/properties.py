@@ -202,10 +202,16 @@ def _doubts(entry: Entry, written: str) -> Iterator[Problem]:
         )
 
 
+def _is_cut(entry: Entry) -> bool:
+    """Return True if the key ends within the arrow of a flow."""
+    return "=" in entry.value and (entry.key.endswith("->") or entry.value.startswith(("->", ">")))
+
+
 def _repetitions(entries: list[Entry]) -> Iterator[Problem]:
     seen: dict[str, Entry] = {}
     for entry in entries:
         earlier = seen.get(entry.key)
-        if earlier is not None:
+        # Lines such as `A -> B.topics = x` have the key A in common, and were not meant to.
+        if earlier is not None and not _is_cut(earlier):
             yield Problem.warning(f"{entry.key} is set again; the value in line {earlier.line} has no effect", entry)
         seen[entry.key] = entry

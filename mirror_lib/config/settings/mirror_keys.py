@@ -373,7 +373,8 @@ TOP_KEYS = (
         None,
         Scope.TOP,
         _SINCE,
-        "SQL database of the run ledger as an SQLAlchemy URL; default: a SQLite file in the state folder.",
+        "SQL database of the run ledger as an SQLAlchemy URL of SQLite or PostgreSQL; default: a SQLite file in the "
+        "state folder.",
     ),
 )
 

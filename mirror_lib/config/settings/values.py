@@ -131,10 +131,17 @@ def _is_importable(name: str) -> bool:
         return False
 
 
+#: As the ledger takes them; named here because SQLAlchemy would make each parse of a DAG slower.
+_LEDGER_DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresql+psycopg"})
+
+
 def _check_ledger_url(text: str) -> None:
-    if "://" not in text:
+    driver, separator, place = text.strip().partition("://")
+    in_memory = driver.startswith("sqlite") and place.strip("/") in ("", ":memory:")
+    if not separator or driver not in _LEDGER_DRIVERS or in_memory:
         raise ValueError(
-            "an SQLAlchemy URL such as sqlite:///ledger.sqlite3 or postgresql+psycopg://user@host/database"
+            "an SQLAlchemy URL of SQLite or PostgreSQL, such as sqlite:///ledger.sqlite3 or "
+            "postgresql+psycopg://user@host/database"
         )
 
 

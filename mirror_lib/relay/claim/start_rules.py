@@ -58,7 +58,7 @@ def start_of(
         ends: the extent of the target partition now.
 
     Raises:
-        TargetNotEmptyError: nothing was ever copied, but the target has records.
+        TargetNotEmptyError: nothing was ever copied, but the target is not empty.
         TargetTruncatedError: the target has less than was copied.
         DirtyStartError: it is not possible to find what was copied, or a backfill has not ended.
     """
@@ -128,8 +128,8 @@ def _check_backfills(rules: StartRules, partition: PartitionPlan, known: Iterabl
 def _check_first_start(rules: StartRules, partition: PartitionPlan, ends: TargetEnds) -> None:
     if ends.end > ends.start and rules.existing_target is ExistingTarget.FAIL:
         raise TargetNotEmptyError(
-            f"{partition.target} already contains records (offsets {ends.start} to {ends.end - 1}), but no position "
-            "shows that they were copied.",
+            f"{partition.target} is not empty: it has offsets {ends.start} to {ends.end - 1} (records, or markers of "
+            "transactions), and no position shows that this flow wrote them.",
             where=_where(rules, partition),
             action="Append after them (mirror.target.existing=append), copy to another name (mirror.topics.rename), or "
             "delete the target topic if it is not needed. If MirrorMaker 2 or this flow copied them, the "

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from mirror_lib.counted import counted
+from mirror_lib.errors import Where
 from mirror_lib.relay.model import PartitionFacts
 from mirror_lib.relay.planning.markers import Ranges
+from mirror_lib.topology import FlowId
 
 _NAMED = 3
 
@@ -35,19 +37,24 @@ def _offsets_behind(fact: PartitionFacts) -> tuple[int, int] | None:
     return (then.log_end, now.log_end) if now.log_end > then.log_end else None
 
 
-def foreign_notes(written: Ranges) -> Iterator[str]:
+def foreign_notes(flow: FlowId, facts: Sequence[PartitionFacts], written: Ranges) -> Iterator[str]:
     """A warning about all such partitions of a flow; nothing if there are none.
 
     Args:
+        facts: of all partitions of the flow.
         written: those that `offsets_behind_copies` found and that may have records there.
     """
     found = sorted((target, following - first) for target, (first, following) in written.items())
     if not found:
         return
-    named = ", ".join(f"{target} ({offsets:,} offsets)" for target, offsets in found[:_NAMED])
+    named = ", ".join(f"{target} ({counted(offsets, 'offset')})" for target, offsets in found[:_NAMED])
     more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+    first = next(fact for fact in facts if fact.target == found[0][0])
+    where = Where(flow=str(flow), topic=first.source.topic, partition=first.source.partition)
+    command = where.position_set(first.position)
+    others = ", and the same for each other partition" if len(found) > 1 else ""
     yield (
         f"The target has more than was copied to {counted(len(found), 'idle partition')}: {named}{more}. Another "
         "producer wrote there. Foreign records stop the next run that has new records for such a partition "
-        "(target-diverged). Find the producer; `mirror position set` continues after them."
+        f"(target-diverged). Find the producer. To continue after its records: {command}{others}."
     )

@@ -109,7 +109,8 @@ def plan_changes(
         run_id: the run id in the new positions.
 
     Raises:
-        ConfigurationError: the flow does not replicate the topic, or it has no such partition.
+        ConfigurationError: the flow does not replicate the topic, the source does not have it, or it has no such
+            partition.
         MirrorError: a cluster does not respond.
     """
     topology = flow_topology(flow)
@@ -118,7 +119,16 @@ def plan_changes(
             f"flow {flow.flow} does not replicate topic {topic!r}.",
             action="`mirror topics plan` lists the topics of the flow.",
         )
-    described = clusters.source_admin.describe_topics([topic])[topic]
+    found = clusters.source_admin.describe_topics([topic])
+    if isinstance(found.errors.get(topic), TopicMissingError):
+        raise ConfigurationError(
+            f"cluster {flow.flow.source} has no topic {topic!r}.",
+            where=Where(flow=str(flow.flow)),
+            action="`mirror topics plan` lists the topics of the flow.",
+        )
+    for refused in found.errors.values():
+        raise refused
+    described = found[topic]
     known = {each.partition for each in described.partitions}
     if unknown := set(partitions) - known:
         raise ConfigurationError(

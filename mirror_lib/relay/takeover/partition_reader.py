@@ -9,7 +9,8 @@ from mirror_lib.cluster.batches import Span, read_spans
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, Patience, RawClient
 from mirror_lib.config import CopySettings
-from mirror_lib.errors import DirtyStartError, MirrorError, Where
+from mirror_lib.errors import DirtyStartError, MirrorError, OffsetOutOfRangeError, Where
+from mirror_lib.relay.next_steps import set_position_or_copy_anew
 from mirror_lib.topology import Operation, TopicPartition
 
 _FETCH_WAIT_MS = 500
@@ -20,11 +21,21 @@ class PartitionReader(Patience):
     """Reads one partition a fetch at a time, through leader changes and restarts."""
 
     def __init__(
-        self, client: RawClient, partition: TopicPartition, settings: CopySettings, *, read_committed: bool
+        self,
+        client: RawClient,
+        partition: TopicPartition,
+        settings: CopySettings,
+        *,
+        read_committed: bool,
+        interrupted: Where | None = None,
     ) -> None:
+        """Args:
+        interrupted: flow and source partition, if the log is read to compare an interrupted copy with its source.
+        """
         where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
         super().__init__(client, partition, settings.retry_max_seconds, where=where, operation=Operation.READ)
         self._read_committed = read_committed
+        self._interrupted = interrupted
 
     async def read(self, offset: int) -> Sequence[Span]:
         """The spans from `offset` on; empty at the end of the readable log."""
@@ -36,7 +47,8 @@ class PartitionReader(Patience):
         """A broker's response from `offset` on; without records at the end of the readable log.
 
         Raises:
-            DirtyStartError: the offset no longer exists.
+            DirtyStartError: the offset no longer exists, and an interrupted copy is compared.
+            OffsetOutOfRangeError: the offset no longer exists.
             MirrorError: an error did not pass in time, or is not transient.
         """
         backoff = self.patient()
@@ -56,14 +68,22 @@ class PartitionReader(Patience):
             read_committed=self._read_committed,
         )
         if response.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise DirtyStartError(
-                f"{self._partition} on {self._client.cluster} no longer has offset {offset}, so an interrupted copy "
-                "cannot be compared with its source.",
-                where=replace(self._where, offset=offset),
-                action="Set the position (`mirror position set`), or copy the topic again under another name "
-                "(mirror.topics.rename).",
-            )
+            raise self._gone(offset)
         if response.error_code:
             where = replace(self._where, offset=offset)
             raise error_for_code(response.error_code, where=where, doing="read the end of the log", needs=self._needs)
         return response
+
+    def _gone(self, offset: int) -> MirrorError:
+        what = f"{self._partition} on cluster {self._client.cluster} no longer has offset {offset}"
+        if self._interrupted is not None:
+            return DirtyStartError(
+                f"{what}, so an interrupted copy cannot be compared with its source.",
+                where=self._interrupted,
+                action=set_position_or_copy_anew(self._interrupted),
+            )
+        return OffsetOutOfRangeError(
+            f"{what}: retention or a client deleted records while they were read.",
+            where=replace(self._where, offset=offset),
+            action="Repeat the command: it starts at the records that the log has now.",
+        )

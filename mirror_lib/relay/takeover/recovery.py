@@ -104,13 +104,16 @@ class _Recovery:
         self._job = job
         self._opened = opened
         self._takeover: Takeover = opened.takeover
-        self._source = PartitionReader(source, opened.plan.source, job.settings, read_committed=job.read_committed)
+        plan, settings = opened.plan, job.settings
+        where = Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition)
+        self._source = PartitionReader(
+            source, plan.source, settings, read_committed=job.read_committed, interrupted=where
+        )
         # Consumers of committed records do not see aborted transactions (MM2 with exactly-once support).
-        self._target = PartitionReader(target, opened.plan.target, job.settings, read_committed=True)
+        self._target = PartitionReader(target, plan.target, settings, read_committed=True, interrupted=where)
         self._client = target
         self._now_ms = int(time.time() * 1000)
-        plan = opened.plan
-        self._where = Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition)
+        self._where = where
 
     async def run(self) -> Recovered:
         identity, end = await fence(self._job, self._opened, self._client, self._target)

@@ -104,7 +104,7 @@ class Beginning:
     async def _taken_over(self, opened: OpenPartition) -> Outlet:
         takeover = opened.takeover
         assert takeover is not None
-        log = self._log(opened.plan.target)
+        log = self._log(opened)
         identity, end = await fence(self._job, opened, self._client, log)
         taken = replace(
             opened,
@@ -215,7 +215,7 @@ class Beginning:
         where = Where(flow=str(self._job.flow), topic=plan.source.topic, partition=plan.source.partition)
         retry_seconds = self._job.settings.retry_max_seconds
         end = await replicated_end(
-            self._client, plan.target, self._log(plan.target), retry_seconds=retry_seconds, where=where
+            self._client, plan.target, self._log(opened), retry_seconds=retry_seconds, where=where
         )
         check_not_truncated(plan.target, end, position.target_offset or 0, where)
         taken = replace(
@@ -235,9 +235,11 @@ class Beginning:
             output.routed[target] = new_outlet(self._job, replace(routed, plan=start))
         return output
 
-    def _log(self, target: TopicPartition) -> PartitionReader:
+    def _log(self, opened: OpenPartition) -> PartitionReader:
+        plan, settings = opened.plan, self._job.settings
+        where = Where(flow=str(self._job.flow), topic=plan.source.topic, partition=plan.source.partition)
         # Aborted rows do not count, regardless of their producer.
-        return PartitionReader(self._client, target, self._job.settings, read_committed=True)
+        return PartitionReader(self._client, plan.target, settings, read_committed=True, interrupted=where)
 
 
 def ends_in_parts(job: CopyJob) -> bool:

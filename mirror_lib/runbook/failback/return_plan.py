@@ -366,9 +366,11 @@ class _Tail:
         committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
         self._flow = flow.flow
         self._partition = partition
-        self._source = PartitionReader(source, partition.source, flow.copy_settings, read_committed=committed)
-        self._target = PartitionReader(target, partition.target, flow.copy_settings, read_committed=True)
-        self._where = Where(flow=str(flow.flow), topic=partition.source.topic, partition=partition.source.partition)
+        where = Where(flow=str(flow.flow), topic=partition.source.topic, partition=partition.source.partition)
+        settings = flow.copy_settings
+        self._source = PartitionReader(source, partition.source, settings, read_committed=committed, interrupted=where)
+        self._target = PartitionReader(target, partition.target, settings, read_committed=True, interrupted=where)
+        self._where = where
 
     async def explain(self) -> ReturningPartition:
         """Return the partition including what the run had copied and not committed."""

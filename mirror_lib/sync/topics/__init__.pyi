@@ -1,3 +1,4 @@
+from .empty_selection import about_empty_selection as about_empty_selection
 from .flow import apply_flow_topics as apply_flow_topics
 from .flow import plan_flow_topics as plan_flow_topics
 from .flow import refused_configs as refused_configs

@@ -305,7 +305,9 @@ class _Gathering:
                 if partition.partition < held:
                     pairs.append(pair)
                 else:
-                    error = targets.errors.get(remote[topic]) or self._missing_error(pair)
+                    error = targets.errors.get(remote[topic])
+                    if error is None or isinstance(error, TopicMissingError):
+                        error = self._missing_error(pair)
                     self._unverifiable.append(PartitionVerdict.for_error(*pair, error))
         return pairs
 
@@ -313,7 +315,7 @@ class _Gathering:
         return TopicMissingError(
             f"the target has no partition {pair[1].partition} of {pair[1].topic}.",
             where=Where(flow=self._name, topic=pair[0].topic, partition=pair[0].partition),
-            action="Run `mirror topics apply`.",
+            action="The next run creates it and copies its records; then verify again.",
         )
 
     def _recreated_error(self, source: TopicPartition, position: Position | None) -> MirrorError | None:

@@ -535,7 +535,7 @@ def test_the_command_shows_what_is_due_does_it_and_says_what_is_not_in_sync(
     assert (due["exit_code"], due["checkpoints"], due["commits"], due["applied"]) == (0, 1, 1, False)
     assert [(row["partition"], row["goes_on_at"], row["commit"]) for row in due["changes"]] == [(0, 20, True)]
     assert applied.exit_code == 0
-    assert "wrote 1 checkpoints and committed 1 offsets" in applied.stdout
+    assert "wrote 1 checkpoint and committed 1 offset: 1 group, " in applied.stdout
     assert after.exit_code == 1
     left = json.loads(after.stdout)
     assert left["reasons"] == {"in-sync": 1, "no-offset-sync-yet": 1}

@@ -199,7 +199,7 @@ def test_of_many_differences_the_first_are_shown(spark, caplog):
     assert "and 10 more" in caplog.text
 
 
-@pytest.mark.parametrize("reason", ["broker-unreachable", "transient", "retries-exhausted"])
+@pytest.mark.parametrize("reason", ["broker-unreachable", "transient", "retries-exhausted", "topic-missing"])
 def test_what_passes_by_itself_is_tried_again(spark, reason):
     obstacles = (
         partition(0, "unverifiable", reason="no-map", detail="no map."),

@@ -70,6 +70,11 @@ def test_a_yes_to_a_cutover_that_nobody_carries_out_is_refused_and_changes_nothi
     assert ledger.cutovers.steps(WAVE.name) == before
 
 
+def test_a_ledger_without_cutovers_is_said_to_have_none(file: Path) -> None:
+    with ready_ledger(f"sqlite:///{file.parent}/ledger.sqlite3"):
+        assert call(file, "list") == (0, "No cutovers found.\n")
+
+
 def test_the_status_says_that_nobody_acts_and_what_to_do(file: Path, ledger: Ledger) -> None:
     code, told = call(file, "status", "scope")
 

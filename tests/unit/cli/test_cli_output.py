@@ -96,3 +96,12 @@ def test_a_name_with_a_line_break_makes_no_row_of_its_own(capsys: pytest.Capture
     _exit_code(command)
     told = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in told if "forged" in line] == ["app\\nforged"]
+
+
+def test_values_without_any_have_no_heading_on_the_console(capsys: pytest.CaptureFixture[str]) -> None:
+    def command() -> None:
+        with report_errors(False) as output:
+            output.values("reasons", {})
+
+    assert _exit_code(command) == 0
+    assert "reasons" not in capsys.readouterr().out

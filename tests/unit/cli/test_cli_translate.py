@@ -113,8 +113,9 @@ def test_offsets_of_the_target(terminal: Terminal) -> None:
 def test_a_topic_that_the_flow_does_not_replicate(terminal: Terminal) -> None:
     code, found = terminal.json("translate", "--topic", "other", "--partition", "0", *offsets(1))
 
-    assert code == 3
-    assert (found["error"]["reason"], found["error"]["topic"]) == ("topology", "other")
+    assert code == 2
+    assert found["error"]["reason"] == "configuration"
+    assert "does not replicate topic 'other'" in found["error"]["what"]
 
 
 @pytest.mark.parametrize(

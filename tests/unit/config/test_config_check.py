@@ -292,6 +292,23 @@ def test_files_without_clusters_or_flows_are_errors(file: Path) -> None:
         assert any(p.severity is Severity.ERROR for p in _problems(file, text, base=""))
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("A -> B.topics = orders", "A -> B.groups = app"),
+        ("A-> B.topics = orders", "A-> B.groups = app"),
+        ("A => B.topics = orders", "A => B.groups = app"),
+    ],
+)
+def test_of_several_lines_whose_keys_end_at_a_blank_each_is_named(file: Path, first: str, second: str) -> None:
+    problems = _problems(file, f"{first}\n{second}\n")
+
+    assert [(each.severity, each.line, each.suggestion) for each in problems] == [
+        (Severity.ERROR, 5, "write A->B.topics"),
+        (Severity.ERROR, 6, "write A->B.groups"),
+    ]
+
+
 def test_a_blank_that_disables_a_flow_is_a_warning(file: Path) -> None:
     problem = _one(file, "B->A.enabled = true ")
     assert (problem.severity, problem.line) == (Severity.WARNING, 5)
@@ -467,3 +484,23 @@ def test_given_a_placeholder_for_a_regex_then_no_advice_keeps_its_braces(file: P
 
     assert "for the character" not in problem.message
     assert "fill in ${TOPICS}" in (problem.suggestion or "")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["mysql://me:secret@host/db", "postgresql+psycopg2://me:secret@host/db", "sqlite:///:memory:", "over-there"],
+)
+def test_a_ledger_that_no_run_could_open_is_an_error_of_the_file(file: Path, url: str) -> None:
+    problem = _one(file, f"mirror.ledger.url = {url}\n")
+
+    assert problem.severity is Severity.ERROR
+    assert "of SQLite or PostgreSQL" in problem.message
+    assert "secret" not in problem.message
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["sqlite:///l.sqlite3", "sqlite+pysqlite:////l.sqlite3", "postgres://host/db", "postgresql+psycopg://host/db"],
+)
+def test_each_name_of_a_supported_database_is_taken(file: Path, url: str) -> None:
+    assert _problems(file, f"mirror.ledger.url = {url}\n") == []

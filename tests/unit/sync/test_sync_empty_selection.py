@@ -34,4 +34,13 @@ def test_given_lists_that_select_nothing_then_one_sentence_says_so(
     told = list(about_empty_selection(flow, flow_topology(flow), topics))
 
     assert bool(told) is is_told
+    assert all(each.endswith("with `mirror config show`.") for each in told)
     assert all("flow A->B selects no topic of cluster A" in each for each in told)
+
+
+def test_given_a_command_for_some_topics_then_they_say_nothing_about_the_lists(tmp_path: Path) -> None:
+    path = tmp_path / "m.properties"
+    path.write_text(f"{FILE}A->B.topics = orders\n")
+    flow = load(path).flow("A->B")
+
+    assert list(about_empty_selection(flow, flow_topology(flow, ["heartbeats"]), ["heartbeats"])) == []

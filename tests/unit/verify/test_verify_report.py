@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.cli.output import ConsoleOutput
+from mirror_lib.cli.verify import _show
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import (
     Difference,
@@ -242,3 +244,10 @@ def test_verdicts_come_back_from_executors_as_they_were() -> None:
 )
 def test_the_jobs_arguments_survive_a_command_line(arguments: VerifyArguments) -> None:
     assert VerifyArguments.parse(arguments.command_line()) == arguments
+
+
+def test_the_console_says_how_many_partitions_its_table_lacks(capsys: pytest.CaptureFixture[str]) -> None:
+    output = ConsoleOutput()
+    _show(output, _report(EQUAL))
+
+    assert "2 more partitions had no records to compare." in capsys.readouterr().out

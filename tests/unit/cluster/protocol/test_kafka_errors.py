@@ -134,6 +134,14 @@ class TestClientErrors:
         assert isinstance(error, errors.BrokerUnreachableError)
         assert error.what == "could not list topics: no response from b:9092: Connection refused."
 
+    def test_given_connections_that_are_closed_without_a_response_then_the_protocol_of_the_listener_is_suspected(
+        self,
+    ) -> None:
+        """librdkafka reports refused and silent brokers each, but of a TLS listener only that all brokers are down."""
+        error = self.noted(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")).unreachable("list topics")
+        assert error.what == "could not list topics: b:9092 closes each connection without a response."
+        assert "security.protocol=SSL" in error.action
+
     def test_given_a_lost_broker_then_it_is_told_once(self) -> None:
         noted = self.noted(KafkaError(KafkaError._TRANSPORT, "Disconnected"))
         assert [noted.lost_brokers(), noted.lost_brokers()] == [True, False]
@@ -165,3 +173,14 @@ def test_an_api_that_librdkafka_cannot_use_is_named_with_what_does_without(
     assert error.reason == "unsupported"
     assert f"does not support {named} (API key " in error.what
     assert action in error.action
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.UNSUPPORTED_VERSION, LocalCode.UNSUPPORTED_FEATURE, ErrorCode.SECURITY_DISABLED]
+)
+def test_what_a_cluster_does_not_offer_needs_a_decision_because_no_retry_helps(code: int) -> None:
+    assert error_for_code(code, where=HERE, doing="try").exit_code == 3
+
+
+def test_a_topic_that_exists_already_is_for_the_next_run_which_sees_it() -> None:
+    assert error_for_code(ErrorCode.TOPIC_ALREADY_EXISTS, where=HERE, doing="try").exit_code == 1

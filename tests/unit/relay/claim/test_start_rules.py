@@ -80,7 +80,7 @@ def test_a_first_start_into_an_empty_target_is_clean(end: int) -> None:
 
 
 def test_a_first_start_onto_records_of_others_names_the_choices() -> None:
-    with pytest.raises(TargetNotEmptyError, match=r"0 to 2") as caught:
+    with pytest.raises(TargetNotEmptyError, match=r"offsets 0 to 2 \(records, or markers of transactions\)") as caught:
         start(None, TargetEnds(0, 3))
 
     assert "mirror.target.existing=append" in caught.value.action

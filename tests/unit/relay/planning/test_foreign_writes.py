@@ -9,8 +9,9 @@ import pytest
 from mirror_lib.relay.model import PartitionFacts
 from mirror_lib.relay.planning.foreign_writes import foreign_notes, offsets_behind_copies
 from mirror_lib.sync.target_changes import CopiedTo, TargetPartition
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 
+FLOW = FlowId("A", "B")
 IDLE = PartitionFacts(
     source=TopicPartition("orders", 0),
     target=TopicPartition("A.orders", 0),
@@ -29,13 +30,22 @@ IDLE = PartitionFacts(
 def test_offsets_behind_the_copy_of_an_idle_partition_are_told() -> None:
     behind = offsets_behind_copies([IDLE])
     assert behind == {IDLE.target: (90, 97)}
-    (note,) = foreign_notes(behind)
+    (note,) = foreign_notes(FLOW, [IDLE], behind)
     assert "to 1 idle partition: " in note
     assert "A.orders-0 (7 offsets)" in note
+    assert note.endswith("`mirror position set --flow 'A->B' --topic orders --partition 0 --to 100`.")
+
+
+def test_of_several_partitions_the_command_is_that_of_the_first() -> None:
+    other = replace(IDLE, source=TopicPartition("orders", 1), target=TopicPartition("A.orders", 1), position=100)
+
+    (note,) = foreign_notes(FLOW, [other, IDLE], offsets_behind_copies([other, IDLE]))
+
+    assert note.endswith("--partition 0 --to 100`, and the same for each other partition.")
 
 
 def test_nothing_is_said_where_nothing_was_written() -> None:
-    assert list(foreign_notes({})) == []
+    assert list(foreign_notes(FLOW, [], {})) == []
 
 
 def test_nothing_is_said_of_a_target_that_several_sources_share() -> None:
