@@ -140,11 +140,13 @@ def _change(
                 planned = plan_changes(settings, clusters, topic, partitions, start, run_id=run_id)
             output.document({"changes": [each.to_dict() for each in planned]})
             for each in planned:
-                output.note(str(each))
+                if each.error is None:
+                    output.note(str(each))
             failed = [each.error for each in planned if each.error is not None]
             capped_errors(output, failed)
             if failed:
                 output.document({"done": 0})
+                output.note("Nothing was changed.")
                 output.exit_code = max(error.exit_code for error in failed)
             elif yes or ask_confirmation(f"Set the positions of {counted(len(planned), 'partition')}?"):
                 lease.check()
