@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.printable import printable
+from mirror_lib.printable import LINES, printable
 
 #: The option that every command has.
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
@@ -137,7 +137,9 @@ class ConsoleOutput:
 
     def error(self, error: MirrorError) -> None:
         place = f"{error.where}: " if str(error.where) else ""
-        self._err.print(Text.assemble(("error: ", "bold red"), _visible(place + error.what)), soft_wrap=True)
+        self._err.print(
+            Text.assemble(("error: ", "bold red"), Text(printable(place + error.what, LINES))), soft_wrap=True
+        )
         if error.action:
             self._err.print(_visible(error.action), soft_wrap=True)
 

@@ -12,12 +12,15 @@ class SchemaRegistryError(MirrorError):
     """A schema registry responded with an error, or with a malformed response."""
 
     reason = "schema-registry"
+    # Errors that usually pass are those of `SchemaRegistryUnreachableError`.
+    exit_code = 3
 
 
 class SchemaRegistryUnreachableError(SchemaRegistryError):
     """A schema registry did not respond, or only with errors that usually pass."""
 
     reason = "schema-registry-unreachable"
+    exit_code = 1
     retriable = True
 
 

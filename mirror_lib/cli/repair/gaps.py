@@ -203,6 +203,13 @@ class _Choice:
         """Return the selected gaps."""
         return tuple(gap for gap in gaps if self._means(gap))
 
+    def __str__(self) -> str:
+        """The selection, as it follows `gap`."""
+        if self._id is not None:
+            return f" with an id that starts with {self._id}"
+        partition = "" if self._partition is None else f", partition {self._partition},"
+        return "" if self._every else f" of topic {self._topic}{partition}"
+
     def _means(self, gap: GapRow) -> bool:
         if self._id is not None:
             return gap.id.startswith(self._id)
@@ -222,7 +229,7 @@ def _decide(decision: Decision, command: FlowCommand, choice: _Choice, note: str
             gaps = tuple(gap for gap in known if (gap.topic, gap.partition) in meant)
         if not gaps:
             output.document({"decisions": []})
-            output.note(_no_gap_text(decision, name))
+            output.note(_no_gap_text(decision, name, choice, len(known)))
             return
         run_id = f"decision-{uuid.uuid4()}"
         lock = hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds)
@@ -245,9 +252,10 @@ def _decide(decision: Decision, command: FlowCommand, choice: _Choice, note: str
                 output.note(f"Done for {counted(len(feasible), 'partition')}; the decision is in the ledger.")
 
 
-def _no_gap_text(decision: Decision, flow: str) -> str:
-    what = "stopped" if decision == "resume" else "open"
-    return f"Flow {flow}: no matching gap is {what}; `mirror gaps list` shows all gaps. Nothing was changed."
+def _no_gap_text(decision: Decision, flow: str, choice: _Choice, others: int) -> str:
+    state = "stopped" if decision == "resume" else "open"
+    rest = f"; {counted(others, 'other gap is', 'other gaps are')} {state}" if others else ""
+    return f"Flow {flow}: no gap{choice} is {state}{rest}. `mirror gaps list` shows all gaps. Nothing was changed."
 
 
 def _show(output: Output, planned: Sequence[Resolution]) -> None:

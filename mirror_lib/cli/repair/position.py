@@ -126,11 +126,13 @@ def _change(
             planned = plan_changes(settings, clusters, topic, partitions, start, run_id=run_id)
         output.document({"changes": [each.to_dict() for each in planned], "done": 0})
         for each in planned:
-            output.note(str(each))
+            if each.error is None:
+                output.note(str(each))
         failed = [each.error for each in planned if each.error is not None]
         capped_errors(output, failed)
         partitions_text = counted(len(planned), "partition")
         if failed:
+            output.note("Nothing was changed.")
             output.exit_code = max(error.exit_code for error in failed)
         elif is_confirmed(output, f"Set the positions of {partitions_text}?", yes=yes):
             lease.check()

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from mirror_lib.cli.run.spark_submit import RunFiles
 from mirror_lib.dev import tail
-from mirror_lib.errors import LedgerError, MirrorError
+from mirror_lib.errors import LedgerError, MirrorError, SparkJobError
 from mirror_lib.ledger import Ledger, RunState
 from mirror_lib.relay.job import Failure, JobReport
 
-_LOG_LINES = 20
-
-
-class SparkJobError(MirrorError):
-    """The Spark job ended without a report."""
-
-    reason = "spark-job"
+#: Lines of the log that are searched for errors, and that are shown.
+_LOG_READ, _ERRORS, _LOG_LINES = 2_000, 3, 12
+_FRAME = re.compile(r"\s+at |\s*$|[\w.$/<>]+\([\w.$ ]+(:\d+)?\)$")
 
 
 class RunFailedError(MirrorError):
@@ -48,13 +46,22 @@ def read_report(files: RunFiles, exit_code: int) -> JobReport:
     report = JobReport.read(files.report)
     if report is None:
         raise SparkJobError(
-            f"the Spark job ended with exit code {exit_code} and without a report. The end of its "
-            f"log:\n{tail(files.log, _LOG_LINES)}",
-            action=f"See {files.log}. Nothing is lost: repeat the command; it continues at the last stored position.",
+            f"the Spark job ended with exit code {exit_code} and without a report. From its log:\n"
+            f"{_excerpt(files.log)}",
+            action=f"See {files.log} for the cause. Nothing is lost: a repeated command continues at the last stored "
+            "position.",
         )
     if report.error is not None:
         raise RunFailedError(report.error, report.exit_code)
     return report
+
+
+def _excerpt(log: Path) -> str:
+    """Return the last errors in a log, then its last lines; without Java's stack frames, which would be all of them."""
+    lines = [line for line in tail(log, _LOG_READ).splitlines() if not _FRAME.match(line)]
+    end = lines[-_LOG_LINES:]
+    errors = [line for line in lines[:-_LOG_LINES] if " ERROR " in line][-_ERRORS:]
+    return "\n".join([*errors, *(["..."] if errors else []), *end])
 
 
 def close_abandoned(ledger: Ledger, run_id: str) -> None:

@@ -114,6 +114,25 @@ def test_the_gaps_that_are_meant_are_stopped_and_only_they(
 
 
 @pytest.mark.parametrize(
+    ("choice", "text"),
+    [
+        (["--topic", "ordres"], "no gap of topic ordres is open; 3 other gaps are open."),
+        (
+            ["--topic", "orders", "--partition", "7"],
+            "no gap of topic orders, partition 7, is open; 3 other gaps are open.",
+        ),
+        (["--id", "9"], "no gap with an id that starts with 9 is open; 3 other gaps are open."),
+    ],
+)
+def test_a_choice_without_gaps_is_named_with_the_gaps_that_are_open(
+    terminal: Terminal, choice: list[str], text: str
+) -> None:
+    code, shown, _ = terminal.say("accept", *choice, "--yes")
+
+    assert (code, text in " ".join(shown.split())) == (0, True)
+
+
+@pytest.mark.parametrize(
     "choice",
     [
         [],
