@@ -71,7 +71,7 @@ def routed_targets_of(rows: Iterable[RoutedRangeRow], target: ClusterAdmin) -> M
             start=starts[place].offset,
             end=ends[place].offset,
             compacted="compact" in [part.strip() for part in policy.split(",")],
-            timed=values.value("message.timestamp.type") != "LogAppendTime",
+            timed=not values.has_append_times,
         )
     return found
 
