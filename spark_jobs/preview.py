@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.batches.arrow import InexactRowError, outgoing_rows
@@ -56,25 +56,20 @@ def preview_with(
     return run
 
 
+@dataclass(slots=True)
 class _Preview:
-    def __init__(
-        self,
-        spark: SparkSession,
-        flow: str,
-        remote_topics: Mapping[str, str],
-        chain: TransformChain,
-        rows: pa.Table,
-        executor_wait_seconds: float,
-    ) -> None:
-        self._spark = spark
-        self._executor_wait_seconds = executor_wait_seconds
-        self._flow = flow
-        self._remote_topics = remote_topics
-        self._chain = chain
-        self._rows = rows
-        self._places = places_of(rows)
-        self._made: dict[RecordPlace, list[MadeRecord]] = {}
-        self._failed: dict[RecordPlace, MirrorError] = {}
+    _spark: SparkSession
+    _flow: str
+    _remote_topics: Mapping[str, str]
+    _chain: TransformChain
+    _rows: pa.Table
+    _executor_wait_seconds: float
+    _places: Sequence[RecordPlace] = field(init=False)
+    _made: dict[RecordPlace, list[MadeRecord]] = field(default_factory=dict)
+    _failed: dict[RecordPlace, MirrorError] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._places = places_of(self._rows)
 
     def run(self) -> PreviewResult:
         # Rows by their numbers.

@@ -56,10 +56,10 @@ class Retention:
         return cls(
             seconds=None if milliseconds is None else milliseconds / 1000,
             bytes=_retention_limit(configs, "retention.bytes") if deletes else None,
-            segment_seconds=(_number(configs, "segment.ms") or _WEEK_MS) / 1000,
-            segment_bytes=_number(configs, "segment.bytes") or _GIB,
+            segment_seconds=(configs.number("segment.ms") or _WEEK_MS) / 1000,
+            segment_bytes=configs.number("segment.bytes") or _GIB,
             remote=configs.value("remote.storage.enable") == "true",
-            append_time=configs.value("message.timestamp.type") == "LogAppendTime",
+            append_time=configs.has_append_times,
             tombstone_seconds=None if (kept := tombstones_kept_ms(configs)) is None else kept / 1000,
         )
 
@@ -82,17 +82,11 @@ def tombstones_kept_ms(configs: TopicConfigs) -> int | None:
     """
     if not is_compacted(configs):
         return None
-    kept = _number(configs, "delete.retention.ms")
-    lag = _number(configs, "min.compaction.lag.ms") or 0
-    append_time = configs.value("message.timestamp.type") == "LogAppendTime"
-    return (_DAY_MS if kept is None else kept) + (lag if append_time else 0)
+    kept = configs.number("delete.retention.ms")
+    lag = configs.number("min.compaction.lag.ms") or 0
+    return (_DAY_MS if kept is None else kept) + (lag if configs.has_append_times else 0)
 
 
 def _retention_limit(configs: TopicConfigs, name: str) -> int | None:
-    number = _number(configs, name)
+    number = configs.number(name)
     return None if number is None or number < 0 else number
-
-
-def _number(configs: TopicConfigs, name: str) -> int | None:
-    value = configs.value(name)
-    return None if value is None else int(value)

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import SimpleNamespace, TracebackType
+from types import SimpleNamespace
 from typing import Any, ClassVar, Final, Self
 
 from mirror_lib.airflow.external.channel import RefusedByAirflowError, channel
@@ -134,9 +134,7 @@ class DAG:
         self._open.append(self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.pop()
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mirror_lib.cli.config.written import mask_setting, problems_of, say, write_or_print
+from mirror_lib.cli.config.written import imported_settings, problems_of, say, write_or_print
 from mirror_lib.cli.output import Output
 from mirror_lib.cluster.auth import parse_jaas
 from mirror_lib.config import Problem, Severity
@@ -41,13 +41,7 @@ def import_to_file(
     output.document(
         {
             "written": None if path is None else str(path),
-            "placed": [
-                mask_setting(each.name, each.value, {"from": each.origin, "key": each.key}) for each in imported.placed
-            ],
-            "listed": [
-                mask_setting(each.name, each.value, {"from": each.origin, "reason": each.reason})
-                for each in imported.listed
-            ],
+            **imported_settings(imported.placed, imported.listed),
             "notes": list(imported.notes),
             "problems": [load.describe(problem) for problem in problems],
             "questions": [

@@ -13,7 +13,7 @@ from mirror_lib.cli.config.import_connectors import import_to_file
 from mirror_lib.cli.config.written import (
     ForceOption,
     OutputOption,
-    mask_setting,
+    imported_settings,
     problems_of,
     read_bytes,
     say,
@@ -253,13 +253,7 @@ def _show(output: Output, imported: Imported, path: Path | None, *, as_json: boo
         {
             "written": None if path is None else str(path),
             "group": imported.group,
-            "placed": [
-                mask_setting(each.name, each.value, {"from": each.origin, "key": each.key}) for each in imported.placed
-            ],
-            "listed": [
-                mask_setting(each.name, each.value, {"from": each.origin, "reason": each.reason})
-                for each in imported.listed
-            ],
+            **imported_settings(imported.placed, imported.listed),
             "to_be_settled": list(imported.remarks),
             "problems": [load.describe(problem) for problem in problems],
         }

@@ -19,6 +19,7 @@ from mirror_lib.private_files import draft_of
 
 if TYPE_CHECKING:
     from mirror_lib.config import Problem
+    from mirror_lib.config.importers import Listed, Placed
 
 OutputOption = Annotated[
     Path | None,
@@ -78,6 +79,16 @@ def problems_of(text: str) -> tuple[Problem, ...]:
 def mask_setting(name: str, value: str, more: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a setting of the old file for the JSON document, without secrets."""
     return {"name": name, "value": printable_value(name, Provenance(value=value, key=name)), **more}
+
+
+def imported_settings(placed: Sequence[Placed], listed: Sequence[Listed]) -> dict[str, Any]:
+    """Return where every setting of the old files went, for the JSON document."""
+    return {
+        "placed": [mask_setting(each.name, each.value, {"from": each.origin, "key": each.key}) for each in placed],
+        "listed": [
+            mask_setting(each.name, each.value, {"from": each.origin, "reason": each.reason}) for each in listed
+        ],
+    }
 
 
 def say(lines: Sequence[str]) -> None:

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
@@ -114,9 +113,7 @@ class ClusterAdmin:
         _ = self._calls.client
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._calls.close()
 
     def cluster_id(self) -> str | None:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from mirror_lib.cluster.admin.results import batches
@@ -167,9 +166,7 @@ class GroupAdmin:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._runner is not None
         try:
             self._runner.run(self._client.__aexit__(None, None, None))

@@ -128,6 +128,16 @@ class TopicConfigs:
         entry = self.entries.get(name)
         return None if entry is None else entry.value
 
+    def number(self, name: str) -> int | None:
+        """The value in effect as a number; None as for `value`."""
+        value = self.value(name)
+        return None if value is None else int(value)
+
+    @property
+    def has_append_times(self) -> bool:
+        """True if the broker sets the timestamps of records."""
+        return self.value("message.timestamp.type") == "LogAppendTime"
+
     def set_on_topic(self) -> dict[str, str]:
         """The configs that are set on the topic itself; the others follow the cluster."""
         return {

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from mirror_lib.cluster.batches import DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT, MAGIC, MAGIC_AT, parse_header
 from mirror_lib.cluster.batches import HEADER as BATCH_HEADER
@@ -98,7 +99,7 @@ async def read_first_timestamps(
     led = by_leader(client, sorted(positions)).led
     share = max_bytes // max(len(led), 1)
     readers = (
-        _Reader(client, leader, positions, found, share, read_committed=read_committed).read(sources)
+        _Reader(client, leader, positions, found, share, read_committed).read(sources)
         for leader, sources in led.items()
     )
     # An unreachable broker must not hide the results of others.
@@ -107,25 +108,17 @@ async def read_first_timestamps(
             raise outcome
 
 
+@dataclass(slots=True)
 class _Reader:
     """Reads from one leader, until all partitions have a result or the bytes are used up."""
 
-    def __init__(
-        self,
-        client: RawClient,
-        leader: int,
-        positions: Mapping[TopicPartition, int],
-        found: dict[TopicPartition, int],
-        max_bytes: int,
-        *,
-        read_committed: bool,
-    ) -> None:
-        self._client = client
-        self._leader = leader
-        self._positions = positions
-        self._found = found
-        self._left = max_bytes
-        self._read_committed = read_committed
+    _client: RawClient
+    _leader: int
+    _positions: Mapping[TopicPartition, int]
+    _found: dict[TopicPartition, int]
+    #: Bytes that may still be read.
+    _left: int
+    _read_committed: bool
 
     async def read(self, sources: Iterable[TopicPartition]) -> None:
         """Repeat the request, with a greater limit, for partitions whose batch did not fit."""

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import confluent_kafka
@@ -286,9 +285,7 @@ class SmallTopicWriter(_Client):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -382,9 +379,7 @@ class InternalTopicWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._writer.close()
 
     def _write(self, records: Iterable[NewRecord]) -> tuple[RecordPlace, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from mirror_lib.config.file.derive import (
     NOT_OF_A_CLIENT,
@@ -221,24 +222,16 @@ def _check_tuning(settings: Iterable[Provenance], clusters: Collection[str]) -> 
         )
 
 
+@dataclass(frozen=True, slots=True)
 class _Assignment:
     """One line of the file."""
 
-    def __init__(
-        self,
-        setting: Provenance,
-        key: str,
-        place: Place,
-        clusters: Sequence[str],
-        unlisted: Collection[str],
-        winner: Callable[[Provenance], Provenance | None],
-    ) -> None:
-        self._setting = setting
-        self._key = key
-        self._place = place
-        self._clusters = clusters
-        self._unlisted = unlisted
-        self._winner = winner
+    _setting: Provenance
+    _key: str
+    _place: Place
+    _clusters: Sequence[str]
+    _unlisted: Collection[str]
+    _winner: Callable[[Provenance], Provenance | None]
 
     def problems(self) -> Iterator[Problem]:
         checks: dict[Level, Callable[[str], Iterator[Problem]]] = {

@@ -11,5 +11,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "model": ["ConnectCluster"],
         "questions": ["Answers"],
         "topic_map": ["TranslatedFile", "translate_topic_map"],
+        "written_file": ["Listed", "Placed"],
     },
 )

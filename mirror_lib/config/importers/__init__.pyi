@@ -10,3 +10,5 @@ from .model import ConnectCluster as ConnectCluster
 from .questions import Answers as Answers
 from .topic_map import translate_topic_map as translate_topic_map
 from .topic_map import TranslatedFile as TranslatedFile
+from .written_file import Listed as Listed
+from .written_file import Placed as Placed

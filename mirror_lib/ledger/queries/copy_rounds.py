@@ -44,8 +44,8 @@ class LeftOver(NamedTuple):
     updated_at: datetime
 
 
-def newest_rounds(connection: Connection, flow: str, runs: int) -> tuple[CopiedRound, ...]:
-    """The rounds of a flow's latest runs that copied records, latest run first."""
+def newest_rounds(connection: Connection, flow: str, runs: int = 10) -> tuple[CopiedRound, ...]:
+    """Rounds of a flow's latest runs with their speed, latest run first; idle runs do not count."""
     columns = _PARTITION_RUN.c
     newest = (
         select(_RUN.c.id, _RUN.c.started_at)

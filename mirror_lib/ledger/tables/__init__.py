@@ -16,7 +16,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "locks": ["is_held_by"],
         "observations": ["Observations"],
         "rate_claims": ["RateAsk"],
-        "rounds": ["LARGEST"],
         "segment_runs": ["columns_of"],
         "verifications": ["WHOLE_RECORDS"],
     },

@@ -11,6 +11,5 @@ from .history import History as History
 from .locks import is_held_by as is_held_by
 from .observations import Observations as Observations
 from .rate_claims import RateAsk as RateAsk
-from .rounds import LARGEST as LARGEST
 from .segment_runs import columns_of as columns_of
 from .verifications import WHOLE_RECORDS as WHOLE_RECORDS

@@ -16,12 +16,12 @@ _TIME: Table = METADATA.tables["sync_time"]
 
 
 def save(connection: Connection, rows: Iterable[ReplicatedAclRow]) -> None:
-    """Insert or replace ACLs."""
+    """Insert or replace rows of ACLs on the target."""
     upsert(connection, _ACL, rows)
 
 
 def forget(connection: Connection, rows: Iterable[ReplicatedAclRow]) -> None:
-    """Remove the rows of ACLs."""
+    """Remove rows of ACLs that the replicator has not created on the target and that no cutover waits for."""
     keys = [column.name for column in _ACL.primary_key.columns]
     values = [{f"key_{name}": getattr(row, name) for name in keys} for row in rows]
     if values:
@@ -29,7 +29,7 @@ def forget(connection: Connection, rows: Iterable[ReplicatedAclRow]) -> None:
 
 
 def of_flow(connection: Connection, flow: str) -> tuple[ReplicatedAclRow, ...]:
-    """A flow's ACLs, sorted by key."""
+    """The ACLs that a flow created on its target or keeps for the cutover, sorted by key."""
     query = select(_ACL).where(_ACL.c.flow == flow).order_by(*_ACL.primary_key.columns)
     return tuple(ReplicatedAclRow(**row) for row in connection.execute(query).mappings())
 

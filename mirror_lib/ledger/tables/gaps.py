@@ -74,8 +74,14 @@ def of_flow(connection: Connection, flow: str, *, state: GapState | None, limit:
     return _rows(connection, query if state is None else query.where(_GAP.c.state == state.value))
 
 
-def decide(connection: Connection, gap_id: str, state: GapState, *, by: str, note: str | None) -> GapRow:
-    """Set the resolution. An earlier one stays in the note."""
+def decide(connection: Connection, gap_id: str, state: GapState, *, by: str, note: str | None = None) -> GapRow:
+    """Record the resolution of a gap, by whom and when; `OPEN` withdraws one. Return the updated row.
+
+    Earlier resolutions stay in the note.
+
+    Raises:
+        LedgerError: there is no such gap.
+    """
     found = _rows(connection, select(_GAP).where(_GAP.c.id == gap_id))
     if not found:
         raise LedgerError(f"gap {gap_id} does not exist.", action="`mirror gaps list` shows the ids of all gaps.")

@@ -77,7 +77,7 @@ def release(connection: Connection, *, flow: str, run_id: str, holder: str) -> N
 
 
 def find(connection: Connection, flow: str) -> RunLockRow | None:
-    """The lock's holder; None if it is free or expired."""
+    """The holder of a flow's run lock; None if the lock is free or its lease has expired."""
     row = _one(connection, select(_LOCK).where(_LOCK.c.flow == flow))
     return None if row is None or _has_expired(row, clock(connection)) else row
 

@@ -78,7 +78,7 @@ def release(connection: Connection, *, flow: str, run_id: str | None = None) -> 
 
 
 def live_claims(connection: Connection) -> tuple[RateClaimRow, ...]:
-    """The claims of runs that hold the locks of their flows."""
+    """The shares of cluster limits that current runs hold: those of runs that hold the locks of their flows."""
     rows = [RateClaimRow(**row) for row in connection.execute(select(_CLAIM).order_by(_CLAIM.c.flow)).mappings()]
     holders = {flow: locks.find(connection, flow) for flow in {row.flow for row in rows}}
     return tuple(

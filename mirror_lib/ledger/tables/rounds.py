@@ -15,12 +15,14 @@ _NEWEST_FIRST = (_ROUND.c.began_at.desc(), _ROUND.c.number.desc(), _ROUND.c.run_
 
 
 def save(connection: Connection, row: RoundRow) -> None:
-    """Insert or replace a round."""
+    """Insert or replace a round; its run must exist."""
     upsert(connection, _ROUND, [row])
 
 
-def newest(connection: Connection, *, flow: str | None, run_id: str | None, limit: int) -> tuple[RoundRow, ...]:
-    """Rounds, newest first."""
+def newest(
+    connection: Connection, flow: str | None = None, limit: int = 20, *, run_id: str | None = None
+) -> tuple[RoundRow, ...]:
+    """The latest rounds, latest first: of a flow, of a run, or of all."""
     query = select(_ROUND).order_by(*_NEWEST_FIRST).limit(limit)
     if flow is not None:
         query = query.where(_ROUND.c.flow == flow)
@@ -29,8 +31,10 @@ def newest(connection: Connection, *, flow: str | None, run_id: str | None, limi
     return _rows(connection, query)
 
 
-def newest_and_largest(connection: Connection, flow: str, *, newest: int, largest: int) -> tuple[RoundRow, ...]:
-    """Committed rounds with records, newest first: the newest and the largest ones.
+def newest_and_largest(
+    connection: Connection, flow: str, newest: int = 20, largest: int = LARGEST
+) -> tuple[RoundRow, ...]:
+    """Committed rounds of a flow with records: the newest and the largest, newest first, without duplicates.
 
     A flow that keeps up has only small rounds, which do not show its speed for large copies.
     """

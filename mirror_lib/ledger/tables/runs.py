@@ -17,8 +17,8 @@ _RUN: Table = METADATA.tables["run"]
 _PARTITION_RUN: Table = METADATA.tables["partition_run"]
 
 
-def start(connection: Connection, *, run_id: str, flow: str, trigger: str, planned_partitions: int) -> RunRow:
-    """Record the start of a run."""
+def start(connection: Connection, *, run_id: str, flow: str, trigger: str, planned_partitions: int = 0) -> RunRow:
+    """Record the start of a run; its id must be new."""
     if connection.scalar(select(func.count()).where(_RUN.c.id == run_id)):
         raise LedgerError(
             f"a run with the id {run_id} already exists.", action="Omit the id, or use a new one for every run."
@@ -91,13 +91,15 @@ def _totals(connection: Connection, run_id: str) -> dict[str, int]:
 
 
 def find(connection: Connection, run_id: str) -> RunRow | None:
-    """One run."""
+    """One run; None if there is none with this id."""
     found = _runs(connection, select(_RUN).where(_RUN.c.id == run_id))
     return found[0] if found else None
 
 
-def newest(connection: Connection, *, flow: str | None, trigger: str | None, limit: int) -> tuple[RunRow, ...]:
-    """Runs, newest first."""
+def newest(
+    connection: Connection, flow: str | None = None, limit: int = 20, *, trigger: str | None = None
+) -> tuple[RunRow, ...]:
+    """The latest runs, latest first: of one flow, of one trigger, or of all."""
     query = select(_RUN).order_by(_RUN.c.started_at.desc(), _RUN.c.id).limit(limit)
     if flow is not None:
         query = query.where(_RUN.c.flow == flow)
@@ -120,12 +122,12 @@ def copied_topics(connection: Connection, flow: str, since: datetime) -> tuple[C
 
 
 def save_partitions(connection: Connection, rows: Iterable[PartitionRunRow]) -> None:
-    """Insert or replace rows by run, partition and round."""
+    """Insert or replace rows by run, partition and round; efficient for tens of thousands of rows."""
     upsert(connection, _PARTITION_RUN, rows)
 
 
 def partitions_of(connection: Connection, run_id: str) -> tuple[PartitionRunRow, ...]:
-    """A run's partitions, round by round."""
+    """A run's partitions, oldest round first."""
     columns = _PARTITION_RUN.c
     query = (
         select(_PARTITION_RUN).where(columns.run_id == run_id).order_by(columns.round, columns.topic, columns.partition)

@@ -54,7 +54,7 @@ def _forget_confirmations(connection: Connection, rows: Sequence[VerificationRow
         connection.execute(former, values)
 
 
-def newest(connection: Connection, flow: str, *, limit: int) -> tuple[VerificationRow, ...]:
+def newest(connection: Connection, flow: str, limit: int = 100) -> tuple[VerificationRow, ...]:
     """The latest rows of a flow, latest first, those of one verification by partition."""
     columns = _VERIFICATION.c
     query = (

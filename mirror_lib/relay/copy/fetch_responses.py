@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from mirror_lib.cluster.batches import LeftOut, last_record
 from mirror_lib.cluster.protocol import UNKNOWN_EPOCH, ErrorCode, Needed, error_for_code
@@ -24,38 +25,27 @@ from mirror_lib.relay.copy.poison_records import Omissions
 from mirror_lib.topology import Grant, Operation, TopicPartition
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchResponses:
-    """Handles the source's responses, for each partition in the order of the offsets."""
+    """Handles the source's responses, for each partition in the order of the offsets.
 
-    def __init__(
-        self,
-        client: RawClient,
-        *,
-        read_committed: bool,
-        deliver: Callable[[PartitionCopy, Sequence[Part]], None],
-        settled: Callable[[PartitionCopy], None],
-        omissions: Omissions,
-        replicas: ReadReplicas,
-        lost_leader: Callable[[], None],
-        wake: Callable[[], None],
-        room: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        """Args:
+    Attributes:
         deliver: called for each partition with the parts that are complete.
         settled: called for a partition that may have ended.
         lost_leader: refreshes the leaders.
         wake: sends fetches again, after a pause.
         room: waits for memory for another part, for assemblers that make parts one at a time.
-        """
-        self._client = client
-        self._read_committed = read_committed
-        self._deliver = deliver
-        self._settled = settled
-        self._omissions = omissions
-        self._replicas = replicas
-        self._lost_leader = lost_leader
-        self._wake = wake
-        self._room = room
+    """
+
+    client: RawClient
+    read_committed: bool
+    deliver: Callable[[PartitionCopy, Sequence[Part]], None]
+    settled: Callable[[PartitionCopy], None]
+    omissions: Omissions
+    replicas: ReadReplicas
+    lost_leader: Callable[[], None]
+    wake: Callable[[], None]
+    room: Callable[[], Awaitable[None]] | None = None
 
     async def work_on(
         self, place: Place, copies: list[PartitionCopy], responses: list[FetchedPartition], failure: MirrorError | None
@@ -85,7 +75,7 @@ class FetchResponses:
             await asyncio.sleep(0)
         for copy in unanswered.values():
             copy.fetching = False
-            if not self._replicas.leave_follower(place, copy.source):
+            if not self.replicas.leave_follower(place, copy.source):
                 self.retry(
                     copy, failure or BrokerUnreachableError("the broker's response does not contain the partition.")
                 )
@@ -94,10 +84,10 @@ class FetchResponses:
         """False if the next request must ask another replica instead."""
         readable_to = self._readable_to(response)
         end = copy.opened.plan.end
-        return copy.read_done or self._replicas.takes(place, response, readable_to=readable_to, end=end, alone=alone)
+        return copy.read_done or self.replicas.takes(place, response, readable_to=readable_to, end=end, alone=alone)
 
     def _readable_to(self, response: FetchedPartition) -> int:
-        return response.last_stable_offset if self._read_committed else response.high_watermark
+        return response.last_stable_offset if self.read_committed else response.high_watermark
 
     async def _take(self, copy: PartitionCopy, response: FetchedPartition, *, alone: bool) -> None:
         if copy.read_done:
@@ -118,8 +108,8 @@ class FetchResponses:
 
     async def _has_room(self, copy: PartitionCopy) -> bool:
         """Wait for memory; return False if the partition has ended meanwhile."""
-        if self._room is not None:
-            await self._room()
+        if self.room is not None:
+            await self.room()
         return not copy.read_done
 
     async def _continue(
@@ -144,25 +134,25 @@ class FetchResponses:
                 ready = [*ready, held]
         if skipped and not await self._handle_skipped(copy, ready, skipped):
             return False
-        self._deliver(copy, ready)
+        self.deliver(copy, ready)
         if assembler.failure is not None:
             copy.fail(assembler.failure)
         elif assembler.is_finished:
             copy.read_done = True
-        self._settled(copy)
+        self.settled(copy)
         return not copy.read_done
 
     async def _handle_skipped(self, copy: PartitionCopy, ready: Sequence[Part], skipped: list[LeftOut]) -> bool:
         """Record skipped records before anything after them is sent; return whether the partition continues."""
         try:
-            await self._omissions.skip(copy, skipped)
+            await self.omissions.skip(copy, skipped)
         except MirrorError as error:
             if not copy.read_done:
                 first = skipped[0].first_offset
-                self._deliver(copy, [part for part in ready if part.source_next <= first])
+                self.deliver(copy, [part for part in ready if part.source_next <= first])
                 copy.fail(error)
         if copy.read_done:
-            self._settled(copy)
+            self.settled(copy)
         return not copy.read_done
 
     def _incomplete(self, copy: PartitionCopy, *, alone: bool) -> None:
@@ -205,7 +195,7 @@ class FetchResponses:
         (Java `DelayedRemoteFetch.onComplete`).
         """
         try:
-            local_start = await self._client.local_log_start(leader, copy.source)
+            local_start = await self.client.local_log_start(leader, copy.source)
         except MirrorError as error:
             self.retry(copy, error)
             return
@@ -222,11 +212,11 @@ class FetchResponses:
             )
         elif not copy.read_done:
             held = copy.assembler.skip_to_end()
-            self._deliver(copy, [held] if held is not None else [])
+            self.deliver(copy, [held] if held is not None else [])
             if copy.assembler.failure is not None:
                 copy.fail(copy.assembler.failure)
             copy.read_done = True
-            self._settled(copy)
+            self.settled(copy)
 
     def _handle_divergence(self, copy: PartitionCopy, end: int) -> None:
         """Handle a leader that does not know the last fetched epoch, or whose log differs at its end."""
@@ -247,7 +237,7 @@ class FetchResponses:
                 "unclean leader election on the source.",
             )
         )
-        self._settled(copy)
+        self.settled(copy)
 
     def _handle_rejection(self, copy: PartitionCopy, response: FetchedPartition) -> None:
         offset = copy.assembler.next_offset
@@ -260,7 +250,7 @@ class FetchResponses:
                     "and how to continue. Raise the source topic's retention, or run more often.",
                 )
             )
-            self._settled(copy)
+            self.settled(copy)
             return
         error = error_for_code(
             response.error_code, where=copy.where(offset), doing="read from the source", needs=self.needed_grant(copy)
@@ -270,15 +260,15 @@ class FetchResponses:
             self.retry(copy, error)
         else:
             copy.fail(error)
-            self._settled(copy)
+            self.settled(copy)
 
     def retry(self, copy: PartitionCopy, error: MirrorError) -> None:
         """Request a partition again after a pause; end it if that has lasted too long."""
         if copy.read_done:
             return
         if copy.backoff.record_failure(error):
-            self._lost_leader()
-            asyncio.get_running_loop().call_later(copy.backoff.pause_left + 0.01, self._wake)
+            self.lost_leader()
+            asyncio.get_running_loop().call_later(copy.backoff.pause_left + 0.01, self.wake)
             return
         copy.fail(
             type(error)(
@@ -287,7 +277,7 @@ class FetchResponses:
                 action=error.action or "Check the source's brokers; the next run continues from here.",
             )
         )
-        self._settled(copy)
+        self.settled(copy)
 
     def retry_later(self, copy: PartitionCopy, error: MirrorError) -> None:
         """As `retry`, but never twice for one pause: a refresh is itself the consequence of a failure."""
@@ -296,4 +286,4 @@ class FetchResponses:
 
     def needed_grant(self, copy: PartitionCopy) -> Needed:
         """The rights that reading a partition needs."""
-        return Needed(Grant.on_topic(Operation.READ, copy.source.topic), self._client.cluster)
+        return Needed(Grant.on_topic(Operation.READ, copy.source.topic), self.client.cluster)

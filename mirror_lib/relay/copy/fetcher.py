@@ -93,7 +93,7 @@ class SourceReader:
         self._far_source = False
         self._read_committed = read_committed
         self._responses = FetchResponses(
-            client,
+            client=client,
             read_committed=read_committed,
             deliver=deliver,
             settled=settled,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mirror_lib.cluster.batches import POLICIES, halves, readable, skipped_batch
 from mirror_lib.cluster.protocol import ErrorCode, Needed, error_for_code
@@ -34,28 +35,21 @@ _RECORD_REFUSED = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFaults:
-    """Updates the accounts of target partitions with write errors."""
+    """Updates the accounts of target partitions with write errors.
 
-    def __init__(
-        self,
-        client: RawClient,
-        background: Background,
-        *,
-        acknowledged: Callable[[PartitionCopy, int], None],
-        lost_leader: Callable[[], None],
-        resume: Callable[[PartitionWriter], None],
-    ) -> None:
-        """Args:
+    Attributes:
         acknowledged: called with a partition's bytes that are no longer held.
         lost_leader: refreshes the leaders.
         resume: sends to a partition again, after a pause.
-        """
-        self._client = client
-        self._background = background
-        self._acknowledged = acknowledged
-        self._lost_leader = lost_leader
-        self._resume = resume
+    """
+
+    client: RawClient
+    background: Background
+    acknowledged: Callable[[PartitionCopy, int], None]
+    lost_leader: Callable[[], None]
+    resume: Callable[[PartitionWriter], None]
 
     def refusal(self, writer: PartitionWriter, outgoing: Outgoing, response: ProducedPartition) -> MirrorError:
         """The error for a refused batch."""
@@ -74,7 +68,7 @@ class WriteFaults:
             TargetDivergedError(
                 f"{what}: another producer writes to this partition.",
                 where=self.where(writer),
-                action=f"Find the other producer of {writer.target} on {self._client.cluster}; only the replicator may "
+                action=f"Find the other producer of {writer.target} on {self.client.cluster}; only the replicator may "
                 "write to it. The next run compares the records; this sets where copying continues: "
                 f"{self.where(writer).position_set()}.",
             ),
@@ -88,7 +82,7 @@ class WriteFaults:
         if not writer.backoff.record_failure(cause):
             if isinstance(cause, TopicMissingError):
                 writer.lost = True
-                self._background.start(self._end_missing(writer, cause))
+                self.background.start(self._end_missing(writer, cause))
             else:
                 self._give_up(writer, cause)
             return
@@ -96,8 +90,8 @@ class WriteFaults:
             # A batch that waits for long must not keep the whole response in memory.
             if isinstance(outgoing.batch.payload, memoryview):
                 outgoing.batch.payload = bytearray(outgoing.batch.payload)
-        self._lost_leader()
-        asyncio.get_running_loop().call_later(writer.backoff.pause_left + 0.01, self._resume, writer)
+        self.lost_leader()
+        asyncio.get_running_loop().call_later(writer.backoff.pause_left + 0.01, self.resume, writer)
 
     def _give_up(self, writer: PartitionWriter, cause: MirrorError) -> None:
         error = type(cause)(
@@ -111,8 +105,8 @@ class WriteFaults:
         """End a partition whose topic the brokers have not known for a while, with an error that names the cause."""
         topic = writer.target.topic
         try:
-            failed = await self._client.refresh_leaders([topic])
-            now = await self._client.topic_ids([topic])
+            failed = await self.client.refresh_leaders([topic])
+            now = await self.client.topic_ids([topic])
         except MirrorError:
             failed, now = {}, {}
         if writer.failed is not None:
@@ -139,7 +133,7 @@ class WriteFaults:
         """
         if writer.topic_id is None:
             return
-        found = (await self._client.topic_ids([writer.target.topic], node=leader)).get(writer.target.topic)
+        found = (await self.client.topic_ids([writer.target.topic], node=leader)).get(writer.target.topic)
         if found is None or found.topic_id == writer.topic_id:
             return
         code = found.error_code or ErrorCode.INCONSISTENT_TOPIC_ID
@@ -164,7 +158,7 @@ class WriteFaults:
         for outgoing in abandoned:
             self.abandon(outgoing)
         for copy in writer.copies:
-            self._acknowledged(copy, 0)
+            self.acknowledged(copy, 0)
 
     def abandon(self, outgoing: Outgoing) -> None:
         """Drop a batch of a partition that has ended, or a skipped batch."""
@@ -173,11 +167,11 @@ class WriteFaults:
             copy.certain = False
         copy.unacknowledged_batches -= 1
         copy.unacknowledged_bytes -= size
-        self._acknowledged(copy, size)
+        self.acknowledged(copy, size)
 
     def _torn_apart(self, writer: PartitionWriter, outgoing: Outgoing) -> MirrorError:
         where = outgoing.copy.where(outgoing.batch.source_runs[0][0])
-        return too_large_to_send(outgoing, cluster=self._client.cluster, target=str(writer.target), where=where)
+        return too_large_to_send(outgoing, cluster=self.client.cluster, target=str(writer.target), where=where)
 
     async def divide(self, writer: PartitionWriter, omissions: Omissions) -> None:
         """Split the first waiting batch, or handle its only record: the target refuses something in it."""
@@ -194,8 +188,8 @@ class WriteFaults:
             copy.unacknowledged_batches += 1
             copy.unacknowledged_bytes += now - size
             writer.dividing = False
-            self._acknowledged(copy, size - now)
-            self._resume(writer)
+            self.acknowledged(copy, size - now)
+            self.resume(writer)
             return
         refused = isinstance(response, ProducedPartition)
         if isinstance(response, ProducedPartition):
@@ -216,7 +210,7 @@ class WriteFaults:
         if writer.failed is None:
             writer.drop_first()
             self.abandon(outgoing)
-            self._resume(writer)
+            self.resume(writer)
 
     def where(self, writer: PartitionWriter) -> Where:
         """The location of a partition's errors."""
@@ -226,8 +220,8 @@ class WriteFaults:
         """The rights that appending to a partition needs, as far as the broker requires them."""
         if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             # Only brokers before Kafka 2.8 (KIP-679).
-            return Needed(Grant.on_cluster(Operation.IDEMPOTENT_WRITE), self._client.cluster)
-        return Needed(Grant.on_topic(Operation.WRITE, writer.target.topic), self._client.cluster)
+            return Needed(Grant.on_cluster(Operation.IDEMPOTENT_WRITE), self.client.cluster)
+        return Needed(Grant.on_topic(Operation.WRITE, writer.target.topic), self.client.cluster)
 
 
 def about_records(outgoing: Outgoing) -> bool:

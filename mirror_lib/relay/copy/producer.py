@@ -84,7 +84,11 @@ class TargetWriter:
         self._settings = settings
         self._acknowledged = acknowledged
         self._faults = WriteFaults(
-            client, background, acknowledged=acknowledged, lost_leader=self._refresh_leaders, resume=self._pump
+            client=client,
+            background=background,
+            acknowledged=acknowledged,
+            lost_leader=self._refresh_leaders,
+            resume=self._pump,
         )
         self._omissions = omissions
         self._old = OldRecords(

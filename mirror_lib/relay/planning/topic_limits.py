@@ -47,10 +47,10 @@ class TopicLimits:
     @classmethod
     def of(cls, configs: TopicConfigs) -> TopicLimits:
         """The limits by a topic's configs, read as by brokers (Java `LogConfig`)."""
-        append_time = configs.value("message.timestamp.type") == "LogAppendTime"
+        append_time = configs.has_append_times
         retention = Retention.of(configs)
         return cls(
-            max_message_bytes=_number(configs, "max.message.bytes") or DEFAULT_MAX_MESSAGE_BYTES,
+            max_message_bytes=configs.number("max.message.bytes") or DEFAULT_MAX_MESSAGE_BYTES,
             timestamp_before_max_ms=None
             if append_time
             else _timestamp_limit(configs, "message.timestamp.before.max.ms"),
@@ -70,15 +70,10 @@ class TopicLimits:
 def _timestamp_limit(configs: TopicConfigs, name: str) -> int | None:
     """A limit of timestamps; if it is not set, or unknown before Kafka 3.6, the older config counts (KIP-937)."""
     for candidate in (name, "message.timestamp.difference.max.ms"):
-        value = _number(configs, candidate)
+        value = configs.number(candidate)
         if value is not None and value != _UNBOUNDED:
             return value
     return None
-
-
-def _number(configs: TopicConfigs, name: str) -> int | None:
-    value = configs.value(name)
-    return None if value is None else int(value)
 
 
 def record_rules(source: TopicLimits | None, target: TopicLimits) -> RecordRules:

@@ -13,7 +13,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -178,25 +178,21 @@ def delete_keys(
     return asyncio.run(_Writing(flow, clusters, ledger, lease, planned, run_id).run(by, note))
 
 
+@dataclass(slots=True)
 class _Writing:
-    def __init__(
-        self,
-        flow: FlowConfig,
-        clusters: FlowClusters,
-        ledger: Ledger,
-        lease: RunLease,
-        planned: KeyDeletion,
-        run_id: str,
-    ) -> None:
-        self._flow = flow
-        self._clusters = clusters
-        self._ledger = ledger
-        self._lease = lease
-        self._planned = planned
-        self._run_id = run_id
-        self._name = transactional_id(flow.flow, planned.target)
-        self._where = Where(flow=str(flow.flow), topic=planned.source.topic, partition=planned.source.partition)
-        self._retry_seconds = flow.copy_settings.retry_max_seconds
+    _flow: FlowConfig
+    _clusters: FlowClusters
+    _ledger: Ledger
+    _lease: RunLease
+    _planned: KeyDeletion
+    _run_id: str
+    _name: str = field(init=False)
+    _where: Where = field(init=False)
+
+    def __post_init__(self) -> None:
+        source = self._planned.source
+        self._name = transactional_id(self._flow.flow, self._planned.target)
+        self._where = Where(flow=str(self._flow.flow), topic=source.topic, partition=source.partition)
 
     async def run(self, by: str, note: str | None) -> int:
         async with open_clients(self._clusters.source_data, self._clusters.target_data) as (source, target):
@@ -237,7 +233,7 @@ class _Writing:
         writer = PartitionAppender(
             client,
             planned.target,
-            self._retry_seconds,
+            self._flow.copy_settings.retry_max_seconds,
             where=self._where,
             doing=f"write tombstones to {planned.target}",
             transactional_id=self._name,

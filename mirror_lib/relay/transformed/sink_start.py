@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mirror_lib.cluster.raw import ProducerIdentity, RawClient
 from mirror_lib.cluster.topics import Position, Route
@@ -44,20 +44,18 @@ _LONGEST_TRANSACTION_MS = 900_000
 _TRANSACTION_SECONDS = 60.0
 
 
+@dataclass(frozen=True, slots=True)
 class Beginning:
     """Creates the outputs of a bin."""
 
-    def __init__(self, job: CopyJob, client: RawClient, opener: RouteOpener, *, exact: bool, routes: bool) -> None:
-        """Args:
-        client: client of the target.
-        exact: as in `RowJob`.
-        routes: whether rows may go elsewhere than to their partition's own target.
-        """
-        self._job = job
-        self._client = client
-        self._opener = opener
-        self._exact = exact
-        self._routes = routes
+    job: CopyJob
+    #: Of the target.
+    client: RawClient
+    opener: RouteOpener
+    #: As in `RowJob`.
+    exact: bool
+    #: Whether rows may go elsewhere than to their partition's own target.
+    routes: bool
 
     async def outputs(self, partitions: Sequence[OpenPartition]) -> list[Output]:
         """The outputs of the partitions, in their order; partitions whose take-over failed are marked as failed."""
@@ -72,14 +70,14 @@ class Beginning:
                 try:
                     return [await self._begin(opened)]
                 except MirrorError as error:
-                    return [failed_output(self._job, opened, error)]
+                    return [failed_output(self.job, opened, error)]
 
         async def together(name: str, group: Sequence[OpenPartition]) -> list[Output]:
             async with limit:
                 try:
                     return await self._begin_in_transactions(name, group)
                 except MirrorError as error:
-                    return [failed_output(self._job, opened, error) for opened in group]
+                    return [failed_output(self.job, opened, error) for opened in group]
 
         started = await asyncio.gather(
             *(alone(opened) for opened in partitions if opened.transactions is None),
@@ -92,12 +90,12 @@ class Beginning:
 
     async def _begin(self, opened: OpenPartition) -> Output:
         if opened.takeover is None:
-            return Output(opened, new_outlet(self._job, opened))
+            return Output(opened, new_outlet(self.job, opened))
         output = Output(opened, await self._taken_over(opened))
         output.main.known_to = opened.plan.start
-        if self._routes:
+        if self.routes:
             # Routed rows since the certain pair; a later attempt's job does not have these routes.
-            for route in await asyncio.to_thread(stored_routes, self._job, opened):
+            for route in await asyncio.to_thread(stored_routes, self.job, opened):
                 await self._take_over_route(output, opened, route)
         return output
 
@@ -105,7 +103,7 @@ class Beginning:
         takeover = opened.takeover
         assert takeover is not None
         log = self._log(opened)
-        identity, end = await fence(self._job, opened, self._client, log)
+        identity, end = await fence(self.job, opened, self.client, log)
         taken = replace(
             opened,
             plan=replace(opened.plan, start=reading_start(opened), leader_epoch=None),
@@ -115,15 +113,15 @@ class Beginning:
             takeover=None,
             taken_over=True,
         )
-        outlet = new_outlet(self._job, taken, recovered=takeover.runs)
-        if self._exact and not takeover.in_transactions:
+        outlet = new_outlet(self.job, taken, recovered=takeover.runs)
+        if self.exact and not takeover.in_transactions:
             first = max(takeover.target_offset, takeover.target_log_start)
-            outlet.tail = Tail(log, opened.plan.target, first, end, settings=self._job.settings)
+            outlet.tail = Tail(log, opened.plan.target, first, end, settings=self.job.settings)
         return outlet
 
     async def _take_over_route(self, output: Output, opened: OpenPartition, route: Route) -> None:
         assert opened.takeover is not None
-        routed = self._opener.partition(output.main.copy.opened, TopicPartition(route.topic, route.partition))
+        routed = self.opener.partition(output.main.copy.opened, TopicPartition(route.topic, route.partition))
         takeover = replace(
             opened.takeover,
             target_offset=route.target_offset,
@@ -148,18 +146,18 @@ class Beginning:
             await self._settle_hanging(name, unclean)
             # Before any other change, so that no other writer stores positions or rows any more.
             await self._fence(name, unclean)
-            stored = await asyncio.to_thread(stored_positions, self._job)
+            stored = await asyncio.to_thread(stored_positions, self.job)
         before = {
             opened.plan.source: await self._begin(opened)
             for opened in unclean
             if not _is_exact(stored.get(opened.plan.source))
         }
-        timeout_ms = _transaction_timeout_ms(self._job)
+        timeout_ms = _transaction_timeout_ms(self.job)
         at = time.time()
-        identity = await self._client.producers.init_producer_id(
+        identity = await self.client.producers.init_producer_id(
             name, deadline=time.monotonic() + _TAKEOVER_SECONDS, transaction_timeout_ms=timeout_ms
         )
-        transaction = Transaction(self._job, self._client, name, identity, timeout_seconds=timeout_ms / 1000)
+        transaction = Transaction(self.job, self.client, name, identity, timeout_seconds=timeout_ms / 1000)
         outputs = []
         for opened in group:
             output = before.get(opened.plan.source)
@@ -174,9 +172,9 @@ class Beginning:
 
     async def _settle_hanging(self, name: str, unclean: Sequence[OpenPartition]) -> None:
         """Complete the markers that a dead run's last commit lacks; fencing would abort that transaction."""
-        where = Where(flow=str(self._job.flow), cluster=self._client.cluster)
-        hanging = Hanging(self._client, name, retry_seconds=self._job.settings.retry_max_seconds, where=where)
-        stored = await asyncio.to_thread(stored_positions, self._job)
+        where = Where(flow=str(self.job.flow), cluster=self.client.cluster)
+        hanging = Hanging(self.client, name, retry_seconds=self.job.settings.retry_max_seconds, where=where)
+        stored = await asyncio.to_thread(stored_positions, self.job)
         routed: set[TopicPartition] = set()
         counted: dict[TopicPartition, int] = {}
         for opened in unclean:
@@ -203,19 +201,19 @@ class Beginning:
         await asyncio.sleep(lease_seconds)
 
     async def _fence_name(self, name: str, targets: Collection[TopicPartition]) -> ProducerIdentity:
-        retry_seconds = self._job.settings.retry_max_seconds
-        where = Where(flow=str(self._job.flow), cluster=self._client.cluster)
-        return await fence_name(self._client, name, targets, retry_seconds=retry_seconds, where=where)
+        retry_seconds = self.job.settings.retry_max_seconds
+        where = Where(flow=str(self.job.flow), cluster=self.client.cluster)
+        return await fence_name(self.client, name, targets, retry_seconds=retry_seconds, where=where)
 
     async def _behind_transactions(self, name: str, opened: OpenPartition, position: Position | None) -> Output:
         if opened.takeover is None:
-            return Output(opened, new_outlet(self._job, opened))
+            return Output(opened, new_outlet(self.job, opened))
         assert position is not None
         plan = opened.plan
-        where = Where(flow=str(self._job.flow), topic=plan.source.topic, partition=plan.source.partition)
-        retry_seconds = self._job.settings.retry_max_seconds
+        where = Where(flow=str(self.job.flow), topic=plan.source.topic, partition=plan.source.partition)
+        retry_seconds = self.job.settings.retry_max_seconds
         end = await replicated_end(
-            self._client, plan.target, self._log(opened), retry_seconds=retry_seconds, where=where
+            self.client, plan.target, self._log(opened), retry_seconds=retry_seconds, where=where
         )
         check_not_truncated(plan.target, end, position.target_offset or 0, where)
         taken = replace(
@@ -225,21 +223,21 @@ class Beginning:
             takeover=None,
             taken_over=True,
         )
-        outlet = new_outlet(self._job, taken, recovered=position.runs)
+        outlet = new_outlet(self.job, taken, recovered=position.runs)
         outlet.copy.note_poison([known_poison(each) for each in position.left_out])
         output = Output(opened, outlet, routes=position.routes)
         for route in position.routes:
             target = TopicPartition(route.topic, route.partition)
-            routed = await self._opener.open(_written_by(taken, name, None), target, None)
+            routed = await self.opener.open(_written_by(taken, name, None), target, None)
             start = replace(routed.plan, start=position.offset + 1)
-            output.routed[target] = new_outlet(self._job, replace(routed, plan=start))
+            output.routed[target] = new_outlet(self.job, replace(routed, plan=start))
         return output
 
     def _log(self, opened: OpenPartition) -> PartitionReader:
-        plan, settings = opened.plan, self._job.settings
-        where = Where(flow=str(self._job.flow), topic=plan.source.topic, partition=plan.source.partition)
+        plan, settings = opened.plan, self.job.settings
+        where = Where(flow=str(self.job.flow), topic=plan.source.topic, partition=plan.source.partition)
         # Aborted rows do not count, regardless of their producer.
-        return PartitionReader(self._client, plan.target, settings, read_committed=True, interrupted=where)
+        return PartitionReader(self.client, plan.target, settings, read_committed=True, interrupted=where)
 
 
 def ends_in_parts(job: CopyJob) -> bool:

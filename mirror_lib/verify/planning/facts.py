@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec, PerTopic, TopicConfigs
@@ -71,7 +71,7 @@ def routed_targets_of(rows: Iterable[RoutedRangeRow], target: ClusterAdmin) -> M
             start=starts[place].offset,
             end=ends[place].offset,
             compacted="compact" in [part.strip() for part in policy.split(",")],
-            timed=values.value("message.timestamp.type") != "LogAppendTime",
+            timed=not values.has_append_times,
         )
     return found
 
@@ -127,28 +127,23 @@ def gather(flow: FlowConfig, ledger: Ledger, topics: Sequence[str] = ()) -> Gath
         return _Gathering(flow, ledger, topology, source, target, positions).run()
 
 
+@dataclass(slots=True)
 class _Gathering:
-    def __init__(
-        self,
-        flow: FlowConfig,
-        ledger: Ledger,
-        topology: FlowTopology,
-        source: ClusterAdmin,
-        target: ClusterAdmin,
-        positions: PositionStore,
-    ) -> None:
-        self._flow = flow
-        self._name = str(flow.flow)
-        self._ledger = ledger
-        self._topology = topology
-        self._source = source
-        self._target = target
-        self._positions = positions
-        self._unverifiable: list[PartitionVerdict] = []
-        self._topic_ids: dict[str, str | None] = {}
-        self._target_ids: dict[str, str | None] = {}
-        self._listed: list[str] = []
-        self._parts: dict[TopicPartition, tuple[MapPart, ...]] = {}
+    _flow: FlowConfig
+    _ledger: Ledger
+    _topology: FlowTopology
+    _source: ClusterAdmin
+    _target: ClusterAdmin
+    _positions: PositionStore
+    _unverifiable: list[PartitionVerdict] = field(default_factory=list)
+    _topic_ids: dict[str, str | None] = field(default_factory=dict)
+    _target_ids: dict[str, str | None] = field(default_factory=dict)
+    _listed: list[str] = field(default_factory=list)
+    _parts: dict[TopicPartition, tuple[MapPart, ...]] = field(default_factory=dict)
+
+    @property
+    def _name(self) -> str:
+        return str(self._flow.flow)
 
     def run(self) -> Gathered:
         pairs = self._pairs()

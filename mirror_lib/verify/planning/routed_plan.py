@@ -133,23 +133,19 @@ def plan_routed(
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _Target:
     """One target partition."""
 
-    def __init__(
-        self,
-        target: TopicPartition,
-        rows: Sequence[RoutedRangeRow],
-        routed: RoutedFacts,
-        facts: Mapping[TopicPartition, VerifyFacts],
-        why_not: Mapping[TopicPartition, PartitionVerdict],
-    ) -> None:
-        self._target = target
-        self._rows = rows
-        self._routed = routed
-        self._facts = facts
-        self._why_not = why_not
-        self._found = routed.targets.get(target, RoutedTarget())
+    _target: TopicPartition
+    _rows: Sequence[RoutedRangeRow]
+    _routed: RoutedFacts
+    _facts: Mapping[TopicPartition, VerifyFacts]
+    _why_not: Mapping[TopicPartition, PartitionVerdict]
+
+    @property
+    def _found(self) -> RoutedTarget:
+        return self._routed.targets.get(self._target, RoutedTarget())
 
     def plan(self, mode: VerifyMode) -> tuple[RoutedCheck, list[KnownRoute]]:
         groups = list(together(self._rows))
