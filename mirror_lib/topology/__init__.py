@@ -40,6 +40,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "policy_for",
         ],
         "rename": ["NameFault", "NameTable", "RenameRules", "illegal_name"],
-        "selection": ["Exclusion", "FlowTopology", "ancestry", "hops", "shown_choice"],
+        "flow_topology": ["Exclusion", "FlowTopology", "ancestry", "hops", "shown_choice"],
     },
 )

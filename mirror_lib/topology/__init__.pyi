@@ -18,6 +18,11 @@ from .filters import DefaultGroupFilter as DefaultGroupFilter
 from .filters import DefaultTopicFilter as DefaultTopicFilter
 from .filters import GroupFilter as GroupFilter
 from .filters import TopicFilter as TopicFilter
+from .flow_topology import ancestry as ancestry
+from .flow_topology import Exclusion as Exclusion
+from .flow_topology import FlowTopology as FlowTopology
+from .flow_topology import hops as hops
+from .flow_topology import shown_choice as shown_choice
 from .handovers import Handovers as Handovers
 from .handovers import NO_HANDOVERS as NO_HANDOVERS
 from .handovers import UNRESTRICTED as UNRESTRICTED
@@ -50,8 +55,3 @@ from .rename import illegal_name as illegal_name
 from .rename import NameFault as NameFault
 from .rename import NameTable as NameTable
 from .rename import RenameRules as RenameRules
-from .selection import ancestry as ancestry
-from .selection import Exclusion as Exclusion
-from .selection import FlowTopology as FlowTopology
-from .selection import hops as hops
-from .selection import shown_choice as shown_choice

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.topology.flow_topology import FlowTopology
 
 #: A topic that arrives at one cluster this often under new names will do so endlessly.
 _VISITS = 4

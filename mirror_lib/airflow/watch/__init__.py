@@ -4,5 +4,5 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submod_attrs={"schedule": ["flow_schedule"]},
+    submod_attrs={"dag_schedule": ["flow_schedule"]},
 )

@@ -1,1 +1,1 @@
-from .schedule import flow_schedule as flow_schedule
+from .dag_schedule import flow_schedule as flow_schedule

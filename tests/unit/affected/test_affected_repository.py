@@ -29,9 +29,9 @@ def selected(repository: Graph, changed: str) -> set[str]:
 
 
 def test_a_pure_module_selects_its_unit_tests_and_every_end_to_end_test(repository: Graph) -> None:
-    found = selected(repository, "mirror_lib/topology/selection.py")
+    found = selected(repository, "mirror_lib/topology/flow_topology.py")
 
-    assert found >= {"tests/unit/topology/test_selection.py"}
+    assert found >= {"tests/unit/topology/test_flow_topology.py"}
     assert found >= {path for path in repository_files(ROOT) if tier_of(path) == "e2e"}
 
 

@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk import AssetOrTimeSchedule
 
 from mirror_lib.airflow.flow.dag import build_flow_dag
-from mirror_lib.airflow.watch import schedule
+from mirror_lib.airflow.watch import dag_schedule
 from mirror_lib.airflow.watch import trigger as triggers
 from mirror_lib.airflow.watch.trigger import NewRecordsTrigger
 from mirror_lib.config.model import FlowConfig
@@ -38,7 +38,7 @@ def test_a_flow_is_started_by_its_asset_or_after_the_longest_time(make_flow: Mak
 def test_an_airflow_without_watchers_runs_at_the_longest_interval_and_says_so(
     make_flow: MakeFlow, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(schedule, "has_watchers", lambda: False)
+    monkeypatch.setattr(dag_schedule, "has_watchers", lambda: False)
 
     assert build_flow_dag(make_flow(schedule="on-new-records"), "f").schedule == timedelta(minutes=10)
     assert "this Airflow has no asset watchers" in caplog.text

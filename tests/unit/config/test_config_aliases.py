@@ -10,7 +10,7 @@ from mirror_lib.config.loader import check, load
 from mirror_lib.config.model import Problem, Severity
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.sync.topics.internal import checkpoints_topic
-from mirror_lib.topology.selection import Exclusion
+from mirror_lib.topology.flow_topology import Exclusion
 
 BASE = """\
 clusters = primary, backup

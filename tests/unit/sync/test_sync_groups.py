@@ -30,8 +30,8 @@ from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
 from mirror_lib.sync.groups.rules import GroupFacts, TargetGroups, after_applying, plan_groups, select_groups
+from mirror_lib.topology.flow_topology import FlowTopology
 from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.topology.selection import FlowTopology
 
 CLIENT = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": "localhost:1"})
 CLIENTS = FlowClients(**dict.fromkeys(FlowClients.model_fields, CLIENT))

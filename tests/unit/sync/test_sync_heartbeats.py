@@ -36,9 +36,9 @@ from mirror_lib.sync.heartbeats.rules import (
     topics_to_read,
     upstream_clusters,
 )
+from mirror_lib.topology.flow_topology import FlowTopology
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
-from mirror_lib.topology.selection import FlowTopology
 
 POLICY = DefaultReplicationPolicy({})
 NOW = 1_704_067_200_000

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.topology.filters import DefaultTopicFilter
+from mirror_lib.topology.flow_topology import FlowTopology
 from mirror_lib.topology.loops import find_loops
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import SOURCE_ALIAS, DefaultReplicationPolicy, IdentityReplicationPolicy
 from mirror_lib.topology.rename import RenameRules
-from mirror_lib.topology.selection import FlowTopology
 
 
 def flow(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.filters import DefaultTopicFilter
+from mirror_lib.topology.flow_topology import Exclusion, FlowTopology, ancestry, hops
 from mirror_lib.topology.handovers import NO_HANDOVERS, UNRESTRICTED, Handovers
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import (
@@ -20,7 +21,6 @@ from mirror_lib.topology.policy import (
     ReplicationPolicy,
 )
 from mirror_lib.topology.rename import NameFault, RenameRules
-from mirror_lib.topology.selection import Exclusion, FlowTopology, ancestry, hops
 
 FLOW = FlowId("source", "target")
 DEFAULT = DefaultReplicationPolicy({})
