@@ -73,11 +73,12 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | 
         ledger: has the flow's cluster ids; None if there is none yet.
 
     Raises:
+        ConfigurationError: the topology is limited to topics of which the flow selects none.
         MirrorError: a cluster cannot be used, the position topic is unsuitable, or an alias names another cluster.
     """
     with flow_admins(flow) as (source, target):
         check_clusters(flow, ledger, cluster_pair(source, target))
-        obstacles = check_needed_topics(flow, source, target)
+        obstacles = _check_first(flow, topology, source, target)
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
         facts, notices = _facts(flow, topology, source, target)
         plan = plan_topics(flow, topology, facts)
@@ -113,12 +114,13 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger |
         ledger: as in `plan_flow_topics`.
 
     Raises:
+        ConfigurationError: the topology is limited to topics of which the flow selects none.
         MirrorError: a cluster cannot be used, or an internal topic cannot be created or used; an alias names another
             cluster.
     """
     with flow_admins(flow) as (source, target):
         check_clusters(flow, ledger, cluster_pair(source, target))
-        obstacles = check_needed_topics(flow, source, target)
+        obstacles = _check_first(flow, topology, source, target)
         internal = ensure_internal_topics(flow, source, target)
         facts, notices = _facts(flow, topology, source, target)
         plan = plan_topics(flow, topology, facts)
@@ -126,6 +128,15 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger |
         return TopicSync(
             plan, internal, results, (*obstacles, *notices, *_about(internal), *_rejection_notices(flow, results))
         )
+
+
+def _check_first(
+    flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin
+) -> tuple[str, ...]:
+    """Refuse what must not lead to any new topic; return notices of what a run lacks."""
+    if topology.limits:
+        topology.refuse_empty_choice(source.list_topics())
+    return check_needed_topics(flow, source, target)
 
 
 def _kept_configs(flow: FlowConfig) -> frozenset[str]:

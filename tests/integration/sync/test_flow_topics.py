@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,20 @@ def test_two_sources_with_one_name_are_a_conflict(kafka_pair: KafkaPair, topic_n
     merged = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {**settings, "A->B.mirror.topics.merge.enabled": "true"})
     assert [step.name for step in merged.sync_topics().plan.create] == [f"{topic_name}-all"]
     assert exists(kafka_pair.target, f"{topic_name}-all")
+
+
+@pytest.mark.parametrize("step", [plan_flow_topics, apply_flow_topics])
+def test_a_choice_that_matches_no_topic_is_refused_before_any_topic_is_created(
+    step: Callable[..., Any], kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    positions = f"{topic_name}-positions"
+    flow = a_flow(tmp_path, kafka_pair, topic_name, {"B.offset.storage.topic": positions}).config
+
+    with pytest.raises(ConfigurationError, match="misspelt"):
+        step(flow, flow_topology(flow, ["misspelt"]))
+
+    assert not exists(kafka_pair.target, positions)
 
 
 def test_a_position_topic_that_is_not_compacted_is_refused(
