@@ -223,7 +223,9 @@ def prepare_backfill(
     backfill = stored_backfill(flow, ledger, backfill.name) or backfill
     topics = None
     if backfill.ranges and not backfill.into_live:
-        topics = apply_flow_topics(backfill_flow(flow, backfill), backfill_topology(flow, backfill), ledger)
+        topology = backfill_topology(flow, backfill)
+        # What became of its topics is reported by partition, when its positions are known.
+        topics = apply_flow_topics(backfill_flow(flow, backfill), topology, ledger, refuse_empty_choice=False)
     return estimate(flow, clusters, ledger, backfill, defined=True), topics
 
 

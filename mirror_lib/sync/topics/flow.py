@@ -78,7 +78,8 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | 
     """
     with flow_admins(flow) as (source, target):
         check_clusters(flow, ledger, cluster_pair(source, target))
-        obstacles = _check_first(flow, topology, source, target)
+        _refuse_empty_choice(topology, source)
+        obstacles = check_needed_topics(flow, source, target)
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
         facts, notices = _facts(flow, topology, source, target)
         plan = plan_topics(flow, topology, facts)
@@ -105,13 +106,16 @@ def refused_configs(
     return (*_about(internal), *_rejection_notices(flow, checked))
 
 
-def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> TopicSync:
+def apply_flow_topics(
+    flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None, *, refuse_empty_choice: bool = True
+) -> TopicSync:
     """Create the internal topics, create and grow target topics. A topic that fails does not stop the others.
 
     Args:
         flow: the flow.
         topology: its rules about topics, possibly limited to some topics.
         ledger: as in `plan_flow_topics`.
+        refuse_empty_choice: False if the caller reports by itself that the flow no longer has the topics.
 
     Raises:
         ConfigurationError: the topology is limited to topics of which the flow selects none.
@@ -120,7 +124,9 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger |
     """
     with flow_admins(flow) as (source, target):
         check_clusters(flow, ledger, cluster_pair(source, target))
-        obstacles = _check_first(flow, topology, source, target)
+        if refuse_empty_choice:
+            _refuse_empty_choice(topology, source)
+        obstacles = check_needed_topics(flow, source, target)
         internal = ensure_internal_topics(flow, source, target)
         facts, notices = _facts(flow, topology, source, target)
         plan = plan_topics(flow, topology, facts)
@@ -130,13 +136,10 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger |
         )
 
 
-def _check_first(
-    flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin
-) -> tuple[str, ...]:
-    """Refuse what must not lead to any new topic; return notices of what a run lacks."""
+def _refuse_empty_choice(topology: FlowTopology, source: ClusterAdmin) -> None:
+    """Refuse a misspelt choice before any topic is created."""
     if topology.limits:
         topology.refuse_empty_choice(source.list_topics())
-    return check_needed_topics(flow, source, target)
 
 
 def _kept_configs(flow: FlowConfig) -> frozenset[str]:
