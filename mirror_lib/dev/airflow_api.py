@@ -48,9 +48,8 @@ class DagRunStatus:
 
 @dataclass(frozen=True, slots=True)
 class TaskTimes:
-    """When a task instance became due, started and ended; None for what has not happened."""
+    """When a task instance started and ended; None for what has not happened."""
 
-    scheduled: datetime | None
     started: datetime | None
     ended: datetime | None
 
@@ -109,7 +108,7 @@ class AirflowApi:
 
     def run_status(self, dag_id: str, run_id: str) -> DagRunStatus:
         """Return the state of a run and of each of its tasks."""
-        run = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        run = _run_path(dag_id, run_id)
         state = self._request("GET", run)["state"]
         tasks = self._request("GET", f"{run}/taskInstances")["task_instances"]
         return DagRunStatus(
@@ -121,33 +120,33 @@ class AirflowApi:
 
     def queued_at(self, dag_id: str, run_id: str) -> datetime:
         """Return when a run was created."""
-        run = self._request("GET", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}")
+        run = self._request("GET", _run_path(dag_id, run_id))
         return datetime.fromisoformat(run["queued_at"])
 
     def task_times(self, dag_id: str, run_id: str) -> dict[str, TaskTimes]:
         """Return task id -> times of a run's task instances."""
-        run = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        run = _run_path(dag_id, run_id)
         return {
-            task["task_id"]: TaskTimes(*(_time(task[name]) for name in ("scheduled_when", "start_date", "end_date")))
+            task["task_id"]: TaskTimes(*(_time(task[name]) for name in ("start_date", "end_date")))
             for task in self._request("GET", f"{run}/taskInstances")["task_instances"]
         }
 
     def mark_run(self, dag_id: str, run_id: str, state: str) -> None:
         """Mark a run as `success` or `failed`, which ends its tasks."""
-        self._request("PATCH", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}", {"state": state})
+        self._request("PATCH", _run_path(dag_id, run_id), {"state": state})
 
     def clear_run(self, dag_id: str, run_id: str) -> None:
         """Clear all tasks of a run."""
         body = {"dry_run": False, "only_failed": False}
-        self._request("POST", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/clear", body)
+        self._request("POST", f"{_run_path(dag_id, run_id)}/clear", body)
 
     def delete_run(self, dag_id: str, run_id: str) -> None:
         """Delete a run that is not running; Airflow rejects others."""
-        self._request("DELETE", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}")
+        self._request("DELETE", _run_path(dag_id, run_id))
 
     def has_ended(self, dag_id: str, run_id: str) -> bool:
         """Return True if a run has ended; this costs Airflow less than the states of its tasks."""
-        run = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        run = _run_path(dag_id, run_id)
         return self._request("GET", run)["state"] in _FINISHED
 
     def runs(self, dag_id: str) -> dict[str, str]:
@@ -157,18 +156,18 @@ class AirflowApi:
 
     def return_value(self, dag_id: str, run_id: str, task_id: str) -> Any:
         """Return the return value of a task."""
-        run = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        run = _run_path(dag_id, run_id)
         return self._request("GET", f"{run}/taskInstances/{quote(task_id)}/xcomEntries/return_value")["value"]
 
     def questions(self, dag_id: str, run_id: str) -> dict[str, str]:
         """Return task id -> question, for the tasks of a run that wait for an operator."""
-        path = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/hitlDetails?response_received=false"
+        path = f"{_run_path(dag_id, run_id)}/hitlDetails?response_received=false"
         found = self._request("GET", path)["hitl_details"]
         return {each["task_instance"]["task_id"]: f"{each['subject']}\n{each['body']}" for each in found}
 
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
         """Answer a task's question."""
-        task = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/taskInstances/{quote(task_id)}/-1"
+        task = f"{_run_path(dag_id, run_id)}/taskInstances/{quote(task_id)}/-1"
         self._request("PATCH", f"{task}/hitlDetails", {"chosen_options": [option], "params_input": {}})
 
     def clear(self, dag_id: str, run_id: str, task_id: str) -> None:
@@ -219,6 +218,10 @@ class AirflowApi:
         text = content.decode(errors="replace")
         token = self._headers.get("Authorization", "").removeprefix("Bearer ")
         return (text.replace(token, "***") if token else text)[:_SHOWN_REASON]
+
+
+def _run_path(dag_id: str, run_id: str) -> str:
+    return f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
 
 
 def _time(text: str | None) -> datetime | None:

@@ -143,7 +143,7 @@ def _prepare(checked: CheckedFlow, *, at_once: bool) -> _Ready:
         return _Ready(emitted, skipped, missing)
     except MirrorError as error:
         _log.warning("Flow %s: its tasks will retry: %s", name, error)
-        return _Ready(emitted, skipped, "preflight could not look at all topics")
+        return _Ready(emitted, skipped, "preflight could not read all topics")
 
 
 def _why_not_here(checked: CheckedFlow, ready: _Ready) -> str | None:

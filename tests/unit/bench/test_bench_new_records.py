@@ -18,9 +18,9 @@ def after(seconds: float) -> datetime:
 
 def test_a_delay_is_divided_at_the_starts_and_ends_of_the_two_tasks() -> None:
     tasks = {
-        "preflight": TaskTimes(after(1.1), after(3), after(4)),
-        "sync_topics": TaskTimes(None, None, after(4)),
-        "replicate": TaskTimes(after(4.5), after(7), after(30)),
+        "preflight": TaskTimes(after(3), after(4)),
+        "sync_topics": TaskTimes(None, after(4)),
+        "replicate": TaskTimes(after(7), after(30)),
     }
 
     delay = Delay.between(WRITTEN.timestamp(), after(12).timestamp(), after(1), tasks)
