@@ -18,7 +18,7 @@ from typing import Any
 _PROJECT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).with_name("results")
 GUIDES = tuple(
-    _PROJECT / "docs" / name for name in ("performance.md", "airflow.md", "engineering/performance-notes.md")
+    _PROJECT / path for path in ("docs/performance.md", "docs/airflow.md", "docs/engineering/performance-notes.md")
 )
 _SHOWN = re.compile(r"^<!-- measured: (?P<file>\S+) (?P<table>\S+) -->\n(?P<text>(?:\|.*\n)*)", re.MULTILINE)
 _BRACKETS = re.compile(r"\*\*| \([^)]*\)")
