@@ -13,11 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -27,13 +26,14 @@ from bench.interrupt import exit_code
 from bench.machine import describe, java_version
 from bench.new_records import Delay, Poll, Polling, delay_table, measure_delays, poll_table, watched
 from bench.pair import Pair, started_pair
+from bench.patience import patiently
 from bench.process_tree import ProcessTree
 from bench.settings import TARGET_ALIAS, render
 from mirror_lib.config.loader import load
 from mirror_lib.config.local_state import CONFIG_VARIABLE
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.airflow import LocalAirflow
-from mirror_lib.dev.airflow_api import AirflowApiError, DagRunStatus
+from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
 from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.ledger.location import open_ledger
@@ -74,7 +74,6 @@ _POLL_SECONDS = 1.0
 _STORED = ("offset", "status", "config")
 
 Show = Callable[[str], None]
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +268,7 @@ class _Watched:
     tree: ProcessTree
 
     def unpause(self, dag_id: str) -> None:
-        _patiently(lambda: self.airflow.api.has_dag(dag_id), _DAG_SECONDS, f"the DAG {dag_id}")
+        patiently(lambda: self.airflow.api.has_dag(dag_id), _DAG_SECONDS, f"the DAG {dag_id}")
         self.airflow.api.unpause(dag_id)
 
     def without_runs(self, seconds: float) -> float:
@@ -283,10 +282,10 @@ class _Watched:
     def run(self, dag_ids: Sequence[str]) -> list[DagRunStatus]:
         """Run some DAGs at the same time, to their end."""
         api = self.airflow.api
-        runs = [(dag_id, _patiently(partial(api.trigger, dag_id, {}), _RUN_SECONDS, dag_id)) for dag_id in dag_ids]
+        runs = [(dag_id, patiently(partial(api.trigger, dag_id, {}), _RUN_SECONDS, dag_id)) for dag_id in dag_ids]
         for run in runs:
-            _patiently(partial(api.has_ended, *run), _RUN_SECONDS, f"the end of {run}")
-        ended = [_patiently(partial(api.run_status, *run), _RUN_SECONDS, f"the tasks of {run}") for run in runs]
+            patiently(partial(api.has_ended, *run), _RUN_SECONDS, f"the end of {run}")
+        ended = [patiently(partial(api.run_status, *run), _RUN_SECONDS, f"the tasks of {run}") for run in runs]
         failed = [each for each in ended if each.state != "success"]
         if failed:
             raise BenchError(f"a run has failed: {failed[0]}", action=f"See the logs in {self.airflow.home}/logs.")
@@ -310,17 +309,6 @@ class _Watched:
         time.sleep(2 * _POLL_SECONDS)
         cpu = self.tree.cpu_seconds() - used - share * (time.monotonic() - began)
         return Runs(processes / count, cpu / count, seconds / rounds)
-
-
-def _patiently(ask: Callable[[], _Answer], seconds: float, what: str) -> _Answer:
-    """Return the first response that is not empty. Airflow on SQLite also fails requests while it is busy."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with suppress(AirflowApiError):
-            if answer := ask():
-                return answer
-        time.sleep(_POLL_SECONDS)
-    raise BenchError(f"{what} did not come in {seconds:.0f} s")
 
 
 def run_table(measured: Sequence[Idle]) -> Table:

@@ -26,11 +26,12 @@ from rich.table import Table
 
 from bench.errors import BenchError
 from bench.pair import Pair
+from bench.patience import patiently
 from bench.settings import render
 from mirror_lib.config.loader import load
 from mirror_lib.config.local_state import CONFIG_VARIABLE
 from mirror_lib.dev.airflow import LocalAirflow
-from mirror_lib.dev.airflow_api import AirflowApiError, TaskTimes
+from mirror_lib.dev.airflow_api import TaskTimes
 from mirror_lib.dev.driver_host import DriverHost
 from mirror_lib.dev.spark_connect import SparkConnectServer
 from mirror_lib.relay.watch import FilePoller, Start
@@ -198,14 +199,14 @@ def _delays_of(
     try:
         airflow.start(settings, lambda _: None)
         for dag_id in dag_ids.values():
-            _until(partial(airflow.api.has_dag, dag_id), f"the DAG {dag_id}")
+            patiently(partial(airflow.api.has_dag, dag_id), _WAIT_SECONDS, f"the DAG {dag_id}")
             airflow.api.unpause(dag_id)
         show("Airflow: the first run of each flow")
         # Airflow makes the triggers of unpaused DAGs when it parses them; the time schedule begins with a run.
         for path in dags.glob("*.py"):
             path.touch()
         for dag_id in dag_ids.values():
-            _until(partial(_has_run, airflow, dag_id), f"a run of {dag_id}")
+            patiently(partial(_has_run, airflow, dag_id), _WAIT_SECONDS, f"a run of {dag_id}")
         show("Airflow: all flows are idle")
         time.sleep(30.0)
         found = []
@@ -230,7 +231,7 @@ def _delay(pair: Pair, topic: str, dag_id: str, airflow: LocalAirflow) -> Delay:
         time.sleep(_LOOK_SECONDS)
     arrived = time.time()
     # The tasks after the copy would slow the next one down.
-    _until(partial(_has_run, airflow, dag_id), f"the end of the run of {dag_id}")
+    patiently(partial(_has_run, airflow, dag_id), _WAIT_SECONDS, f"the end of the run of {dag_id}")
     (run,) = set(airflow.api.runs(dag_id)) - earlier
     return Delay.between(written, arrived, airflow.api.queued_at(dag_id, run), airflow.api.task_times(dag_id, run))
 
@@ -241,19 +242,6 @@ def _has_run(airflow: LocalAirflow, dag_id: str) -> bool:
 
 def _source_of(topic: str) -> str:
     return f"s{topic.rpartition('-')[2]}"
-
-
-def _until(done: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _WAIT_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            if done():
-                return
-        except AirflowApiError:
-            # Airflow on SQLite also fails requests while it is busy.
-            pass
-        time.sleep(1.0)
-    raise BenchError(f"{what} did not come in {_WAIT_SECONDS:.0f} s")
 
 
 def poll_table(polls: list[Poll]) -> Table:

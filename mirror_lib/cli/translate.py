@@ -12,7 +12,7 @@ from mirror_lib.cli.flow_command import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import capped_errors, capped_table, not_compared
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
-from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import open_ledger
@@ -111,11 +111,6 @@ def _partition(
     to_source: bool,
 ) -> None:
     source = TopicPartition(topic, partition)
-    if maps.of(source).empty and not flow_topology(settings).replicates(topic):
-        raise ConfigurationError(
-            f"flow {settings.flow} does not replicate topic {topic!r}.",
-            action="`mirror topics plan` lists the topics of the flow.",
-        )
     milliseconds = [parse_time(time) for time in times]
     rows = [maps.to_source(source, each) if to_source else maps.to_target(source, each) for each in offsets]
     if milliseconds:

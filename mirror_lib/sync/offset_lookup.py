@@ -16,7 +16,6 @@ from mirror_lib.errors import (
     MirrorError,
     OffsetMapError,
     TopicMissingError,
-    TopologyError,
     Where,
 )
 from mirror_lib.ledger import Ledger
@@ -88,18 +87,18 @@ class FlowMaps:
         self._flow, self._topology, self._ledger = flow, topology, ledger
         self._maps: dict[TopicPartition, OffsetMap] = {}
 
+    def has_copied(self, topic: str) -> bool:
+        """True if the flow copies a topic, or copied it until a cutover."""
+        return self._topology.has_copied(topic)
+
     def target_of(self, source: TopicPartition) -> TopicPartition:
         """The target partition of a source partition.
 
         Raises:
-            TopologyError: the flow does not replicate its topic.
+            ConfigurationError: the flow has never replicated its topic.
         """
-        if not self._topology.replicates(source.topic):
-            raise TopologyError(
-                f"the flow does not replicate {source.topic}.",
-                where=Where(flow=str(self._flow.flow), topic=source.topic),
-                action="Use a source topic that matches the flow's topics.",
-            )
+        if not self.has_copied(source.topic):
+            self._topology.refuse_unselected(source.topic)
         return TopicPartition(self._topology.remote_topic(source.topic), source.partition)
 
     def of(self, source: TopicPartition) -> OffsetMap:
@@ -236,10 +235,11 @@ def translate_committed(maps: FlowMaps, group: str, offsets: Mapping[TopicPartit
     skipped: list[LeftOut] = []
     foreign: set[str] = set()
     for source, offset in sorted(offsets.items()):
+        if not maps.has_copied(source.topic):
+            foreign.add(source.topic)
+            continue
         try:
             rows.append(maps.to_target(source, offset))
-        except TopologyError:
-            foreign.add(source.topic)
         except MirrorError as error:
             skipped.append(LeftOut(source, offset, error))
     return GroupTranslation(group, tuple(rows), tuple(skipped), tuple(sorted(foreign)))

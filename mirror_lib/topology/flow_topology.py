@@ -92,6 +92,23 @@ class FlowTopology:
             return Exclusion.NOT_REQUESTED
         return None
 
+    def has_copied(self, topic: str) -> bool:
+        """True if the flow selects a topic, or selected it until a cutover moved its writers."""
+        return self.exclusion(topic) in (None, Exclusion.HANDED_OVER)
+
+    def refuse_unselected(self, topic: str) -> None:
+        """Raise if the flow does not select a topic that an operator has named.
+
+        Raises:
+            ConfigurationError: with the reason.
+        """
+        if (exclusion := self.exclusion(topic)) is not None:
+            raise ConfigurationError(
+                f"the flow does not replicate this topic: {exclusion.value}.",
+                where=Where(flow=str(self.flow), topic=topic),
+                action="`mirror topics plan` lists the topics of the flow.",
+            )
+
     def is_cycle(self, topic: str) -> bool:
         """True if the target is in a topic's ancestry (`MirrorSourceConnector.isCycle`).
 

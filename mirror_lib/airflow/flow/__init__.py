@@ -9,5 +9,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "form": ["TriggerChoices"],
         "replicate_operator": ["REPORT_KEY", "ReplicateOperator"],
         "report": ["STEP_KEY"],
+        "sync_tasks": ["is_repeated"],
     },
 )

@@ -3,3 +3,4 @@ from .form import TriggerChoices as TriggerChoices
 from .replicate_operator import ReplicateOperator as ReplicateOperator
 from .replicate_operator import REPORT_KEY as REPORT_KEY
 from .report import STEP_KEY as STEP_KEY
+from .sync_tasks import is_repeated as is_repeated

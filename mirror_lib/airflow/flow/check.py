@@ -29,7 +29,7 @@ from mirror_lib.relay.planning import FlowClusters, limits_of_new_topics, topic_
 from mirror_lib.spark import cluster_notes, is_connect, runs_here, spark_defaults, submit_settings
 from mirror_lib.sync import about_missing, check_clusters
 from mirror_lib.sync.loops import refuse_loops
-from mirror_lib.sync.topics import check_needed_topics, refused_configs
+from mirror_lib.sync.topics import check_needed_topics, read_topic_plan
 
 if TYPE_CHECKING:
     from mirror_lib.cluster import VersionLimit
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mirror_lib.config import ClientSettings, FlowConfig, MirrorConfig
     from mirror_lib.relay import RunPlan
     from mirror_lib.relay.health import NextRun
+    from mirror_lib.sync.topics import TopicSync
     from mirror_lib.topology import FlowTopology
 
 _log = logging.getLogger(__name__)
@@ -52,14 +53,17 @@ class CheckedFlow:
     settings: FlowConfig
     topology: FlowTopology
     selected_topics: int
-    source_topics: int
+    #: Names of all topics of the source that its user may describe.
+    source_topics: frozenset[str]
     #: What the run would copy now; None if it could not be planned.
     plan: RunPlan | None
+    #: What `sync_topics` would do now; None if it could not be planned.
+    topic_sync: TopicSync | None
     warnings: frozenset[str]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for XCom."""
-        return {"selected_topics": self.selected_topics, "source_topics": self.source_topics}
+        return {"selected_topics": self.selected_topics, "source_topics": len(self.source_topics)}
 
 
 def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedFlow:
@@ -79,21 +83,15 @@ def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedF
         obstacles = check_needed_topics(settings, clusters.source_admin, clusters.target_admin)
         selected = [topic for topic in topics if topology.replicates(topic)]
         topology.refuse_empty_choice(topics)
-        if not selected:
-            _log.warning(
-                "Flow %s selects none of the %d topics of cluster %s: check `topics`.",
-                flow,
-                len(topics),
-                settings.flow.source,
-            )
         _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
         for loop in refuse_loops(config, settings, selected):
             _log.warning("Other flows of %s would copy records of this flow in a loop: %s.", config.path, loop)
         next_run = _next_run(config, clusters, choices)
+        topic_sync = _topic_sync(topology, clusters)
         warnings = (
             *about_missing(settings, sorted(named_topics(settings) - set(topics))),
             *obstacles,
-            *refused_configs(settings, topology, clusters.source_admin, clusters.target_admin),
+            *(topic_sync.warnings if topic_sync else ()),
             *_version_limits(settings),
             *_limit_warnings(clusters, topology, selected),
             *next_run.warnings,
@@ -105,7 +103,14 @@ def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedF
         # Tasks cannot list Airflow's pools.
         _log.info("The copy uses a slot of the pool %s, and waits until this pool exists.", settings.airflow_pool)
     return CheckedFlow(
-        config, settings, topology, len(selected), len(topics), next_run.plan, frozenset(map(str, warnings))
+        config,
+        settings,
+        topology,
+        len(selected),
+        frozenset(topics),
+        next_run.plan,
+        topic_sync,
+        frozenset(map(str, warnings)),
     )
 
 
@@ -146,6 +151,15 @@ def _next_run(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoi
     """Return what is to be copied, and what the source's retention deletes, or may delete, before it is."""
     with open_ledger(config) as ledger:
         return look_at_next_run(clusters.flow, RunOptions(topics=choices.topics), ledger, clusters)
+
+
+def _topic_sync(topology: FlowTopology, clusters: FlowClusters) -> TopicSync | None:
+    """Return what `sync_topics` would do; None if that cannot be read, which then fails that task."""
+    try:
+        return read_topic_plan(clusters.flow, topology, clusters.source_admin, clusters.target_admin)
+    except MirrorError as error:
+        _log.warning("Flow %s: task sync_topics will retry: %s", clusters.flow.flow, error)
+        return None
 
 
 def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:

@@ -19,7 +19,7 @@ from mirror_lib.airflow.flow.form import OPTIONAL_STEPS, TriggerChoices
 from mirror_lib.airflow.flow.observe_task import observe_now
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY, report_text, steps_text
-from mirror_lib.airflow.flow.sync_tasks import SYNC_STEPS, do_sync_step
+from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY, SYNC_STEPS, do_sync_step
 from mirror_lib.airflow.heartbeats import EMITTED_KEY, check_heartbeats, emit
 from mirror_lib.airflow.spark import xcom_value
 from mirror_lib.counted import counted
@@ -35,6 +35,7 @@ from mirror_lib.sync.topics import InternalTopicState, plan_flow_topics
 if TYPE_CHECKING:
     from mirror_lib.ledger import Ledger
     from mirror_lib.relay import RunReport
+    from mirror_lib.sync.topics import TopicSync
 
 _log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context:
         return checked.to_dict()
     instance.xcom_push(key=REPORT_KEY, value=done.outcome)
     instance.xcom_push(key=STEP_KEY, value=done.steps)
+    instance.xcom_push(key=SKIPPED_KEY, value=list(done.skipped_tasks))
     # A task that skips others cannot return a value.
     instance.xcom_push(key="return_value", value={**checked.to_dict(), "nothing_to_copy": True})
     _log.info("%s\n\n%s", report_text(flow, done.outcome, ()), steps_text(done.steps))
@@ -88,6 +90,7 @@ def _skip_before_copy(checked: CheckedFlow, ready: _Ready, instance: Any, *, at_
     if not whys:
         return
     instance.xcom_push(key=STEP_KEY, value=not_due)
+    instance.xcom_push(key=SKIPPED_KEY, value=list(whys))
     instance.xcom_push(key="return_value", value=checked.to_dict())
     for task, why in whys.items():
         _log.info("Airflow skips %s: %s. Clear the task to run it anyway.", task, why)
@@ -136,14 +139,13 @@ def _prepare(checked: CheckedFlow, *, at_once: bool) -> _Ready:
             skipped[_EMIT] = "preflight has written the heartbeats that were due"
         except AirflowSkipException as none:
             skipped[_EMIT] = str(none).rstrip(".")
-        with open_ledger(checked.config) as ledger:
-            missing = _missing_topics(checked, ledger)
+        missing = _missing_topics(_topic_sync(checked, emitted))
         if missing is None:
             skipped[_SYNC_TOPICS] = "no target topic or partition is missing"
         return _Ready(emitted, skipped, missing)
     except MirrorError as error:
         _log.warning("Flow %s: its tasks will retry: %s", name, error)
-        return _Ready(emitted, skipped, "preflight could not read all topics")
+        return _Ready(emitted, skipped, _missing_topics(None))
 
 
 def _why_not_here(checked: CheckedFlow, ready: _Ready) -> str | None:
@@ -197,15 +199,27 @@ def _steps_not_due(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[str
     return found
 
 
-def _missing_topics(checked: CheckedFlow, ledger: Ledger) -> str | None:
-    """Return what `sync_topics` has to do; None if nothing."""
-    found = plan_flow_topics(checked.settings, checked.topology, ledger)
-    for notice in {*found.plan.about_undecided, *found.notices} - checked.warnings:
+def _topic_sync(checked: CheckedFlow, emitted: Mapping[str, Any] | None) -> TopicSync | None:
+    """Return what `sync_topics` would do: what was planned, unless a heartbeat has created a topic since."""
+    source = checked.settings.flow.source
+    written = {each["topic"] for each in (emitted or {}).get("emitted", ()) if each["cluster"] == source}
+    if checked.topic_sync is None or written <= checked.source_topics:
+        return checked.topic_sync
+    with open_ledger(checked.config) as ledger:
+        found = plan_flow_topics(checked.settings, checked.topology, ledger)
+    for notice in set(found.warnings) - checked.warnings:
         _log.warning("Flow %s: %s", checked.settings.flow, notice)
-    missing = [topic.name for topic in found.internal if topic.state is InternalTopicState.MISSING]
+    return found
+
+
+def _missing_topics(planned: TopicSync | None) -> str | None:
+    """Return what `sync_topics` has to do; None if nothing."""
+    if planned is None:
+        return "preflight could not read all topics"
+    missing = [topic.name for topic in planned.internal if topic.state is InternalTopicState.MISSING]
     if missing:
         return f"internal topics are missing: {', '.join(missing)}"
-    if found.plan.create or found.plan.grow or found.plan.conflicts:
+    if planned.plan.create or planned.plan.grow or planned.plan.conflicts:
         return "target topics have to be created or get more partitions, or are in conflict"
     return None
 

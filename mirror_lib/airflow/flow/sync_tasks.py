@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mirror_lib.topology import FlowTopology
 
 _log = logging.getLogger(__name__)
+#: XCom key of the tasks that preflight has Airflow skip.
+SKIPPED_KEY = "skipped"
 #: The steps of `do_sync_step`, by task.
 SYNC_STEPS = {
     "sync_topic_configs": SyncStep.TOPIC_CONFIGS,
@@ -78,7 +80,7 @@ def _step(
     topology = flow_topology(settings, choices.topics)
     dag_run = context["dag_run"]
     by = trigger_text(dag_run.dag_id, dag_run.run_id)
-    at_once = _is_repeated(step, context)
+    at_once = is_repeated(step, context["ti"])
     with open_ledger(config) as ledger:
         done = do_sync_step(step, settings, topology, ledger, choices, by=by, at_once=at_once)
     return _finish_step(flow, _STEP_SUBJECTS[step], done, context)
@@ -117,10 +119,10 @@ def do_sync_step(
     return done
 
 
-def _is_repeated(step: str, context: Mapping[str, Any]) -> bool:
-    """Return True if the step was cleared in the same DAG run: then its interval does not apply."""
-    instance = context["ti"]
-    return bool(instance.try_number > 1) or step in (instance.xcom_pull(task_ids="preflight", key=STEP_KEY) or {})
+def is_repeated(task: str, instance: Any) -> bool:
+    """Return True if a task was cleared in the same DAG run: then its interval does not apply."""
+    # Preflight may have had Airflow skip its first attempt.
+    return bool(instance.try_number > 1) or task in (instance.xcom_pull(task_ids="preflight", key=SKIPPED_KEY) or ())
 
 
 def _finish_step(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:

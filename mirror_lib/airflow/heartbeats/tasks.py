@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.flow import REPORT_KEY, STEP_KEY, TriggerChoices
+from mirror_lib.airflow.flow import REPORT_KEY, STEP_KEY, TriggerChoices, is_repeated
 from mirror_lib.config import flow_topology, load, load_flow
 from mirror_lib.ledger import open_ledger
 from mirror_lib.sync import save_heartbeats, save_step
@@ -42,12 +42,9 @@ def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **co
     if TriggerChoices.from_params(params).dry_run:
         raise AirflowSkipException("a dry run writes no heartbeats.")
     config, settings = load_flow(Path(config_path), flow)
-    return emit(config, emitting_flows(config, settings.flow), at_once=_is_repeated(context["ti"]))
-
-
-def _is_repeated(instance: Any) -> bool:
-    """Return True if the task was cleared: then the interval does not apply, as for every step."""
-    return instance.try_number > 1 or instance.xcom_pull(task_ids="preflight", key=EMITTED_KEY) is not None
+    return emit(
+        config, emitting_flows(config, settings.flow), at_once=is_repeated(emit_heartbeats.__name__, context["ti"])
+    )
 
 
 def emit_all_heartbeats(config_path: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def show_topics(output: Output, done: TopicSync, name: str | None = "topics") ->
         output.note(f"internal topic {topic.name} on {topic.cluster}: {topic.state.value}")
     for step in (*done.plan.create, *done.plan.grow, *done.plan.conflicts):
         output.note(str(step))
-    for notice in (*done.plan.about_undecided, *done.notices):
+    for notice in done.warnings:
         output.note(notice)
     output.note(f"{counted(done.plan.unchanged, 'topic')} unchanged")
     for result in done.failures:

@@ -10,7 +10,7 @@ from mirror_lib.cli.output import Output
 from mirror_lib.cli.run import Job, running_job
 from mirror_lib.config import FlowConfig, PoisonPolicy, flow_topology, quarantine_topic
 from mirror_lib.dev import tail
-from mirror_lib.errors import ConfigurationError, SparkJobError, Where
+from mirror_lib.errors import SparkJobError, Where
 from mirror_lib.relay.preview import (
     MOST_BYTES,
     PreviewArguments,
@@ -23,7 +23,6 @@ from mirror_lib.relay.preview import (
 )
 from mirror_lib.spark import job_file
 from mirror_lib.sync import source_admin
-from mirror_lib.topology import FlowTopology
 from mirror_lib.transform import Determinism, TransformChain, topic_paths
 from mirror_lib.transform.preview import Preview, PreviewResult, PreviewText, SchemaTexts, summary
 
@@ -52,7 +51,7 @@ def show_preview(output: Output, config: Path, flow: FlowConfig, wanted: Wanted,
         MirrorError: the source or Spark does not respond.
     """
     topology = flow_topology(flow)
-    _check_topic(flow, topology, wanted.topic)
+    topology.refuse_unselected(wanted.topic)
     (path,) = topic_paths(
         [wanted.topic], flow.transforms, topology.policy.is_heartbeats_topic, transactions=flow.transactions
     )
@@ -77,16 +76,6 @@ def show_preview(output: Output, config: Path, flow: FlowConfig, wanted: Wanted,
         output.note(
             f"Fewer than {wanted.most:,} records: a preview reads at most {MOST_BYTES // 1024**2} MiB of decompressed "
             "records. For others, use --from and --partition."
-        )
-
-
-def _check_topic(flow: FlowConfig, topology: FlowTopology, topic: str) -> None:
-    exclusion = topology.exclusion(topic)
-    if exclusion is not None:
-        raise ConfigurationError(
-            f"the flow does not replicate this topic: {exclusion.value}.",
-            where=Where(flow=str(flow.flow), topic=topic),
-            action="`mirror transform list` shows the topics of the flow.",
         )
 
 

@@ -114,11 +114,7 @@ def plan_changes(
         MirrorError: a cluster does not respond.
     """
     topology = flow_topology(flow)
-    if not topology.replicates(topic):
-        raise ConfigurationError(
-            f"flow {flow.flow} does not replicate topic {topic!r}.",
-            action="`mirror topics plan` lists the topics of the flow.",
-        )
+    topology.refuse_unselected(topic)
     found = clusters.source_admin.describe_topics([topic])
     if isinstance(found.errors.get(topic), TopicMissingError):
         raise ConfigurationError(

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "empty_selection": ["about_empty_selection"],
-        "flow": ["TopicSync", "apply_flow_topics", "plan_flow_topics", "refused_configs", "sync_flow_topics"],
+        "flow": ["TopicSync", "apply_flow_topics", "plan_flow_topics", "read_topic_plan", "sync_flow_topics"],
         "internal": [
             "InternalTopicState",
             "checkpoints_topic",

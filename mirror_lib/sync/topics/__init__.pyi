@@ -1,7 +1,7 @@
 from .empty_selection import about_empty_selection as about_empty_selection
 from .flow import apply_flow_topics as apply_flow_topics
 from .flow import plan_flow_topics as plan_flow_topics
-from .flow import refused_configs as refused_configs
+from .flow import read_topic_plan as read_topic_plan
 from .flow import sync_flow_topics as sync_flow_topics
 from .flow import TopicSync as TopicSync
 from .internal import checkpoints_topic as checkpoints_topic

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.topics import Position
 from mirror_lib.config import FlowConfig, named_topics
-from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.errors import AuthorizationError
 from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
@@ -42,6 +42,11 @@ class TopicSync:
     def failures(self) -> tuple[TopicResult, ...]:
         """The steps that the cluster rejected."""
         return tuple(result for result in self.results if result.error is not None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may need an operator: the notices, and topics that the plan leaves alone for now."""
+        return (*self.plan.about_undecided, *self.notices)
 
     @property
     def exit_code(self) -> int:
@@ -80,30 +85,22 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | 
         check_clusters(flow, ledger, cluster_pair(source, target))
         _refuse_empty_choice(topology, source)
         obstacles = check_needed_topics(flow, source, target)
-        internal = ensure_internal_topics(flow, source, target, dry_run=True)
-        facts, notices = _facts(flow, topology, source, target)
-        plan = plan_topics(flow, topology, facts)
-        # Without permission to create topics, the creation reports it.
-        checked = apply_plan(plan, target, kept=_kept_configs(flow), validate_only=True)
-        return TopicSync(
-            plan, internal, notices=(*obstacles, *notices, *_about(internal), *_rejection_notices(flow, checked))
-        )
+        planned = read_topic_plan(flow, topology, source, target)
+        return replace(planned, notices=(*obstacles, *planned.notices))
 
 
-def refused_configs(
-    flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin
-) -> tuple[str, ...]:
-    """Return a sentence for each config that topics would be created without, since a cluster rejects it.
+def read_topic_plan(flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin) -> TopicSync:
+    """Return the changes that are due for a flow whose clusters were checked, as `plan_flow_topics`.
 
-    Empty if that cannot be checked: creating the topics reports why.
+    Raises:
+        MirrorError: a cluster cannot be used, or the position topic is unsuitable.
     """
-    try:
-        internal = ensure_internal_topics(flow, source, target, dry_run=True)
-        plan = plan_topics(flow, topology, _facts(flow, topology, source, target)[0])
-        checked = apply_plan(plan, target, kept=_kept_configs(flow), validate_only=True)
-    except MirrorError:
-        return ()
-    return (*_about(internal), *_rejection_notices(flow, checked))
+    internal = ensure_internal_topics(flow, source, target, dry_run=True)
+    facts, notices = _facts(flow, topology, source, target)
+    plan = plan_topics(flow, topology, facts)
+    # Without permission to create topics, the creation reports it.
+    checked = apply_plan(plan, target, kept=_kept_configs(flow), validate_only=True)
+    return TopicSync(plan, internal, notices=(*notices, *_about(internal), *_rejection_notices(flow, checked)))
 
 
 def apply_flow_topics(

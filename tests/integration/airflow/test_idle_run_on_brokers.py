@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.sync.topics.plan import plan_topics
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, add_partitions, create_topic, delete_topic, delete_topics, produce, records
@@ -67,6 +69,18 @@ def test_records_are_left_to_spark(flow: Flow, kafka_pair: KafkaPair, topic_name
     assert set(ran.pushed[STEP_KEY]) == {"sync_group_offsets"}
     assert ran.skipped == {*_BEFORE_THE_COPY, "sync_group_offsets"}
     assert flow.ledger.runs("A->B", 5) == before
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_topics_are_planned_once(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    produce(kafka_pair.source, topic_name, records(count))
+    planned = Mock(wraps=plan_topics)
+    monkeypatch.setattr("mirror_lib.sync.topics.flow.plan_topics", planned)
+
+    assert "sync_topics" in run_preflight(flow.path).skipped
+    assert planned.call_count == 1
 
 
 def test_a_new_topic_without_records_is_left_to_the_tasks(

@@ -11,8 +11,10 @@ from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.airflow.heartbeats.tasks import EMITTED_KEY
 from mirror_lib.cluster.topics.mm2_formats import Heartbeat
 from mirror_lib.config.loader import load
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.sync.heartbeats.flow import emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import emitting_flows
+from mirror_lib.sync.topics.flow import plan_flow_topics
 from tests.support.clusters import Chain
 from tests.support.flows import Flow, make_flow
 from tests.support.kafka import Record, consume, create_topic, produce
@@ -43,6 +45,18 @@ def test_heartbeats_are_written_before_a_copy_by_spark_too(chain: Chain, flow: F
     written = consume(chain.first, "heartbeats")[before:]
     assert [Heartbeat.decode(each.key, each.value).source for each in written] == ["B"]
     assert ran.pushed[EMITTED_KEY]["problems"] == []
+
+
+def test_a_topic_that_the_first_heartbeat_creates_gets_its_copy(chain: Chain, flow: Flow, topic_name: str) -> None:
+    create_topic(chain.first, topic_name)
+    assert flow.run().errors == ()
+    planned = plan_flow_topics(flow.config, flow_topology(flow.config))
+    assert planned.plan.changes == 0
+
+    ran = run_preflight(flow.path)
+
+    assert consume(chain.first, "heartbeats")
+    assert "sync_topics" not in ran.skipped
 
 
 def test_heartbeats_are_copied_and_checked_by_the_first_task(chain: Chain, flow: Flow) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun
@@ -115,7 +117,21 @@ def test_a_topic_that_the_flow_does_not_replicate(terminal: Terminal) -> None:
 
     assert code == 2
     assert found["error"]["reason"] == "configuration"
-    assert "does not replicate topic 'other'" in found["error"]["what"]
+    assert found["error"]["topic"] == "other"
+    assert "does not replicate this topic" in found["error"]["what"]
+
+
+def test_offsets_of_a_topic_that_a_cutover_has_moved(terminal: Terminal) -> None:
+    """Its late consumers have to be moved, too."""
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    terminal.ledger.cutovers.hand_over(
+        [HandedOverRow(flow="A->B", topic="orders", target_topic="A.orders", cutover="w", since=now, by="ann")]
+    )
+
+    code, found = terminal.json("translate", "--topic", "orders", "--partition", "0", *offsets(5))
+
+    assert code == 0
+    assert [row["target_offset"] for row in found["translations"]] == [100]
 
 
 @pytest.mark.parametrize(
