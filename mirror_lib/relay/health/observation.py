@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -71,6 +71,10 @@ class Seen:
     failures: Mapping[TopicPartition, Failure]
     #: For partitions whose facts are unknown.
     remote_topics: Mapping[str, str]
+    #: Partitions without a target partition, and why they cannot be copied then.
+    missing_targets: Mapping[TopicPartition, Failure] = field(default_factory=dict)
+    #: When the newest run began: it had created the missing target topics before.
+    run_started: datetime | None = None
     #: The partitions as last observed.
     before: Sequence[PartitionObservationRow] = ()
     groups: GroupTotals | None = None
@@ -124,6 +128,7 @@ def look_at_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
         # A missing target topic must not hide the lag.
         plan, facts = plan_with_facts(flow, clusters, RunOptions(), ledger, topics_synced=False)
         missing = _missing_targets(plan.partitions, clusters)
+    newest = next(iter(ledger.runs(name, 1)), None)
     now = datetime.now(UTC)
     topology = flow_topology(flow)
     return Seen(
@@ -135,7 +140,9 @@ def look_at_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
         first_timestamps=first_timestamps(
             clusters.source_data, dict(_first_offsets(plan, facts)), read_committed=clusters.read_committed
         ),
-        failures={**_failures_of_newest_run(name, ledger), **missing},
+        failures={} if newest is None else _failures_of_run(newest.id, ledger),
+        missing_targets=missing,
+        run_started=None if newest is None else newest.started_at,
         remote_topics={problem.source.topic: topology.remote_topic(problem.source.topic) for problem in plan.problems},
         before=ledger.observations.partitions(name),
         groups=ledger.metrics.group_totals(name),
@@ -171,12 +178,9 @@ def _first_offsets(plan: RunPlan, facts: Iterable[PartitionFacts]) -> Iterator[t
             yield fact.source, first
 
 
-def _failures_of_newest_run(flow: str, ledger: Ledger) -> dict[TopicPartition, Failure]:
-    newest = ledger.runs(flow, 1)
-    if not newest:
-        return {}
+def _failures_of_run(run_id: str, ledger: Ledger) -> dict[TopicPartition, Failure]:
     last: dict[TopicPartition, PartitionRunRow] = {
-        TopicPartition(row.topic, row.partition): row for row in ledger.partition_runs(newest[0].id)
+        TopicPartition(row.topic, row.partition): row for row in ledger.partition_runs(run_id)
     }
     return {source: Failure(row.reason or "error", row.detail) for source, row in last.items() if row.state == _FAILED}
 
@@ -216,9 +220,15 @@ def _partition_rows(seen: Seen) -> Iterator[PartitionObservationRow]:
         forecasts.setdefault(each.source, each)
     problems = {problem.source: problem for problem in seen.plan.problems}
     starts = {each.source: each.start for each in (*seen.plan.partitions, *seen.plan.first_seen)}
+    before = {TopicPartition(row.topic, row.partition): row for row in seen.before}
     for fact in seen.facts:
         problem = problems.pop(fact.source, None)
-        yield _row(seen, fact, starts.get(fact.source), problem, forecasts.get(fact.source))
+        row = _row(seen, fact, starts.get(fact.source), problem, forecasts.get(fact.source))
+        missing = seen.missing_targets.get(fact.source)
+        if missing is not None and row.reason is None and row.records_behind:
+            reason = missing.reason if _is_overdue(missing, before.get(fact.source), seen.run_started) else None
+            row = replace(row, reason=reason, detail=missing.detail)
+        yield row
     for problem in problems.values():
         failure = Failure.of(problem.error)
         yield PartitionObservationRow(
@@ -231,6 +241,15 @@ def _partition_rows(seen: Seen) -> Iterator[PartitionObservationRow]:
             reason=failure.reason,
             detail=failure.detail,
         )
+
+
+def _is_overdue(missing: Failure, before: PartitionObservationRow | None, run_started: datetime | None) -> bool:
+    """Return False if no run could create the target partition yet: its topic is new on the source."""
+    if missing.reason != TopicMissingError.reason:
+        return True
+    if before is None:
+        return False
+    return before.reason == missing.reason or (run_started is not None and before.observed_at < run_started)
 
 
 def _row(

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Any
 
+import pytest
+
 from mirror_lib.config.first_start import LATEST, FirstStarts
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import RecordTooLargeError, RetentionGapError, TopicMissingError
@@ -55,6 +57,13 @@ def expected(number: int, **values: Any) -> PartitionForecast:
         deleted_by_size_seconds=None,
         outlook=Outlook.OK,
         reason="",
+    )
+    return replace(made, **values)
+
+
+def row(number: int, **values: Any) -> PartitionObservationRow:
+    made = PartitionObservationRow(
+        flow=str(FLOW), topic="orders", partition=number, target_topic="A.orders", observed_at=NOON, outlook="ok"
     )
     return replace(made, **values)
 
@@ -149,6 +158,44 @@ def test_what_a_run_could_not_copy_is_told_as_long_as_it_is_not_copied() -> None
     assert seen.flow.stalled == 1
 
 
+@pytest.mark.parametrize(
+    ("seen_minutes_ago", "reason_then", "run_minutes_ago", "reason"),
+    [
+        # A new topic: never seen, or no run since.
+        (None, None, 5, None),
+        (1, None, 5, None),
+        (1, None, None, None),
+        # A run has begun since, and did not create its target.
+        (5, None, 1, "topic-missing"),
+        # It stays missing until it exists.
+        (1, "topic-missing", 5, "topic-missing"),
+    ],
+)
+def test_a_missing_target_partition_stalls_if_a_run_has_not_created_it(
+    seen_minutes_ago: float | None, reason_then: str | None, run_minutes_ago: float | None, reason: str | None
+) -> None:
+    def ago(minutes: float | None) -> datetime | None:
+        return None if minutes is None else NOON - timedelta(minutes=minutes)
+
+    then = ago(seen_minutes_ago)
+    before = () if then is None else (replace(row(0), observed_at=then, reason=reason_then),)
+    missing = {source(0): Failure("topic-missing", "A.orders-0 does not exist on the target yet.")}
+
+    seen = observe(fact(0, position=None), missing_targets=missing, before=before, run_started=ago(run_minutes_ago))
+
+    (found,) = seen.partitions
+    assert (found.reason, seen.flow.stalled) == (reason, int(reason is not None))
+    assert found.detail == "A.orders-0 does not exist on the target yet."
+
+
+def test_a_target_topic_that_may_not_be_described_stalls_at_once() -> None:
+    refused = {source(0): Failure("authorization", "no rights")}
+
+    (found,) = observe(fact(0, position=None), missing_targets=refused).partitions
+
+    assert (found.reason, found.detail) == ("authorization", "no rights")
+
+
 def test_partitions_of_which_nothing_is_known_have_a_row_with_the_reason() -> None:
     error = TopicMissingError("it is gone.", action="Look.")
     problems = (PartitionProblem(source(1), error), PartitionProblem(TopicPartition("pay", WHOLE_TOPIC), error))
@@ -184,10 +231,7 @@ def test_what_lies_before_a_first_start_is_not_behind() -> None:
 
 def test_what_was_written_counts_since_the_last_look() -> None:
     def before(number: int, end: int) -> PartitionObservationRow:
-        return PartitionObservationRow(
-            flow=str(FLOW), topic="orders", partition=number, target_topic="A.orders",
-            observed_at=NOON - timedelta(seconds=10), log_end=end, outlook="ok",
-        )  # fmt: skip
+        return row(number, observed_at=NOON - timedelta(seconds=10), log_end=end)
 
     # The second was created again since, and the third is new.
     seen = observe(fact(0), fact(1), fact(2), before=(before(0, 5), before(1, 40)))
