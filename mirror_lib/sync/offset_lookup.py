@@ -84,12 +84,12 @@ class FlowMaps:
     """The offset maps of one flow, read from the ledger on first use."""
 
     def __init__(self, flow: FlowConfig, topology: FlowTopology, ledger: Ledger) -> None:
-        self._flow, self._topology, self._ledger = flow, topology, ledger
+        self._flow, self._topology, self._ledger = flow, topology.with_moved_topics(), ledger
         self._maps: dict[TopicPartition, OffsetMap] = {}
 
-    def has_copied(self, topic: str) -> bool:
+    def replicates(self, topic: str) -> bool:
         """True if the flow copies a topic, or copied it until a cutover."""
-        return self._topology.has_copied(topic)
+        return self._topology.replicates(topic)
 
     def target_of(self, source: TopicPartition) -> TopicPartition:
         """The target partition of a source partition.
@@ -97,8 +97,7 @@ class FlowMaps:
         Raises:
             ConfigurationError: the flow has never replicated its topic.
         """
-        if not self.has_copied(source.topic):
-            self._topology.refuse_unselected(source.topic)
+        self._topology.refuse_unselected(source.topic)
         return TopicPartition(self._topology.remote_topic(source.topic), source.partition)
 
     def of(self, source: TopicPartition) -> OffsetMap:
@@ -235,7 +234,7 @@ def translate_committed(maps: FlowMaps, group: str, offsets: Mapping[TopicPartit
     skipped: list[LeftOut] = []
     foreign: set[str] = set()
     for source, offset in sorted(offsets.items()):
-        if not maps.has_copied(source.topic):
+        if not maps.replicates(source.topic):
             foreign.add(source.topic)
             continue
         try:

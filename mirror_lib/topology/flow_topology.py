@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology.filters import TopicFilter
-from mirror_lib.topology.handovers import NO_HANDOVERS, Handovers
+from mirror_lib.topology.handovers import NO_HANDOVERS, UNRESTRICTED, Handovers
 from mirror_lib.topology.java_regex import NO_PATTERNS, PatternList, compile_list
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import ReplicationPolicy
@@ -92,9 +92,9 @@ class FlowTopology:
             return Exclusion.NOT_REQUESTED
         return None
 
-    def has_copied(self, topic: str) -> bool:
-        """True if the flow selects a topic, or selected it until a cutover moved its writers."""
-        return self.exclusion(topic) in (None, Exclusion.HANDED_OVER)
+    def with_moved_topics(self) -> FlowTopology:
+        """Also select topics that cutovers have moved: the flow has copied them, and their offset maps remain."""
+        return replace(self, handovers=UNRESTRICTED)
 
     def refuse_unselected(self, topic: str) -> None:
         """Raise if the flow does not select a topic that an operator has named.

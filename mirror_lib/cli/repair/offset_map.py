@@ -65,7 +65,8 @@ def show(command: FlowCommand, topics: TopicsOption = None) -> None:
     with open_ledger(command.file) as ledger:
         not_compared(output, settings, ledger)
         # A topic that the flow has ever selected keeps its map; only the command's own patterns exclude some.
-        found = [size for size in ledger.map_sizes(str(settings.flow)) if not topics or topology.replicates(size.topic)]
+        chosen = topology.with_moved_topics()
+        found = [size for size in ledger.map_sizes(str(settings.flow)) if not topics or chosen.replicates(size.topic)]
     rows = [
         (
             size.topic,

@@ -121,7 +121,7 @@ def test_a_topic_that_the_flow_does_not_replicate(terminal: Terminal) -> None:
     assert "does not replicate this topic" in found["error"]["what"]
 
 
-def test_offsets_of_a_topic_that_a_cutover_has_moved(terminal: Terminal) -> None:
+def test_the_map_of_a_topic_that_a_cutover_has_moved_is_still_used(terminal: Terminal) -> None:
     """Its late consumers have to be moved, too."""
     now = datetime(2026, 1, 2, tzinfo=UTC)
     terminal.ledger.cutovers.hand_over(
@@ -129,9 +129,11 @@ def test_offsets_of_a_topic_that_a_cutover_has_moved(terminal: Terminal) -> None
     )
 
     code, found = terminal.json("translate", "--topic", "orders", "--partition", "0", *offsets(5))
+    _, shown = terminal.json("map", "show", "--topics", "orders")
 
     assert code == 0
     assert [row["target_offset"] for row in found["translations"]] == [100]
+    assert [row["topic"] for row in shown["partitions"]] == ["orders"]
 
 
 @pytest.mark.parametrize(
