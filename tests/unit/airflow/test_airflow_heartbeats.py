@@ -9,6 +9,7 @@ import pytest
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.airflow.heartbeats.dag import build_heartbeat_dag, build_heartbeat_dags, heartbeat_dag_id
 from mirror_lib.config.loader import load
@@ -60,11 +61,10 @@ def context(*written):
     return {"ti": instance}
 
 
-def emit_heartbeats(path, *, attempt=1, by_preflight=None, **choices):
-    """The task, after a preflight that emitted this."""
-    instance = SimpleNamespace(
-        try_number=attempt, xcom_pull=lambda task_ids, key: {"preflight": by_preflight}[task_ids]
-    )
+def emit_heartbeats(path, *, attempt=1, skipped=(), **choices):
+    """The task, after a preflight that had Airflow skip these."""
+    pushed = {("preflight", SKIPPED_KEY): list(skipped)}
+    instance = SimpleNamespace(try_number=attempt, xcom_pull=lambda task_ids, key: pushed.get((task_ids, key)))
     return heartbeat_tasks.emit_heartbeats("A->B", str(path), {**NO_CHOICE, **choices}, ti=instance)
 
 
@@ -139,15 +139,15 @@ def test_heartbeats_are_emitted_at_their_interval_whichever_task_asks(write_conf
 
 
 @pytest.mark.parametrize(
-    ("attempt", "by_preflight"),
-    [(2, None), (1, {"emitted": [], "problems": []})],
+    ("attempt", "skipped"),
+    [(2, []), (1, ["emit_heartbeats"])],
     ids=["it ran before", "preflight had Airflow skip it"],
 )
-def test_a_task_of_heartbeats_that_somebody_clears_ignores_the_interval(attempt, by_preflight, write_config, asked):
+def test_a_task_of_heartbeats_that_somebody_clears_ignores_the_interval(attempt, skipped, write_config, asked):
     path = write_config("emit.heartbeats.interval.seconds = 3600")
     heartbeat_tasks.emit_all_heartbeats(str(path))
 
-    emit_heartbeats(path, attempt=attempt, by_preflight=by_preflight)
+    emit_heartbeats(path, attempt=attempt, skipped=skipped)
 
     assert asked == [["A->B", "B->A"]] * 2
 
