@@ -13,6 +13,7 @@ from typing import NamedTuple
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.topology import (
+    UNRESTRICTED,
     WILDCARD,
     AclPattern,
     DefaultGroupFilter,
@@ -152,7 +153,7 @@ def _is_default_group_filter(flow: FlowConfig) -> bool:
 
 def _unrestricted_topology(flow: FlowConfig) -> FlowTopology:
     """Return the topology regardless of cutovers: permissions are for the flow as its file has it."""
-    return flow_topology(flow).with_moved_topics()
+    return flow_topology(flow.model_copy(update={"handovers": UNRESTRICTED}))
 
 
 def _selected_topics(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:

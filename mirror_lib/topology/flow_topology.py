@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology.filters import TopicFilter
-from mirror_lib.topology.handovers import NO_HANDOVERS, UNRESTRICTED, Handovers
+from mirror_lib.topology.handovers import NO_HANDOVERS, Handovers
 from mirror_lib.topology.java_regex import NO_PATTERNS, PatternList, compile_list
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import ReplicationPolicy
@@ -93,8 +93,9 @@ class FlowTopology:
         return None
 
     def with_moved_topics(self) -> FlowTopology:
-        """Also select topics that cutovers have moved: the flow has copied them, and their offset maps remain."""
-        return replace(self, handovers=UNRESTRICTED)
+        """Also select topics that cutovers have moved away: the flow has copied them, and their offset maps remain."""
+        moved = self.handovers
+        return replace(self, handovers=replace(moved, away=frozenset(), here=moved.here | moved.away))
 
     def refuse_unselected(self, topic: str) -> None:
         """Raise if the flow does not select a topic that an operator has named.

@@ -145,7 +145,7 @@ def _prepare(checked: CheckedFlow, *, at_once: bool) -> _Ready:
         return _Ready(emitted, skipped, missing)
     except MirrorError as error:
         _log.warning("Flow %s: its tasks will retry: %s", name, error)
-        return _Ready(emitted, skipped, _missing_topics(None))
+        return _Ready(emitted, skipped, "preflight could not write heartbeats or read all topics")
 
 
 def _why_not_here(checked: CheckedFlow, ready: _Ready) -> str | None:

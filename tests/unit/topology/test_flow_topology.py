@@ -123,6 +123,30 @@ def test_a_flow_back_takes_copies_of_the_target_that_a_rule_leads_home(topic: st
     assert replace(back, handovers=moved).exclusion(topic) is exclusion
 
 
+def test_with_moved_topics_a_flow_selects_what_it_copied_before_cutovers() -> None:
+    forward = replace(topology(topics="orders, payments"), handovers=Handovers(away=frozenset({"orders"})))
+
+    assert [forward.with_moved_topics().replicates(topic) for topic in ("orders", "payments", "other")] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_with_moved_topics_a_failback_flow_selects_only_what_cutovers_have_ever_given_it() -> None:
+    # It copies `here`, and copied `back-again` until the failback.
+    handovers = Handovers(here=frozenset({"here"}), away=frozenset({"back-again"}))
+    back = replace(topology(policy=IDENTITY), way_back=True, handovers=handovers)
+
+    found = back.with_moved_topics()
+
+    assert [found.exclusion(topic) for topic in ("here", "back-again", "never")] == [
+        None,
+        None,
+        Exclusion.NOT_HANDED_OVER,
+    ]
+
+
 class PingPong(DefaultReplicationPolicy):
     """Two names that call each other their upstream."""
 
