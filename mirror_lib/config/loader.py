@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,9 @@ from mirror_lib.config.file import (
     hidden_cut_keys,
     in_order,
     key_problems,
+    named_flows,
     nothing_enabled,
+    pairs_of_each_cluster,
     parse_properties,
     provider_problems,
     selected_flows,
@@ -35,7 +38,7 @@ from mirror_lib.config.file import (
 )
 from mirror_lib.config.first_start import NO_RESET, OFFSET_RESET, first_starts
 from mirror_lib.config.gc_pause import collections_paused
-from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity
+from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity, UnnamedPairs
 from mirror_lib.config.named_exclusions import about_excluded
 from mirror_lib.config.secrets import (
     AirflowSecretProvider,
@@ -53,7 +56,7 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.config.transforms import TransformsReader, transform_settings
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.topology import FlowId
-from mirror_lib.transform import FlowTransforms
+from mirror_lib.transform import NO_TRANSFORMS, FlowTransforms
 
 _NOT_OF_AIRFLOW = (
     "values from Airflow are allowed only in connection settings of a cluster (bootstrap.servers, "
@@ -122,6 +125,7 @@ def _config(path: Path | str, read: _Read) -> MirrorConfig:
         path=str(path),
         clusters=clusters(read.file),
         flows=tuple(read.typed),
+        unnamed=UnnamedPairs(read.unnamed, partial(_unnamed_pair, read.file)),
         ledger_url=None if ledger is None else ledger.value.strip() or None,
         sources=read.sources,
         warnings=read.problems,
@@ -194,6 +198,9 @@ def explain_with_transforms(path: Path | str, flow: FlowId | str) -> tuple[dict[
     for settings, transforms in zip(read.flows, read.transforms, strict=True):
         if str(settings.flow) == str(flow):
             return _explain(settings, read.file), transforms
+    for name in read.unnamed:
+        if str(name) == str(flow):
+            return _explain(flow_settings(read.file, name), read.file), NO_TRANSFORMS
     names = ", ".join(str(settings.flow) for settings in read.flows) or "none"
     raise ConfigurationError(f"{path} has no flow {str(flow)!r}.", action=f"Its flows are: {names}.")
 
@@ -203,7 +210,10 @@ class _Read:
     """A file with everything that was found out about it."""
 
     file: FileSettings
+    #: The pairs that lines of the file enable or name.
     flows: tuple[FlowSettings, ...]
+    #: The other pairs that MM2 would run.
+    unnamed: frozenset[FlowId]
     #: One for each of the flows.
     transforms: tuple[FlowTransforms, ...]
     typed: tuple[FlowConfig, ...]
@@ -231,7 +241,7 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
         raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error
     other = foreign_format(data)
     if other is not None:
-        return _Read(FileSettings(), (), (), (), (other,), (stamp,))
+        return _Read(FileSettings(), (), frozenset(), (), (), (other,), (stamp,))
     parsed = parse_properties(data)
     problems = list(parsed.problems)
     effective = parsed.effective
@@ -240,8 +250,10 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     file = top_level(_resolve(entries, providers, problems))
     aliases = clusters(file)
     selected = selected_flows(file)
-    flows = tuple(flow_settings(file, flow) for flow in selected)
-    problems += key_problems(file, aliases, flows)
+    named = named_flows(file, selected)
+    flows = tuple(flow_settings(file, flow) for flow in named)
+    unnamed = frozenset(selected).difference(named)
+    problems += key_problems(file, aliases, (*named, *pairs_of_each_cluster(sorted(unnamed))))
     problems += hidden_cut_keys((each for each in parsed.entries if effective[each.key] is not each), aliases)
     problems += cluster_problems(file, aliases, selected)
     problems += selection_problems(file, aliases, selected)
@@ -249,7 +261,7 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     for settings in flows:
         problems += flow_problems(settings, file)
     problems += security_problems(flows)
-    problems += nothing_enabled(flows)
+    problems += nothing_enabled(flows, selected)
     reader = TransformsReader(file, Path(path).parent)
     transforms = tuple([reader.read(settings) for settings in flows])
     problems += reader.problems()
@@ -258,7 +270,12 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
         typed += _build_flows(file, flows, transforms, problems)
         problems += _unclear_names(typed, flows)
     sources = (stamp, *files_read(providers.values()), *reader.sources)
-    return _Read(file, flows, transforms, tuple(typed), in_order(problems), sources)
+    return _Read(file, flows, unnamed, transforms, tuple(typed), in_order(problems), sources)
+
+
+def _unnamed_pair(file: FileSettings, name: FlowId) -> FlowConfig:
+    """Return the typed settings of a pair that no line names; it copies nothing, so it has no transforms."""
+    return _with_ended_opposite(flow_config(flow_settings(file, name)), file)
 
 
 def _providers(entries: Mapping[str, Entry], problems: list[Problem]) -> Mapping[str, ConfigProvider]:
@@ -301,9 +318,7 @@ def _build_flows(
 ) -> Iterator[FlowConfig]:
     for settings, of_flow in zip(flows, transforms, strict=True):
         try:
-            typed = flow_config(settings, of_flow)
-            if _is_ended(settings.flow.opposite, file):
-                typed = typed.model_copy(update={"opposite_ended": True})
+            typed = _with_ended_opposite(flow_config(settings, of_flow), file)
             if typed.enabled:
                 # Invalid classes and regexes are found now rather than by the first run.
                 flow_topology(typed)
@@ -325,10 +340,11 @@ def _unclear_names(typed: list[FlowConfig], flows: tuple[FlowSettings, ...]) -> 
         return []
 
 
-def _is_ended(flow: FlowId, file: FileSettings) -> bool:
-    """Return True if the file says that a flow does not run; it may say nothing about it."""
-    written = file.get(f"{flow}.enabled")
-    return written is not None and written.value.strip().lower() == "false"
+def _with_ended_opposite(flow: FlowConfig, file: FileSettings) -> FlowConfig:
+    """Note whether the file says that the opposite flow does not run; it may say nothing about it."""
+    written = file.get(f"{flow.flow.opposite}.enabled")
+    is_ended = written is not None and written.value.strip().lower() == "false"
+    return flow.model_copy(update={"opposite_ended": True}) if is_ended else flow
 
 
 def _first_start_problems(settings: FlowSettings, flow: FlowConfig) -> Iterator[Problem]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -371,12 +372,46 @@ class Provenance(_Frozen):
     later: bool = False
 
 
+def _no_pair(name: FlowId) -> FlowConfig:
+    raise KeyError(str(name))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class UnnamedPairs:
+    """Pairs of clusters that MM2 runs for their heartbeats though no line of the file names them.
+
+    n clusters have up to n * (n - 1) of them, so each is derived when it is asked for.
+    """
+
+    names: frozenset[FlowId] = frozenset()
+    derive: Callable[[FlowId], FlowConfig] = _no_pair
+
+    def __len__(self) -> int:
+        """Return their number."""
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[FlowConfig]:
+        """Derive all of them."""
+        return map(self.derive, sorted(self.names))
+
+    def any(self) -> FlowConfig | None:
+        """Return one of them: they differ by the settings of their clusters only."""
+        return self.derive(min(self.names)) if self.names else None
+
+    def changed(self, change: Callable[[FlowConfig], FlowConfig]) -> UnnamedPairs:
+        """Return them with a change that is made when they are derived."""
+        return replace(self, derive=lambda name: change(self.derive(name)))
+
+
 class MirrorConfig(_Frozen):
-    """A whole file: its flows (all pairs that MM2 would run), its ledger and its problems (errors raise on load)."""
+    """A whole file: its flows, its ledger and its problems (errors raise on load)."""
 
     path: str
     clusters: tuple[str, ...]
+    #: The pairs of clusters that lines of the file enable or name.
     flows: tuple[FlowConfig, ...]
+    #: The other pairs that MM2 would run.
+    unnamed: UnnamedPairs = Field(default=UnnamedPairs(), repr=False, exclude=True)
     #: May hold a password: never print it.
     ledger_url: str | None = Field(default=None, repr=False)
     #: The file and those that its providers read: if one of them changes, this may be out of date.
@@ -384,20 +419,27 @@ class MirrorConfig(_Frozen):
     warnings: tuple[Problem, ...] = ()
 
     def flow(self, flow: FlowId | str) -> FlowConfig:
-        """Return the settings of one flow.
+        """Return the settings of one flow, or of a pair of clusters that only emits heartbeats.
 
         Raises:
             KeyError: the file has no such flow.
         """
         wanted = FlowId.parse(flow) if isinstance(flow, str) else flow
+        found = self.find(wanted)
+        if found is None:
+            raise KeyError(str(wanted))
+        return found
+
+    def find(self, flow: FlowId) -> FlowConfig | None:
+        """As `flow`; None if the file has no such flow."""
         for candidate in self.flows:
-            if candidate.flow == wanted:
+            if candidate.flow == flow:
                 return candidate
-        raise KeyError(str(wanted))
+        return self.unnamed.derive(flow) if flow in self.unnamed.names else None
 
     @property
     def enabled_flows(self) -> tuple[FlowConfig, ...]:
-        """The flows that replicate topics; the others exist for heartbeats only."""
+        """The flows that replicate topics."""
         return tuple(flow for flow in self.flows if flow.enabled)
 
 

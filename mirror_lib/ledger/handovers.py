@@ -43,12 +43,15 @@ def all_with_handovers(config: MirrorConfig, ledger: Ledger | None) -> MirrorCon
     rows = () if ledger is None else ledger.cutovers.handed_over()
     if not rows:
         return config
-    return config.model_copy(update={"flows": tuple(_apply(flow, rows) for flow in config.flows)})
+    flows = tuple(_apply(flow, rows) for flow in config.flows)
+    return config.model_copy(
+        update={"flows": flows, "unnamed": config.unnamed.changed(lambda pair: _apply(pair, rows))}
+    )
 
 
 def opposite_of(config: MirrorConfig, flow: FlowConfig) -> FlowConfig | None:
     """The flow of the file from this one's target to its source, enabled or not."""
-    return next((each for each in config.flows if each.flow == flow.flow.opposite), None)
+    return config.find(flow.flow.opposite)
 
 
 def enabled_opposite_of(config: MirrorConfig, flow: FlowConfig) -> FlowConfig | None:

@@ -16,7 +16,7 @@ from mirror_lib.airflow.files.loaded_files import load_readable
 from mirror_lib.airflow.heartbeats import heartbeat_dag_id
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.observe import BROKEN_FILES_DAG, dag_id_of
-from mirror_lib.sync.heartbeats import emitting_flows
+from mirror_lib.sync.heartbeats import emitting_kinds
 
 _NONE_LEFT = "Airflow has no DAGs of this file until this is fixed; runs that have started continue then."
 
@@ -45,7 +45,7 @@ def problems_of(paths: Iterable[Path]) -> list[str]:
         flows = {dag_id_of(flow.flow): f"flow {flow.flow}" for flow in config.enabled_flows}
         if broken is not None:
             reports.append(f"{broken}\n  {_what_stays(flows)}")
-        heartbeats = {heartbeat_dag_id(path): "the heartbeats"} if emitting_flows(config) else {}
+        heartbeats = {heartbeat_dag_id(path): "the heartbeats"} if emitting_kinds(config) else {}
         for dag_id, what in (flows | heartbeats).items():
             other = made_of.setdefault(dag_id, path)
             if other is not path:

@@ -20,7 +20,7 @@ from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.config import MirrorConfig
 from mirror_lib.errors import MirrorError
-from mirror_lib.sync.heartbeats import emitting_flows
+from mirror_lib.sync.heartbeats import emitting_kinds
 
 _SHORTEST_INTERVAL_SECONDS = 60
 _TIMEOUT = timedelta(minutes=5)
@@ -45,7 +45,7 @@ def build_heartbeat_dags(paths: Iterable[Path], only: str | None = None) -> dict
             if is_external()
             else any(runs_here(flow) for flow in config.enabled_flows)
         )
-        if here and name not in dags and emitting_flows(config) and only in (None, name):
+        if here and name not in dags and emitting_kinds(config) and only in (None, name):
             dags[name] = build_heartbeat_dag(config, path.absolute())
             if broken is not None:
                 mark(dags[name], broken)
@@ -54,11 +54,10 @@ def build_heartbeat_dags(paths: Iterable[Path], only: str | None = None) -> dict
 
 def build_heartbeat_dag(config: MirrorConfig, path: Path) -> DAG:
     """Return the DAG of one file: a single short task."""
-    pairs = emitting_flows(config)
     with new_dag(
         heartbeat_dag_id(path),
         f"Heartbeats of {path.name}",
-        f"Writes the heartbeats of {len(pairs)} pairs of clusters",
+        "Writes the heartbeats of all pairs of clusters",
         __doc__,
         schedule=heartbeat_interval(config),
         max_active_runs=1,
@@ -82,5 +81,5 @@ def heartbeat_dag_id(path: Path) -> str:
 
 def heartbeat_interval(config: MirrorConfig) -> timedelta:
     """Return the shortest `emit.heartbeats.interval.seconds` of the file, but at least a minute."""
-    seconds = min(pair.emit_heartbeats_interval_seconds for pair in emitting_flows(config))
+    seconds = min(pair.emit_heartbeats_interval_seconds for pair in emitting_kinds(config))
     return timedelta(seconds=max(seconds, _SHORTEST_INTERVAL_SECONDS))

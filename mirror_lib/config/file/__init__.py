@@ -16,6 +16,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "TOP_LEVEL",
             "clusters",
             "flow_settings",
+            "named_flows",
+            "pairs_of_each_cluster",
             "selected_flows",
             "top_level",
         ],

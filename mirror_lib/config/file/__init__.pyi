@@ -7,7 +7,9 @@ from .derive import clusters as clusters
 from .derive import FileSettings as FileSettings
 from .derive import flow_settings as flow_settings
 from .derive import FlowSettings as FlowSettings
+from .derive import named_flows as named_flows
 from .derive import OLD_NAMES as OLD_NAMES
+from .derive import pairs_of_each_cluster as pairs_of_each_cluster
 from .derive import selected_flows as selected_flows
 from .derive import Settings as Settings
 from .derive import TOP_LEVEL as TOP_LEVEL

@@ -46,7 +46,7 @@ from mirror_lib.config.settings import (
     check_value,
 )
 from mirror_lib.config.transforms import FLOW_PREFIXES
-from mirror_lib.topology import parse_list
+from mirror_lib.topology import FlowId, parse_list
 from mirror_lib.transform import is_transform_key
 
 _LOCATION = "offset-syncs.topic.location"
@@ -54,12 +54,12 @@ _LOCATION = "offset-syncs.topic.location"
 _FOR_CLIENTS = ("source.", "target.", "consumer.", "producer.", "admin.")
 
 
-def winner_over(setting: Provenance, file: FileSettings, flows: Iterable[FlowSettings]) -> Provenance | None:
+def winner_over(setting: Provenance, file: FileSettings, flows: Iterable[FlowId]) -> Provenance | None:
     """Return an assignment that overrides this one in every flow; None if this one applies to some flow, or to none.
 
     Args:
         setting: of the file.
-        flows: all that the file selects.
+        flows: as `key_problems`.
     """
     assert setting.key is not None
     # The set of clients depends on the location of the offset-syncs topic.
@@ -67,9 +67,9 @@ def winner_over(setting: Provenance, file: FileSettings, flows: Iterable[FlowSet
     alone = FileSettings({key: each for key, each in places.items() if key.endswith(_LOCATION)})
     alone[setting.key] = setting
     winners = []
-    for settings in flows:
-        counting = dict(_effective_settings(settings))
-        for slot, reached in _effective_settings(flow_settings(alone, settings.flow)):
+    for flow in flows:
+        counting = dict(_effective_settings(flow_settings(file, flow)))
+        for slot, reached in _effective_settings(flow_settings(alone, flow)):
             if reached.key != setting.key:
                 continue
             winner = counting.get(slot)
@@ -160,11 +160,11 @@ _TUNING_SHOWN = 8
 _NO_CLIENT = "consumer.override."
 
 
-def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowSettings]) -> Iterator[Problem]:
+def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
     """Yield the problems of each assignment on its own. A value that has no effect is not rejected.
 
     Args:
-        flows: all that the file selects.
+        flows: `named_flows`, and of the other ones `pairs_of_each_cluster`.
     """
 
     def winner(setting: Provenance) -> Provenance | None:

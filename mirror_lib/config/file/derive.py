@@ -8,7 +8,7 @@ the producer that writes the data.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -140,10 +140,41 @@ def selected_flows(file: Settings) -> tuple[FlowId, ...]:
     The texts are used as written, without replacing variables (`MirrorMakerConfig.clusterPairs`).
     """
     aliases = clusters(file)
-    pairs: Iterable[FlowId] = written_pairs(file, aliases)
-    if _emits_heartbeats(_text_as_written(file, _HEARTBEATS)):
-        pairs = (FlowId(source, target) for source in aliases for target in aliases if source != target)
-    return tuple(pair for pair in pairs if _runs(file, pair))
+    written = written_pairs(file, aliases)
+    if not _emits_heartbeats(_text_as_written(file, _HEARTBEATS)):
+        return tuple(pair for pair in written if _runs(file, pair))
+    idle = {pair for pair in written if not _runs(file, pair)}
+    pairs = (FlowId(source, target) for source in aliases for target in aliases if source != target)
+    return tuple(pair for pair in pairs if pair not in idle)
+
+
+def named_flows(file: Settings, selected: Sequence[FlowId]) -> tuple[FlowId, ...]:
+    """Return the selected pairs that lines of the file name or enable.
+
+    All others only emit heartbeats and differ by their clusters alone: a file of n clusters has up to n * (n - 1).
+    """
+    if "enabled" in file:
+        # At the top level it may enable every pair.
+        return tuple(selected)
+    written = set(written_pairs(file, clusters(file)))
+    return tuple(pair for pair in selected if pair in written)
+
+
+def pairs_of_each_cluster(pairs: Iterable[FlowId]) -> tuple[FlowId, ...]:
+    """Return pairs in which each cluster is the source once and the target once, of pairs that no line names.
+
+    A setting of a cluster or of the top level applies to one of them if it applies to any: a client's settings come
+    from one cluster.
+    """
+    found: dict[FlowId, None] = {}
+    sources: set[str] = set()
+    targets: set[str] = set()
+    for pair in pairs:
+        if pair.source not in sources or pair.target not in targets:
+            found[pair] = None
+            sources.add(pair.source)
+            targets.add(pair.target)
+    return tuple(found)
 
 
 def _runs(file: Settings, pair: FlowId) -> bool:

@@ -286,9 +286,13 @@ def _is_false(settings: FlowSettings, name: str) -> bool:
     return name in settings.connector and settings.connector[name].value.strip().lower() == "false"
 
 
-def nothing_enabled(flows: Iterable[FlowSettings]) -> Iterator[Problem]:
-    """Yield a warning about a file whose flows only emit heartbeats: allowed, but rarely intended."""
-    found = list(flows)
-    if found and not any(_is_true(settings, "enabled") for settings in found):
-        first = found[0].flow
+def nothing_enabled(flows: Iterable[FlowSettings], selected: Sequence[FlowId]) -> Iterator[Problem]:
+    """Yield a warning about a file whose flows only emit heartbeats: allowed, but rarely intended.
+
+    Args:
+        flows: those that the file names.
+        selected: all pairs that MM2 would run.
+    """
+    if selected and not any(_is_true(settings, "enabled") for settings in flows):
+        first = selected[0]
         yield Problem.warning("no flow is enabled, so no topic is replicated", None, f"set {first}.enabled = true")

@@ -12,6 +12,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "UpstreamHeartbeat",
             "describe",
             "emitting_flows",
+            "emitting_kinds",
             "heartbeats_topic",
             "mistaken_heartbeats",
         ],

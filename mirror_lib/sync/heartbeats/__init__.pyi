@@ -7,6 +7,7 @@ from .flow import HeartbeatCheck as HeartbeatCheck
 from .flow import HeartbeatEmitter as HeartbeatEmitter
 from .rules import describe as describe
 from .rules import emitting_flows as emitting_flows
+from .rules import emitting_kinds as emitting_kinds
 from .rules import heartbeats_topic as heartbeats_topic
 from .rules import HeartbeatState as HeartbeatState
 from .rules import mistaken_heartbeats as mistaken_heartbeats

@@ -97,11 +97,14 @@ def emitting_flows(config: MirrorConfig, flow: FlowId | None = None) -> tuple[Fl
     Args:
         flow: return only its reverse pair, which writes into the flow's source, and then the flow itself.
     """
-    emitting = [pair for pair in config.flows if pair.emit_heartbeats_enabled]
-    if flow is None:
-        return tuple(emitting)
-    wanted = (flow.opposite, flow)
-    return tuple(pair for name in wanted for pair in emitting if pair.flow == name)
+    wanted = (*config.flows, *config.unnamed) if flow is None else map(config.find, (flow.opposite, flow))
+    return tuple(pair for pair in wanted if pair is not None and pair.emit_heartbeats_enabled)
+
+
+def emitting_kinds(config: MirrorConfig) -> tuple[FlowConfig, ...]:
+    """Pairs of a file that write heartbeats, of those that no line names one only: it stands for all of them."""
+    found = (*config.flows, config.unnamed.any())
+    return tuple(pair for pair in found if pair is not None and pair.emit_heartbeats_enabled)
 
 
 def heartbeats_topic(pair: FlowConfig, policy: ReplicationPolicy) -> TopicSpec:

@@ -100,9 +100,9 @@ def differences(file: Path, data: bytes, theirs: Mapping[str, Any]) -> list[str]
     flows = {str(flow): flow_settings(settings_of, flow) for flow in selected_flows(settings_of)}
     if flows.keys() != theirs["flows"].keys():
         return [*found, f"flows: {sorted(flows)} != {sorted(theirs['flows'])}"]
-    typed = {str(flow.flow): flow for flow in load(file).flows}
+    config = load(file)
     for name, flow in flows.items():
-        found += [f"{name}: {each}" for each in flow_differences(flow, typed[name], theirs["flows"][name])]
+        found += [f"{name}: {each}" for each in flow_differences(flow, config.flow(name), theirs["flows"][name])]
     return found
 
 

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.config import loader
+from mirror_lib.config.file import FlowSettings, flow_config
 from mirror_lib.config.loader import InvalidConfigurationError, explain, load, load_flow
 from mirror_lib.config.model import FlowConfig, IsolationLevel, OffsetSyncsLocation, jsonable
 from mirror_lib.config.settings.definitions import MM2_BY_NAME, WORKER_BY_NAME
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology import FlowId
+from mirror_lib.transform import NO_TRANSFORMS, FlowTransforms
 
 _PROJECT = Path(__file__).resolve().parents[3]
 #: `transforms` of Connect are a part of the field of that name; aliases are the flow's unless they are set.
@@ -46,10 +50,77 @@ def test_defaults_of_the_definitions_and_of_the_types_agree(file: Path) -> None:
 def test_flows_that_only_emit_heartbeats_are_not_enabled(file: Path) -> None:
     file.write_text(_BASE)
     config = load(file)
-    assert [str(flow.flow) for flow in config.flows] == ["A->B", "B->A"]
     assert [str(flow.flow) for flow in config.enabled_flows] == ["A->B"]
+    assert not config.flow("B->A").enabled
+    assert config.flow("B->A").emit_heartbeats_enabled
     with pytest.raises(KeyError):
         config.flow("A->C")
+
+
+def test_pairs_that_no_line_names_are_derived_only_when_they_are_asked_for(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aliases = [f"c{number}" for number in range(20)]
+    addresses = "".join(f"{alias}.bootstrap.servers = {alias}:1\n" for alias in aliases)
+    file.write_text(f"clusters = {','.join(aliases)}\n{addresses}c0->c1.enabled = true\nc2->c3.tasks.max = 4\n")
+    derived: list[FlowId] = []
+
+    def counted(settings: FlowSettings, transforms: FlowTransforms = NO_TRANSFORMS) -> FlowConfig:
+        derived.append(settings.flow)
+        return flow_config(settings, transforms)
+
+    monkeypatch.setattr(loader, "flow_config", counted)
+
+    config = load(file)
+
+    assert [str(name) for name in derived] == ["c0->c1", "c2->c3"]
+    assert len(config.unnamed) == 20 * 19 - 2
+    there = config.flow("c7->c9")
+    assert str(derived[-1]) == "c7->c9"
+    assert there.clients.target_admin.properties["bootstrap.servers"] == "c9:1"
+
+
+@pytest.mark.parametrize("change", ["", "emit.heartbeats.interval.seconds = 7\n", "topics.blacklist = x\n"])
+@pytest.mark.parametrize("other", ["", "B.producer.linger.ms = 5\n", "C.offset.storage.topic = positions\n"])
+def test_a_pair_is_derived_alike_whether_a_line_names_it_or_not(file: Path, change: str, other: str) -> None:
+    text = _BASE.replace("A, B", "A, B, C") + "C.bootstrap.servers = c:9092\n" + change + other
+    for name in ("B->A", "A->C", "C->A", "B->C", "C->B"):
+        file.write_text(text)
+        unnamed = load(file)
+        file.write_text(f"{text}{name}.tasks.max = 1\n")
+        named = load(file)
+        assert FlowId.parse(name) in unnamed.unnamed.names
+        assert FlowId.parse(name) not in named.unnamed.names
+        assert unnamed.flow(name) == named.flow(name)
+
+
+def test_a_line_that_ends_a_flow_counts_for_the_pair_in_the_other_direction(file: Path) -> None:
+    file.write_text(_BASE.replace("A->B.enabled = true", "A->B.enabled = false\nemit.heartbeats.enabled = true"))
+    assert load(file).flow("B->A").opposite_ended
+
+
+def test_a_file_with_unnamed_pairs_can_be_sent_to_another_process(file: Path) -> None:
+    file.write_text(_BASE)
+    config = pickle.loads(pickle.dumps(load(file)))
+    assert config.flow("B->A").clients.target_admin.properties["bootstrap.servers"] == "a:9092"
+
+
+@pytest.mark.parametrize("line", ["A.security.protocol = NONE\n", "B.producer.max.request.size = many\n"])
+def test_invalid_values_of_a_cluster_are_found_though_no_line_names_its_pairs(file: Path, line: str) -> None:
+    file.write_text(_BASE.replace("A->B.enabled = true\n", "") + line)
+    with pytest.raises(InvalidConfigurationError) as caught:
+        load(file)
+    assert caught.value.keys_in_error == {line.split(" ", 1)[0]}
+
+
+def test_a_value_that_a_cluster_overrides_in_every_pair_is_no_error(file: Path) -> None:
+    security = "A.security.protocol = PLAINTEXT\nB.security.protocol = PLAINTEXT\n"
+    top = "security.protocol = NONE\nC.bootstrap.servers = c:1\n"
+    file.write_text(_BASE.replace("A, B", "A, B, C") + top + security)
+    with pytest.raises(InvalidConfigurationError):
+        load(file)
+    file.write_text(_BASE.replace("A, B", "A, B, C") + top + security + "C.security.protocol = PLAINTEXT\n")
+    assert any("overrides it" in each.message for each in load(file).warnings)
 
 
 def test_one_flow_is_read_together_with_its_file(file: Path) -> None:
@@ -195,7 +266,7 @@ def test_the_address_of_the_ledger_is_kept_out_of_sight(file: Path) -> None:
 def test_the_example_file_has_nothing_to_complain_about() -> None:
     config = load(_PROJECT / "examples" / "mirror.properties")
     assert config.warnings == ()
-    assert [str(flow.flow) for flow in config.flows] == ["primary->backup"]
+    assert [str(flow.flow) for flow in config.enabled_flows] == ["primary->backup"]
     flow = config.flow("primary->backup")
     assert flow.topics_exclude == (r"mm2.*\.internal", r".*\.replica", "__.*")
     assert flow.schedule == "5m"
