@@ -70,6 +70,8 @@ _ALL_DUE = {
 }
 _RUN_SECONDS, _DAG_SECONDS, _WARM_SECONDS = 600.0, 300.0, 30.0
 _POLL_SECONDS = 1.0
+#: The largest number of flows with heartbeats of all pairs of clusters.
+_ALL_PAIRS_EMIT = 10
 #: Internal topics of Connect.
 _STORED = ("offset", "status", "config")
 
@@ -118,8 +120,10 @@ class Idle:
 
 
 def settings(flows: int, pair: Pair) -> dict[str, str]:
-    """Return the settings of a file for MM2 and this project: heartbeats, checkpoints and all syncs are on, by
-    default.
+    """Return the settings of a file for MM2 and this project: checkpoints and all syncs are on, by default.
+
+    Heartbeats are on for all pairs of clusters, by default, as long as these are few: MM2 runs a herder for each pair
+    that emits, and 100 flows have 10,100 pairs. With more flows only the flows themselves emit.
     """
     sources = [f"s{number}" for number in range(flows)]
     found = {"clusters": ", ".join([*sources, TARGET_ALIAS])}
@@ -128,6 +132,10 @@ def settings(flows: int, pair: Pair) -> dict[str, str]:
         found[f"{source}.bootstrap.servers"] = pair.clear.source_bootstrap
         found[f"{source}->{TARGET_ALIAS}.enabled"] = "true"
         found[f"{source}->{TARGET_ALIAS}.topics"] = topic_of(number)
+        if flows > _ALL_PAIRS_EMIT:
+            found[f"{source}->{TARGET_ALIAS}.emit.heartbeats.enabled"] = "true"
+    if flows > _ALL_PAIRS_EMIT:
+        found["emit.heartbeats.enabled"] = "false"
     factors = ("offset-syncs.topic", "checkpoints.topic", "heartbeats.topic", *(f"{kind}.storage" for kind in _STORED))
     return found | {f"{name}.replication.factor": "1" for name in factors} | {"replication.factor": "1"}
 
