@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.rows.hand_over import HandOver, new_secret
+from mirror_lib.cluster.rows.reader_result import ReaderResult, new_secret
 from mirror_lib.errors import MirrorError
 
 _OTHER_USER = 65_533
@@ -55,51 +55,51 @@ def place(folder: Path) -> Path:
 
 
 def test_given_a_word_when_it_is_taken_then_it_is_the_last_one_and_nothing_is_left(folder: Path, secret: str) -> None:
-    HandOver(secret, 3, 0, folder).leave({"first": 1})
-    HandOver(secret, 3, 0, folder).leave(WORD)
+    ReaderResult(secret, 3, 0, folder).leave({"first": 1})
+    ReaderResult(secret, 3, 0, folder).leave(WORD)
 
-    assert HandOver(secret, 3, 0, folder).look() == WORD
-    assert HandOver(secret, 3, 0, folder).take() == WORD
+    assert ReaderResult(secret, 3, 0, folder).look() == WORD
+    assert ReaderResult(secret, 3, 0, folder).take() == WORD
     assert not list(folder.iterdir())
 
 
 def test_given_no_word_when_it_is_taken_then_the_rows_ended_too_early(folder: Path, secret: str) -> None:
-    assert HandOver(secret, 0, 0, folder).look() is None
+    assert ReaderResult(secret, 0, 0, folder).look() is None
     with pytest.raises(MirrorError, match="ended before the end of its source"):
-        HandOver(secret, 0, 0, folder).take()
+        ReaderResult(secret, 0, 0, folder).take()
 
 
 def test_given_a_word_of_another_attempt_or_job_when_one_is_looked_for_then_there_is_none(
     folder: Path, secret: str
 ) -> None:
-    HandOver(secret, 0, 0, folder).leave(WORD)
+    ReaderResult(secret, 0, 0, folder).leave(WORD)
 
-    assert HandOver(secret, 0, 1, folder).look() is None
-    assert HandOver(secret, 1, 0, folder).look() is None
-    assert HandOver(new_secret(), 0, 0, folder).look() is None
+    assert ReaderResult(secret, 0, 1, folder).look() is None
+    assert ReaderResult(secret, 1, 0, folder).look() is None
+    assert ReaderResult(new_secret(), 0, 0, folder).look() is None
 
 
 def test_given_the_word_of_another_attempt_in_the_place_of_this_one_when_it_is_taken_then_it_does_not_count(
     folder: Path, secret: str
 ) -> None:
-    HandOver(secret, 0, 0, folder).leave({"attempt": 0})
+    ReaderResult(secret, 0, 0, folder).leave({"attempt": 0})
     failed = (place(folder) / "word").read_bytes()
-    HandOver(secret, 0, 0, folder).take()
-    HandOver(secret, 0, 1, folder).leave({"attempt": 1})
+    ReaderResult(secret, 0, 0, folder).take()
+    ReaderResult(secret, 0, 1, folder).leave({"attempt": 1})
     (place(folder) / "word").write_bytes(failed)
 
     with pytest.raises(MirrorError, match="not written by the task"):
-        HandOver(secret, 0, 1, folder).take()
+        ReaderResult(secret, 0, 1, folder).take()
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", pickle.dumps({}), b"\0" * 32 + b"{}", json.dumps(WORD).encode()])
 def test_given_a_planted_word_when_it_is_taken_then_it_does_not_count(
     folder: Path, secret: str, content: bytes
 ) -> None:
-    HandOver(secret, 0, 0, folder).leave(WORD)
+    ReaderResult(secret, 0, 0, folder).leave(WORD)
     (place(folder) / "word").write_bytes(content)
 
-    for ask in (HandOver(secret, 0, 0, folder).look, HandOver(secret, 0, 0, folder).take):
+    for ask in (ReaderResult(secret, 0, 0, folder).look, ReaderResult(secret, 0, 0, folder).take):
         with pytest.raises(MirrorError, match="not written by the task"):
             ask()
 
@@ -107,7 +107,7 @@ def test_given_a_planted_word_when_it_is_taken_then_it_does_not_count(
 def test_given_a_hand_over_when_its_place_is_looked_at_then_it_is_private_and_its_name_tells_nothing(
     folder: Path, secret: str
 ) -> None:
-    HandOver(secret, 5, 0, folder).leave(WORD)
+    ReaderResult(secret, 5, 0, folder).leave(WORD)
 
     found = place(folder)
     assert stat.S_IMODE(found.stat().st_mode) == 0o700
@@ -119,10 +119,10 @@ def test_given_a_hand_over_when_its_place_is_looked_at_then_it_is_private_and_it
 def test_given_a_folder_that_others_may_enter_when_a_word_is_left_there_then_it_is_refused(
     folder: Path, secret: str, mode: int
 ) -> None:
-    HandOver(secret, 0, 0, folder).leave(WORD)
+    ReaderResult(secret, 0, 0, folder).leave(WORD)
     place(folder).chmod(mode)
 
-    for ask in (lambda: HandOver(secret, 0, 0, folder).leave(WORD), HandOver(secret, 0, 0, folder).take):
+    for ask in (lambda: ReaderResult(secret, 0, 0, folder).leave(WORD), ReaderResult(secret, 0, 0, folder).take):
         with pytest.raises(MirrorError, match="user only"):
             ask()
 
@@ -130,38 +130,38 @@ def test_given_a_folder_that_others_may_enter_when_a_word_is_left_there_then_it_
 def test_given_a_link_in_the_place_of_the_folder_when_a_word_is_left_then_nothing_is_written_behind_it(
     folder: Path, secret: str, tmp_path: Path
 ) -> None:
-    HandOver(secret, 0, 0, folder).leave(WORD)
+    ReaderResult(secret, 0, 0, folder).leave(WORD)
     there, elsewhere = place(folder), tmp_path / "elsewhere"
     there.rename(elsewhere)
     there.symlink_to(elsewhere)
     (elsewhere / "word").unlink()
 
     with pytest.raises(MirrorError, match="user only"):
-        HandOver(secret, 0, 0, folder).leave(WORD)
+        ReaderResult(secret, 0, 0, folder).leave(WORD)
     assert not list(elsewhere.iterdir())
 
 
 def test_given_a_link_in_the_place_of_the_word_when_it_is_taken_then_it_is_not_followed(
     folder: Path, secret: str, tmp_path: Path
 ) -> None:
-    HandOver(secret, 0, 0, folder).leave(WORD)
+    ReaderResult(secret, 0, 0, folder).leave(WORD)
     word, elsewhere = place(folder) / "word", tmp_path / "elsewhere"
     word.rename(elsewhere)
     word.symlink_to(elsewhere)
 
     with pytest.raises(MirrorError):
-        HandOver(secret, 0, 0, folder).take()
+        ReaderResult(secret, 0, 0, folder).take()
     assert elsewhere.exists()
 
 
 def test_given_folders_of_tasks_that_were_killed_yesterday_when_a_word_is_left_then_they_are_removed(
     folder: Path, secret: str
 ) -> None:
-    HandOver(new_secret(), 0, 0, folder).leave(WORD)
+    ReaderResult(new_secret(), 0, 0, folder).leave(WORD)
     forgotten = place(folder)
     os.utime(forgotten, (time.time() - 90_000, time.time() - 90_000))
 
-    HandOver(secret, 0, 0, folder).leave(WORD)
+    ReaderResult(secret, 0, 0, folder).leave(WORD)
 
     assert place(folder) != forgotten
 
@@ -179,7 +179,7 @@ class TestAnotherUser:
     def test_given_a_word_that_waits_when_another_user_attacks_then_it_stays_as_it_is(
         self, folder: Path, secret: str
     ) -> None:
-        HandOver(secret, 0, 0, folder).leave(WORD)
+        ReaderResult(secret, 0, 0, folder).leave(WORD)
         there = place(folder)
 
         assert as_other_user(lambda: list(folder.iterdir()))
@@ -194,16 +194,16 @@ class TestAnotherUser:
         ):
             assert not as_other_user(attack)
 
-        assert HandOver(secret, 0, 0, folder).take() == WORD
+        assert ReaderResult(secret, 0, 0, folder).take() == WORD
 
     @pytest.mark.parametrize("mode", [0o700, 0o777])
     def test_given_another_user_who_made_the_folder_first_when_the_halves_meet_there_then_they_refuse(
         self, folder: Path, secret: str, mode: int
     ) -> None:
-        HandOver(secret, 0, 0, folder).leave(WORD)
+        ReaderResult(secret, 0, 0, folder).leave(WORD)
         there = place(folder)
         written = (there / "word").read_bytes()
-        HandOver(secret, 0, 0, folder).take()
+        ReaderResult(secret, 0, 0, folder).take()
 
         def plant() -> None:
             there.mkdir()
@@ -213,7 +213,7 @@ class TestAnotherUser:
 
         assert as_other_user(plant)
 
-        for ask in (HandOver(secret, 0, 0, folder).take, lambda: HandOver(secret, 0, 0, folder).leave(WORD)):
+        for ask in (ReaderResult(secret, 0, 0, folder).take, lambda: ReaderResult(secret, 0, 0, folder).leave(WORD)):
             with pytest.raises(MirrorError, match="user only"):
                 ask()
 
@@ -224,16 +224,16 @@ class TestAnotherUser:
         precious.mkdir()
         seen = []
         for number in range(5):
-            hand_over = HandOver(new_secret(), number, 0, folder)
-            hand_over.leave(WORD)
+            result = ReaderResult(new_secret(), number, 0, folder)
+            result.leave(WORD)
             seen.append(place(folder))
-            hand_over.take()
+            result.take()
         for path in seen:
             assert as_other_user(lambda path=path: path.symlink_to(precious))
 
         secret = new_secret()
         for number in range(5):
-            HandOver(secret, number, 0, folder).leave(WORD)
-            assert HandOver(secret, number, 0, folder).take() == WORD
+            ReaderResult(secret, number, 0, folder).leave(WORD)
+            assert ReaderResult(secret, number, 0, folder).take() == WORD
 
         assert not list(precious.iterdir())

@@ -44,7 +44,7 @@ def new_secret() -> str:
     return secrets.token_hex(32)
 
 
-class HandOver:
+class ReaderResult:
     """The message of one attempt of one task."""
 
     def __init__(self, secret: str, number: int, attempt: int, folder: Path | None = None) -> None:
