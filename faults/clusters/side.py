@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 
-from faults.topics import Topics
+from faults.clusters.topics import Topics
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK
 from testbed.proxy import KafkaProxy

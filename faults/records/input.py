@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Self
 
 from faults.errors import FaultsError
-from faults.producing import PROFILES, Burst, Command, Finish, Grow, Written, serve
+from faults.records.producing import PROFILES, Burst, Command, Finish, Grow, Written, serve
 
 #: The source may be down for a while during a request.
 _ANSWER_SECONDS = 120.0

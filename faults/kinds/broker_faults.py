@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from threading import Thread
 
+from faults.clusters.side import Side
+from faults.clusters.topics import Partition
 from faults.flow_config import TARGET_PREFIX
-from faults.scene import Scene
-from faults.side import Side
-from faults.topics import Partition
+from faults.kinds.scene import Scene
 
 #: How long a broker stays away.
 _AWAY_SECONDS = (0.3, 6.0)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import NamedTuple
 
-from faults.stamp import Stamp
+from faults.records.stamp import Stamp
 
 
 class Stream(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Self
 
 import psutil
 
-from faults.driver_session import Prepare, Run, RunEnd, RunError, serve
+from faults.drivers.session import Prepare, Run, RunEnd, RunError, serve
 from faults.errors import FaultsError
 from mirror_lib.dev.processes import session_members
 

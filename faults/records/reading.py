@@ -10,8 +10,8 @@ from typing import Self, cast
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from faults.errors import FaultsError
-from faults.sequences import Seen
-from faults.stamp import STAMP_HEADER, Content, Stamp
+from faults.records.sequences import Seen
+from faults.records.stamp import STAMP_HEADER, Content, Stamp
 
 #: A partition of the input: the source's name of the topic, and the partition.
 Place = tuple[str, int]

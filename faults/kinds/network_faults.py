@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from faults.scene import Scene
-from faults.side import Side
+from faults.clusters.side import Side
+from faults.kinds.scene import Scene
 from faults.world import pause
 from testbed.kafka_frames import PRODUCE
 

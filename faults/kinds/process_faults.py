@@ -8,9 +8,9 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
-from faults.drivers import DRIVER_DIED, Driver
-from faults.fault_points import FaultPoint
-from faults.scene import Scene
+from faults.drivers.drivers import DRIVER_DIED, Driver
+from faults.drivers.fault_points import FaultPoint
+from faults.kinds.scene import Scene
 from faults.world import pause
 
 #: A continued zombie sends its pending data within moments.

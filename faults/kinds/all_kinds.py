@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from faults import broker_faults, network_faults, process_faults, state_faults
-from faults.fault_points import FaultPoint
-from faults.scene import Scene
+from faults.drivers.fault_points import FaultPoint
+from faults.kinds import broker_faults, network_faults, process_faults, state_faults
+from faults.kinds.scene import Scene
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from confluent_kafka import Producer
 
 from faults.errors import FaultsError
 from faults.flow_config import DOOMED_PREFIX, INPUT_PREFIX, TARGET_PREFIX
-from faults.scene import Scene
+from faults.kinds.scene import Scene
 from faults.world import pause
 
 #: The topic grows up to this number of partitions; then another one does.

@@ -19,9 +19,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from faults.payload import PayloadMill
-from faults.sequences import Stream
-from faults.stamp import STAMP_HEADER, Content
+from faults.records.payload import PayloadMill
+from faults.records.sequences import Stream
+from faults.records.stamp import STAMP_HEADER, Content
 
 #: One producer each: single-record batches, batches that are copied unchanged, and others in between.
 PROFILES: tuple[Mapping[str, Any], ...] = (

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from functools import cached_property
 
-from faults.stamp import Headers
+from faults.records.stamp import Headers
 
 #: Bytes that compress about as well as text; values are different slices of it.
 _STOCK_BYTES = 64 * 1024

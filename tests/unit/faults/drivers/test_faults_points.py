@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from faults.fault_points import FaultPoint, FaultPoints
+from faults.drivers.fault_points import FaultPoint, FaultPoints
 from mirror_lib.cluster.topics.internal import PositionStore
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.ledger.store import Ledger

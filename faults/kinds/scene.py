@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from faults.driver_session import Prepare, Run, RunEnd
-from faults.drivers import DRIVER_DIED, Driver
+from faults.clusters.topics import Partition
+from faults.drivers.drivers import DRIVER_DIED, Driver
+from faults.drivers.fault_points import FaultPoint
+from faults.drivers.session import Prepare, Run, RunEnd
 from faults.errors import StuckError
-from faults.fault_points import FaultPoint
 from faults.flow_config import FLOW
-from faults.topics import Partition
 from faults.world import World
 
 #: Records that exist when a run begins, besides the constant input.

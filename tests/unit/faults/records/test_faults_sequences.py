@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.sequences import ArrivalCheck, Findings, Seen, compare, input_faults
-from faults.stamp import Content
+from faults.records.sequences import ArrivalCheck, Findings, Seen, compare, input_faults
+from faults.records.stamp import Content
 
 _PRODUCERS = (1, 2)
 

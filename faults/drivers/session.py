@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import Any
 
-from faults.fault_points import FaultPoint, FaultPoints
+from faults.drivers.fault_points import FaultPoint, FaultPoints
 from mirror_lib.config.loader import load_flow
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import FAST_START_JVM
@@ -149,7 +149,7 @@ def _tried(work: Callable[[], RunEnd]) -> RunEnd:
 
 def _spark(cores: int) -> Any:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    root = str(Path(__file__).resolve().parent.parent)
+    root = str(Path(__file__).resolve().parents[2])
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     builder = importlib.import_module("pyspark.sql").SparkSession.builder
     return (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.stamp import Content, Stamp
+from faults.records.stamp import Content, Stamp
 
 _BYTES = st.none() | st.binary(max_size=20)
 _CONTENTS = st.builds(
