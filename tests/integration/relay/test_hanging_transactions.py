@@ -25,10 +25,10 @@ from mirror_lib.relay.takeover import transaction_markers as markers
 from mirror_lib.relay.takeover.fencing import fence_name
 from mirror_lib.relay.takeover.transaction_markers import Markers
 from mirror_lib.topology.names import TopicPartition
+from tests.support.brokers.transaction_checks import set_verification
 from tests.support.clusters import KafkaCluster, KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import consume, create_topic, produce, records
-from tests.support.transaction_checks import set_verification
 from tests.support.transforming import Killed, TransformHere, marked, originals
 
 _ENABLED = {

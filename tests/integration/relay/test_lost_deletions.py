@@ -15,8 +15,8 @@ from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
+from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.clusters import KafkaPair
-from tests.support.compaction import create_compacted, forget, put, state
 from tests.support.flows import pair_flow
 from tests.support.kafka import consume
 

@@ -18,10 +18,10 @@ from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.verify.model import VerifyMode
 from mirror_lib.verify.state.lost import find_lost_deletions
+from tests.support.brokers.compaction import create_compacted, forget, put, state
+from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import KafkaPair
-from tests.support.compaction import create_compacted, forget, put, state
 from tests.support.flows import pair_flow
-from tests.support.groups import commit_offset, committed_offsets
 from tests.support.kafka import consume, create_topic, delete_topic, set_config
 from tests.support.verifying import verify
 

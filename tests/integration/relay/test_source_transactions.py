@@ -25,11 +25,11 @@ from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
+from tests.support.brokers.transaction_checks import set_verification
 from tests.support.clusters import KafkaCluster, KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce
-from tests.support.record_batches import TRANSACTIONAL, SourceRecord, batch, sealed
-from tests.support.transaction_checks import set_verification
+from tests.support.records.record_batches import TRANSACTIONAL, SourceRecord, batch, sealed
 
 _REASON = "source-transaction-open"
 _HOUR_MS = 3_600_000

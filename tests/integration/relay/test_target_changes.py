@@ -26,9 +26,9 @@ from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.topology.names import TopicPartition
+from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.groups import commit_offset, committed_offsets
 from tests.support.kafka import Record, admin, consume, create_topic, delete_topic, produce, records
 
 #: Fields that version 0.1.0 did not store.

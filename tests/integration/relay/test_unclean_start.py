@@ -39,7 +39,7 @@ from tests.support.kafka import (
     set_config,
     transaction,
 )
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 
 def position_of(flow: Flow, topic: str, partition: int = 0) -> Position:

@@ -27,9 +27,9 @@ from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
-from tests.support.cutover_rows import NOON, attempt_row, cutover_row
-from tests.support.ledgers import ready_ledger
-from tests.support.seeded_ledger import write_config
+from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
+from tests.support.ledger.ledgers import ready_ledger
+from tests.support.ledger.seeded import write_config
 
 WAVE = CutoverDefinition(name="wave-1", flow="berlin->frankfurt", topics=("orders",))
 DAG_ID, RUN = "mirror_cutover__berlin__frankfurt", "manual-1"

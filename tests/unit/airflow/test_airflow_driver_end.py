@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.dev.processes import process_facts
-from tests.support.driver_hosts import StandInHost
+from tests.support.spark.driver_hosts import StandInHost
 
 _PROJECT = Path(__file__).resolve().parents[3]
 _SECONDS = 60

@@ -9,7 +9,7 @@ import pytest
 from mirror_lib.airflow.cutover import patient_load
 from mirror_lib.airflow.cutover.patient_load import load_patiently
 from mirror_lib.errors import ConfigurationError
-from tests.support.seeded_ledger import write_config
+from tests.support.ledger.seeded import write_config
 
 
 def test_a_broken_file_is_waited_for_and_said_once(

@@ -19,7 +19,7 @@ from mirror_lib.airflow.spark.connection import check_connect_server, connect_ad
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.dev.ports import free_ports
 from mirror_lib.errors import SparkUnreachableError
-from tests.support.driver_hosts import StandInHost
+from tests.support.spark.driver_hosts import StandInHost
 
 _CONNECTION = "AIRFLOW_CONN_WARM"
 #: Stands for the job: notes what it was given, writes the report it was told to.

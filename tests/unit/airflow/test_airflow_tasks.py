@@ -10,7 +10,7 @@ from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.observe.airflow_runs import trigger_text
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 OUTCOME = {"exit_code": 0, "dry_run": False, "problems": [], "failed": 0, "planned": [], "run_id": "r"}
 NOTHING_TO_DO = {"skipped": "it is not due", "failed": 0, "problems": []}

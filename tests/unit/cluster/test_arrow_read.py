@@ -25,8 +25,8 @@ from mirror_lib.cluster.batches.records import MOST_RECORDS, Record
 from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.cluster.batches.varint import decode_varint, encode_varint
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
-from tests.support.logs import log, numbered
-from tests.support.record_batches import (
+from tests.support.records.logs import log, numbered
+from tests.support.records.record_batches import (
     CONTROL,
     DELETE_HORIZON,
     LOG_APPEND_TIME,
@@ -576,7 +576,7 @@ def test_control_batches_of_any_kind_are_no_rows() -> None:
 _READING = """\
 import sys
 from mirror_lib.cluster.batches.arrow.read import read_arrow
-from tests.support.logs import log, numbered
+from tests.support.records.logs import log, numbered
 
 (part,) = read_arrow(memoryview(log(numbered(3))), (), topic="t", partition=0, start=0, end=9, read_committed=True)
 print(part.records.num_rows, "pandas" in sys.modules)

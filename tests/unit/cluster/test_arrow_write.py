@@ -27,8 +27,8 @@ from mirror_lib.cluster.batches.records import Record, encode_record
 from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.cluster.batches.varint import encode_varint
 from mirror_lib.errors import RecordTooLargeError
-from tests.support.logs import numbered
-from tests.support.record_batches import SourceRecord, read_with_aiokafka, read_with_kafka_python
+from tests.support.records.logs import numbered
+from tests.support.records.record_batches import SourceRecord, read_with_aiokafka, read_with_kafka_python
 
 MEBIBYTE = 1 << 20
 TIME = 1_700_000_000_000
@@ -464,7 +464,7 @@ import numpy as np
 import pyarrow as pa
 from mirror_lib.cluster.batches.arrow.read import read_arrow
 from mirror_lib.cluster.batches.arrow.write import ArrowBatchBuilder
-from tests.support.logs import log, numbered
+from tests.support.records.logs import log, numbered
 
 (part,) = read_arrow(memoryview(log(numbered(3))), (), topic="t", partition=0, start=0, end=9, read_committed=True)
 key, value, _, _, offset, timestamp, _, headers = part.records.columns

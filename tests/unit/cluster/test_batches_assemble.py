@@ -14,7 +14,7 @@ from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.errors import CorruptBatchError, RecordTooLargeError
-from tests.support.record_batches import (
+from tests.support.records.record_batches import (
     CONTROL,
     DELETE_HORIZON,
     LOG_APPEND_TIME,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.cluster.batches.header import ATTRIBUTES_AT, CRC_AT, TRANSACTIONAL_BIT, parse_header
 from mirror_lib.cluster.batches.stamping import change_of_checksum, stamp
-from tests.support.record_batches import SourceRecord, batch
+from tests.support.records.record_batches import SourceRecord, batch
 
 _STEP = 4096
 SIZES = st.one_of(

@@ -9,7 +9,7 @@ import pytest
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.errors import CorruptBatchError
-from tests.support.record_batches import SourceRecord, batch, read_with_kafka_python
+from tests.support.records.record_batches import SourceRecord, batch, read_with_kafka_python
 
 DATA = Path(__file__).parent / "data"
 TIME = 1_700_000_000_000

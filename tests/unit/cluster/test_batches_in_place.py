@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.cluster.batches.stamping import stamp
-from tests.support.record_batches import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, SourceRecord, batch, sealed
+from tests.support.records.record_batches import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, SourceRecord, batch, sealed
 
 PASSED_ON_FROM = 2_000
 

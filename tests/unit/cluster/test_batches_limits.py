@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.errors import CorruptBatchError
-from tests.support.record_batches import (
+from tests.support.records.record_batches import (
     DELETE_HORIZON,
     SourceRecord,
     batch,

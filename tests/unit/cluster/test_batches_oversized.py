@@ -14,7 +14,7 @@ from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError, read_records
 from mirror_lib.cluster.batches.split import halves, readable
 from mirror_lib.errors import OversizedBatchError
-from tests.support.record_batches import SourceRecord, batch
+from tests.support.records.record_batches import SourceRecord, batch
 
 ZSTD = 4
 MEBIBYTE = 1 << 20
@@ -81,7 +81,7 @@ def test_more_records_than_bytes_are_damage_and_more_than_can_be_looked_at_are_n
 
 _WITHOUT_MEMORY = """\
 import resource
-from tests.support.record_batches import SourceRecord, batch
+from tests.support.records.record_batches import SourceRecord, batch
 from mirror_lib.cluster.batches.assemble import BatchAssembler
 
 sound = batch([SourceRecord(number, value=b"v" * 50) for number in range(10)], codec=4)

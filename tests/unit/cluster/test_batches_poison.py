@@ -16,7 +16,7 @@ from mirror_lib.cluster.batches.skipped import LeftOut, Unit
 from mirror_lib.cluster.batches.split import halves, skipped_batch
 from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.errors import CorruptBatchError, RecordRefusedError
-from tests.support.record_batches import (
+from tests.support.records.record_batches import (
     LOG_APPEND_TIME,
     SourceRecord,
     batch,

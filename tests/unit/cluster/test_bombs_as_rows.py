@@ -19,7 +19,7 @@ from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.errors import BeyondMemoryError, OversizedBatchError, Where
 from tests.support.own_process import MEBIBYTE, measured
-from tests.support.record_batches import SourceRecord, batch, message_set, sealed
+from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed
 
 _MEMORY = 24 * MEBIBYTE
 _LIMITS = DecodeLimits.within(_MEMORY)

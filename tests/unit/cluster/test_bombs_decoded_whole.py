@@ -10,7 +10,7 @@ from mirror_lib.cluster.batches.last_records import is_same, last_record
 from mirror_lib.cluster.batches.legacy import read_legacy
 from mirror_lib.cluster.batches.spans import read_spans
 from tests.support.own_process import MEBIBYTE, measured
-from tests.support.record_batches import SourceRecord, batch, message_set, sealed
+from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed
 
 #: A body, and its copy out of the decoder's buffer. The reader's base in docs/security.md.
 _LAST_RECORD = 2 * LARGEST_BODY + 16 * MEBIBYTE

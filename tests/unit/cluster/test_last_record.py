@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.last_records import is_same, last_record
 from mirror_lib.cluster.topics.positions import LastRecord
-from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker, message_set
+from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker, message_set
 
 FIRST = 1_704_067_200_000
 values = st.none() | st.binary(max_size=40)

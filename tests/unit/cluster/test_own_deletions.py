@@ -10,7 +10,7 @@ from mirror_lib.cluster.batches.own_deletions import deletion, hide_own_deletion
 from mirror_lib.cluster.batches.records import Record
 from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.cluster.batches.stamping import stamp
-from tests.support.record_batches import DELETE_HORIZON, SourceRecord, batch
+from tests.support.records.record_batches import DELETE_HORIZON, SourceRecord, batch
 
 FLOW = "A->B"
 

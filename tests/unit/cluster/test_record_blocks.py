@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.record_blocks import SMALL_BATCH, RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import Record, RecordError
 from mirror_lib.cluster.batches.spans import Span, read_spans
-from tests.support.logs import log, numbered
-from tests.support.record_batches import (
+from tests.support.records.logs import log, numbered
+from tests.support.records.record_batches import (
     LOG_APPEND_TIME,
     TRANSACTIONAL,
     SourceRecord,

@@ -11,7 +11,7 @@ import pytest
 
 from mirror_lib.cluster.auth.keystores import KeyPair
 from mirror_lib.cluster.auth.tls import Tls
-from tests.support.pki import Certified
+from tests.support.security.pki import Certified
 
 
 def test_the_key_is_encrypted_readable_by_its_owner_alone_and_gone_afterwards(

@@ -19,7 +19,7 @@ from mirror_lib.ledger.tables.segments import SMALL_ROWS_AT_MOST
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun, Segment, merge
-from tests.support.offset_maps import run_lists
+from tests.support.records.offset_maps import run_lists
 
 FLOW = "a->b"
 _flows = itertools.count()

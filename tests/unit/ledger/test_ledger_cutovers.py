@@ -10,7 +10,7 @@ import pytest
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.cutover_rows import CutRow, HandedOverRow
 from mirror_lib.ledger.store import Ledger
-from tests.support.cutover_rows import attempt_row, cutover_row
+from tests.support.ledger.cutover_rows import attempt_row, cutover_row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CUTOVER = cutover_row(

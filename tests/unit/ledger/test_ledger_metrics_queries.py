@@ -19,7 +19,7 @@ from mirror_lib.ledger.rows import GapRow, GapState, PartitionRunRow, Verificati
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.relay.run_lock import hold_lock
-from tests.support.cutover_rows import cutover_row
+from tests.support.ledger.cutover_rows import cutover_row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = "a->b"

@@ -11,7 +11,7 @@ from mirror_lib.relay.commit.commit import routed_rows
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RoutedRecords
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
-from tests.support.fake_cluster import job
+from tests.support.brokers.fake_cluster import job
 
 SOURCE, OWN, THERE = TopicPartition("orders", 0), TopicPartition("A.orders", 0), TopicPartition("orders.de", 1)
 PLAN = PartitionPlan(SOURCE, OWN, 10, 20, "id", 1_000, 0)

@@ -14,7 +14,7 @@ from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartitio
 from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.relay.model import Takeover
 from mirror_lib.topology.names import TopicPartition
-from tests.support.fake_cluster import FIRST_EPOCH, PRODUCER_ID, FakeCluster, Produced, fill, job, opened
+from tests.support.brokers.fake_cluster import FIRST_EPOCH, PRODUCER_ID, FakeCluster, Produced, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween, WatchedMemory
 
 _PARTITIONS = 6

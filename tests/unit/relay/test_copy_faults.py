@@ -15,7 +15,7 @@ from mirror_lib.cluster.raw.client import FetchRequestPartition
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, MirrorError, TransientError, Where
 from mirror_lib.relay.copy.task import copy_attempt, copy_bin
 from mirror_lib.topology.names import TopicPartition
-from tests.support.fake_cluster import FakeCluster, fill, job, opened
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween
 
 

@@ -10,7 +10,7 @@ import pytest
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.errors import MirrorError
 from mirror_lib.topology.names import TopicPartition
-from tests.support.fake_cluster import FakeCluster, fill, job, opened
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween, WatchedMemory
 
 REMOTE = TopicPartition("A.orders", 0)

@@ -18,7 +18,7 @@ from mirror_lib.dev.processes import process_facts
 from mirror_lib.spark.driver_host_protocol import DriverRequest, socket_address
 from mirror_lib.spark.hosted_driver import NoDriverHostError, ask_for_driver, greeting_of
 from spark_jobs.driver_host import MODULES
-from tests.support.driver_hosts import PROJECT, SECONDS, Driver, StandInHost, wait_until
+from tests.support.spark.driver_hosts import PROJECT, SECONDS, Driver, StandInHost, wait_until
 
 #: Tells what it was started with.
 _SELF = """

@@ -21,7 +21,7 @@ from spark_jobs.copy_task import COPY_CLASSES, copy_bins
 from spark_jobs.failures import spark_failure
 from spark_jobs.sealing import fields_of, seal, stamp, unseal
 from spark_jobs.verify_task import VERIFY_CLASSES, verify_bins
-from tests.support.fake_cluster import FakeCluster, fill, job, opened
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
 
 
 class Unopened:

@@ -26,8 +26,8 @@ from mirror_lib.ledger.rows import GapState
 from mirror_lib.relay.copy.poison_records import MAX_MESSAGE_BYTES, PART_BYTES, gap_rows
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
 from mirror_lib.topology.names import FlowId, TopicPartition
-from tests.support.fake_cluster import FakeCluster, FakePartition, Produced, job, opened
-from tests.support.record_batches import SourceRecord, batch, read_with_aiokafka
+from tests.support.brokers.fake_cluster import FakeCluster, FakePartition, Produced, job, opened
+from tests.support.records.record_batches import SourceRecord, batch, read_with_aiokafka
 from tests.unit.relay.conftest import CopyBetween
 
 QUARANTINE_TOPIC = "mm2-quarantine.A.internal"

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 from mirror_lib.errors import SparkJobError
 from spark_jobs.replicate import copy_with
-from tests.support.fake_cluster import FakeCluster, fill, job, opened
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
 
 TRACE = """An error occurred while calling o72.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times

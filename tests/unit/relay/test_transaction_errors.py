@@ -12,7 +12,7 @@ from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.errors import FencedError, MirrorError, TransientError
 from mirror_lib.relay.model import PositionTopic
 from mirror_lib.relay.transformed.transactions import Transaction
-from tests.support.fake_cluster import FakeCluster, job
+from tests.support.brokers.fake_cluster import FakeCluster, job
 
 FENCED = FencedError("a newer producer has taken over.")
 

@@ -27,8 +27,8 @@ from mirror_lib.relay.takeover import transaction_markers as markers
 from mirror_lib.relay.takeover.transaction_markers import Markers
 from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology.names import TopicPartition
-from tests.support.described_transactions import described_producers
-from tests.support.fake_cluster import job
+from tests.support.brokers.described_transactions import described_producers
+from tests.support.brokers.fake_cluster import job
 
 ORDERS, PAYMENTS = TopicPartition("A.orders", 0), TopicPartition("A.payments", 0)
 POSITIONS = TopicPartition("mm2-offsets.A.internal", 0)

@@ -13,7 +13,7 @@ from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.transformed.model import FailedRecord
 from mirror_lib.relay.transformed.row_assembler import RowAssembler, RowPart
-from tests.support.record_batches import SourceRecord, batch
+from tests.support.records.record_batches import SourceRecord, batch
 
 REFUSED = MirrorError("it cannot be transformed.")
 

@@ -8,7 +8,7 @@ from mirror_lib.relay.model import CopyJob, OpenPartition, RunPlan, Takeover
 from mirror_lib.relay.planning.by_transform_chain import split_job, whole_takeovers
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
-from tests.support.fake_cluster import FakeCluster, job, opened
+from tests.support.brokers.fake_cluster import FakeCluster, job, opened
 
 FILTER = TransformChain((Transform("live", filter="value is not null"),))
 ROUTE = TransformChain((Transform("route", columns=ColumnExpressions(topic="'all'")),))

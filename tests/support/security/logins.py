@@ -18,9 +18,9 @@ from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.errors import MirrorError
-from tests.support.kerberos_client import with_kerberos
+from tests.support.security.kerberos_client import with_kerberos
 
-_PROJECT = Path(__file__).resolve().parents[2]
+_PROJECT = Path(__file__).resolve().parents[3]
 _SECONDS = 120.0
 
 _Answer = TypeVar("_Answer")
@@ -103,7 +103,7 @@ def try_with_kerberos(
     """
     told = json.dumps([base64.b64encode(pickle.dumps(each)).decode() for each in connections])
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.logins"],
+        [sys.executable, "-m", "tests.support.security.logins"],
         cwd=_PROJECT,
         env={**with_kerberos(os.environ, site), **environment},
         input=told,

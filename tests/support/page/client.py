@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from tests.support.page_app import ACTION
+from tests.support.page.app import ACTION
 
 
 class _AsyncPieces:

@@ -32,8 +32,8 @@ from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import BrokerUnreachableError, TransientError
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan, ProducerMemory
 from mirror_lib.topology.names import FlowId, TopicPartition
-from tests.support.described_transactions import described_producers
-from tests.support.record_batches import CONTROL, SourceRecord, batch, marker, read_with_aiokafka
+from tests.support.brokers.described_transactions import described_producers
+from tests.support.records.record_batches import CONTROL, SourceRecord, batch, marker, read_with_aiokafka
 
 #: The identity that `opened` gives to writers.
 PRODUCER_ID, FIRST_EPOCH = 4711, 3

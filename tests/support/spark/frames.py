@@ -29,7 +29,7 @@ from mirror_lib.transform.model import (
 from spark_jobs.spark_versions import from_arrow_table, to_arrow
 from spark_jobs.transforms.frame import frame_of
 
-_PROJECT = Path(__file__).resolve().parents[2]
+_PROJECT = Path(__file__).resolve().parents[3]
 _SOURCE = pa.struct([pa.field("place", pa.int32()), pa.field("offset", pa.int64())])
 NOON = datetime(2026, 1, 2, 12, 0, 0, 678000, tzinfo=UTC)
 #: The place of all records in their bin.

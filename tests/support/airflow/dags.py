@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from mirror_lib.dev.airflow import airflow_settings
-from tests.support.airflow_home import migrate
+from tests.support.airflow.home import migrate
 
-_PROJECT = Path(__file__).resolve().parents[2]
+_PROJECT = Path(__file__).resolve().parents[3]
 _RUN_SECONDS = 480.0
 
 

@@ -15,7 +15,7 @@ from typing import Self
 from mirror_lib.spark.driver_host_protocol import DriverRequest
 from mirror_lib.spark.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver, greeting_of
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 SECONDS = 60
 #: Its other arguments are the modules that it may run.
 _HOST = """

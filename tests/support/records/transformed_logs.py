@@ -16,8 +16,8 @@ from mirror_lib.verify.compare.expected_offsets import ROW_BITS
 from mirror_lib.verify.findings import RangeOutcome
 from mirror_lib.verify.model import PartitionCheck
 from mirror_lib.verify.transformed.compare_rows import RowNumbers
-from tests.support.logs import numbered, spans
-from tests.support.record_batches import SourceRecord
+from tests.support.records.logs import numbered, spans
+from tests.support.records.record_batches import SourceRecord
 
 
 @dataclass(frozen=True)

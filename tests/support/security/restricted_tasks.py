@@ -51,10 +51,10 @@ from mirror_lib.verify.model import VerifyMode
 from mirror_lib.verify.raw.local import run_locally
 from mirror_lib.verify.run import VerifyOptions, verify_flow
 from mirror_lib.verify.state.lost import find_lost_deletions
-from tests.support.compaction import create_compacted, forget, put
+from tests.support.brokers.compaction import create_compacted, forget, put
 from tests.support.flows import copy_here
 from tests.support.kafka import admin, create_topic, delete_topic, produce, records, set_config
-from tests.support.restricted import World
+from tests.support.security.restricted import World
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from mirror_lib.dev.ports import LOOPBACK
-from tests.support.pki import Certified
+from tests.support.security.pki import Certified
 
 ISSUER, AUDIENCE = "https://issuer.test", "kafka"
 _KEY_ID = "test"

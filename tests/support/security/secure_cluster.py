@@ -19,9 +19,9 @@ from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.dev.ports import LOOPBACK
-from tests.support.kdc import Realm
-from tests.support.pki import PASSWORD, Certified
-from tests.support.token_endpoint import AUDIENCE, ISSUER, TokenEndpoint
+from tests.support.security.kdc import Realm
+from tests.support.security.pki import PASSWORD, Certified
+from tests.support.security.token_endpoint import AUDIENCE, ISSUER, TokenEndpoint
 
 ADMIN, ADMIN_PASSWORD = "admin", 'adm"in\\1'
 #: May log in, and is allowed nothing.

@@ -24,7 +24,7 @@ from mirror_lib.page.errors import DagUnknownError
 from mirror_lib.page.flows import FlowSource
 from mirror_lib.page.limits import RateLimits
 
-_PROJECT = Path(__file__).parents[2]
+_PROJECT = Path(__file__).parents[3]
 #: What actions need besides a login.
 ACTION = {"X-Replication-Action": "1", "Content-Type": "application/json"}
 

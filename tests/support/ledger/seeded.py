@@ -22,7 +22,7 @@ from mirror_lib.ledger.rows import GapRow, PartitionRunRow, RoundRow, Verificati
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.writing import upsert
 from mirror_lib.runbook.model import CutoverDefinition, Step
-from tests.support.cutover_rows import cutover_row
+from tests.support.ledger.cutover_rows import cutover_row
 
 _EVERY = timedelta(minutes=5)
 _TOPICS = ("orders", "payments", "shipments", "customer-events", "clickstream", "audit.log", "inventory", "returns")

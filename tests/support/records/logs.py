@@ -12,7 +12,7 @@ from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.compare.compare import RangeComparer
 from mirror_lib.verify.findings import RangeOutcome
 from mirror_lib.verify.model import CheckRange, PartitionCheck
-from tests.support.record_batches import SourceRecord, batch
+from tests.support.records.record_batches import SourceRecord, batch
 
 SOURCE, TARGET = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from mirror_lib.dev.airflow import airflow_settings
 from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
 from mirror_lib.dev.ports import LOOPBACK, free_ports
-from tests.support.airflow_home import migrate
-from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
+from tests.support.airflow.home import migrate
+from tests.support.airflow.parts import SELDOM_PARSED, Parts, RunningAirflow
 
-_PROJECT = Path(__file__).resolve().parents[2]
+_PROJECT = Path(__file__).resolve().parents[3]
 _STEP_SECONDS = 480.0
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from mirror_lib.dev.airflow import airflow_settings
 from mirror_lib.dev.state import exclusive, jars_dir
 
-_PROJECT = Path(__file__).resolve().parents[2]
+_PROJECT = Path(__file__).resolve().parents[3]
 _DATABASE, _FILE = "airflow.db", "airflow.cfg"
 _HOME = "{{home}}"
 _SECONDS = 180

@@ -30,7 +30,7 @@ from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.topology.access import Grant, Resource
 from mirror_lib.topology.acls import AclPattern
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 USER = "mirror"
 #: Where users without a name may do everything, and where `USER` logs in.
