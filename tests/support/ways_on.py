@@ -143,7 +143,7 @@ RUNS_ELSEWHERE: Mapping[str, str] = {
     "error": "the root of codes that say more",
     "fenced": "a run that was overtaken writes no more (tests/integration/relay/takeover/test_unclean_start.py)",
     "retries-exhausted": "a broker that stays away is given up (tests/unit/relay/copy/test_fetcher.py)",
-    "spark-unreachable": "the server is named (tests/unit/airflow/test_airflow_spark_connect.py)",
+    "spark-unreachable": "the server is named (tests/unit/airflow/spark/test_airflow_spark_connect.py)",
     "transient": "retried by the run itself (tests/unit/relay/test_copy_faults.py)",
 }
 
@@ -198,7 +198,7 @@ BACKFILL_STOPS_ALIKE: Mapping[str, str] = {
 }
 
 #: Tests by state of a return after a disaster (`mirror_lib.runbook.states.disaster.DisasterState`).
-_DAG = "tests/unit/airflow/test_airflow_after_disaster.py"
+_DAG = "tests/unit/airflow/cutover/test_airflow_after_disaster.py"
 RETURN_STATES: Mapping[str, tuple[str, ...]] = {
     "source-away": (f"{_RETURNS}::test_while_the_source_is_away",),
     "planned": (f"{_RETURNS}::test_shown_and_then_carried_out",),

@@ -20,7 +20,7 @@ import pytest
 from mirror_lib.dev.processes import process_facts
 from tests.support.spark.driver_hosts import StandInHost
 
-_PROJECT = Path(__file__).resolve().parents[3]
+_PROJECT = Path(__file__).resolve().parents[4]
 _SECONDS = 60
 #: Begins as every job does; its clean-up takes a while, as answers of a server and of the ledger do.
 _JOB = """
