@@ -144,7 +144,7 @@ RUNS_ELSEWHERE: Mapping[str, str] = {
     "fenced": "a run that was overtaken writes no more (tests/integration/relay/takeover/test_unclean_start.py)",
     "retries-exhausted": "a broker that stays away is given up (tests/unit/relay/copy/test_fetcher.py)",
     "spark-unreachable": "the server is named (tests/unit/airflow/spark/test_airflow_spark_connect.py)",
-    "transient": "retried by the run itself (tests/unit/relay/test_copy_faults.py)",
+    "transient": "retried by the run itself (tests/unit/relay/copy/test_copy_faults.py)",
 }
 
 #: Tests by state of a backfill (`mirror_lib.relay.backfill.states.State`).
