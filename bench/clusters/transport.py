@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK
-from tests.support.pki import PASSWORD, Certified
+from tests.support.security.pki import PASSWORD, Certified
 
 _CLEAR, _TLS = "PLAINTEXT", "TLS"
 #: For `KafkaCluster`: the connections between the brokers, and those of the bench itself, use no TLS.

@@ -18,7 +18,7 @@ from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.sync import cluster_identity
 from mirror_lib.sync.offset_lookup import parse_time
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 _FILE = """\
 clusters = A, B
