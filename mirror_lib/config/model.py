@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema
-from pydantic_core.core_schema import is_instance_schema
+from pydantic_core.core_schema import is_instance_schema, plain_serializer_function_ser_schema
 
 from mirror_lib.config.file import FileStamp
 from mirror_lib.config.schedule import ON_NEW_RECORDS
@@ -187,10 +187,23 @@ class AclRules(_Frozen):
     delete: bool = False
 
 
+def _describe_transforms(transforms: FlowTransforms) -> list[dict[str, Any]]:
+    """Serialize which transforms exist; their texts may contain values of a config provider."""
+    of_smt = () if transforms.smt is None else transforms.smt.settings.stages
+    return [
+        *({"name": stage.name, "type": stage.transform.class_name, "topics": None} for stage in of_smt),
+        *({"name": each.name, "topics": each.topics} for each in transforms.transforms),
+    ]
+
+
 #: Not validated: their classes are values already, and are checked when they are read.
 _Transforms = Annotated[
     FlowTransforms,
-    GetPydanticSchema(lambda _source, _handler: is_instance_schema(FlowTransforms)),
+    GetPydanticSchema(
+        lambda _source, _handler: is_instance_schema(
+            FlowTransforms, serialization=plain_serializer_function_ser_schema(_describe_transforms)
+        )
+    ),
 ]
 
 
@@ -398,11 +411,11 @@ class MirrorConfig(_Frozen):
     #: The pairs of clusters that lines of the file enable or name.
     flows: tuple[FlowConfig, ...]
     #: The other pairs that MM2 would run.
-    unnamed: UnnamedPairs = Field(default=UnnamedPairs(), repr=False)
+    unnamed: UnnamedPairs = Field(default=UnnamedPairs(), repr=False, exclude=True)
     #: May hold a password: never print it.
     ledger_url: str | None = Field(default=None, repr=False)
     #: The file and those that its providers read: if one of them changes, this may be out of date.
-    sources: tuple[FileStamp, ...] = Field(default=(), repr=False)
+    sources: tuple[FileStamp, ...] = Field(default=(), repr=False, exclude=True)
     warnings: tuple[Problem, ...] = ()
 
     def flow(self, flow: FlowId | str) -> FlowConfig:
@@ -428,3 +441,18 @@ class MirrorConfig(_Frozen):
     def enabled_flows(self) -> tuple[FlowConfig, ...]:
         """The flows that replicate topics."""
         return tuple(flow for flow in self.flows if flow.enabled)
+
+
+def jsonable(model: BaseModel) -> dict[str, Any]:
+    """Return a model as plain JSON data without possible secrets: clients, policy options and the ledger's address."""
+    data: dict[str, Any] = _without_secrets(model.model_dump(mode="json"))
+    return data
+
+
+_SECRET_FIELDS = frozenset({"clients", "properties", "replication_policy_options", "ledger_url"})
+
+
+def _without_secrets(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _without_secrets(value) for key, value in data.items() if key not in _SECRET_FIELDS}
+    return [_without_secrets(member) for member in data] if isinstance(data, list) else data

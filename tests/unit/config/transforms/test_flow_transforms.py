@@ -9,7 +9,7 @@ import pytest
 
 from mirror_lib.config.file.stamps import are_unchanged
 from mirror_lib.config.loader import InvalidConfigurationError, check, explain, explain_with_transforms, load
-from mirror_lib.config.model import FlowConfig, Problem, Severity
+from mirror_lib.config.model import FlowConfig, Problem, Severity, jsonable
 from mirror_lib.config.secrets.masking import printable_value
 from mirror_lib.transform.model import NO_TRANSFORMS, Transform
 
@@ -196,7 +196,7 @@ class TestOwnTransforms:
         name = "mirror.transform.registry.source.password"
         assert flow.transforms.source_registry is not None
         assert flow.transforms.source_registry.password == "hush"
-        assert "hush" not in repr(flow) + str(flow) + repr(load(file))
+        assert "hush" not in repr(flow) + str(flow) + str(jsonable(flow)) + str(jsonable(load(file)))
         assert "hush" not in printable_value(name, explain(file, "A->B")[name])
 
     def test_many_flows_read_a_text_once(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
