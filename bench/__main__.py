@@ -12,12 +12,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.comparison import WARM_UP_COPIES, Options, run
+from bench.comparison.measure import WARM_UP_COPIES, Options, run
+from bench.comparison.report import print_report, to_json
+from bench.copiers.settings import Copier
 from bench.interrupt import interrupt
-from bench.machine import describe, java_version
-from bench.report import print_report, to_json
-from bench.settings import Copier
-from bench.workloads import EXTRA_WORKLOADS, WORKLOADS, select
+from bench.machine.description import describe, java_version
+from bench.workloads.workload import EXTRA_WORKLOADS, WORKLOADS, select
 from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.errors import MirrorError
 from testbed.own_settings import add_own_settings, own_settings

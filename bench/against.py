@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bench.clusters.pair import Pair, started_pair
+from bench.copiers.settings import Copier, CopySetup, properties, render
 from bench.errors import BenchError
-from bench.loading import load
-from bench.pair import Pair, started_pair
-from bench.settings import Copier, CopySetup, properties, render
-from bench.workloads import Workload, select
+from bench.workloads.loading import load
+from bench.workloads.workload import Workload, select
 from mirror_lib.errors import MirrorError
 from testbed.own_settings import add_own_settings, own_settings
 from testbed.record_age import add_record_age

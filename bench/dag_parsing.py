@@ -21,7 +21,7 @@ from rich.table import Table
 
 from mirror_lib.config.local_state import CONFIG_VARIABLE
 
-#: The goal of issue 7 for 500 flows.
+#: The goal for 500 flows.
 GOAL_SECONDS = 5.0
 _PROJECT = Path(__file__).resolve().parents[1]
 _DAG_FILES = _PROJECT / "dags"

@@ -22,11 +22,11 @@ from pathlib import Path
 import httpx
 from rich.console import Console
 
-from tests.support.browser import chromium
-from tests.support.page_app import Airflow, page_app, served_page
-from tests.support.seeded_ledger import many, seed, write_config
+from tests.support.ledger.seeded import many, seed, write_config
+from tests.support.page.app import Airflow, page_app, served_page
+from tests.support.page.browser import chromium
 
-#: The goal of issue 7 for 200 flows with 20,000 partitions.
+#: The goal for 200 flows with 20,000 partitions.
 GOAL_SECONDS = 1.0
 _SHOWN = """flows =>
     document.querySelectorAll("section[aria-label='Flows'] tbody tr").length >= flows &&

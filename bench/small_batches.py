@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.workloads import BatchMill, Workload, select
+from bench.workloads.workload import BatchMill, Workload, select
 from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.batches.header import HEADER_SIZE, parse_header
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks

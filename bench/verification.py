@@ -22,12 +22,12 @@ from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from bench.clusters.pair import Pair, started_pair
+from bench.copiers.settings import Copier, CopySetup, properties, render
 from bench.errors import BenchError
-from bench.loading import load
-from bench.machine import describe, java_version
-from bench.pair import Pair, started_pair
-from bench.settings import Copier, CopySetup, properties, render
-from bench.workloads import Workload, select
+from bench.machine.description import describe, java_version
+from bench.workloads.loading import load
+from bench.workloads.workload import Workload, select
 from mirror_lib.config.loader import load as load_config
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology

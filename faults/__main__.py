@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from faults.campaign import Options, run
-from faults.kinds import KINDS, choose
+from faults.kinds.all_kinds import KINDS, choose
 from faults.report import print_report, to_json
 from faults.results import Results
 from mirror_lib.errors import MirrorError

@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from faults import flow_config
-from faults.drivers import Drivers
+from faults.clusters.side import Side
+from faults.drivers.drivers import Drivers
 from faults.errors import FaultsError
 from faults.final_check import check_everything
-from faults.input import Input
-from faults.kinds import Kind
+from faults.kinds.all_kinds import Kind
+from faults.kinds.scene import Scene
 from faults.postgres import PostgresServer
-from faults.reading import Reader
+from faults.records.input import Input
+from faults.records.reading import Reader
+from faults.records.sequences import Findings
 from faults.results import Complete, Results, Strike
-from faults.scene import Scene
 from faults.schedule import schedule
-from faults.sequences import Findings
-from faults.side import Side
 from faults.world import Configs, Log, World
 
 #: Topics of the input with their partitions at the start; the first one's number may be chosen.

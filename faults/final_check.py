@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from faults.clusters.topics import Topics
 from faults.flow_config import INPUT_PREFIX, TARGET_PREFIX
-from faults.reading import Place, Reader
+from faults.records.reading import Place, Reader
+from faults.records.sequences import Findings, Seen, Stream, compare, input_faults
 from faults.results import Complete
-from faults.sequences import Findings, Seen, Stream, compare, input_faults
-from faults.topics import Topics
 
 
 def check_everything(source: Topics, target: Topics, streams: Iterable[Stream]) -> Complete:

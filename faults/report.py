@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from faults.records.sequences import Findings
 from faults.results import RECOVERY_GOAL_SECONDS, Complete, KindLine, Results
-from faults.sequences import Findings
 
 _NONE = "-"
 _COUNTS = ("tried", "in mid-copy")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from faults.sequences import Findings
+from faults.records.sequences import Findings
 
 #: Seconds from a broker's restart until the partitions that it led are copied again.
 RECOVERY_GOAL_SECONDS = 15.0

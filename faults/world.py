@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faults.drivers import Drivers
+from faults.clusters.side import Side
+from faults.drivers.drivers import Drivers
 from faults.flow_config import INPUT_PREFIX, TARGET_PREFIX
-from faults.input import Input
 from faults.postgres import PostgresServer
-from faults.reading import Place, Reader
-from faults.sequences import ArrivalCheck, Findings
-from faults.side import Side
+from faults.records.input import Input
+from faults.records.reading import Place, Reader
+from faults.records.sequences import ArrivalCheck, Findings
 
 #: Called with one sentence about the present step.
 Log = Callable[[str], None]

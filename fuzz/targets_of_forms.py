@@ -17,9 +17,9 @@ from fuzz.model import Target, Wrong
 from fuzz.mutation import EXTREMES, WORDS, mutated
 from mirror_lib.errors import MirrorError
 from mirror_lib.runbook.model import CutoverDefinition
-from tests.support.page_app import ACTION, Airflow, page_app
-from tests.support.page_routes import routes_of
-from tests.support.seeded_ledger import STORIES, seed, write_config
+from tests.support.ledger.seeded import STORIES, seed, write_config
+from tests.support.page.app import ACTION, Airflow, page_app
+from tests.support.page.routes import routes_of
 
 _TEXTS = tuple(word.decode("utf-8", "surrogateescape") for word in WORDS)
 _ODD: tuple[Any, ...] = (None, True, False, [], {}, [[]], {"a": 1}, "", ".*", "orders", "[", "(a+)+$", 1.5, 1e308, -0.0)

@@ -24,7 +24,7 @@ from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules, lacks_key
 from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.cluster.batches.split import halves, readable, skipped_batch
 from mirror_lib.errors import MirrorError, OversizedBatchError
-from tests.support.record_batches import (
+from tests.support.records.record_batches import (
     LOG_APPEND_TIME,
     TRANSACTIONAL,
     SourceRecord,

@@ -19,7 +19,7 @@ from fuzz.model import Target, Wrong
 from fuzz.mutation import mutated
 from mirror_lib.cli.output import ConsoleOutput
 from mirror_lib.cluster.auth.oauth_tokens import as_token
-from mirror_lib.cluster.rows.hand_over import HandOver
+from mirror_lib.cluster.rows.reader_result import ReaderResult
 from mirror_lib.dev.ports import LOOPBACK
 from mirror_lib.errors import NOWHERE, AuthenticationError, MirrorError
 from mirror_lib.http_client import HttpError, HttpLimits, HttpRequest, send
@@ -47,7 +47,7 @@ class HandOverFiles(Target):
     def run(self, data: bytes) -> str:
         """Check that only a valid one is accepted."""
         with tempfile.TemporaryDirectory() as folder:
-            place = HandOver(_SECRET, 3, 0, Path(folder))
+            place = ReaderResult(_SECRET, 3, 0, Path(folder))
             place.leave(None)
             (attempt,) = Path(folder).iterdir()
             (attempt / "word").write_bytes(data)
@@ -60,7 +60,7 @@ class HandOverFiles(Target):
 @cache
 def _left() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        HandOver(_SECRET, 3, 0, Path(folder)).leave(_WORD)
+        ReaderResult(_SECRET, 3, 0, Path(folder)).leave(_WORD)
         (attempt,) = Path(folder).iterdir()
         return (attempt / "word").read_bytes()
 

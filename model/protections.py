@@ -1,6 +1,7 @@
 """Protections of the product that can be disabled from outside, to see if the model detects their absence.
 
-The production code is not aware of it: functions are replaced in the process of a command, as in `faults.fault_points`.
+The production code is not aware of it: functions are replaced in the process of a command, as in
+`faults.drivers.fault_points`.
 """
 
 from __future__ import annotations

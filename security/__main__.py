@@ -18,7 +18,7 @@ from security.matrix import SPARK_WAY, run
 from security.report import print_report
 from security.results import WayResult
 from security.ways import WAYS, Way
-from tests.support.kerberos_client import KerberosClientError
+from tests.support.security.kerberos_client import KerberosClientError
 
 _WIDTH = 150
 _SPARK: Mapping[str, Collection[Way]] = {"all": WAYS, "one": (SPARK_WAY,), "none": ()}

@@ -12,10 +12,10 @@ from mirror_lib.dev import jars
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.ports import LOOPBACK
 from security.ways import KEY_PASSWORD, Material
-from tests.support.kdc import Realm
-from tests.support.pki import PASSWORD, Certified
-from tests.support.secure_cluster import SERVICE, SERVICE_SECRET, SecureCluster, secure_cluster
-from tests.support.token_endpoint import TokenEndpoint
+from tests.support.security.kdc import Realm
+from tests.support.security.pki import PASSWORD, Certified
+from tests.support.security.secure_cluster import SERVICE, SERVICE_SECRET, SecureCluster, secure_cluster
+from tests.support.security.token_endpoint import TokenEndpoint
 
 Log = Callable[[str], None]
 

@@ -16,8 +16,8 @@ from security.brokers import Brokers, Log, running
 from security.flow_tasks import Row, try_tasks
 from security.results import TaskResult, WayResult
 from security.ways import WAYS, Way, properties
-from tests.support.kerberos_client import kerberos_site, with_kerberos
-from tests.support.secure_cluster import SecureCluster
+from tests.support.security.kerberos_client import kerberos_site, with_kerberos
+from tests.support.security.secure_cluster import SecureCluster
 
 _PROJECT = Path(__file__).resolve().parent.parent
 _ROW_SECONDS = 600.0

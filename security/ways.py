@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.pki import PASSWORD
-from tests.support.secure_cluster import (
+from tests.support.security.pki import PASSWORD
+from tests.support.security.secure_cluster import (
     ADMIN,
     ADMIN_PASSWORD,
     KERBEROS_SERVICE,

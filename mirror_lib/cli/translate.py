@@ -111,6 +111,8 @@ def _partition(
     to_source: bool,
 ) -> None:
     source = TopicPartition(topic, partition)
+    # Refuses a topic that the flow has never copied, before the source is read.
+    maps.target_of(source)
     milliseconds = [parse_time(time) for time in times]
     rows = [maps.to_source(source, each) if to_source else maps.to_target(source, each) for each in offsets]
     if milliseconds:

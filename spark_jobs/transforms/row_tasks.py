@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.rows import HandOver
+from mirror_lib.cluster.rows import ReaderResult
 from mirror_lib.relay import PartitionResult
 from mirror_lib.relay.copy import to_arrow
 from mirror_lib.relay.transformed import RowJob, finish_bin, read_bin, write_bin
@@ -49,5 +49,5 @@ def drain_rows(job: RowJob, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Check whether the transforms succeed for the records of a bin: write nothing; yield the number of rows."""
     count = np.array([sum(batch.num_rows for batch in rows)], dtype=np.int64)
     if not job.whole:
-        HandOver(job.secret, *task_place()).take()
+        ReaderResult(job.secret, *task_place()).take()
     yield pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(count)])], ["rows"])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.cluster import Connection
-from mirror_lib.cluster.rows import HandOver
+from mirror_lib.cluster.rows import ReaderResult
 from mirror_lib.verify import PartitionVerdict, to_arrow
 from mirror_lib.verify.routed import DigestsJob, FoundRow, Place, RoutedFindings, TargetDigests, read_target_digests
 from mirror_lib.verify.transformed import RowVerifyJob, compare_bin, find_bin, read_bin
@@ -62,5 +62,5 @@ def drain_rows(job: RowVerifyJob, rows: Iterable[Any]) -> Iterator[pa.RecordBatc
     """Check whether the transforms succeed for the records of a bin: compare nothing, and yield nothing."""
     for _ in rows:
         pass
-    HandOver(job.secret, *task_place()).take()
+    ReaderResult(job.secret, *task_place()).take()
     yield from ()

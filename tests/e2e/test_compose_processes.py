@@ -22,13 +22,13 @@ import sqlalchemy
 
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
-from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
+from tests.support.airflow.parts import SELDOM_PARSED, Parts, RunningAirflow
 from tests.support.class_archives import jvm_options
 from tests.support.clusters import KafkaPair
 from tests.support.compose import ComposeFile, Service, new_secrets
 from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.ledger.postgres import postgres_server
 from tests.support.names import unique_name
-from tests.support.postgres import postgres_server
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -17,8 +17,8 @@ from mirror_lib.dev.airflow import airflow_settings
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.ledger.location import open_ledger
-from tests.support.airflow_home import migrate
-from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
+from tests.support.airflow.home import migrate
+from tests.support.airflow.parts import SELDOM_PARSED, Parts, RunningAirflow
 from tests.support.class_archives import jvm_options
 from tests.support.clusters import KafkaPair
 from tests.support.environments import Environment, build_wheel, make_environment

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.airflow.dags import DagHost, DagOutcome
 from tests.support.clusters import KafkaPair
-from tests.support.dags import DagHost, DagOutcome
 from tests.support.kafka import Record, admin, consume, create_topic, produce, records
 from tests.support.names import unique_name
 

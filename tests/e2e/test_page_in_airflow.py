@@ -18,11 +18,11 @@ from playwright.sync_api import expect
 from mirror_lib.dev.airflow import airflow_settings
 from mirror_lib.dev.ports import free_ports
 from mirror_lib.dev.processes import start, tail
-from tests.support.airflow_home import migrate
-from tests.support.browser import chromium
-from tests.support.page_app import ACTION, Airflow, page_app
-from tests.support.page_routes import Route, routes_of
-from tests.support.seeded_ledger import STORIES, seed, write_config
+from tests.support.airflow.home import migrate
+from tests.support.ledger.seeded import STORIES, seed, write_config
+from tests.support.page.app import ACTION, Airflow, page_app
+from tests.support.page.browser import chromium
+from tests.support.page.routes import Route, routes_of
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _START_SECONDS = 240.0
@@ -71,8 +71,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowSite]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
             f"{name}:{role}" for name, role in {**_ROLES, "dora": "user"}.items()
         ),
-        "AIRFLOW__CORE__AUTH_MANAGER": "tests.support.dag_by_dag_auth.DagByDagAuthManager",
-        # See tests/support/dag_by_dag_auth.py.
+        "AIRFLOW__CORE__AUTH_MANAGER": "tests.support.airflow.dag_by_dag_auth.DagByDagAuthManager",
+        # See tests/support/airflow/dag_by_dag_auth.py.
         "TEST_DENIED_DAGS": f"dora={_DENIED},{_DENIED.replace('mirror__', 'mirror_verify__')}",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
         "AIRFLOW__API_AUTH__JWT_SECRET": "only-for-this-test-" * 4,

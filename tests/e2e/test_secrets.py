@@ -32,15 +32,24 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.page.app import create_app
 from mirror_lib.page.flows import FlowSource
-from tests.support.airflow_home import migrate
-from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
+from tests.support.airflow.home import migrate
+from tests.support.airflow.parts import SELDOM_PARSED, Parts, RunningAirflow
 from tests.support.class_archives import jvm_options
 from tests.support.clusters import start_together
 from tests.support.kafka import consume, create_topic, produce, records
-from tests.support.page_app import Airflow
-from tests.support.pki import PASSWORD, Certified
-from tests.support.planted import Planted, Watch, as_text, dump_database, dump_sqlite, flattened, forms, new_secret
-from tests.support.postgres import postgres_server
+from tests.support.ledger.postgres import postgres_server
+from tests.support.page.app import Airflow
+from tests.support.security.pki import PASSWORD, Certified
+from tests.support.security.planted import (
+    Planted,
+    Watch,
+    as_text,
+    dump_database,
+    dump_sqlite,
+    flattened,
+    forms,
+    new_secret,
+)
 
 pytestmark = pytest.mark.timeout(900)
 

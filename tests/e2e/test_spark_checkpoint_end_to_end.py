@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.offsets.runs import OffsetRun, encode
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
-_QUERY = Path(__file__).parents[1] / "support" / "kafka_shaped_query.py"
+_QUERY = Path(__file__).parents[1] / "support" / "spark" / "kafka_shaped_query.py"
 _FILE = """\
 clusters = A, B
 A.bootstrap.servers = a:9092

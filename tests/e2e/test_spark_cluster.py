@@ -23,7 +23,7 @@ from testbed.spark_cluster import SparkCluster
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks
-from tests.support.submitted_jobs import ClusterOfJobs, SubmittedJob, bare_environment
+from tests.support.spark.submitted_jobs import ClusterOfJobs, SubmittedJob, bare_environment
 
 pytestmark = pytest.mark.timeout(900)
 PARTITIONS = 4

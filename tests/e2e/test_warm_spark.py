@@ -23,11 +23,11 @@ from mirror_lib.spark.connect_server import REMOTE_VARIABLE, ConnectAddress
 from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE, DriverRequest
 from mirror_lib.verify.job_arguments import VerifyArguments
 from mirror_lib.verify.model import VerifyMode
+from tests.support.airflow.dags import DagHost
 from tests.support.clusters import KafkaPair
-from tests.support.dags import DagHost
-from tests.support.driver_hosts import Driver
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce, records
+from tests.support.spark.driver_hosts import Driver
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _SECONDS = 60

@@ -14,7 +14,7 @@ from sqlalchemy import func, inspect, select
 from mirror_lib.ledger.database import VERSION_TABLE
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
-from tests.support.postgres import find_binaries
+from tests.support.ledger.postgres import find_binaries
 
 
 def store_sqlite(database: Path, copy: Path) -> None:

@@ -27,7 +27,7 @@ from tests.stored_formats.kafka_files import write_kafka_files
 from tests.stored_formats.scene import Scene
 from tests.stored_formats.snapshots import empty_tables, one_sided_columns, store_postgres, store_sqlite
 from tests.support.clusters import KafkaPair, run_folder, start_together
-from tests.support.postgres import postgres_server
+from tests.support.ledger.postgres import postgres_server
 
 _HOST, _USER = "mirror-1", "marta"
 

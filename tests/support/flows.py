@@ -21,7 +21,7 @@ from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.sync.topics.flow import TopicSync, apply_flow_topics
 from mirror_lib.sync.topics.internal import ensure_internal_topics
 from tests.support.clusters import KafkaPair
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 
 def copy_here(job: CopyJob) -> list[PartitionResult]:

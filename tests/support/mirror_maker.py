@@ -14,7 +14,7 @@ from testbed.mm2 import MirrorMaker
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, admin, consume
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 from tests.support.names import unique_name
 
 _WAIT_SECONDS = 120.0

@@ -35,9 +35,9 @@ STARTS: Mapping[str, tuple[str, ...]] = {
     "Airflow": (
         "mirror_lib.dev.airflow:LocalAirflow.start",
         "mirror_lib.dev.airflow:LocalAirflow.stop",
-        "tests.support.airflow_parts:RunningAirflow.wait_ready",
-        "tests.support.dags:DagHost.__enter__",
-        "tests.support.dags:DagHost.__exit__",
+        "tests.support.airflow.parts:RunningAirflow.wait_ready",
+        "tests.support.airflow.dags:DagHost.__enter__",
+        "tests.support.airflow.dags:DagHost.__exit__",
     ),
     "Spark": (
         "pyspark.sql.session:SparkSession.Builder.getOrCreate",
@@ -53,7 +53,7 @@ STARTS: Mapping[str, tuple[str, ...]] = {
         "testbed.mm2:MirrorMaker.stop",
     ),
     "Chromium": ("playwright.sync_api:BrowserType.launch",),
-    "PostgreSQL": ("tests.support.postgres:_run",),
+    "PostgreSQL": ("tests.support.ledger.postgres:_run",),
 }
 #: Programs that a test calls and waits for, such as `mirror`, outside of the kinds above.
 CALLED = {"called programs": ("subprocess:run", "subprocess:Popen.wait", "subprocess:Popen.communicate")}

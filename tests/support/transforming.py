@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from mirror_lib.cluster.rows.hand_over import new_secret
 from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
+from mirror_lib.cluster.rows.reader_result import new_secret
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.transformed.model import FailedRecord, RowJob
 from mirror_lib.relay.transformed.row_sink import write_bin

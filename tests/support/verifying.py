@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from mirror_lib.cluster.rows.hand_over import new_secret
 from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
+from mirror_lib.cluster.rows.reader_result import new_secret
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict
 from mirror_lib.verify.model import NOTHING_ROUTED, VerifyJob

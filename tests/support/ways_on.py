@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _DECISIONS = "tests/integration/cli/test_decisions_lead_on.py"
-_DELETIONS = "tests/integration/relay/test_lost_deletions_ways_on.py"
-_LOSSES = "tests/integration/relay/test_source_losses.py"
-_TARGETS = "tests/integration/relay/test_target_changes.py"
-_POISON = "tests/integration/relay/test_poison_policies.py"
+_DELETIONS = "tests/integration/relay/losses/test_lost_deletions_ways_on.py"
+_LOSSES = "tests/integration/relay/losses/test_source_losses.py"
+_TARGETS = "tests/integration/relay/losses/test_target_changes.py"
+_POISON = "tests/integration/relay/copy/test_poison_policies.py"
 
 #: Tests by reason code, each `file::function` or `file::class::function`.
 WAYS_ON: Mapping[str, tuple[str, ...]] = {
@@ -23,12 +23,12 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
         f"{_DELETIONS}::test_written_deletions_make_both_sides_equal_and_the_flow_goes_on",
     ),
     "offset-map": (
-        "tests/integration/relay/test_unclean_start.py::"
+        "tests/integration/relay/takeover/test_unclean_start.py::"
         "test_given_a_map_of_many_runs_when_the_copy_is_interrupted_then_its_position_is_stored_and_the_map_is_whole",
     ),
     "offset-out-of-range": (f"{_DECISIONS}::TestOffsetOutOfRange::test_running_again",),
     "beyond-task-memory": (
-        "tests/integration/relay/test_bombs.py"
+        "tests/integration/relay/copy/test_bombs.py"
         "::test_a_record_that_does_not_fit_stops_its_partition_until_the_setting_is_raised",
     ),
     "oversized-batch": (f"{_DECISIONS}::TestOversizedBatch::test_setting_the_position",),
@@ -41,7 +41,7 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
         f"{_POISON}::TestGivenRecordsThatTheTargetRefuses::test_only_they_are_left_out",
         f"{_POISON}::TestGivenRecordsThatTheTargetRefuses::"
         "test_with_fail_the_partition_stops_at_the_first_until_the_target_takes_it",
-        "tests/integration/relay/test_request_limits.py::test_all_others_are_copied_by_a_policy",
+        "tests/integration/relay/copy/test_request_limits.py::test_all_others_are_copied_by_a_policy",
     ),
     "retention-gap": (
         f"{_LOSSES}::TestRetentionThatPassedThePosition::test_accepted_it_is_left_out_and_what_follows_is_copied",
@@ -57,7 +57,7 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
         f"{_LOSSES}::TestATopicThatWasCreatedAgain::test_its_records_are_copied_only_when_somebody_says_so",
     ),
     "source-transaction-open": (
-        "tests/integration/relay/test_source_transactions.py::"
+        "tests/integration/relay/health/test_source_transactions.py::"
         "test_a_hanging_transaction_stops_its_partition_with_a_reason_and_what_was_before_it_is_copied",
     ),
     "source-truncated": (
@@ -90,7 +90,7 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
         f"{_DECISIONS}::TestATargetThatChanged::test_restoring_the_name",
     ),
     "target-transaction-open": (
-        "tests/integration/relay/test_transactions_on_target.py::"
+        "tests/integration/relay/takeover/test_transactions_on_target.py::"
         "test_given_a_transaction_that_stays_open_when_taken_over_then_its_producer_is_named_and_the_end_is_waited_for",
     ),
     "target-truncated": (f"{_DECISIONS}::TestTargetTruncated::test_deciding",),
@@ -141,10 +141,10 @@ RUNS: Mapping[str, tuple[str, ...]] = {
 RUNS_ELSEWHERE: Mapping[str, str] = {
     "cluster": "what a broker says that has no code of its own",
     "error": "the root of codes that say more",
-    "fenced": "a run that was overtaken writes no more (tests/integration/relay/test_unclean_start.py)",
+    "fenced": "a run that was overtaken writes no more (tests/integration/relay/takeover/test_unclean_start.py)",
     "retries-exhausted": "a broker that stays away is given up (tests/unit/relay/copy/test_fetcher.py)",
-    "spark-unreachable": "the server is named (tests/unit/airflow/test_airflow_spark_connect.py)",
-    "transient": "retried by the run itself (tests/unit/relay/test_copy_faults.py)",
+    "spark-unreachable": "the server is named (tests/unit/airflow/spark/test_airflow_spark_connect.py)",
+    "transient": "retried by the run itself (tests/unit/relay/copy/test_copy_faults.py)",
 }
 
 #: Tests by state of a backfill (`mirror_lib.relay.backfill.states.State`).
@@ -198,7 +198,7 @@ BACKFILL_STOPS_ALIKE: Mapping[str, str] = {
 }
 
 #: Tests by state of a return after a disaster (`mirror_lib.runbook.states.disaster.DisasterState`).
-_DAG = "tests/unit/airflow/test_airflow_after_disaster.py"
+_DAG = "tests/unit/airflow/cutover/test_airflow_after_disaster.py"
 RETURN_STATES: Mapping[str, tuple[str, ...]] = {
     "source-away": (f"{_RETURNS}::test_while_the_source_is_away",),
     "planned": (f"{_RETURNS}::test_shown_and_then_carried_out",),

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "columns": ["RowColumns", "Slice", "by_place"],
-        "hand_over": ["HandOver", "new_secret"],
+        "reader_result": ["ReaderResult", "new_secret"],
         "layout": [
             "Int64s",
             "READ_DDL",

@@ -1,8 +1,8 @@
 from .columns import by_place as by_place
 from .columns import RowColumns as RowColumns
 from .columns import Slice as Slice
-from .hand_over import HandOver as HandOver
-from .hand_over import new_secret as new_secret
+from .reader_result import ReaderResult as ReaderResult
+from .reader_result import new_secret as new_secret
 from .layout import Int64s as Int64s
 from .layout import number_and_codec as number_and_codec
 from .layout import number_of as number_of

@@ -118,7 +118,9 @@ def _parse_bound(name: str, text: str) -> FirstStart:
     try:
         bound = parse_first_start(text)
     except ValueError as error:
-        raise ConfigurationError(f"{name}: {text!r} must be {error}.", action="Correct it.") from error
+        raise ConfigurationError(
+            f"{name}: {text!r} must be {error}.", action="Use earliest, latest, an offset or a time."
+        ) from error
     if bound is None:
         raise ConfigurationError(f"{name} is empty.", action="Use earliest, latest, an offset or a time.")
     return bound

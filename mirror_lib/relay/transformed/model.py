@@ -43,7 +43,7 @@ class RowJob:
             `fail` the partition ends before the first of them.
         routes: whether a transform may send rows elsewhere than to their partition's own target.
         whole: whether reading fails as a whole if it does not reach the end of every partition.
-        secret: secret of the job's hand-overs (`cluster.rows.hand_over`).
+        secret: secret of the job's reader results (`cluster.rows.reader_result`).
     """
 
     copy: CopyJob = field(repr=False)

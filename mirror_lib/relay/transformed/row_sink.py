@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from mirror_lib.cluster.batches import Codec
-from mirror_lib.cluster.rows import HandOver, RowColumns, Slice, by_place, number_and_codec
+from mirror_lib.cluster.rows import ReaderResult, RowColumns, Slice, by_place, number_and_codec
 from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError
 from mirror_lib.relay.copy import for_attempt
 from mirror_lib.relay.model import PartitionResult, RoutedRecords
@@ -46,7 +46,7 @@ def write_bin(job: RowJob, number: int, attempt: int, rows: Iterable[pa.RecordBa
     try:
         for batch in rows:
             writing.take(by_place(batch, routes=job.routes))
-        return writing.results(ends_from_json(HandOver(job.secret, number, attempt).take()))
+        return writing.results(ends_from_json(ReaderResult(job.secret, number, attempt).take()))
     except BaseException:
         sending.stop()
         raise

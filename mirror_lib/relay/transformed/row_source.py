@@ -21,7 +21,7 @@ import uvloop
 
 from mirror_lib.cluster.batches import DecodeLimits
 from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
-from mirror_lib.cluster.rows import HandOver, place_of, with_source
+from mirror_lib.cluster.rows import ReaderResult, place_of, with_source
 from mirror_lib.config import PoisonPolicy
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.copy import (
@@ -53,7 +53,7 @@ _ROWS_PART = 2
 def read_bin(job: RowJob, number: int, attempt: int) -> Iterator[pa.RecordBatch]:
     """The rows of bin `number` (`layout.READ_SCHEMA`), for each partition in the order of their offsets.
 
-    Never raise for an error of a partition: the end of each one is stored in the task's `HandOver`, before the rows
+    Never raise for an error of a partition: the end of each one is stored in the task's `ReaderResult`, before the rows
     end.
     """
     reading = _Reading(job, for_attempt(job.copy, number, attempt), number)
@@ -63,7 +63,7 @@ def read_bin(job: RowJob, number: int, attempt: int) -> Iterator[pa.RecordBatch]
         if job.whole:
             _check_whole(ends)
         else:
-            HandOver(job.secret, number, attempt).leave(ends_to_json(ends))
+            ReaderResult(job.secret, number, attempt).leave(ends_to_json(ends))
     finally:
         reading.stop()
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from mirror_lib.cluster.batches import RecordBlock, RecordError
 from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient
-from mirror_lib.cluster.rows import HandOver, Int64s, RowColumns, by_place, number_and_codec
+from mirror_lib.cluster.rows import Int64s, ReaderResult, RowColumns, by_place, number_and_codec
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.verify.compare import MOST_ROWS, ROW_BITS, RangeComparer, verdict_of
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
@@ -47,7 +47,7 @@ def compare_bin(
         MirrorError: the rows ended before the source was read to the end, or ranges are interleaved.
         ValueError: they are not the output of a transform.
     """
-    comparing = _Comparing(job, number, HandOver(job.secret, number, attempt))
+    comparing = _Comparing(job, number, ReaderResult(job.secret, number, attempt))
     try:
         for batch in rows:
             comparing.take(batch)
@@ -78,7 +78,7 @@ def find_bin(
             part = batch.slice(first, len(each.rows))
             first += len(each.rows)
             found += elsewhere.find(check, each.rows, part, wanted)
-    HandOver(job.secret, number, attempt).take()
+    ReaderResult(job.secret, number, attempt).take()
     return found
 
 
@@ -265,7 +265,7 @@ class _Account:
 
 
 class _Comparing:
-    def __init__(self, job: RowVerifyJob, number: int, word: HandOver) -> None:
+    def __init__(self, job: RowVerifyJob, number: int, word: ReaderResult) -> None:
         self._job = job
         self._word = word
         self._thread = LoopThread("comparing")

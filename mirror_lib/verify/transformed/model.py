@@ -27,7 +27,7 @@ class RowVerifyJob:
         verify: bins of these partitions alone.
         refused: records that are known to fail, by partition, ascending. One that the ledger names as skipped is not
             read; otherwise the partition can be compared only up to the first of them.
-        secret: of the job's hand-overs (`cluster.rows.hand_over`).
+        secret: of the job's reader results (`cluster.rows.reader_result`).
     """
 
     verify: VerifyJob = field(repr=False)

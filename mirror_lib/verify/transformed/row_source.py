@@ -15,7 +15,7 @@ import pyarrow as pa
 from mirror_lib.cluster.batches import LOG_OVERHEAD, DecodeLimits
 from mirror_lib.cluster.batches.arrow import ArrowPart, InexactRowError, read_arrow
 from mirror_lib.cluster.raw import FetchedPartition, RawClient
-from mirror_lib.cluster.rows import HandOver, place_of, with_source
+from mirror_lib.cluster.rows import ReaderResult, place_of, with_source
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
 from mirror_lib.topology import TopicPartition
 from mirror_lib.transform import UntransformableRecordError
@@ -43,10 +43,10 @@ def read_bin(job: RowVerifyJob, number: int, attempt: int) -> Iterator[pa.Record
     """Yield the rows of bin `number` (`cluster.rows.layout.READ_SCHEMA`), those of each range in the order of their
     offsets.
 
-    Errors of a partition are never raised: the end of each range is stored in the task's `HandOver`, before the rows of
-    the next one.
+    Errors of a partition are never raised: the end of each range is stored in the task's `ReaderResult`, before the
+    rows of the next one.
     """
-    reading = _Reading(job, number, HandOver(job.secret, number, attempt))
+    reading = _Reading(job, number, ReaderResult(job.secret, number, attempt))
     try:
         yield from reading.rows()
     finally:
@@ -113,7 +113,7 @@ class RowLogReader(LogReader):
 
 
 class _Reading:
-    def __init__(self, job: RowVerifyJob, number: int, word: HandOver) -> None:
+    def __init__(self, job: RowVerifyJob, number: int, word: ReaderResult) -> None:
         self._job = job
         self._ranges = list(numbered_ranges(job, number))
         self._word = word

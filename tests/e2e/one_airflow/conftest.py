@@ -12,10 +12,10 @@ import pytest
 from mirror_lib.dev.driver_host import DriverHost
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
+from tests.support.airflow.shared import SharedAirflow, shared_airflow
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, migration
 from tests.support.names import unique_name
-from tests.support.shared_airflow import SharedAirflow, shared_airflow
 
 _CONFIG = """\
 clusters = {one}, {two}

@@ -21,9 +21,9 @@ from mirror_lib.airflow.files.broken_dags import BROKEN_TAG
 from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
 from mirror_lib.ledger.rows import RunRow, RunState
 from mirror_lib.ledger.store import Ledger
+from tests.support.airflow.shared import SharedAirflow
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks
-from tests.support.shared_airflow import SharedAirflow
 
 if TYPE_CHECKING:
     from tests.e2e.one_airflow.conftest import Files

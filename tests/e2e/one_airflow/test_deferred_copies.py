@@ -15,9 +15,9 @@ from mirror_lib.dev.spark_connect import SparkConnectServer
 from mirror_lib.ledger.rows import RunRow, RunState
 from mirror_lib.ledger.store import Ledger
 from tests.e2e.one_airflow.conftest import WAITING
+from tests.support.airflow.shared import SharedAirflow
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import consume, create_topic, produce, records
-from tests.support.shared_airflow import SharedAirflow
 
 if TYPE_CHECKING:
     from tests.e2e.one_airflow.conftest import Files

@@ -11,10 +11,10 @@ import pytest
 from mirror_lib.config.loader import load
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.ledger.store import Ledger
+from tests.support.airflow.shared import SharedAirflow
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import consume, create_topic, produce, records
-from tests.support.shared_airflow import SharedAirflow
 
 if TYPE_CHECKING:
     from tests.e2e.one_airflow.conftest import Files

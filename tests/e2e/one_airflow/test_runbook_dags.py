@@ -17,11 +17,11 @@ from mirror_lib.relay.run_lock import LockHolder
 from mirror_lib.runbook.model import CutoverState, Step
 from mirror_lib.runbook.order import last_attempts
 from mirror_lib.runbook.states.cutover import State
+from tests.support.airflow.shared import SharedAirflow
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, commit, committed, numbered
 from tests.support.flows import Flow
 from tests.support.kafka import consume, create_topic, produce
-from tests.support.shared_airflow import SharedAirflow
 
 if TYPE_CHECKING:
     from tests.e2e.one_airflow.conftest import Files

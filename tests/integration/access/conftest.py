@@ -10,7 +10,7 @@ import pytest
 from tests.support.clusters import start_together
 from tests.support.kafka import delete_topics
 from tests.support.names import unique_name
-from tests.support.restricted import Granter, RestrictedPair, restricted_cluster
+from tests.support.security.restricted import Granter, RestrictedPair, restricted_cluster
 
 
 @pytest.fixture(scope="module")

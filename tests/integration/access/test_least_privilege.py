@@ -22,8 +22,8 @@ from mirror_lib.topology.access import Grant, Operation, Resource
 from mirror_lib.topology.acls import AclPattern
 from mirror_lib.verify.model import VerifyMode
 from tests.support.kafka import create_topic, produce, records, set_config, transaction
-from tests.support.restricted import RestrictedPair, World, example_rights, new_world
-from tests.support.restricted_tasks import TASKS, delete_lost_keys, lose_deletions, verified
+from tests.support.security.restricted import RestrictedPair, World, example_rights, new_world
+from tests.support.security.restricted_tasks import TASKS, delete_lost_keys, lose_deletions, verified
 
 #: What errors say: an operation, on what, and on which cluster.
 _SAID = re.compile(r"needs (\w+) on (?:(topic|group|transactional id) (\S+) of cluster (\w+)|the cluster (\w+))")

@@ -7,8 +7,8 @@ from pathlib import Path
 from mirror_lib.access.model import AccessTask, grants_by_cluster
 from mirror_lib.topology.access import Resource
 from tests.support.kafka import consume
-from tests.support.restricted import RestrictedPair, new_world
-from tests.support.restricted_tasks import TASKS
+from tests.support.security.restricted import RestrictedPair, new_world
+from tests.support.security.restricted_tasks import TASKS
 
 
 def test_a_copy_without_transactional_ids_names_the_setting_that_copies_without_them(

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from mirror_lib.access.model import AccessTask, grants_by_cluster
 from mirror_lib.cli.main import app
 from mirror_lib.topology.access import Operation, Resource
-from tests.support.restricted import RestrictedPair, new_world
-from tests.support.restricted_tasks import TASKS
+from tests.support.security.restricted import RestrictedPair, new_world
+from tests.support.security.restricted_tasks import TASKS
 
 
 def test_a_refused_commit_is_told_by_apply_and_status(restricted_pair: RestrictedPair, tmp_path: Path) -> None:

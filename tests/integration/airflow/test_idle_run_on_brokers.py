@@ -14,10 +14,10 @@ from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.sync.topics.plan import plan_topics
+from tests.support.airflow.preflights import other_tasks, run_preflight
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, add_partitions, create_topic, delete_topic, delete_topics, produce, records
-from tests.support.preflights import other_tasks, run_preflight
 
 _BEFORE_THE_COPY = {"emit_heartbeats", "sync_topics"}
 _ONE_REPLICA = {"checkpoints.topic.replication.factor": "1"}

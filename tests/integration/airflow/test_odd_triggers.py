@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.dags import DagHost
+from tests.support.airflow.dags import DagHost
 
 #: Nobody answers there: a task that asks a cluster fails later, and with other words.
 _CONFIG = """\

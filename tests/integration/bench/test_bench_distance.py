@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import distance
-from bench.distance_model import Case
-from bench.distance_options import Options
-from bench.distance_sites import Sites, started_sites
-from bench.settings import Copier
-from bench.workloads import WORKLOADS
+from bench.copiers.settings import Copier
+from bench.distance import measure as distance
+from bench.distance.model import Case
+from bench.distance.options import Options
+from bench.distance.sites import Sites, started_sites
+from bench.workloads.workload import WORKLOADS
 from testbed.wan_direction import LineQuality
 
 

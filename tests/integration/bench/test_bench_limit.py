@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.compare import compare
-from bench.copying import Copy, measure_client_loop
-from bench.limit import LimitProcesses, measure_limit
-from bench.limit_model import FETCH_WAYS, PRODUCE_WAYS, FetchWay, Half, ProduceWay, Ways
-from bench.loading import load
-from bench.pair import Pair
-from bench.settings import Copier, CopySetup
-from bench.topics import Topics
-from bench.transport import Transport
-from bench.workloads import WORKLOADS, Workload
+from bench.clusters.pair import Pair
+from bench.clusters.topics import Topics
+from bench.clusters.transport import Transport
+from bench.comparison.copying import Copy, measure_client_loop
+from bench.comparison.samples import compare
+from bench.copiers.settings import Copier, CopySetup
+from bench.limit.measure import LimitProcesses, measure_limit
+from bench.limit.model import FETCH_WAYS, PRODUCE_WAYS, FetchWay, Half, ProduceWay, Ways
+from bench.workloads.loading import load
+from bench.workloads.workload import WORKLOADS, Workload
 from tests.support.clusters import KafkaPair
 from tests.support.names import unique_name
 

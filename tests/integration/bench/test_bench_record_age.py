@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 
-from bench.loading import write
-from bench.topics import Topics
-from bench.workloads import WORKLOADS
-from faults.input import Input
+from bench.clusters.topics import Topics
+from bench.workloads.loading import write
+from bench.workloads.workload import WORKLOADS
+from faults.records.input import Input
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic
 from tests.support.names import unique_name

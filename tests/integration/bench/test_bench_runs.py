@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from bench import end_to_end, growth, lag
-from bench.end_to_end_results import Race
-from bench.growth_results import BYTES, IDLE_TOPICS, PARTITIONS, RECORD_SIZE
-from bench.pair import Pair, started_pair
-from bench.relay_host import RelayHost
-from bench.settings import Copier
-from bench.workloads import WORKLOADS
+from bench.clusters.pair import Pair, started_pair
+from bench.copiers.relay_host import RelayHost
+from bench.copiers.settings import Copier
+from bench.end_to_end import measure as end_to_end
+from bench.end_to_end.results import Race
+from bench.growth import measure as growth
+from bench.growth.results import BYTES, IDLE_TOPICS, PARTITIONS, RECORD_SIZE
+from bench.lag import measure as lag
+from bench.workloads.workload import WORKLOADS
 
 #: Brokers, Spark and MirrorMaker start at once, on whatever cores there are.
 pytestmark = pytest.mark.timeout(600)

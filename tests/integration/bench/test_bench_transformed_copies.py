@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import transforms
-from bench.java_transform import has_compiler
-from bench.pair import Pair, started_pair
-from bench.relay_host import RelayHost
-from bench.transform_cases import Case, Contender, filter_and_mask, pass_through
+from bench.clusters.pair import Pair, started_pair
+from bench.copiers.relay_host import RelayHost
+from bench.transforms import measure as transforms
+from bench.transforms.cases import Case, Contender, filter_and_mask, pass_through
+from bench.transforms.java_transform import has_compiler
 
 #: Brokers, Spark and MirrorMaker start at once, on whatever cores there are.
 pytestmark = pytest.mark.timeout(600)

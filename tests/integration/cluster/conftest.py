@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.names import unique_name
-from tests.support.secure_cluster import SecureCluster, secure_cluster
+from tests.support.security.secure_cluster import SecureCluster, secure_cluster
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from mirror_lib.errors import BrokerUnreachableError, TopicMissingError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic, produce, records
-from tests.support.record_batches import SourceRecord, ready
+from tests.support.records.record_batches import SourceRecord, ready
 
 T = TypeVar("T")
 

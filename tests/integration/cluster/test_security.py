@@ -11,9 +11,9 @@ from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, AuthorizationError, BrokerUnreachableError, MirrorError
 from mirror_lib.topology.names import TopicPartition
-from tests.support.logins import asked, records_client
-from tests.support.pki import Certified
-from tests.support.secure_cluster import ALICE, ALICE_PASSWORD, SecureCluster
+from tests.support.security.logins import asked, records_client
+from tests.support.security.pki import Certified
+from tests.support.security.secure_cluster import ALICE, ALICE_PASSWORD, SecureCluster
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 

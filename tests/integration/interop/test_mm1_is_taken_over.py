@@ -24,7 +24,7 @@ from mirror_lib.dev.processes import start
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import consume, create_topic, produce, records, watermarks
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 PARTITIONS = 2
 #: The last line of releases whose jars hold both of Kafka's tools that are needed.

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.support.browser import chromium, complaints
-from tests.support.page_app import Airflow, Site, page_app, served_page
-from tests.support.seeded_ledger import STORIES, seed, write_config
+from tests.support.ledger.seeded import STORIES, seed, write_config
+from tests.support.page.app import Airflow, Site, page_app, served_page
+from tests.support.page.browser import chromium, complaints
 
 
 # Not for the session: as long as Playwright runs, its event loop does, and whatever begins one in this thread fails.

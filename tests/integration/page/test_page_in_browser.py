@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.support.page_app import Airflow, Site, page_app, served_page
-from tests.support.seeded_ledger import STORIES, write_config
+from tests.support.ledger.seeded import STORIES, write_config
+from tests.support.page.app import Airflow, Site, page_app, served_page
 
 STALLED = "#/flow/mirror__berlin__cloud"
 

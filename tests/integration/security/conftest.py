@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kdc import Realm
-from tests.support.kerberos_client import kerberos_site
-from tests.support.secure_cluster import SERVICE, SERVICE_SECRET, SecureCluster, secure_cluster
-from tests.support.token_endpoint import TokenEndpoint
+from tests.support.security.kdc import Realm
+from tests.support.security.kerberos_client import kerberos_site
+from tests.support.security.secure_cluster import SERVICE, SERVICE_SECRET, SecureCluster, secure_cluster
+from tests.support.security.token_endpoint import TokenEndpoint
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives import serialization
 from mirror_lib.cluster.auth.keystores import KeystoreError, read_keystore
 from mirror_lib.dev.java import find_java
 from mirror_lib.errors import AuthenticationError, ConfigurationError
-from tests.support.logins import Tried, admin_client, records_client, try_both
-from tests.support.pki import PASSWORD, Certified
-from tests.support.secure_cluster import SecureCluster
+from tests.support.security.logins import Tried, admin_client, records_client, try_both
+from tests.support.security.pki import PASSWORD, Certified
+from tests.support.security.secure_cluster import SecureCluster
 
 KEY_PASSWORD = "of-the-key"
 LET_IN = (Tried((1,)), Tried((1,)))

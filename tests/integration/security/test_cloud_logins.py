@@ -26,11 +26,11 @@ from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
-from tests.support.java_classes import jars_with
-from tests.support.logins import Tried, admin_client, records_client, try_both
-from tests.support.secure_cluster import EVENT_HUBS, EVENT_HUBS_PASSWORD, SERVICE, SecureCluster
-from tests.support.sts import Sts, sts
-from tests.support.token_endpoint import TokenEndpoint
+from tests.support.brokers.java_classes import jars_with
+from tests.support.security.logins import Tried, admin_client, records_client, try_both
+from tests.support.security.secure_cluster import EVENT_HUBS, EVENT_HUBS_PASSWORD, SERVICE, SecureCluster
+from tests.support.security.sts import Sts, sts
+from tests.support.security.token_endpoint import TokenEndpoint
 
 REGION = "eu-central-1"
 #: Of the machine, of a profile, of a role that is assumed.
@@ -41,7 +41,7 @@ ROLE_ARN = "arn:aws:iam::123456789012:role/mirror"
 GOOGLE_ACCOUNT, GOOGLE_TOKEN = "mirror@project.iam.gserviceaccount.com", "ya29.g00gle-secret"
 SECRETS = (MACHINE_SECRET, PROFILE_SECRET, ROLE_SECRET, ROLE_SESSION, GOOGLE_TOKEN)
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
-JAVA = Path(__file__).parents[2] / "support" / "CloudTokens.java"
+JAVA = Path(__file__).parents[2] / "support" / "security" / "CloudTokens.java"
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kdc import Realm
-from tests.support.logins import Tried, try_with_kerberos
-from tests.support.secure_cluster import KERBEROS_SERVICE, SERVICE, SecureCluster
+from tests.support.security.kdc import Realm
+from tests.support.security.logins import Tried, try_with_kerberos
+from tests.support.security.secure_cluster import KERBEROS_SERVICE, SERVICE, SecureCluster
 
 #: The client is built once on a machine.
 pytestmark = pytest.mark.timeout(1_800)

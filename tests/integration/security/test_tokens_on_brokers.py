@@ -21,11 +21,11 @@ from mirror_lib.dev.ports import LOOPBACK
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.kafka import create_topic
-from tests.support.logins import Tried, admin_client, asked, records_client, try_both
-from tests.support.pki import Certified
-from tests.support.record_batches import SourceRecord, ready
-from tests.support.secure_cluster import SERVICE, SERVICE_SECRET, SecureCluster
-from tests.support.token_endpoint import TokenEndpoint
+from tests.support.records.record_batches import SourceRecord, ready
+from tests.support.security.logins import Tried, admin_client, asked, records_client, try_both
+from tests.support.security.pki import Certified
+from tests.support.security.secure_cluster import SERVICE, SERVICE_SECRET, SecureCluster
+from tests.support.security.token_endpoint import TokenEndpoint
 
 
 @pytest.fixture(autouse=True)

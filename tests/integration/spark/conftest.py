@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.spark_frames import local_spark
+from tests.support.spark.frames import local_spark
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.support.ended_rows import counting
 from tests.support.frame_functions import fails_at_last
+from tests.support.spark.ended_rows import counting
 
 ROWS = 3000
 _SCHEMA = "id bigint, text string"

@@ -32,7 +32,7 @@ from mirror_lib.transform.preview.preview import (
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.settings import parse_settings
 from spark_jobs.preview import preview_with
-from tests.support.spark_frames import NOON, Given, decoding, expressions, json_by, named_function, select
+from tests.support.spark.frames import NOON, Given, decoding, expressions, json_by, named_function, select
 
 _NOON_MS = int(NOON.timestamp() * 1000)
 JSON = DecodeSettings(value=json_by("id BIGINT, country STRING, items ARRAY<STRING>"))

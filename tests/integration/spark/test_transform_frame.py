@@ -22,7 +22,7 @@ from mirror_lib.transform.record_mark import read_mark
 from spark_jobs.transforms.frame import frame_of
 from spark_jobs.transforms.functions import explain
 from tests.support.frame_functions import through_arrow
-from tests.support.spark_frames import (
+from tests.support.spark.frames import (
     FIRST_OFFSET,
     NOON,
     PLACE,

@@ -15,7 +15,7 @@ from mirror_lib.transform.model import DecodeSettings, FunctionKind, TransformCh
 from mirror_lib.transform.record_mark import read_mark
 from spark_jobs.transforms.frame import frame_of
 from tests.support import frame_functions as functions
-from tests.support.spark_frames import (
+from tests.support.spark.frames import (
     FIRST_OFFSET,
     PLACE,
     Given,

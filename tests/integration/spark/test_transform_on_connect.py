@@ -26,7 +26,7 @@ from mirror_lib.transform.record_mark import read_mark
 from spark_jobs.transforms.frame import frame_of
 from testbed.schema_registry import LocalSchemaRegistry
 from tests.support import frame_functions as functions
-from tests.support.spark_frames import (
+from tests.support.spark.frames import (
     PLACE,
     Given,
     decoding,

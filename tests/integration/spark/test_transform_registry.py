@@ -26,7 +26,7 @@ from mirror_lib.transform.model import FunctionKind, Transform, TransformChain
 from mirror_lib.transform.record_mark import read_mark
 from testbed.schema_registry import LocalSchemaRegistry
 from tests.support import frame_functions as functions
-from tests.support.spark_frames import PLACE, Given, Made, decoding, expressions, frame, function, like, made_of, select
+from tests.support.spark.frames import PLACE, Given, Made, decoding, expressions, frame, function, like, made_of, select
 
 AVRO = decoding("avro")
 ORDER = {

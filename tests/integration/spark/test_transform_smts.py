@@ -12,7 +12,7 @@ from mirror_lib.transform.model import Transform, TransformChain
 from mirror_lib.transform.record_mark import read_mark
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.settings import parse_settings
-from tests.support.spark_frames import PLACE, Given, Made, expressions, frame, like, made_of
+from tests.support.spark.frames import PLACE, Given, Made, expressions, frame, like, made_of
 
 PACKAGE = "org.apache.kafka.connect.transforms"
 CONVERTERS = {

@@ -32,10 +32,10 @@ from mirror_lib.sync.groups.flow import (
     sync_flow_groups,
 )
 from mirror_lib.topology.names import TopicPartition
+from tests.support.brokers.groups import commit_offset as commit
+from tests.support.brokers.groups import committed_offsets as committed
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.groups import commit_offset as commit
-from tests.support.groups import committed_offsets as committed
 from tests.support.kafka import Record, consume, create_topic, produce, records, transaction
 
 app = Typer()

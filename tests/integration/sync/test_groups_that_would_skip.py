@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.groups import commit_offset, committed_offsets
 from tests.support.kafka import create_topic, delete_records, produce, records
 
 

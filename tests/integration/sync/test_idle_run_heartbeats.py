@@ -15,10 +15,10 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.sync.heartbeats.flow import emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import emitting_flows
 from mirror_lib.sync.topics.flow import plan_flow_topics
+from tests.support.airflow.preflights import other_tasks, run_preflight
 from tests.support.clusters import Chain
 from tests.support.flows import Flow, make_flow
 from tests.support.kafka import Record, consume, create_topic, produce
-from tests.support.preflights import other_tasks, run_preflight
 
 
 @pytest.fixture

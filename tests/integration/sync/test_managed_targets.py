@@ -29,14 +29,14 @@ from mirror_lib.sync.acls.flow import sync_flow_acls
 from mirror_lib.sync.configs.flow import apply_flow_configs, sync_flow_configs
 from mirror_lib.sync.topics.flow import plan_flow_topics, sync_flow_topics
 from mirror_lib.sync.topics.internal import InternalTopicState
+from tests.support.airflow.preflights import run_preflight
+from tests.support.brokers.hidden_requests import hiding
+from tests.support.brokers.java_classes import jars_with
 from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow, make_flow
-from tests.support.hidden_requests import hiding
-from tests.support.java_classes import jars_with
 from tests.support.kafka import admin, consume, create_topic, produce, records, set_config
-from tests.support.preflights import run_preflight
 
-JAVA = Path(__file__).parents[2] / "support" / "ManagedService.java"
+JAVA = Path(__file__).parents[2] / "support" / "brokers" / "ManagedService.java"
 #: Of MSK Serverless, and a limit like Confluent Cloud's.
 ALLOWED = "cleanup.policy,retention.ms,retention.bytes,max.message.bytes<=2097164"
 OWN = {

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.verify.findings import DifferenceKind, Verdict
 from mirror_lib.verify.model import VerifyMode
+from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.clusters import KafkaPair
-from tests.support.compaction import create_compacted, forget, put, state
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, delete_topic, produce
 from tests.support.verifying import verify

@@ -39,7 +39,7 @@ def test_a_module_of_the_local_stack_leaves_most_unit_tests_alone(repository: Gr
     found = selected(repository, "testbed/wan.py")
 
     assert "tests/unit/dev/test_dev_wan.py" in found
-    assert not {path for path in found if path.startswith(("tests/unit/topology/", "tests/unit/relay/test_copy"))}
+    assert not {path for path in found if path.startswith(("tests/unit/topology/", "tests/unit/relay/copy/test_copy"))}
     assert Counter(map(tier_of, found))["unit"] < 20
 
 
@@ -77,7 +77,7 @@ def test_files_that_no_import_statement_names_are_found(repository: Graph, chang
 def test_a_fixture_selects_just_the_tests_that_use_it(repository: Graph) -> None:
     found = selected(repository, fixture_node("tests/unit/relay/conftest.py", "memory"))
 
-    assert "tests/unit/relay/test_copy_memory.py" in found
+    assert "tests/unit/relay/copy/test_copy_memory.py" in found
     assert all(path.startswith("tests/unit/relay/") for path in found)
     assert len(found) < 15
 

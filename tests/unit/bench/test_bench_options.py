@@ -3,9 +3,9 @@
 import pytest
 
 from bench.__main__ import main, make_options, parse_arguments
-from bench.comparison import Options, order
-from bench.settings import Copier
-from bench.workloads import QUICK, WORKLOADS
+from bench.comparison.measure import Options, order
+from bench.copiers.settings import Copier
+from bench.workloads.workload import QUICK, WORKLOADS
 
 
 def _options(*arguments: str) -> Options:

@@ -16,8 +16,8 @@ from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.model import CutoverDefinition
 from mirror_lib.runbook.states.cutover import Event, State
-from tests.support.cutover_rows import NOON, attempt_row, cutover_row
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
+from tests.support.ledger.ledgers import ready_ledger
 
 WAVE = CutoverDefinition(name="scope", flow="A->B", topics=("orders",))
 _FILE = """\

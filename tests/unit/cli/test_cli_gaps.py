@@ -15,7 +15,7 @@ from mirror_lib.cli.main import app
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.topology.names import TopicPartition
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 _FILE = """\
 clusters = A, B

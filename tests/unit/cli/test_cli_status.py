@@ -15,7 +15,7 @@ from mirror_lib.cli.main import app
 from mirror_lib.errors import DirtyStartError, Where
 from mirror_lib.ledger.rows import PartitionRunRow, RoundRow
 from mirror_lib.ledger.store import Ledger
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 _FILE = """\
 clusters = A, B, C

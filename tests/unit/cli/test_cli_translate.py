@@ -18,7 +18,7 @@ from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.sync import cluster_identity
 from mirror_lib.sync.offset_lookup import parse_time
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 _FILE = """\
 clusters = A, B
@@ -112,8 +112,12 @@ def test_offsets_of_the_target(terminal: Terminal) -> None:
     assert [(row["target_offset"], row["source_offset"]) for row in rows] == [(109, 14), (110, 17)]
 
 
-def test_a_topic_that_the_flow_does_not_replicate(terminal: Terminal) -> None:
-    code, found = terminal.json("translate", "--topic", "other", "--partition", "0", *offsets(1))
+@pytest.mark.parametrize("offset", [("--offset", "1"), ("--timestamp", "0")])
+def test_a_topic_that_the_flow_does_not_replicate_is_refused_before_the_source_is_asked(
+    terminal: Terminal, offset: tuple[str, str]
+) -> None:
+    """The clusters of this file do not exist."""
+    code, found = terminal.json("translate", "--topic", "other", "--partition", "0", *offset)
 
     assert code == 2
     assert found["error"]["reason"] == "configuration"

@@ -13,7 +13,7 @@ import pytest
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import ConfigurationError
-from tests.support.pki import PASSWORD, Certified
+from tests.support.security.pki import PASSWORD, Certified
 
 ROOT = Certified.root("Root")
 MIDDLE = ROOT.issue("Middle", authority=True)

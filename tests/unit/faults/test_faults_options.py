@@ -5,7 +5,7 @@ import pytest
 from faults.__main__ import main, make_options, parse_arguments
 from faults.campaign import Options
 from faults.flow_config import properties
-from faults.kinds import KINDS, choose
+from faults.kinds.all_kinds import KINDS, choose
 
 
 def _options(*arguments: str) -> Options:

@@ -6,9 +6,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from faults.records.sequences import Findings
 from faults.report import print_report, to_json
 from faults.results import Complete, Results, Strike
-from faults.sequences import Findings
 
 _NOTHING = Findings()
 

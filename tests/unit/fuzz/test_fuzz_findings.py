@@ -42,7 +42,7 @@ from mirror_lib.config.loader import check
 from mirror_lib.errors import MirrorError, OffsetMapError, OversizedBatchError
 from mirror_lib.offsets.runs import OffsetRun, decode, encode
 from mirror_lib.topology.names import TopicPartition
-from tests.support.record_batches import SourceRecord, batch, message_set, sealed
+from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed
 
 STORES = Path(fuzz.__file__).parent / "stores"
 P256, UNKNOWN_CURVE = bytes.fromhex("2a8648ce3d030107"), bytes.fromhex("2a8648ce3d030177")

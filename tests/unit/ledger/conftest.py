@@ -10,8 +10,8 @@ from sqlalchemy import create_engine, make_url, text
 
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
-from tests.support.ledgers import ready_ledger
-from tests.support.postgres import postgres_server
+from tests.support.ledger.ledgers import ready_ledger
+from tests.support.ledger.postgres import postgres_server
 
 
 @pytest.fixture(scope="session")

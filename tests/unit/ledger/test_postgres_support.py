@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support import postgres
-from tests.support.postgres import PostgresMissingError, postgres_server
+from tests.support.ledger import postgres
+from tests.support.ledger.postgres import PostgresMissingError, postgres_server
 
 
 def test_a_machine_without_the_server_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

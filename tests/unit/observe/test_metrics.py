@@ -30,7 +30,7 @@ from mirror_lib.ledger.observed_rows import (
 from mirror_lib.ledger.rows import DISASTER, RunRow
 from mirror_lib.observe import metrics
 from mirror_lib.observe.metrics import Metric, is_healthy, late_after_seconds, samples
-from tests.support.cutover_rows import cutover_row
+from tests.support.ledger.cutover_rows import cutover_row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = "A->B"

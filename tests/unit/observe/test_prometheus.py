@@ -15,7 +15,7 @@ from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObserva
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.metrics import METRICS
 from mirror_lib.observe.prometheus import CONTENT_TYPE, render_metrics, write_textfile
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = "A->B"

@@ -18,7 +18,7 @@ from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
 from mirror_lib.offsets.syncs import EmissionState, SyncPoint, flush_syncs
 from mirror_lib.topology.names import TopicPartition
-from tests.support.offset_maps import records, run_lists
+from tests.support.records.offset_maps import records, run_lists
 
 TP = TopicPartition("orders", 0)
 _lags = st.sampled_from([0, 1, 3, 100])

@@ -13,7 +13,7 @@ from mirror_lib.errors import OffsetMapError
 from mirror_lib.offsets.offset_map import Landing, Lookup, OffsetMap
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun, decode, encode, merge
-from tests.support.offset_maps import records, run_lists
+from tests.support.records.offset_maps import records, run_lists
 
 #: Ten records, a hole of two on the source (a marker and a compacted record), ten more; the target begins at 100.
 RUNS = (OffsetRun(5, 100, 10), OffsetRun(17, 110, 10))

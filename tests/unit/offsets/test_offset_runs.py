@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.errors import OffsetMapError
 from mirror_lib.offsets.runs import OffsetRun, RunBuilder, Segment, decode, encode, merge, translate
-from tests.support.offset_maps import records, run_lists
+from tests.support.records.offset_maps import records, run_lists
 
 #: Source 10..14 at target 5..9, 15..16 missing, 17..19 at 10..12, then a marker on the target, 20..21 at 14..15.
 HOLES = (OffsetRun(10, 5, 5), OffsetRun(17, 10, 3), OffsetRun(20, 14, 2))

@@ -18,7 +18,7 @@ from mirror_lib.offsets.syncs import (
     flush_syncs,
     thin,
 )
-from tests.support.offset_maps import records, run_lists
+from tests.support.records.offset_maps import records, run_lists
 
 _states = st.builds(EmissionState, st.integers(-1, 30), st.integers(-1, 30), st.integers(-1, 30))
 _lags = st.one_of(st.integers(0, 12), st.just(100))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.ledger.location import FILE_NAME
-from tests.support.ledgers import copied
-from tests.support.page_app import Airflow, page_app
-from tests.support.page_client import Client
-from tests.support.seeded_ledger import STORIES, seed, write_config
+from tests.support.ledger.ledgers import copied
+from tests.support.ledger.seeded import STORIES, seed, write_config
+from tests.support.page.app import Airflow, page_app
+from tests.support.page.client import Client
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ from mirror_lib.config.loader import load
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.observed_rows import AuditRow
 from mirror_lib.ledger.rows import GapRow
-from tests.support.page_app import ACTION, Airflow, Person
-from tests.support.page_client import Client
+from tests.support.page.app import ACTION, Airflow, Person
+from tests.support.page.client import Client
 
 FLOW, DAG = "/api/flows/mirror__berlin__cloud", "mirror__berlin__cloud"
 GAP = "9f6d2c1e-0000-4000-8000-000000000001"

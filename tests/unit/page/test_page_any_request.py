@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from mirror_lib.config.loader import load
 from mirror_lib.ledger.location import FILE_NAME, open_ledger
 from mirror_lib.page.security import LARGEST_BODY, SAFE_HEADERS
-from tests.support.ledgers import copied
-from tests.support.page_app import ACTION, Airflow, Person, page_app
-from tests.support.page_client import Client
-from tests.support.page_routes import DAG, ORDERS, Route, routes_of
-from tests.support.seeded_ledger import STORIES, seed, write_config
+from tests.support.ledger.ledgers import copied
+from tests.support.ledger.seeded import STORIES, seed, write_config
+from tests.support.page.app import ACTION, Airflow, Person, page_app
+from tests.support.page.client import Client
+from tests.support.page.routes import DAG, ORDERS, Route, routes_of
 
 ROUTES = routes_of(page_app(None, Airflow()))
 READING = [route for route in ROUTES if route.method == "GET"]

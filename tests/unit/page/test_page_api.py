@@ -20,9 +20,9 @@ from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.machine import progress
 from mirror_lib.runbook.opening import open_cutover
 from mirror_lib.runbook.report import progress_text
-from tests.support.page_app import Airflow, Person, page_app
-from tests.support.page_client import Client
-from tests.support.seeded_ledger import STORIES, write_config
+from tests.support.ledger.seeded import STORIES, write_config
+from tests.support.page.app import Airflow, Person, page_app
+from tests.support.page.client import Client
 
 STALLED = "/api/flows/mirror__berlin__cloud"
 READ = (

@@ -11,10 +11,10 @@ import pytest
 from mirror_lib.config.loader import load
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.observed_rows import AuditRow
-from tests.support.page_app import Airflow, Person, page_app
-from tests.support.page_client import Client
-from tests.support.page_routes import DAG, ORDERS, Route, routes_of
-from tests.support.seeded_ledger import STORIES, write_config
+from tests.support.ledger.seeded import STORIES, write_config
+from tests.support.page.app import Airflow, Person, page_app
+from tests.support.page.client import Client
+from tests.support.page.routes import DAG, ORDERS, Route, routes_of
 
 ACTING = [route for route in routes_of(page_app(None, Airflow())) if route.method == "POST"]
 #: What the audit calls each, by its route.

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.page.errors import TooManyRequestsError
 from mirror_lib.page.limits import DEFAULTS, Kind, RateLimits, parse_limits
-from tests.support.page_app import Airflow, Person, page_app
-from tests.support.page_client import Client
-from tests.support.page_routes import DAG, GAP
+from tests.support.page.app import Airflow, Person, page_app
+from tests.support.page.client import Client
+from tests.support.page.routes import DAG, GAP
 
 FLOW = f"/api/flows/{DAG}"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from tests.support.page_app import Airflow, page_app
-from tests.support.page_client import Client
-from tests.support.seeded_ledger import many, seed, write_config
+from tests.support.ledger.seeded import many, seed, write_config
+from tests.support.page.app import Airflow, page_app
+from tests.support.page.client import Client
 
 
 def questions_of_the_overview(folder: Path, flows: int) -> int:

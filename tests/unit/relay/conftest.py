@@ -11,7 +11,7 @@ import mirror_lib.relay.copy.task as copy_module
 from mirror_lib.relay.copy.fetcher import Memory
 from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from tests.support.fake_cluster import FakeCluster
+from tests.support.brokers.fake_cluster import FakeCluster
 
 CopyBetween = Callable[[FakeCluster, FakeCluster, CopyJob], list[PartitionResult]]
 

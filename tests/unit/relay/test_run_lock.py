@@ -19,8 +19,8 @@ from mirror_lib.errors import RunLockedError
 from mirror_lib.ledger import database as database_module
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.run_lock import RunLease, hold_lock
-from tests.support.ledgers import ready_ledger
-from tests.support.postgres import postgres_server
+from tests.support.ledger.ledgers import ready_ledger
+from tests.support.ledger.postgres import postgres_server
 
 FLOW = "a->b"
 #: Long enough for a process that has a core to itself only now and then.

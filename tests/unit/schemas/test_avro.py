@@ -23,7 +23,7 @@ from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
 from mirror_lib.schemas.wire import frame_bytes
 from testbed.schema_registry import LocalSchemaRegistry
-from tests.support.avro_schemas import logical, record, schema, typed_values
+from tests.support.records.avro_schemas import logical, record, schema, typed_values
 
 
 class TestPayloads:

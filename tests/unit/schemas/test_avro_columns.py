@@ -15,7 +15,7 @@ from mirror_lib.schemas.avro import AvroSchema
 from mirror_lib.schemas.avro_columns import avro_column
 from mirror_lib.schemas.errors import SchemaFormatError
 from mirror_lib.transform.arrow_values import array_of
-from tests.support.avro_schemas import logical, record, schema, typed_values
+from tests.support.records.avro_schemas import logical, record, schema, typed_values
 
 
 def through_column(ready: AvroSchema, value: Any, writer: AvroSchema | None = None) -> tuple[pa.Array, bytes]:

@@ -39,7 +39,7 @@ from mirror_lib.schemas.model import (
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import BasicLogin, BearerLogin, RegistryAccess
 from testbed.schema_registry import LocalSchemaRegistry
-from tests.support.pki import Certified
+from tests.support.security.pki import Certified
 
 PASSWORD = "s3cret+/="
 STRING, LONG = Schema(SchemaType.AVRO, '"string"'), Schema(SchemaType.AVRO, '"long"')

@@ -17,7 +17,7 @@ from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.store import Ledger
 from tests.stored_formats.folder import FACTS, POSTGRES, SQLITE, read_json, version_folders
 from tests.stored_formats.snapshots import restore_postgres, row_counts
-from tests.support.postgres import postgres_server
+from tests.support.ledger.postgres import postgres_server
 
 Fact = dict[str, Any]
 

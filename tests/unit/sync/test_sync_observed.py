@@ -22,7 +22,7 @@ from mirror_lib.sync.observed import (
     step_row,
 )
 from mirror_lib.topology.names import FlowId, TopicPartition
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = FlowId("A", "B")

@@ -11,8 +11,8 @@ from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.verify.compare.whole_batches import holds
 from mirror_lib.verify.findings import DifferenceKind
-from tests.support.logs import at, blocks, check_of, compared, log, numbered, spans, whole_range
-from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, batch
+from tests.support.records.logs import at, blocks, check_of, compared, log, numbered, spans, whole_range
+from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch
 
 _SIZES = st.lists(st.integers(1, 30), max_size=8)
 _CODECS = st.sampled_from([0, 3, 4])

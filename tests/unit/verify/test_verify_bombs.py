@@ -10,7 +10,7 @@ from mirror_lib.verify.compare.compare import RangeComparer, whole_partition
 from mirror_lib.verify.findings import RangeOutcome
 from mirror_lib.verify.model import CheckRange
 from tests.support.own_process import MEBIBYTE, measured
-from tests.support.record_batches import SourceRecord, batch
+from tests.support.records.record_batches import SourceRecord, batch
 
 _BATCHES = 70
 _SIZE = 2 * MEBIBYTE

@@ -12,8 +12,8 @@ from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.verify.compare.compare import RangeComparer
 from mirror_lib.verify.findings import Difference, DifferenceKind, RangeOutcome
 from mirror_lib.verify.model import KnownGap
-from tests.support.logs import at, check_of, compared, log, numbered, spans, whole_range
-from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, marker
+from tests.support.records.logs import at, check_of, compared, log, numbered, spans, whole_range
+from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, marker
 
 _SIZES = st.lists(st.integers(1, 9), max_size=12)
 _CODECS = st.sampled_from([0, 1, 3, 4])

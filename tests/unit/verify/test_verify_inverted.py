@@ -18,9 +18,9 @@ from mirror_lib.verify.findings import DifferenceKind, RangeOutcome, VerifiedMar
 from mirror_lib.verify.model import CheckRange, KnownGap, OppositeFacts, PartitionCheck, VerifyFacts, VerifyMode
 from mirror_lib.verify.planning.plan import plan_verification
 from mirror_lib.verify.state.plan import plan_state
-from tests.support.logs import SOURCE, TARGET, at, check_of, log, numbered, whole_range
-from tests.support.offset_maps import records, run_lists
-from tests.support.record_batches import TRANSACTIONAL, batch, marker
+from tests.support.records.logs import SOURCE, TARGET, at, check_of, log, numbered, whole_range
+from tests.support.records.offset_maps import records, run_lists
+from tests.support.records.record_batches import TRANSACTIONAL, batch, marker
 
 _PRODUCER = 7
 

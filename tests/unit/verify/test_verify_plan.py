@@ -13,7 +13,7 @@ from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.verify.findings import Verdict, VerifiedMark
 from mirror_lib.verify.model import Budget, PartitionCheck, VerifyFacts, VerifyMode, VerifyPlan
 from mirror_lib.verify.planning.plan import SAMPLE_RECORDS, clip, plan_verification, take
-from tests.support.offset_maps import records, run_lists
+from tests.support.records.offset_maps import records, run_lists
 
 FLOW = FlowId("A", "B")
 

@@ -14,9 +14,9 @@ from mirror_lib.offsets.runs import OffsetRun, encode, merge
 from mirror_lib.verify.findings import DifferenceKind, RangeOutcome
 from mirror_lib.verify.model import CheckRange, KnownGap, PartitionCheck
 from mirror_lib.verify.transformed.compare_rows import RowNumbers
-from tests.support.logs import SOURCE, TARGET, at, log
-from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord
-from tests.support.transformed_logs import Made, compared_rows, made, rows_of
+from tests.support.records.logs import SOURCE, TARGET, at, log
+from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord
+from tests.support.records.transformed_logs import Made, compared_rows, made, rows_of
 
 _SOURCE_FIRST, _TARGET_FIRST = 100, 7
 _SIZES = st.lists(st.integers(1, 9), max_size=12)

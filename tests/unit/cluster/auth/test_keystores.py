@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.auth.keystores import KeyPair, KeystoreError, read_keystore, read_pem_key, read_truststore
-from tests.support.pki import PASSWORD, Certified
+from tests.support.security.pki import PASSWORD, Certified
 
 #: keytool -importcert -alias ca -file ca.pem -storetype JKS -storepass changeit
 JKS_TRUSTSTORE = base64.b64decode(

@@ -36,8 +36,8 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
-from tests.support.pki import PASSWORD, Certified
-from tests.support.token_endpoint import TokenEndpoint
+from tests.support.security.pki import PASSWORD, Certified
+from tests.support.security.token_endpoint import TokenEndpoint
 
 CLIENT, SECRET = "me", "s3cret+/="
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"

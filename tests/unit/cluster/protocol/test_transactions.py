@@ -19,7 +19,7 @@ from mirror_lib.cluster.protocol.transactions import (
     parse_list_transactions,
 )
 from mirror_lib.topology.names import TopicPartition
-from tests.support.described_transactions import described_producers, described_transaction
+from tests.support.brokers.described_transactions import described_producers, described_transaction
 
 ORDERS = TopicPartition("orders", 3)
 

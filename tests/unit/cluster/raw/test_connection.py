@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.raw.connection import DataConnection
 from mirror_lib.dev.ports import LOOPBACK
-from tests.support.pki import Certified
+from tests.support.security.pki import Certified
 
 Answer = Callable[[int, bytes], bytes]
 

@@ -18,7 +18,7 @@ from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.commit.commit import closed_positions, commit_round, segment_rows
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, Poison
 from mirror_lib.topology.names import FlowId, TopicPartition
-from tests.support.fake_cluster import job
+from tests.support.brokers.fake_cluster import job
 
 
 class Ledger:

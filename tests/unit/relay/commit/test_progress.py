@@ -13,7 +13,7 @@ from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.relay.commit.progress import RoundProgress
 from mirror_lib.topology.names import TopicPartition
-from tests.support.fake_cluster import FakeCluster, fill, job, opened
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
 
 
 class Watched:

@@ -15,7 +15,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit.round_metrics import RoundAccount, Step, expectation, record_ages_ms
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RunPlan
 from mirror_lib.topology.names import FlowId, TopicPartition
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 FLOW = FlowId("A", "B")
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

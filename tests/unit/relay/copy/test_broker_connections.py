@@ -14,7 +14,7 @@ from mirror_lib.cluster.protocol.fetch import FetchRequestPartition
 from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.relay.copy.broker_connections import FAR_SECONDS, FetchPace, far_batch_bytes, far_request_bytes, reach
 from mirror_lib.topology.names import TopicPartition
-from tests.support.fake_cluster import FakeCluster, fill, job, opened
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween
 
 MIB = 1024 * 1024

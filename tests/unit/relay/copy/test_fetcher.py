@@ -23,7 +23,7 @@ from mirror_lib.errors import (
 )
 from mirror_lib.relay.copy.fetcher import SourceReader
 from mirror_lib.topology.names import TopicPartition
-from tests.support.fake_cluster import FakeCluster, fill, job, opened
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween
 
 Wanted = Sequence[FetchRequestPartition]

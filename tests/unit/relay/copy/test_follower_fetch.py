@@ -16,8 +16,8 @@ from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.relay.copy.follower_fetch import Place, ReadReplicas
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.topology.names import TopicPartition
-from tests.support.fake_cluster import FakeCluster, fill, job, opened
-from tests.support.record_batches import SourceRecord, batch
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
+from tests.support.records.record_batches import SourceRecord, batch
 from tests.unit.relay.conftest import CopyBetween
 
 RACK = "r1"

@@ -26,7 +26,7 @@ from mirror_lib.errors import (
 )
 from mirror_lib.relay.model import ProducerMemory
 from mirror_lib.topology.names import TopicPartition
-from tests.support.fake_cluster import REMEMBERS_ALL, FakeCluster, Produced, fill, job, opened
+from tests.support.brokers.fake_cluster import REMEMBERS_ALL, FakeCluster, Produced, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween
 
 REMOTE = TopicPartition("A.orders", 0)
@@ -161,7 +161,7 @@ def test_sequence_numbers_wrap_around(source: FakeCluster, target: FakeCluster, 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mirror_lib.relay.copy.producer_state.SEQUENCES", 23)
-        patch.setattr("tests.support.fake_cluster._SEQUENCES", 23)
+        patch.setattr("tests.support.brokers.fake_cluster._SEQUENCES", 23)
         (result,) = copy_between(source, target, job(partition))
 
     assert result.error is None

@@ -20,7 +20,7 @@ from mirror_lib.relay.copy.throttle import task_rates
 from mirror_lib.relay.model import PartitionPlan, PartitionResult, RunPlan
 from mirror_lib.relay.planning.rate_limits import ROUND_SECONDS, RunRate, cluster_limits
 from mirror_lib.topology.names import FlowId, TopicPartition
-from tests.support.ledgers import ready_ledger
+from tests.support.ledger.ledgers import ready_ledger
 
 FLOW = FlowId("A", "B")
 

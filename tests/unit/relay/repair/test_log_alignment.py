@@ -19,8 +19,8 @@ from mirror_lib.relay.repair.map_rebuild import match_logs
 from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan
 from mirror_lib.relay.takeover.tail_match import MismatchError
 from mirror_lib.topology.names import TopicPartition
-from tests.support.offset_maps import records
-from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker
+from tests.support.records.offset_maps import records
+from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker
 
 
 @dataclass

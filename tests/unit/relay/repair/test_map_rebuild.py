@@ -10,7 +10,7 @@ from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.repair.map_rebuild import Difference, Rebuilt
 from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan
 from mirror_lib.topology.names import TopicPartition
-from tests.support.offset_maps import records, run_lists
+from tests.support.records.offset_maps import records, run_lists
 
 
 @given(ledger=run_lists(), logs=run_lists())

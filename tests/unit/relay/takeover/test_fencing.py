@@ -13,7 +13,7 @@ from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.errors import TransientError, Where
 from mirror_lib.relay.takeover.fencing import fence_name
 from mirror_lib.topology.names import TopicPartition
-from tests.support.fake_cluster import PRODUCER_ID, FakeCluster
+from tests.support.brokers.fake_cluster import PRODUCER_ID, FakeCluster
 
 ORDERS, PAYMENTS = TopicPartition("A.orders", 0), TopicPartition("A.payments", 3)
 

@@ -22,7 +22,7 @@ from mirror_lib.errors import TransientError, Where
 from mirror_lib.relay.takeover import hanging_transactions as hanging
 from mirror_lib.relay.takeover.hanging_transactions import Hanging
 from mirror_lib.topology.names import TopicPartition
-from tests.support.described_transactions import described_producers
+from tests.support.brokers.described_transactions import described_producers
 
 ORDERS, PAYMENTS = TopicPartition("A.orders", 0), TopicPartition("A.payments", 0)
 PRODUCER_ID, EPOCH = 7, 4

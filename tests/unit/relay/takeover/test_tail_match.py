@@ -15,7 +15,7 @@ from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.cluster.topics.positions import OmittedRange
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.takeover.tail_match import MismatchError, TailMatch, TailMatcher
-from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker
+from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker
 
 SOURCE_START, TARGET_START = 100, 40
 

@@ -6,7 +6,7 @@ from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.relay.takeover.tail_match import TailMatcher
 from tests.support.own_process import MEBIBYTE, measured
-from tests.support.record_batches import SourceRecord, batch
+from tests.support.records.record_batches import SourceRecord, batch
 
 _HOLE = 100
 _SIZE = 2 * MEBIBYTE

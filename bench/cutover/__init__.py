@@ -1,0 +1,1 @@
+"""`python -m bench.cutover`: a cutover on live traffic."""

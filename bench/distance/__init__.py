@@ -1,0 +1,1 @@
+"""`python -m bench.distance`: copies over a line with a long round trip."""

@@ -1,0 +1,10 @@
+"""`python -m bench.end_to_end`: see `bench.end_to_end.measure`."""
+
+from __future__ import annotations
+
+import sys
+
+from bench.end_to_end.measure import main
+
+if __name__ == "__main__":
+    sys.exit(main())

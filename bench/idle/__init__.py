@@ -1,0 +1,1 @@
+"""`python -m bench.idle`: the cost of flows without records, and the delay of new ones."""

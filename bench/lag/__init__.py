@@ -1,0 +1,1 @@
+"""`python -m bench.lag`: the lag of records under a steady load."""

@@ -1,0 +1,1 @@
+"""How fast a copy could be at most: fetching alone and producing alone."""

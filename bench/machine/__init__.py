@@ -1,0 +1,1 @@
+"""The machine that measures, and what its processes cost."""

@@ -1,0 +1,1 @@
+"""`python -m bench.planner`: plans of many partitions, mostly on simulated clusters."""

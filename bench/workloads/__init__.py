@@ -1,0 +1,1 @@
+"""What is copied: records and batches, made beforehand and written into a source cluster."""

@@ -1,0 +1,1 @@
+"""All kinds of faults, each as a function that plays one."""

@@ -1,0 +1,417 @@
+"""The DAG of cutovers, and how what people answer in Airflow reaches the cutover in the ledger."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from mirror_lib.airflow.approval import NO, YES
+from mirror_lib.airflow.cutover.dag import build_cutover_dag
+from mirror_lib.airflow.cutover.form import definition_from, refuse_other_values
+from mirror_lib.airflow.cutover.tasks import answer, await_question, begin
+from mirror_lib.config.loader import load
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import MirrorError
+from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
+from mirror_lib.ledger.location import ledger_url, open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.cutover_carriers import lock_name
+from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
+from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
+from tests.support.ledger.ledgers import ready_ledger
+from tests.support.ledger.seeded import write_config
+
+WAVE = CutoverDefinition(name="wave-1", flow="berlin->frankfurt", topics=("orders",))
+DAG_ID, RUN = "mirror_cutover__berlin__frankfurt", "manual-1"
+
+
+@dataclass
+class DagRun:
+    """The run of the DAG that a task belongs to."""
+
+    dag_id: str = DAG_ID
+    run_id: str = RUN
+
+
+@dataclass
+class TaskInstance:
+    """What a task can ask Airflow: the answer of the question before it, None where it has none, and tasks' states."""
+
+    answered: dict[str, Any] | None = None
+    #: Of carry_out, each time that somebody looks; the last one stays.
+    carries: list[str | None] = field(default_factory=lambda: ["running"])
+    pushed: dict[str, Any] = field(default_factory=dict)
+
+    def xcom_pull(self, task_ids: str, key: str = "return_value") -> Any:
+        if key in ("asked", "passed"):
+            assert task_ids == "gates_of_freeze"
+            return self.pushed.get(key)
+        assert task_ids == "writers_stopped"
+        return self.answered
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+    def get_task_states(self, dag_id: str, task_ids: list[str], run_ids: list[str]) -> dict[str, dict[str, str | None]]:
+        assert (dag_id, task_ids, run_ids) == (DAG_ID, ["carry_out"], [RUN])
+        state = self.carries.pop(0) if len(self.carries) > 1 else self.carries[0]
+        return {RUN: {"carry_out": state}}
+
+
+@dataclass
+class OfCarryOut:
+    """What the task that carries the cutover out can ask Airflow."""
+
+    answers: str
+
+    def xcom_pull(self, task_ids: str) -> str:
+        assert task_ids == "begin"
+        return WAVE.name
+
+    def get_task_states(self, dag_id: str, task_ids: list[str], run_ids: list[str]) -> dict[str, dict[str, str]]:
+        assert (dag_id, task_ids, run_ids) == (DAG_ID, ["note_approve"], [RUN])
+        return {RUN: {"note_approve": self.answers}}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = write_config(tmp_path)
+    ready_ledger(ledger_url(load(path))).close()
+    with open_ledger(load(path)) as ledger:
+        ledger.cutovers.create(cutover_row(WAVE, by="marta"))
+    return path
+
+
+def attempt_at_freeze(ledger: Ledger, state: StepState = StepState.WAITING, number: int = 1) -> None:
+    gates = [{"name": "lag", "passed": True, "what": f"look {number}."}]
+    ledger.cutovers.save_step(attempt_row(WAVE.name, number=number, state=state.value, gates=gates, by="marta"))
+
+
+@dataclass
+class Process:
+    """A Spark job at work: it holds the cutover's lock."""
+
+    ledger: Ledger
+    id: str
+
+    def comes_to(self, step: Step) -> None:
+        self.ledger.carriers.move(WAVE.name, self.id, step.value)
+
+    def asks(self, number: int = 1) -> None:
+        attempt_at_freeze(self.ledger, number=number)
+        self.comes_to(Step.FREEZE)
+        self.ledger.carriers.ask(
+            QuestionRow(cutover=WAVE.name, step="freeze", attempt=number, carrier=self.id, asked_at=NOON)
+        )
+
+    @contextmanager
+    def takes_the_answer(self, number: int = 1) -> Iterator[None]:
+        """As the job does that waits for it."""
+        question = self.question(number)
+
+        def take() -> None:
+            while not ended.wait(0.02) and self.ledger.carriers.take(question) is None:
+                pass
+
+        ended = threading.Event()
+        waiting = threading.Thread(target=take)
+        waiting.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            waiting.join()
+
+    def question(self, number: int = 1) -> QuestionRow:
+        found = self.ledger.carriers.question(WAVE.name, "freeze", number)
+        assert found is not None
+        return found
+
+
+@contextmanager
+def at_work(config: Path, *, run: str = RUN, id: str = "job-1") -> Iterator[Process]:
+    with (
+        open_ledger(load(config)) as ledger,
+        hold_lock(ledger, flow=lock_name(WAVE.name), run_id=id, lease_seconds=30.0) as lease,
+    ):
+        row = CarrierRow(
+            cutover=WAVE.name, id=id, kind="run", by=trigger_text(DAG_ID, run), holder=lease.holder, since=NOON
+        )
+        ledger.carriers.begin(row)
+        yield Process(ledger, id)
+        ledger.carriers.end(WAVE.name, id, ended_as="failed")
+
+
+def pass_on(config: Path, answered: dict[str, Any] | None, asked: TaskInstance | None = None) -> str:
+    task = asked or TaskInstance()
+    task.answered = answered
+    return answer(
+        "freeze",
+        str(config),
+        WAVE.name,
+        "writers_stopped",
+        "carry_out",
+        patience_seconds=0.0,
+        ti=task,
+        dag_run=DagRun(),
+    )
+
+
+def wait_to_ask(config: Path, task: TaskInstance, step: str = "freeze") -> str:
+    return await_question(step, str(config), WAVE.name, "carry_out", ti=task, dag_run=DagRun())
+
+
+def question_of_freeze(config: Path) -> Any:
+    """The operator that asks."""
+    return build_cutover_dag(load(config).flow(WAVE.flow), config).get_task("writers_stopped")
+
+
+def said(option: str) -> dict[str, Any]:
+    return {"chosen_options": [option], "responded_by_user": {"id": "7", "name": "marta"}}
+
+
+def test_a_yes_confirms_the_step_in_the_name_of_who_said_it(config: Path) -> None:
+    with at_work(config) as job:
+        job.asks()
+        with job.takes_the_answer():
+            told = pass_on(config, said(YES))
+
+        assert told == "step freeze confirmed by marta"
+        assert (job.question().answer, job.question().answered_by) == ("yes", "marta")
+
+
+def test_a_no_refuses_the_step_and_fails_the_run(config: Path) -> None:
+    with at_work(config) as job:
+        job.asks()
+
+        with pytest.raises(AirflowFailException, match="marta rejected step freeze"):
+            pass_on(config, said(NO))
+
+        assert (job.question().answer, job.question().answered_by) == ("no", "marta")
+
+
+def test_a_question_that_failed_refuses_the_step_so_that_the_spark_job_does_not_wait_on(config: Path) -> None:
+    with at_work(config) as job:
+        job.asks()
+
+        with pytest.raises(AirflowFailException, match="writers_stopped got no answer"):
+            pass_on(config, None)
+
+        assert (job.question().answer, job.question().answered_by) == ("no", "Airflow")
+
+
+@pytest.mark.parametrize("option", [YES, NO])
+def test_an_answer_to_a_job_that_has_ended_says_to_trigger_again_and_changes_nothing(config: Path, option: str) -> None:
+    with at_work(config) as job:
+        job.asks()
+
+    with pytest.raises(AirflowFailException, match=r"cutover wave-1 has no running process.*Trigger this DAG again"):
+        pass_on(config, said(option), TaskInstance(carries=["failed"]))
+
+    with open_ledger(load(config)) as ledger:
+        question = ledger.carriers.question(WAVE.name, "freeze", 1)
+    assert question is not None
+    assert (question.answer, question.ended_as) == (None, "unanswered")
+
+
+def test_a_job_of_another_run_is_not_answered_by_this_one(config: Path) -> None:
+    with at_work(config, run="manual-2") as job:
+        job.asks()
+
+        with pytest.raises(AirflowFailException, match="has no running process"):
+            pass_on(config, said(YES), TaskInstance(carries=["failed"]))
+
+        assert job.question().answer is None
+
+
+def test_a_cleared_job_is_waited_for_and_not_judged_by_what_the_one_before_found(config: Path) -> None:
+    # Given a run whose job failed at a gate, and all tasks that failed were cleared
+    with at_work(config), open_ledger(load(config)) as ledger:
+        ledger.cutovers.move(WAVE.name, state="failed", step="rehearse")
+        attempt_at_freeze(ledger, StepState.FAILED)
+    task = TaskInstance(carries=[None, "queued", "running"])
+    told: list[str] = []
+    asking = threading.Thread(target=lambda: told.append(wait_to_ask(config, task)))
+
+    # When the new job begins, and asks
+    asking.start()
+    with at_work(config, id="job-2") as job:
+        job.asks(number=2)
+        asking.join(30)
+
+    # Then its question is the one that people are asked
+    assert "look 2." in told[0]
+    assert task.pushed == {"asked": "job-2"}
+
+
+def test_a_question_whose_job_has_ended_is_not_asked(config: Path) -> None:
+    with at_work(config) as job:
+        job.asks()
+
+    with pytest.raises(AirflowFailException, match="clearing carry_out asks no question"):
+        wait_to_ask(config, TaskInstance(carries=["failed"]))
+
+
+def test_a_step_that_passed_before_is_asked_again_until_the_job_has_looked(config: Path) -> None:
+    task = TaskInstance()
+    told: list[str] = []
+    with at_work(config) as job:
+        attempt_at_freeze(job.ledger, StepState.PASSED)
+        asking = threading.Thread(target=lambda: told.append(wait_to_ask(config, task)))
+        asking.start()
+        # It finds that a writer is back, and asks anew.
+        job.asks(number=2)
+        asking.join(30)
+
+    assert "look 2." in told[0]
+
+
+def test_what_was_confirmed_elsewhere_is_not_asked_again(config: Path) -> None:
+    with at_work(config) as job:
+        attempt_at_freeze(job.ledger, StepState.PASSED)
+        job.comes_to(Step.DRAIN)
+
+        task = TaskInstance()
+        assert "look 1." in wait_to_ask(config, task)
+        # Nobody is asked.
+        question = question_of_freeze(config)
+        assert question.answered_before == "{{ ti.xcom_pull(task_ids='gates_of_freeze', key='passed') or '' }}"
+        question.answered_before = task.pushed["passed"]
+        question.execute({})
+        assert pass_on(config, None, task) == "step freeze was already confirmed"
+
+        # Somebody had been asked before it was confirmed.
+        assert pass_on(config, said(YES)) == "step freeze was already confirmed"
+        with pytest.raises(AirflowFailException, match="already confirmed by marta: roll the cutover back"):
+            pass_on(config, said(NO))
+
+
+def test_an_answer_to_a_cutover_that_was_rolled_back_says_so(config: Path) -> None:
+    with open_ledger(load(config)) as ledger:
+        ledger.cutovers.move(WAVE.name, state="rolled-back", step="inventory")
+
+    with pytest.raises(AirflowFailException, match="was rolled back"):
+        pass_on(config, said(YES), TaskInstance(carries=["failed"]))
+    with pytest.raises(AirflowFailException, match="was rolled back"):
+        wait_to_ask(config, TaskInstance(carries=["failed"]))
+
+
+def test_a_job_that_asks_what_this_run_has_passed_is_ended(config: Path) -> None:
+    # As when note_freeze was marked, or carry_out was cleared alone
+    with at_work(config) as job:
+        job.asks()
+
+        with pytest.raises(AirflowFailException, match="asks for step freeze again"):
+            wait_to_ask(config, TaskInstance(), step="approve")
+
+        assert (job.question().answer, job.question().answered_by) == ("no", "Airflow")
+
+
+@pytest.mark.parametrize("state", ["failed", "upstream_failed", "success"])
+def test_a_job_that_was_cleared_without_the_tasks_that_ask_does_not_begin(
+    make_flow: Callable[..., FlowConfig], config: Path, state: str
+) -> None:
+    carry_out = build_cutover_dag(make_flow(), config).get_task("carry_out")
+
+    with pytest.raises(AirflowFailException, match="no answer could be passed on"):
+        carry_out.execute({"ti": OfCarryOut(state), "dag_run": DagRun()})
+
+
+def test_the_answer_is_passed_on_even_when_asking_failed_but_not_when_a_cutover_was_only_taken_back(
+    make_flow: Callable[..., FlowConfig],
+) -> None:
+    dag = build_cutover_dag(make_flow(), "/etc/mirror.properties")
+
+    for step, question in (("freeze", "writers_stopped"), ("approve", "agreed")):
+        noted = dag.get_task(f"note_{step}")
+        assert noted.upstream_task_ids == {question}
+        assert noted.trigger_rule == "none_skipped"
+
+
+def test_the_forms_own_values_make_a_cutover(
+    make_flow: Callable[..., FlowConfig],
+) -> None:
+    dag = build_cutover_dag(make_flow(), "/etc/mirror.properties")
+    filled_in = {**dag.params.dump(), "topics": ["orders", "pay.*"], "groups": [" billing "]}
+
+    definition = definition_from(filled_in, "A->B", "wave-1")
+
+    assert (definition.topics, definition.groups) == (("orders", "pay.*"), ("billing",))
+
+
+def test_a_form_without_topics_is_no_cutover(
+    make_flow: Callable[..., FlowConfig],
+) -> None:
+    filled_in = build_cutover_dag(make_flow(), "/etc/mirror.properties").params.dump()
+
+    with pytest.raises(MirrorError, match="topics"):
+        definition_from(filled_in, "A->B", "wave-1")
+
+
+#: Another value for each field that a cutover keeps.
+OTHERS: dict[str, Any] = {
+    "topics": ["payments"],
+    "groups": ["billing"],
+    "style": "producers-first",
+    "fence": "acl",
+    "writers": ["User:app"],
+    "scope": "full",
+    "still_seconds": 3,
+    "drain_seconds": 4,
+    "watch_seconds": 0,
+    "max_lag": 5,
+    "max_read_again": 6,
+    "max_skipped": 7,
+    "may_split": ["audit"],
+    "require_way_back": False,
+    "with_withdrawn": True,
+}
+
+
+def test_every_field_that_a_cutover_keeps_has_another_value_here() -> None:
+    assert set(OTHERS) == {each.name for each in dataclasses.fields(CutoverDefinition)} - {"name", "flow"}
+
+
+@pytest.mark.parametrize("field", OTHERS)
+def test_a_value_that_an_existing_cutover_does_not_have_is_refused_and_both_are_named(
+    make_flow: Callable[..., FlowConfig], field: str
+) -> None:
+    form = build_cutover_dag(make_flow(), "/etc/mirror.properties").params.dump()
+
+    with pytest.raises(MirrorError, match=f"wave-1 exists with other values: {field} is .*not ") as refused:
+        refuse_other_values({**form, field: OTHERS[field]}, WAVE)
+
+    assert "its name alone" in str(refused.value.action)
+
+
+def test_the_name_alone_or_the_same_values_continue_an_existing_cutover(make_flow: Callable[..., FlowConfig]) -> None:
+    form = build_cutover_dag(make_flow(), "/etc/mirror.properties").params.dump()
+    created = definition_from({**form, **OTHERS}, WAVE.flow, WAVE.name)
+
+    refuse_other_values(form, created)
+    refuse_other_values({**form, **OTHERS}, created)
+
+
+def test_a_trigger_with_other_topics_does_not_continue_an_existing_cutover(config: Path) -> None:
+    with pytest.raises(MirrorError, match="topics is orders, not payments"):
+        begin(
+            WAVE.flow,
+            str(config),
+            params={**_form(config), "name": WAVE.name, "topics": ["payments"]},
+            dag_run=DagRun(),
+        )
+
+
+def _form(config: Path) -> dict[str, Any]:
+    flow = load(config).flow(WAVE.flow)
+    return dict(build_cutover_dag(flow, config).params.dump())

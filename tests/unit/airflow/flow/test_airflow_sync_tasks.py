@@ -1,0 +1,126 @@
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+
+from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.flow import sync_tasks
+from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.errors import BrokerUnreachableError
+from mirror_lib.sync.due import SyncStep
+from tests.support.ledger.ledgers import ready_ledger
+
+NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
+CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = 127.0.0.1:9
+B.bootstrap.servers = 127.0.0.1:9
+A->B.enabled = true
+admin.timeout.ms = 1000
+mirror.ledger.url = sqlite:///ledger.sqlite3
+"""
+TASKS = {
+    "sync.topic.configs": sync_tasks.sync_topic_configs,
+    "sync.topic.acls": sync_tasks.sync_topic_acls,
+    "emit.checkpoints": sync_tasks.translate_offsets,
+    "sync.group.offsets": sync_tasks.sync_group_offsets,
+}
+
+
+class Instance:
+    """What a task is given of its task instance; keeps what it pushes."""
+
+    def __init__(self, try_number=1, skipped=()):
+        self.skipped = list(skipped)
+        self.try_number = try_number
+        self.pushed = {}
+
+    def xcom_push(self, key, value):
+        self.pushed[key] = value
+
+    def xcom_pull(self, task_ids, key):
+        return self.skipped if (task_ids, key) == ("preflight", sync_tasks.SKIPPED_KEY) else None
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "mirror.properties"
+    path.write_text(CONFIG)
+    return path
+
+
+def run(kind, config, instance=None):
+    dag_run = SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1")
+    return TASKS[kind]("A->B", str(config), NO_CHOICE, dag_run=dag_run, ti=instance or Instance())
+
+
+def note_done(config, *steps):
+    with ready_ledger(f"sqlite:///{config.parent / 'ledger.sqlite3'}") as ledger:
+        for step in steps:
+            ledger.note_sync("A->B", step, datetime.now(UTC))
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_a_step_that_is_switched_off_is_shown_as_skipped(config, kind):
+    config.write_text(f"{CONFIG}{kind}.enabled = false\n")
+    instance = Instance(try_number=2)
+
+    with pytest.raises(AirflowSkipException, match=rf"{kind}\.enabled is false"):
+        run(kind, config, instance)
+
+    assert "is false" in instance.pushed[STEP_KEY]["skipped"]
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_a_step_that_is_not_due_is_shown_as_skipped(config, kind):
+    config.write_text(f"{CONFIG}sync.group.offsets.enabled = true\n")
+    note_done(config, *SyncStep)
+
+    with pytest.raises(AirflowSkipException, match=rf"due again at .*{kind}\.interval\.seconds"):
+        run(kind, config)
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_a_step_that_somebody_clears_in_the_user_interface_is_done_whatever_its_interval(config, kind):
+    config.write_text(f"{CONFIG}sync.group.offsets.enabled = true\n")
+    note_done(config, *SyncStep)
+
+    # It goes to work, and so notices that the clusters are away.
+    with pytest.raises(BrokerUnreachableError):
+        run(kind, config, Instance(try_number=2))
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_a_step_that_preflight_has_seen_to_is_done_when_somebody_clears_it(config, kind):
+    config.write_text(f"{CONFIG}sync.group.offsets.enabled = true\n")
+    note_done(config, *SyncStep)
+
+    # Airflow counts this as its first try.
+    with pytest.raises(BrokerUnreachableError):
+        run(kind, config, Instance(skipped=[TASKS[kind].__name__]))
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_a_cluster_that_is_away_is_an_error_that_may_pass(config, kind):
+    config.write_text(f"{CONFIG}sync.group.offsets.enabled = true\n")
+
+    with pytest.raises(BrokerUnreachableError) as caught:
+        run(kind, config)
+
+    assert caught.value.retriable
+
+
+def test_a_step_that_was_refused_in_part_fails_with_the_reasons_and_leaves_them_for_the_report():
+    done = {"skipped": None, "failed": 2, "problems": ["topic a: no.", "topic b: no."], "changed": 5}
+    instance = Instance()
+
+    with pytest.raises(AirflowFailException, match=r"flow A->B: 2 topic configs were rejected: topic a: no\.; topic b"):
+        sync_tasks._finish_step("A->B", "topic configs", done, {"ti": instance})
+
+    assert instance.pushed == {STEP_KEY: done}
+
+
+def test_a_step_that_went_well_gives_its_counts():
+    done = {"skipped": None, "failed": 0, "problems": [], "changed": 5}
+
+    assert sync_tasks._finish_step("A->B", "topic configs", done, {"ti": Instance()}) == done

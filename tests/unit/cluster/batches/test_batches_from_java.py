@@ -1,0 +1,99 @@
+"""Batches as Kafka's Java classes write them (see data/README.md) are read right, whatever their age and codec."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
+from mirror_lib.cluster.batches.stamping import stamp
+from mirror_lib.errors import CorruptBatchError
+from tests.support.records.record_batches import SourceRecord, batch, read_with_kafka_python
+
+DATA = Path(__file__).parent / "data"
+TIME = 1_700_000_000_000
+HEADERS = (("h", b"1"), ("h", None), ("", b""))
+#: (timestamp, key, value, headers) as JavaBatches.java gives them to the builders.
+RECORDS = [
+    (TIME, b"key", b"value" * 30, HEADERS),
+    (TIME + 5_000, None, b"", ()),
+    (TIME - 7, b"", None, ()),
+]
+
+
+def assembler(*, start: int = 100, read_committed: bool = False) -> BatchAssembler:
+    return BatchAssembler(
+        topic="t",
+        partition=0,
+        start=start,
+        end=1 << 40,
+        passthrough_min_bytes=16_384,
+        batch_max_bytes=1 << 19,
+        target_max_message_bytes=1_048_588,
+        read_committed=read_committed,
+    )
+
+
+def contents(out: list[ReadyBatch]) -> list[tuple[object, ...]]:
+    found: list[tuple[object, ...]] = []
+    for ready in out:
+        stamp(ready, 1, 0, 0)
+        found += [record[1:] for record in read_with_kafka_python(ready.payload)]
+    return found
+
+
+def run(subject: BatchAssembler, data: bytes, aborted: tuple[tuple[int, int], ...] = ()) -> list[ReadyBatch]:
+    out = subject.feed(data, aborted)
+    held = subject.flush()
+    return [*out, held] if held is not None else out
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_today_s_batches_arrive_equal_alone_and_gathered(codec: str) -> None:
+    raw = (DATA / f"magic-2-{codec}.bin").read_bytes()
+    assert contents(run(assembler(), raw)) == RECORDS
+    number = ["none", "gzip", "snappy", "lz4", "zstd"].index(codec)
+    (gathered,) = run(assembler(), raw + batch([SourceRecord(103, timestamp=1)], codec=number))
+    assert gathered.source_runs == ((100, 4),)
+    assert contents([gathered])[:3] == RECORDS
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+def test_messages_of_magic_1_become_records_without_headers(codec: str) -> None:
+    out = run(assembler(), (DATA / f"magic-1-{codec}.bin").read_bytes())
+    assert [ready.source_runs for ready in out] == [((100, 3),)]
+    assert contents(out) == [(time, key, value, ()) for time, key, value, _ in RECORDS]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy"])
+def test_messages_of_magic_0_become_records_without_a_time(codec: str) -> None:
+    out = run(assembler(), (DATA / f"magic-0-{codec}.bin").read_bytes())
+    assert contents(out) == [(-1, key, value, ()) for _, key, value, _ in RECORDS]
+
+
+def test_the_broken_frames_of_magic_0_with_lz4_are_refused_and_not_guessed() -> None:
+    # KAFKA-3160: clients of that time computed the frame's checksum wrongly.
+    subject = assembler()
+    assert run(subject, (DATA / "magic-0-lz4.bin").read_bytes()) == []
+    assert isinstance(subject.failure, CorruptBatchError)
+    assert "LZ4" in str(subject.failure)
+
+
+def test_the_broker_s_time_becomes_each_record_s_own() -> None:
+    out = run(assembler(), (DATA / "log-append-time.bin").read_bytes())
+    assert contents(out) == [(TIME + 99, key, value, headers) for _, key, value, headers in RECORDS]
+
+
+@pytest.mark.parametrize(("marker", "arrives"), [("abort", False), ("commit", True)])
+def test_a_transaction_is_shown_by_how_it_ended(marker: str, arrives: bool) -> None:
+    log = (DATA / "transactional.bin").read_bytes() + (DATA / f"{marker}-marker.bin").read_bytes()
+    subject = assembler(read_committed=True)
+    out = run(subject, log, aborted=() if arrives else ((77, 100),))
+    assert contents(out) == (RECORDS if arrives else [])
+    assert subject.failure is None
+    assert subject.next_offset == 104
+    # The marker ends the abort: what the same producer writes later is shown.
+    later = batch([SourceRecord(104, timestamp=5)], attributes=0x10, producer_id=77)
+    out = run(assembler(read_committed=True), log + later, aborted=() if arrives else ((77, 100),))
+    assert contents(out)[-1] == (5, None, b"value", ())

@@ -1,0 +1,128 @@
+"""By one record and its checksum a log is known again, whatever has become of the batch that it was in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.batches.last_records import is_same, last_record
+from mirror_lib.cluster.topics.positions import LastRecord
+from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker, message_set
+
+FIRST = 1_704_067_200_000
+values = st.none() | st.binary(max_size=40)
+codecs = st.sampled_from([0, 1, 2, 3, 4])
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[list[SourceRecord]]:
+    """Batches that follow one another, from some offset on."""
+    offset, found = draw(st.integers(0, 10_000)), []
+    for size in draw(st.lists(st.integers(1, 8), min_size=1, max_size=5)):
+        made = []
+        for number in range(offset, offset + size):
+            timestamp = FIRST + draw(st.integers(-1_000, 1_000))
+            made.append(SourceRecord(number, timestamp, draw(values), draw(values), (("h", draw(values)),)))
+        found.append(made)
+        offset += size
+    return found
+
+
+def taken(log: list[list[SourceRecord]], codec: int = 0, *, end: int | None = None) -> LastRecord:
+    data = b"".join(batch(each, codec=codec) for each in log)
+    found = last_record(memoryview(data), end=log[-1][-1].offset + 1 if end is None else end)
+    assert found is not None
+    return found
+
+
+@given(logs(), codecs, codecs, st.data())
+def test_it_is_the_same_however_the_batch_was_compacted_or_made_anew(
+    log: list[list[SourceRecord]], codec: int, later: int, data: st.DataObject
+) -> None:
+    known = taken(log, codec)
+    every = [record for each in log for record in each]
+    first, last = data.draw(st.integers(0, known.offset - every[0].offset)), every[-1].offset
+    kept = [each for each in every[first:] if each.offset == known.offset or data.draw(st.booleans())]
+
+    now = batch(kept, codec=later, base_offset=every[first].offset, last_offset=last)
+
+    assert known.offset == log[-1][0].offset
+    assert is_same(memoryview(now), known) is True
+
+
+@given(logs(), codecs, st.sampled_from(["timestamp", "key", "value", "headers"]))
+def test_another_record_at_its_offset_is_noticed(log: list[list[SourceRecord]], codec: int, changed: str) -> None:
+    known = taken(log)
+    first, *others = log[-1]
+    change: object = {"timestamp": first.timestamp + 1, "headers": (("other", None),)}.get(changed, b"other" * 20)
+
+    now = batch([replace(first, **{changed: change}), *others], codec=codec)
+
+    assert is_same(memoryview(now), known) is False
+
+
+@given(logs())
+def test_of_batches_behind_the_end_none_is_taken(log: list[list[SourceRecord]]) -> None:
+    for each in log:
+        assert taken(log, end=each[-1].offset + 1).offset == each[0].offset
+
+
+def test_where_no_record_has_the_offset_nothing_is_told() -> None:
+    records = [SourceRecord(number) for number in range(10, 14)]
+    known = taken([records])
+
+    now = batch(records[1:], base_offset=10, last_offset=13)
+
+    assert is_same(memoryview(now), known) is None
+
+
+def test_records_with_the_brokers_time_have_the_one_of_their_batch() -> None:
+    records = [SourceRecord(number) for number in range(3)]
+    data = batch(records, attributes=LOG_APPEND_TIME, max_timestamp=FIRST)
+    known = last_record(memoryview(data), end=3)
+
+    assert known is not None
+    assert is_same(memoryview(batch(records, attributes=LOG_APPEND_TIME, max_timestamp=FIRST)), known) is True
+    assert is_same(memoryview(batch(records, attributes=LOG_APPEND_TIME, max_timestamp=FIRST + 1)), known) is False
+
+
+def test_a_marker_is_a_record_too() -> None:
+    known = last_record(memoryview(batch([SourceRecord(0)]) + marker(1, 7, abort=False)), end=2)
+
+    assert known is not None
+    assert known.offset == 1
+    assert is_same(memoryview(marker(1, 7, abort=False)), known) is True
+    assert is_same(memoryview(marker(1, 7, abort=True)), known) is False
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\0" * 11, b"\0" * 200, b"\xff" * 200, message_set([SourceRecord(0)], magic=1)],
+    ids=["nothing", "less than a length", "zeros", "ones", "old format"],
+)
+def test_what_cannot_be_read_tells_nothing(data: bytes) -> None:
+    assert last_record(memoryview(data), end=100) is None
+    assert is_same(memoryview(data), LastRecord(0, 100, 1)) is None
+
+
+@given(logs(), codecs, st.data())
+def test_a_damaged_batch_tells_nothing(log: list[list[SourceRecord]], codec: int, data: st.DataObject) -> None:
+    damaged = bytearray(batch(log[0], codec=codec))
+    damaged[data.draw(st.integers(21, len(damaged) - 1))] ^= 0x10
+
+    assert last_record(memoryview(damaged), end=2**40) is None
+    assert is_same(memoryview(damaged), taken(log[:1], codec)) is None
+
+
+@given(logs(), codecs, st.data())
+def test_a_batch_that_came_in_part_tells_nothing(
+    log: list[list[SourceRecord]], codec: int, data: st.DataObject
+) -> None:
+    whole = batch(log[0], codec=codec)
+    part = memoryview(whole)[: data.draw(st.integers(0, len(whole) - 1))]
+
+    assert last_record(part, end=2**40) is None
+    assert is_same(part, taken(log[:1], codec)) is None

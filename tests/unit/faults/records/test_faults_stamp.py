@@ -1,0 +1,67 @@
+"""Stamps: read back as written, and no change of a record goes unseen."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faults.records.stamp import Content, Stamp
+
+_BYTES = st.none() | st.binary(max_size=20)
+_CONTENTS = st.builds(
+    Content,
+    topic=st.sampled_from(["orders", "audit"]),
+    partition=st.integers(0, 5),
+    timestamp=st.integers(0, 2**41),
+    key=_BYTES,
+    value=_BYTES,
+    headers=st.lists(st.tuples(st.text(max_size=5), _BYTES), max_size=3).map(tuple),
+)
+
+
+@given(st.integers(0, 99), st.integers(0, 10**9), st.booleans(), st.integers(0, 2**32 - 1))
+def test_a_stamp_is_read_back_as_written(producer: int, sequence: int, end: bool, checksum: int) -> None:
+    stamp = Stamp(producer, sequence, end, checksum)
+
+    assert Stamp.decode(stamp.encode()) == stamp
+
+
+@pytest.mark.parametrize("value", [b"", b"1:2", b"1:2:maybe:00", b"x:2:on:00", b"1:2:on:zz", b"\xff\xfe"])
+def test_other_bytes_are_no_stamp(value: bytes) -> None:
+    with pytest.raises(ValueError):
+        Stamp.decode(value)
+
+
+@given(_CONTENTS, _CONTENTS)
+def test_different_contents_have_different_checksums(one: Content, other: Content) -> None:
+    assert (one.stamp(1, 2) == other.stamp(1, 2)) is (one == other)
+
+
+def test_nothing_and_empty_are_not_the_same() -> None:
+    content = Content("orders", 0, 0, None, b"", (("name", None),))
+
+    checksums = {
+        each.checksum(1, 2, end=False)
+        for each in (
+            content,
+            replace(content, key=b""),
+            replace(content, value=None),
+            replace(content, headers=(("name", b""),)),
+            replace(content, headers=()),
+        )
+    }
+    assert len(checksums) == 5
+
+
+def test_bytes_cannot_move_from_the_key_to_the_value() -> None:
+    content = Content("orders", 0, 0, b"ab", b"c", ())
+
+    assert content.stamp(1, 2) != replace(content, key=b"a", value=b"bc").stamp(1, 2)
+
+
+def test_the_checksum_covers_the_identity() -> None:
+    content = Content("orders", 0, 0, b"k", b"v", ())
+
+    stamps = [content.stamp(1, 2), content.stamp(2, 2), content.stamp(1, 3), content.stamp(1, 2, end=True)]
+    assert len({stamp.checksum for stamp in stamps}) == 4

@@ -1,0 +1,288 @@
+"""What metrics are made of, added up by the database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mirror_lib.ledger.flow_figures import FlowFigures, GapTotals, GroupTotals
+from mirror_lib.ledger.observed_rows import (
+    FlowObservationRow,
+    GroupObservationRow,
+    HeartbeatObservationRow,
+    PartitionObservationRow,
+    StepOutcomeRow,
+)
+from mirror_lib.ledger.rows import GapRow, GapState, PartitionRunRow, VerificationRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.cutover_carriers import lock_name
+from mirror_lib.relay.run_lock import hold_lock
+from tests.support.ledger.cutover_rows import cutover_row
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+FLOW = "a->b"
+MINUTE = timedelta(minutes=1)
+
+
+def only(ledger: Ledger, flow: str = FLOW, **options: int) -> FlowFigures:
+    (found,) = ledger.metrics.figures([flow], **options)
+    return found
+
+
+def observe(ledger: Ledger, at: datetime, *partitions: PartitionObservationRow, flow: str = FLOW) -> FlowObservationRow:
+    row = FlowObservationRow(
+        flow=flow, observed_at=at, partitions=2, lagging=1, stalled=0, records_behind=1, outlook="ok"
+    )
+    ledger.observations.save_flow(row, partitions)
+    return row
+
+
+def partition(number: int, position: int | None, end: int = 100, **values: object) -> PartitionObservationRow:
+    row = PartitionObservationRow(
+        flow=FLOW,
+        topic="orders",
+        partition=number,
+        target_topic="a.orders",
+        observed_at=NOON,
+        log_start=0,
+        log_end=end,
+        position=position,
+        outlook="ok",
+    )
+    return replace(row, **values)
+
+
+def group(name: str, number: int = 0, **values: object) -> GroupObservationRow:
+    row = GroupObservationRow(
+        flow=FLOW, group=name, topic="orders", partition=number, target_topic="a.orders", observed_at=NOON
+    )
+    return replace(row, **values)
+
+
+def verification(number: int, at: datetime, **values: object) -> VerificationRow:
+    row = VerificationRow(
+        id=f"{at:%H%M}",
+        flow=FLOW,
+        topic="orders",
+        partition=number,
+        target_topic="a.orders",
+        mode="full",
+        verdict="equal",
+        source_first=0,
+        source_next=50,
+        target_first=0,
+        target_next=50,
+        started_at=at,
+        finished_at=at,
+    )
+    return replace(row, **values)
+
+
+def gap(cause: str, **values: object) -> GapRow:
+    row = GapRow(
+        id=f"{cause}{len(values)}{values}",
+        flow=FLOW,
+        topic="orders",
+        partition=0,
+        cause=cause,
+        first_offset=10,
+        next_offset=30,
+        detail="",
+        found_at=NOON,
+    )
+    return replace(row, **values)
+
+
+def test_a_flow_that_the_ledger_does_not_know_has_no_figures(ledger: Ledger) -> None:
+    assert only(ledger) == FlowFigures(FLOW)
+
+
+def test_flows_that_were_not_asked_for_are_left_out_and_the_others_come_in_the_order_asked_for(ledger: Ledger) -> None:
+    for name in ("a->b", "b->a", "c->a"):
+        observe(ledger, NOON, flow=name)
+
+    found = ledger.metrics.figures(["c->a", "a->b", "c->a"])
+
+    assert [each.flow for each in found] == ["c->a", "a->b"]
+    assert all(each.observed is not None and each.observed.flow == each.flow for each in found)
+
+
+def test_the_two_newest_observations_are_told(ledger: Ledger) -> None:
+    for minutes in (1, 3, 2):
+        observe(ledger, NOON + minutes * MINUTE)
+
+    found = only(ledger)
+
+    assert found.observed is not None
+    assert found.observed_before is not None
+    assert (found.observed.observed_at, found.observed_before.observed_at) == (NOON + 3 * MINUTE, NOON + 2 * MINUTE)
+
+
+def test_runs_are_added_up(ledger: Ledger) -> None:
+    for number, state in enumerate(("succeeded", "partial", "failed", "succeeded")):
+        ledger.start_run(run_id=f"r{number}", flow=FLOW, trigger="cli")
+        ledger.finish_run(f"r{number}", state=state, records=10, bytes=1_000)
+    ledger.start_run(run_id="now", flow=FLOW, trigger="cli")
+    ledger.start_run(run_id="other", flow="b->a", trigger="cli")
+
+    found = only(ledger)
+
+    assert found.runs[:4] == (5, 2, 40, 4_000)
+    last = ledger.run("r3")
+    assert last is not None
+    assert found.runs.last_success == last.finished_at
+    assert found.last_run == last
+    assert found.newest_run == ledger.run("now")
+
+
+def test_a_run_is_under_way_as_long_as_it_holds_the_lock_of_its_flow(ledger: Ledger) -> None:
+    ledger.acquire_lock(flow=FLOW, run_id="now", holder="here", lease_seconds=300)
+    ledger.start_run(run_id="now", flow=FLOW, trigger="cli")
+    assert only(ledger).is_running
+
+    # It dies: nobody notes how it ended, and its lock is let go or taken by another one.
+    ledger.release_lock(flow=FLOW, run_id="now", holder="here")
+    assert not only(ledger).is_running
+    ledger.acquire_lock(flow=FLOW, run_id="next", holder="there", lease_seconds=300)
+    assert not only(ledger).is_running
+
+
+def test_the_times_of_the_newest_run_with_records_are_told_round_by_round(ledger: Ledger) -> None:
+    def row(run_id: str, number: int, round_number: int, first: int, **values: object) -> PartitionRunRow:
+        made = PartitionRunRow(
+            run_id=run_id, round=round_number, topic="orders", partition=number, target_topic="a.orders",
+            start_offset=0, end_offset=5, source_next=5, target_first=0, target_next=5, records=5,
+            first_timestamp=first, last_timestamp=first + 10, seconds=2.0, state="done", updated_at=NOON,
+        )  # fmt: skip
+        return replace(made, **values)
+
+    for run_id, records in (("old", 5), ("new", 5), ("idle", 0)):
+        ledger.start_run(run_id=run_id, flow=FLOW, trigger="cli")
+        ledger.finish_run(run_id, state="succeeded", records=records)
+    ledger.save_partition_runs(
+        [
+            row("old", 0, 1, 1),
+            row("new", 0, 1, 200),
+            row("new", 1, 1, 100, seconds=3.0, updated_at=NOON + MINUTE),
+            row("new", 2, 1, 0, records=0, first_timestamp=None, last_timestamp=None),
+            row("new", 0, 2, 300),
+        ]
+    )
+
+    assert sorted(only(ledger).times) == [(100, 210, NOON + MINUTE, 3.0), (300, 310, NOON, 2.0)]
+
+
+def test_gaps_are_added_up_by_cause_and_count_offsets_where_the_records_are_not_known(ledger: Ledger) -> None:
+    rows = (
+        gap("retention-gap"),
+        gap("retention-gap", first_offset=40, next_offset=50, partition=1, records=3, state=GapState.ACCEPTED.value),
+        gap("record-too-large", records=1, state=GapState.ACCEPTED.value),
+    )
+    for row in rows:
+        ledger.record_gap(row)
+
+    assert only(ledger).gaps == {"retention-gap": GapTotals(2, 23, 1), "record-too-large": GapTotals(1, 1, 0)}
+
+
+def test_verifications_are_added_up_against_what_is_copied(ledger: Ledger) -> None:
+    observe(ledger, NOON, partition(0, position=80), partition(1, position=50), partition(2, position=70))
+    ledger.save_verifications(
+        [
+            verification(0, NOON),
+            verification(0, NOON + 2 * MINUTE, source_next=60),
+            verification(1, NOON + 3 * MINUTE),
+            # It differed after it was found equal: nothing is known to be equal now.
+            verification(2, NOON, source_next=70),
+            verification(2, NOON + MINUTE, verdict="different", source_next=20),
+            # A sample leaves out what lies between.
+            verification(1, NOON + 4 * MINUTE, mode="sample", source_next=50),
+        ]
+    )
+
+    found = only(ledger).verified
+
+    assert found is not None
+    assert (found.mismatches, found.partitions, found.equal) == (1, 3, 2)
+    assert found.oldest_equal == NOON + 2 * MINUTE
+    assert (found.unverified, found.waiting_since) == (20, NOON + 2 * MINUTE)
+
+
+def test_what_was_found_equal_again_after_a_difference_counts_from_there(ledger: Ledger) -> None:
+    ledger.save_verifications(
+        [
+            verification(0, NOON, verdict="different"),
+            verification(0, NOON + MINUTE),
+        ]
+    )
+
+    found = only(ledger).verified
+
+    assert found is not None
+    assert (found.mismatches, found.equal, found.oldest_equal) == (1, 1, NOON + MINUTE)
+    # Where the partition stands nobody has looked.
+    assert (found.unverified, found.waiting_since) == (0, None)
+
+
+def test_partitions_that_stand_still_and_groups_out_of_sync_are_counted_by_reason(ledger: Ledger) -> None:
+    observe(ledger, NOON, partition(0, 1, reason="retention-gap"), partition(1, 1, reason="retention-gap"),
+            partition(2, 100))  # fmt: skip
+    ledger.observations.save_groups(FLOW, [group("x", reason="refused"), group("y"), group("y", 1, reason="pending")])
+
+    found = only(ledger)
+
+    assert found.stalled == {"retention-gap": 2}
+    assert found.stalled_behind == {"retention-gap": 2 * (100 - 1)}
+    assert found.unsynced == {"refused": 1, "pending": 1}
+
+
+def test_groups_count_once_and_not_for_topics_that_are_not_the_flows(ledger: Ledger) -> None:
+    rows = [
+        group("x", 0, read_again=5, skipped=9),
+        group("x", 1, read_again=7, reason="between-syncs"),
+        group("y", 0),
+        group("z", 0, reason="topic-not-replicated"),
+        group("w", 0, reason="topic-handed-over"),
+        group("w", 1, read_again=1, skipped=2),
+    ]
+    ledger.observations.save_groups(FLOW, rows)
+
+    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=3, behind=1, read_again=13, skipped=11)
+    assert only(ledger).groups == GroupTotals(groups=3, behind=1, read_again=13, skipped=11)
+
+
+def test_a_flow_whose_groups_were_never_looked_at_has_no_totals(ledger: Ledger) -> None:
+    assert ledger.metrics.group_totals(FLOW) is None
+
+
+def test_where_no_map_can_tell_what_would_be_read_again_there_is_no_sum(ledger: Ledger) -> None:
+    ledger.observations.save_groups(FLOW, [group("x"), group("y")])
+
+    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=2, behind=0, read_again=None)
+
+
+def test_steps_heartbeats_and_cutovers_belong_to_their_flow(ledger: Ledger) -> None:
+    step = StepOutcomeRow(flow=FLOW, step="sync_topics", finished_at=NOON, summary={"created": 1})
+    beat = HeartbeatObservationRow(flow=FLOW, pair="a->b", observed_at=NOON, verdict="fresh")
+    ledger.observations.save_step(step)
+    ledger.observations.save_step(replace(step, flow="b->a"))
+    ledger.observations.save_heartbeats(FLOW, [beat])
+    for number in (1, 2):
+        ledger.cutovers.create(cutover_row(f"c{number}", flow=FLOW, state="running", at=NOON + number * MINUTE))
+
+    with hold_lock(ledger, flow=lock_name("c1"), run_id="job", lease_seconds=30.0):
+        found = only(ledger)
+
+    assert (found.steps, found.heartbeats) == ((step,), (beat,))
+    assert [each.name for each in found.cutovers] == ["c2", "c1"]
+    assert found.carried == {"c1"}
+    assert only(ledger).carried == frozenset()
+
+
+@pytest.mark.parametrize(("number", "partitions"), [(0, []), (2, [3, 1]), (9, [3, 1, 2])])
+def test_the_partitions_furthest_behind_come_first(ledger: Ledger, number: int, partitions: list[int]) -> None:
+    never = partition(3, None)
+    observe(ledger, NOON, partition(0, 100), partition(1, 20), partition(2, 99), never)
+
+    assert [row.partition for row in only(ledger, worst_partitions=number).worst] == partitions

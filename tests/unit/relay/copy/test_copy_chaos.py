@@ -1,0 +1,202 @@
+"""Many faults at once, chosen at random: the target is always a prefix of the source, and every account is true."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition
+from mirror_lib.errors import BrokerUnreachableError
+from mirror_lib.relay.model import Takeover
+from mirror_lib.topology.names import TopicPartition
+from tests.support.brokers.fake_cluster import FIRST_EPOCH, PRODUCER_ID, FakeCluster, Produced, fill, job, opened
+from tests.unit.relay.conftest import CopyBetween, WatchedMemory
+
+_PARTITIONS = 6
+_REFUSALS = [
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+]
+_LOSSES = [
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    BrokerUnreachableError("gone."),
+]
+_SOURCE_FAULTS = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
+class Chaos:
+    """Faults of both clusters, each with its own rate."""
+
+    def __init__(self, seed: int, source: FakeCluster, target: FakeCluster) -> None:
+        self.random = random.Random(seed)
+        self.source, self.target = source, target
+        self.refusals, self.losses, self.reads, self.moves = (self.random.choice([0, 0.02, 0.2]) for _ in range(4))
+        self.restarts = self.random.choice([0, 0.05])
+        # A code that ends a partition for good would leave little to see if it came often.
+        self.last = 0.003 if self.random.random() < 0.5 else 0.0
+
+    def refuse(self, _: Produced) -> int | None:
+        if self.random.random() < self.last:
+            return self.random.choice(_REFUSALS[-2:])
+        return self.random.choice(_REFUSALS[:-2]) if self.random.random() < self.refusals else None
+
+    def lose(self, request: Produced) -> int | Exception | None:
+        if self.random.random() < self.restarts:
+            self.target.restart(request[0], forget=self.random.random() < 0.5)
+        if self.random.random() < self.moves:
+            self.target.leaders[request[1]] = self.random.choice([1, 2, 3])
+        return self.random.choice(_LOSSES) if self.random.random() < self.losses else None
+
+    async def delay(self, *_: object) -> None:
+        for _ in range(self.random.choice([0, 0, 1, 5, 20])):
+            await asyncio.sleep(0)
+
+    async def fetch(self, node: int, wanted: Sequence[FetchRequestPartition]) -> list[FetchedPartition] | None:
+        await self.delay()
+        chance = self.random.random()
+        if chance < self.reads / 2:
+            raise BrokerUnreachableError("gone.")
+        if chance < self.reads:
+            # Some are refused, some left out, some are served and get a cut batch at their end.
+            return [
+                self.source.fetched(each, data, error_code=code)
+                for each in wanted
+                if (code := self.random.choice([*_SOURCE_FAULTS, 0])) or self.random.random() < 0.5
+                if (data := b"" if code else self.cut(each)) is not None
+            ]
+        return None
+
+    def cut(self, wanted: FetchRequestPartition) -> bytes:
+        data = self.source._read(wanted, wanted.max_bytes, True)
+        return data[: self.random.randint(1, len(data))] if data else data
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirror_lib.cluster.raw.backoff._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("mirror_lib.cluster.raw.backoff._LONGEST_PAUSE", 0.01)
+
+
+def break_things(seed: int, source: FakeCluster, target: FakeCluster) -> random.Random:
+    """Let both clusters fail at random; returns what else is to be chosen by."""
+    chaos = Chaos(seed, source, target)
+    target.refuse, target.lose, source.on_fetch = chaos.refuse, chaos.lose, chaos.fetch
+    target.before_produce = target.before_answer = chaos.delay
+    source.round_trips = {node: chaos.random.choice([0.0, 0.15]) for node in (1, 2)}
+    target.round_trips = {node: chaos.random.choice([0.0, 0.15]) for node in (1, 2)}
+    return chaos.random
+
+
+def chosen_settings(chosen: random.Random) -> dict[str, object]:
+    return {
+        "retry_max_seconds": chosen.choice([0.05, 2.0]),
+        "batch_passthrough_min_bytes": chosen.choice([0, 1_000, 16_384]),
+        "batch_max_bytes": 4_000,
+        "task_memory_bytes": chosen.choice([20_000, 200_000]),
+        "fetch_max_bytes": chosen.choice([5_000, 100_000]),
+        "fetch_partition_max_bytes": chosen.choice([1_000, 50_000]),
+        "produce_max_in_flight": chosen.randint(1, 5),
+        "connections_per_broker": chosen.choice([0, 1, 2, 5]),
+    }
+
+
+def fill_all(source: FakeCluster, chosen: random.Random) -> dict[int, list[bytes]]:
+    """Records in every partition; returns the values by partition."""
+    written = {}
+    for partition in range(_PARTITIONS):
+        sizes = [chosen.choice([20, 200, 3000]) for _ in range(chosen.randint(1, 60))]
+        log = source.add("orders", partition, leader=chosen.choice([1, 2]))
+        written[partition] = fill(log, sizes, records_each=chosen.randint(1, 3))
+    return written
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_target_is_a_prefix_of_the_source_and_accounts_are_true(
+    seed: int, copy_between: CopyBetween, memory: list[WatchedMemory]
+) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    chosen = break_things(seed, source, target)
+    written = fill_all(source, chosen)
+    copies = [opened(source, target, partition=n) for n in range(_PARTITIONS)]
+    for key in target.leaders:
+        target.leaders[key] = chosen.choice([1, 2])
+
+    results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
+
+    for result in results:
+        values = written[result.source.partition]
+        arrived = target.partitions[TopicPartition("A.orders", result.source.partition)].values()
+        assert arrived == values[: len(arrived)]
+        assert result.records == result.target_next == result.source_next <= len(arrived)
+        assert sum(run.count for run in result.runs) == result.records
+        if result.certain:
+            assert result.target_next == len(arrived)
+        if result.error is None:
+            assert result.complete
+            assert len(arrived) == len(values)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_merge_keeps_the_order_of_each_source(
+    seed: int, copy_between: CopyBetween, memory: list[WatchedMemory]
+) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    chosen = break_things(seed, source, target)
+    written = {
+        topic: fill(
+            source.add(topic, leader=chosen.choice([1, 2])),
+            [chosen.choice([20, 200, 3000]) for _ in range(chosen.randint(1, 40))],
+            prefix=f"{topic}-",
+        )
+        for topic in ("first", "second", "third")
+    }
+    copies = [opened(source, target, topic, to="merged") for topic in written]
+
+    results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
+
+    merged = target.partitions[TopicPartition("merged", 0)].values()
+    for result in results:
+        values = written[result.source.topic]
+        arrived = [value for value in merged if value and value.startswith(result.source.topic.encode())]
+        assert arrived == values[: len(arrived)]
+        assert result.records == result.source_next <= len(arrived)
+        assert [merged[run.target_first : run.target_next] for run in result.runs] == [
+            values[run.source_first : run.source_next] for run in result.runs
+        ]
+        if result.error is None:
+            assert len(arrived) == len(values)
+    if all(result.certain for result in results):
+        assert max(result.target_next for result in results) == len(merged)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_attempts_that_take_over_from_one_another_copy_every_record_once(
+    seed: int, copy_between: CopyBetween, memory: list[WatchedMemory]
+) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    chosen = break_things(seed, source, target)
+    written = fill_all(source, chosen)
+    copies = [opened(source, target, partition=n) for n in range(_PARTITIONS)]
+
+    for _ in range(4):
+        # Its accounts are lost, as those of an attempt that was killed: only what was certain before it is known.
+        results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
+        assert all(result.start + result.records <= result.end for result in results)
+        copies = [replace(each, takeover=Takeover(0, 0, PRODUCER_ID, FIRST_EPOCH)) for each in copies]
+    target.refuse = target.lose = source.on_fetch = target.before_produce = target.before_answer = lambda *_: None
+    results = copy_between(source, target, job(*copies))
+
+    assert all(result.complete for result in results), [str(result.error) for result in results]
+    for partition, values in written.items():
+        assert target.partitions[TopicPartition("A.orders", partition)].values() == values
