@@ -1,8 +1,6 @@
 from .columns import by_place as by_place
 from .columns import RowColumns as RowColumns
 from .columns import Slice as Slice
-from .reader_result import ReaderResult as ReaderResult
-from .reader_result import new_secret as new_secret
 from .layout import Int64s as Int64s
 from .layout import number_and_codec as number_and_codec
 from .layout import number_of as number_of
@@ -11,3 +9,5 @@ from .layout import READ_DDL as READ_DDL
 from .layout import READ_SCHEMA as READ_SCHEMA
 from .layout import SOURCE_COLUMN as SOURCE_COLUMN
 from .layout import with_source as with_source
+from .reader_result import new_secret as new_secret
+from .reader_result import ReaderResult as ReaderResult

@@ -38,7 +38,7 @@ def test_a_pure_module_selects_its_unit_tests_and_every_end_to_end_test(reposito
 def test_a_module_of_the_local_stack_leaves_most_unit_tests_alone(repository: Graph) -> None:
     found = selected(repository, "testbed/wan.py")
 
-    assert "tests/unit/dev/test_dev_wan.py" in found
+    assert "tests/unit/testbed/test_testbed_wan.py" in found
     assert not {path for path in found if path.startswith(("tests/unit/topology/", "tests/unit/relay/copy/test_copy"))}
     assert Counter(map(tier_of, found))["unit"] < 20
 
