@@ -24,8 +24,8 @@ from rich.table import Table
 from bench.clusters.pair import Pair, started_pair
 from bench.copiers.settings import TARGET_ALIAS, render
 from bench.errors import BenchError
+from bench.idle.airflow_waits import patiently
 from bench.idle.new_records import Delay, Poll, Polling, delay_table, measure_delays, poll_table, watched
-from bench.idle.patience import patiently
 from bench.interrupt import exit_code
 from bench.machine.description import describe, java_version
 from bench.machine.process_tree import ProcessTree

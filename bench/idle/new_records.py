@@ -27,7 +27,7 @@ from rich.table import Table
 from bench.clusters.pair import Pair
 from bench.copiers.settings import render
 from bench.errors import BenchError
-from bench.idle.patience import patiently
+from bench.idle.airflow_waits import patiently
 from mirror_lib.config.loader import load
 from mirror_lib.config.local_state import CONFIG_VARIABLE
 from mirror_lib.dev.airflow import LocalAirflow

@@ -7,9 +7,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "admins": ["flow_admins", "source_admin", "target_admin"],
         "cluster_identity": ["check_clusters", "cluster_pair", "compare_reachable_clusters", "ledger_name"],
-        "due": ["SyncStep"],
+        "intervals": ["SyncStep"],
         "due_steps": ["why_not_due", "why_not_emitted"],
-        "hidden": ["about_missing", "hidden_topics", "in_words", "unseen_topics"],
+        "hidden_by_acls": ["about_missing", "hidden_topics", "in_words", "unseen_topics"],
         "observed": ["save_groups", "save_heartbeats", "save_step"],
         "position_store": ["stored_positions"],
         "target_changes": [

@@ -10,7 +10,7 @@ from typing import Any
 
 from mirror_lib.config import FlowConfig
 from mirror_lib.ledger import Ledger
-from mirror_lib.sync.due import Interval, SyncStep
+from mirror_lib.sync.intervals import Interval, SyncStep
 
 _log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from mirror_lib.ledger import GroupObservationRow, HeartbeatObservationRow, Ledger, StepOutcomeRow, log_errors
 from mirror_lib.offsets import is_behind
-from mirror_lib.sync.due import is_due_again
 from mirror_lib.sync.groups import GroupPlan
 from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
+from mirror_lib.sync.intervals import is_due_again
 from mirror_lib.topology import FlowId
 
 #: Maximum number of rows of a flow's groups: storing them takes a few seconds.

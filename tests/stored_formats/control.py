@@ -17,7 +17,7 @@ from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
 from mirror_lib.relay.job.report import JobReport, plan_report
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions, RunReport
-from mirror_lib.sync.due import SyncStep
+from mirror_lib.sync.intervals import SyncStep
 from mirror_lib.topology.acls import AclPattern, AclPermission, AclResource
 from mirror_lib.verify.html import to_html
 from mirror_lib.verify.model import VerifyMode

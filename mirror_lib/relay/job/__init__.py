@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "arguments": ["ASK", "GAP_CHOICES", "JobArguments"],
-        "attendance": ["LEASE_SECONDS"],
+        "sign_of_life": ["LEASE_SECONDS"],
         "command": ["main"],
         "report": ["Failure", "JobReport", "LeftOutRange", "error_report", "write_report"],
     },

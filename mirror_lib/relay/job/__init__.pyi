@@ -1,10 +1,10 @@
 from .arguments import ASK as ASK
 from .arguments import GAP_CHOICES as GAP_CHOICES
 from .arguments import JobArguments as JobArguments
-from .attendance import LEASE_SECONDS as LEASE_SECONDS
 from .command import main as main
 from .report import error_report as error_report
 from .report import Failure as Failure
 from .report import JobReport as JobReport
 from .report import LeftOutRange as LeftOutRange
 from .report import write_report as write_report
+from .sign_of_life import LEASE_SECONDS as LEASE_SECONDS

@@ -16,8 +16,8 @@ from mirror_lib.ledger import Ledger, existing_ledger, open_ledger
 from mirror_lib.relay.backfill import run_backfill
 from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.job.arguments import ASK, JobArguments
-from mirror_lib.relay.job.attendance import Attendance
 from mirror_lib.relay.job.report import error_report, plan_report, write_report
+from mirror_lib.relay.job.sign_of_life import SignOfLife
 from mirror_lib.relay.run import plan_flow, replicate
 from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
 
@@ -61,10 +61,10 @@ def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -
         if arguments.report is None:
             sys.stdout.write(json.dumps(plan.to_dict(), indent=2) + "\n")
         return None
-    with open_ledger(config) as ledger, _attended(arguments, ledger) as attendance:
+    with open_ledger(config) as ledger, _attended(arguments, ledger) as sign_of_life:
         report = _copy(arguments, flow, ledger, lambda: make_runner(str(flow.flow)), options)
-        if attendance is not None:
-            attendance.ended_with(report.exit_code, report.to_dict())
+        if sign_of_life is not None:
+            sign_of_life.ended_with(report.exit_code, report.to_dict())
     _report(arguments, report.to_dict())
     _log.info(
         "flow %s: %d records (%.1f MB) copied in %d round(s), %.1f s; %d partitions idle, %d failed",
@@ -88,8 +88,8 @@ def _copy(
     return run_backfill(flow, name, ledger=ledger, make_runner=runner, options=options, max_bytes=max_bytes)
 
 
-def _attended(arguments: JobArguments, ledger: Ledger) -> AbstractContextManager[Attendance | None]:
-    return Attendance(ledger, arguments.run_id) if arguments.detached else nullcontext()
+def _attended(arguments: JobArguments, ledger: Ledger) -> AbstractContextManager[SignOfLife | None]:
+    return SignOfLife(ledger, arguments.run_id) if arguments.detached else nullcontext()
 
 
 def _report(arguments: JobArguments, content: Mapping[str, Any]) -> None:

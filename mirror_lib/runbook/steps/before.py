@@ -12,7 +12,7 @@ from mirror_lib.ledger import AclKind, AclState
 from mirror_lib.observe import Outlook
 from mirror_lib.relay import plan_flow
 from mirror_lib.relay.health import forecast_plan
-from mirror_lib.runbook import fences, gates
+from mirror_lib.runbook import acl_fence, gates
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.dependencies import Belonging, find_splits, nothing_split
 from mirror_lib.runbook.dependency_facts import read_belonging
@@ -157,7 +157,7 @@ def preflight(context: CutoverContext) -> Outcome:
                 "group offsets can be translated.",
                 "Enable checkpoints and offset-syncs of the flow.",
             ),
-            *([fences.can_fence(flow)] if context.definition.fence is Fence.ACL else []),
+            *([acl_fence.can_fence(flow)] if context.definition.fence is Fence.ACL else []),
             _reverse_flow_gate(context, flow),
         ),
         {"lag": sum(each.end - each.start for each in plan.partitions), "problems": len(plan.problems)},

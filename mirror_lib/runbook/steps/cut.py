@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from mirror_lib.counted import counted
 from mirror_lib.ledger import CutRow
 from mirror_lib.relay import plan_flow
-from mirror_lib.runbook import fences, gates
+from mirror_lib.runbook import acl_fence, gates
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.model import Fence, Gate, Step
 from mirror_lib.runbook.order import has_passed
@@ -53,7 +53,7 @@ def freeze(context: CutoverContext) -> Outcome:
     if context.definition.fence is Fence.ACL:
         topics = [topic.source for topic in context.topics]
         known = context.facts_of(Step.FREEZE).get("fence", ())
-        gate = fences.raise_fence(context.whole_flow, topics, context.definition.writers, known, context.keep)
+        gate = acl_fence.raise_fence(context.whole_flow, topics, context.definition.writers, known, context.keep)
     ends: dict[str, list[int]] = {}
     for place, end in sorted(log_ends(context.whole_flow, context.topics).source.items()):
         ends.setdefault(place.topic, []).append(end)

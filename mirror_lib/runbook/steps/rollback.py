@@ -12,7 +12,7 @@ from mirror_lib.errors import MirrorError, RunLockedError, Where
 from mirror_lib.ledger import CarrierRow
 from mirror_lib.ledger.tables import lock_name
 from mirror_lib.relay import RunLease, hold_lock
-from mirror_lib.runbook import fences, gates, handover
+from mirror_lib.runbook import acl_fence, gates, handover
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.model import CutoverState, Gate, Step, StepState
 from mirror_lib.runbook.order import STEPS, is_released
@@ -141,7 +141,7 @@ def _undo(context: CutoverContext) -> tuple[Gate, ...]:
     attempts = [attempt_of(row) for row in context.ledger.cutovers.steps(context.definition.name)]
     fence = [acl for each in attempts if each.step is Step.FREEZE for acl in each.facts.get("fence", ())]
     if fence:
-        undone.append(fences.lower_fence(flow, fence))
+        undone.append(acl_fence.lower_fence(flow, fence))
     return tuple(undone)
 
 

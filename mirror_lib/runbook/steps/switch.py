@@ -11,7 +11,7 @@ from mirror_lib.counted import counted
 from mirror_lib.ledger import opposite_of
 from mirror_lib.offsets import OffsetMap
 from mirror_lib.relay.planning import accounted_for
-from mirror_lib.runbook import fences, gates, handover
+from mirror_lib.runbook import acl_fence, gates, handover
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.failback import prepare_way_back, why_no_way_back
 from mirror_lib.runbook.model import Gate, Step, Style
@@ -149,7 +149,7 @@ def release(context: CutoverContext) -> Outcome:
     context.keep({RELEASING: True})
     back = opposite_of(context.config, flow)
     if back is not None and (fence := _earlier_fence(context, str(back.flow))):
-        found.append(fences.lower_fence(without_handovers(back), fence))
+        found.append(acl_fence.lower_fence(without_handovers(back), fence))
     done = release_acls(
         flow,
         context.ledger,

@@ -15,8 +15,8 @@ from mirror_lib.ledger import AclKind, AclState, Ledger, ReplicatedAclRow
 from mirror_lib.sync.acls.plan import AclFacts, AclPlan, binding_of, plan_acls, row_of
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
-from mirror_lib.sync.due import SyncStep
 from mirror_lib.sync.due_steps import StepResult, run_if_due
+from mirror_lib.sync.intervals import SyncStep
 from mirror_lib.topology import AclBinding, FlowTopology
 
 _log = logging.getLogger(__name__)

@@ -16,9 +16,9 @@ from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.configs.plan import ConfigFacts, ConfigPlan, ConfigRule, TopicConfigSteps, plan_configs
-from mirror_lib.sync.due import SyncStep
 from mirror_lib.sync.due_steps import StepResult, run_if_due
-from mirror_lib.sync.hidden import hidden_topics
+from mirror_lib.sync.hidden_by_acls import hidden_topics
+from mirror_lib.sync.intervals import SyncStep
 from mirror_lib.sync.topics import INDISPENSABLE, Configs, Outcome, done_without_refused, is_unsupported
 from mirror_lib.topology import FlowTopology, NameFault
 

@@ -14,11 +14,11 @@ from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import group_admins, target_admin
-from mirror_lib.sync.due import SyncStep
 from mirror_lib.sync.due_steps import StepResult, run_if_due, why_not_emitted
 from mirror_lib.sync.groups.plan import GroupPartition, GroupPlan
 from mirror_lib.sync.groups.read import gather_group_facts, read_target_groups
 from mirror_lib.sync.groups.rules import after_applying, looked_again, plan_groups
+from mirror_lib.sync.intervals import SyncStep
 from mirror_lib.sync.observed import save_groups
 from mirror_lib.sync.topics import checkpoints_topic, ensure_checkpoints_topic
 from mirror_lib.topology import FlowTopology

@@ -26,7 +26,7 @@ from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
 from mirror_lib.sync.groups.rules import GroupFacts, TargetGroups, select_groups
-from mirror_lib.sync.hidden import Unseen, in_words, unseen_topics
+from mirror_lib.sync.hidden_by_acls import Unseen, in_words, unseen_topics
 from mirror_lib.sync.position_store import stored_positions
 from mirror_lib.sync.target_changes import TargetPartition, is_other_topic, position_change
 from mirror_lib.sync.topics import checkpoints_topic, offset_syncs_topic

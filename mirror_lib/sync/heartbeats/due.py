@@ -7,8 +7,8 @@ from datetime import datetime
 
 from mirror_lib.config import FlowConfig
 from mirror_lib.ledger import Ledger
-from mirror_lib.sync.due import Interval
 from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat
+from mirror_lib.sync.intervals import Interval
 from mirror_lib.topology import FlowId
 
 #: Name of the step in the ledger's times of sync steps.

@@ -27,7 +27,7 @@ from mirror_lib.sync.heartbeats.rules import (
     newest_of,
     topics_to_read,
 )
-from mirror_lib.sync.hidden import hidden_topics
+from mirror_lib.sync.hidden_by_acls import hidden_topics
 from mirror_lib.sync.topics import wait_until_visible
 from mirror_lib.topology import FlowId, TopicPartition
 

@@ -10,8 +10,8 @@ from confluent_kafka import TopicPartition as NativePartition
 
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.relay.health.observation import observe_flow
-from mirror_lib.sync.due import SyncStep
 from mirror_lib.sync.groups.flow import sync_flow_groups
+from mirror_lib.sync.intervals import SyncStep
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import admin, create_topic, produce, records

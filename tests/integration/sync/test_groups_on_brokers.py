@@ -23,7 +23,6 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError
 from mirror_lib.offsets.group_standing import GroupReason
-from mirror_lib.sync.due import SyncStep
 from mirror_lib.sync.groups import flow as flow_groups
 from mirror_lib.sync.groups.flow import (
     GroupSync,
@@ -31,6 +30,7 @@ from mirror_lib.sync.groups.flow import (
     plan_flow_groups,
     sync_flow_groups,
 )
+from mirror_lib.sync.intervals import SyncStep
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.groups import commit_offset as commit
 from tests.support.brokers.groups import committed_offsets as committed

@@ -36,7 +36,7 @@ from mirror_lib.relay.repair.key_deletions import delete_keys, plan_key_deletion
 from mirror_lib.relay.run import replicate
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.run_options import RunOptions
-from mirror_lib.runbook.fences import raise_fence
+from mirror_lib.runbook.acl_fence import raise_fence
 from mirror_lib.sync.acls.flow import apply_flow_acls
 from mirror_lib.sync.acls.staged import release_acls
 from mirror_lib.sync.admins import flow_admins

@@ -11,7 +11,7 @@ from mirror_lib.cluster.admin.client import ClusterAdmin, PerTopic, TopicDescrip
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import AuthorizationError, ClusterError, TopicMissingError
-from mirror_lib.sync.hidden import Unseen, hidden_topics, in_words, unseen_topics
+from mirror_lib.sync.hidden_by_acls import Unseen, hidden_topics, in_words, unseen_topics
 from mirror_lib.topology.names import TopicPartition
 
 #: Partitions that have a position.

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.sync.due import Interval
+from mirror_lib.sync.intervals import Interval
 
 LAST = datetime(2026, 1, 2, 10, 0, tzinfo=UTC)
 

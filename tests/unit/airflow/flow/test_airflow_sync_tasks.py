@@ -7,7 +7,7 @@ from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipEx
 from mirror_lib.airflow.flow import sync_tasks
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.errors import BrokerUnreachableError
-from mirror_lib.sync.due import SyncStep
+from mirror_lib.sync.intervals import SyncStep
 from tests.support.ledger.ledgers import ready_ledger
 
 NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}

@@ -24,7 +24,7 @@ _GRACE_SECONDS = 15.0
 _INTERRUPTED = 128 + signal.SIGTERM
 
 
-class Attendance:
+class SignOfLife:
     """Renews the row of this process until it ends; a cancelled driver gets SIGTERM, as from a task that is killed."""
 
     def __init__(self, ledger: Ledger, driver: str) -> None:
@@ -34,7 +34,7 @@ class Attendance:
         self._ledger = ledger
         self._driver = driver
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="attendance", daemon=True)
+        self._thread = threading.Thread(target=self._keep, name="sign-of-life", daemon=True)
         self._exit_code = 1
         self._report: Mapping[str, Any] | None = None
 

@@ -20,18 +20,18 @@ _DRIVER = """
 import signal, sys, time
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import Ledger
-from mirror_lib.relay.job.attendance import Attendance
+from mirror_lib.relay.job.sign_of_life import SignOfLife
 
 def interrupt(*_):
     raise KeyboardInterrupt
 
 signal.signal(signal.SIGTERM, interrupt)
-with Ledger.open(sys.argv[1]) as ledger, Attendance(ledger, "d") as attendance:
+with Ledger.open(sys.argv[1]) as ledger, SignOfLife(ledger, "d") as sign_of_life:
     if sys.argv[2] == "waits":
         time.sleep(300)
     if sys.argv[2] == "refuses":
         raise ConfigurationError("no such flow.")
-    attendance.ended_with(0, {"exit_code": 0, "records": 7})
+    sign_of_life.ended_with(0, {"exit_code": 0, "records": 7})
 """
 
 
