@@ -97,14 +97,16 @@ def emitting_flows(config: MirrorConfig, flow: FlowId | None = None) -> tuple[Fl
     Args:
         flow: return only its reverse pair, which writes into the flow's source, and then the flow itself.
     """
-    wanted = (*config.flows, *config.unnamed) if flow is None else map(config.find, (flow.opposite, flow))
-    return tuple(pair for pair in wanted if pair is not None and pair.emit_heartbeats_enabled)
+    return _emitting((*config.flows, *config.unnamed) if flow is None else map(config.find, (flow.opposite, flow)))
 
 
 def emitting_kinds(config: MirrorConfig) -> tuple[FlowConfig, ...]:
-    """Pairs of a file that write heartbeats, of those that no line names one only: it stands for all of them."""
-    found = (*config.flows, config.unnamed.any())
-    return tuple(pair for pair in found if pair is not None and pair.emit_heartbeats_enabled)
+    """As `emitting_flows`, with only one of the pairs that no line names: these differ by their clusters alone."""
+    return _emitting((*config.flows, config.unnamed.any()))
+
+
+def _emitting(pairs: Iterable[FlowConfig | None]) -> tuple[FlowConfig, ...]:
+    return tuple(pair for pair in pairs if pair is not None and pair.emit_heartbeats_enabled)
 
 
 def heartbeats_topic(pair: FlowConfig, policy: ReplicationPolicy) -> TopicSpec:
