@@ -25,11 +25,16 @@ _log = logging.getLogger(__name__)
 #: The event's value of `state` if the ledger cannot be read here; the others are those of `DriverState`.
 UNKNOWN: Final = "unknown"
 _POLL_SECONDS = 2.0
-#: After this time without an answer of the ledger the task itself has a look, and reports the ledger's error.
+#: After this time without an answer of the ledger the task itself has a look, and reports the ledger's error; a
+#: cancellation is given up.
 _UNKNOWN_SECONDS = 300.0
 _DEFERRED = "deferred"
-#: A part of the time that Airflow gives `on_kill` (30 s): the triggerer loads an API server for its first answer.
-_STATE_SECONDS = 10.0
+#: The triggerer loads an API server for its first answer.
+_STATE_SECONDS = 30.0
+#: Airflow 3.2 only cancels a trigger, also when the triggerer ends.
+_HAS_ON_KILL = hasattr(BaseTrigger, "on_kill")
+#: The event loop itself keeps no task alive.
+_cancellations: set[asyncio.Task[None]] = set()
 
 
 class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped here
@@ -53,17 +58,59 @@ class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped he
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait for the end of the driver."""
-        # The time of `on_kill` is limited, and the first import takes seconds.
+        # The first import takes seconds, which a user who has marked the task would wait for the end of its copy.
         await asyncio.to_thread(_runtime_task_instance)
-        state = await _end_of(self.config_path, self.driver)
+        try:
+            state = await _end_of(self.config_path, self.driver)
+        except asyncio.CancelledError:
+            if not _HAS_ON_KILL:
+                # Maybe the triggerer only ends, and asks nobody any more.
+                self._begin_cancellation(if_state_unknown=False)
+            raise
         yield TriggerEvent({"driver": self.driver, "state": state})
 
     async def on_kill(self) -> None:
         """Cancel the driver: the task was marked or cleared, its run was deleted, or has timed out.
 
         Airflow also calls this when another triggerer has taken over the trigger; then the driver continues.
+
+        The cancellation goes on when this call is cancelled: Airflow 3.3 cancels a trigger again and again, about once
+        a second, until it has ended (`TriggerRunner.cancel_triggers`), and with it `on_kill`.
         """
-        is_deferred = await self._is_deferred()
+        await asyncio.shield(self._begin_cancellation(if_state_unknown=True))
+
+    def _begin_cancellation(self, *, if_state_unknown: bool) -> asyncio.Task[None]:
+        cancellation = asyncio.create_task(self._cancel_driver(if_state_unknown))
+        _cancellations.add(cancellation)
+        cancellation.add_done_callback(_cancellations.discard)
+        return cancellation
+
+    async def _cancel_driver(self, if_state_unknown: bool) -> None:
+        """Cancel the driver, also if the ledger answers only after a while.
+
+        Args:
+            if_state_unknown: whether to cancel it if Airflow does not tell the state of the task.
+        """
+        started, is_logged = time.monotonic(), False
+        is_deferred = await self._is_deferred(if_unknown=not if_state_unknown)
+        while True:
+            try:
+                await self._cancel_unless_another_waits(is_deferred)
+                return
+            except Exception as error:  # Of the ledger, or of Airflow's secrets backends.
+                if time.monotonic() - started >= _UNKNOWN_SECONDS:
+                    _log.error(
+                        "flow %s: driver %s was not cancelled and still copies: %s. To end it, clear the task and mark "
+                        "its next attempt as failed.",
+                        *(self.flow, self.driver, error),
+                    )
+                    return
+                if not is_logged:
+                    _log.warning("flow %s: driver %s is not cancelled yet: %s", self.flow, self.driver, error)
+                is_logged = True
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _cancel_unless_another_waits(self, is_deferred: bool) -> None:
         ledger = await _open_ledger(self.config_path)
         try:
             # Read after the task's state: a next attempt records itself before it is deferred.
@@ -79,16 +126,16 @@ class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped he
         row = ledger.drivers.find(self.driver)
         return row is not None and self.task_instance is not None and row.waiter == str(self.task_instance.id)
 
-    async def _is_deferred(self) -> bool:
+    async def _is_deferred(self, *, if_unknown: bool) -> bool:
         """True if the task still waits for a driver."""
         instance = self.task_instance
         if instance is None:
-            return False
+            return if_unknown
         try:
             state = await asyncio.wait_for(sync_to_async(_state, thread_sensitive=False)(instance), _STATE_SECONDS)
-        except Exception:  # Of Airflow's API, or no answer: the user's action counts.
+        except Exception:  # Of Airflow's API, or no answer.
             _log.warning("flow %s: the state of the task is unknown.", self.flow, exc_info=True)
-            return False
+            return if_unknown
         return state == _DEFERRED
 
 

@@ -21,7 +21,7 @@ from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON
 from mirror_lib.airflow.spark.driver_trigger import DriverTrigger
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import ConfigurationError
+from mirror_lib.errors import ConfigurationError, LedgerError
 from mirror_lib.ledger.driver_rows import DriverRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
@@ -245,6 +245,118 @@ def test_a_driver_of_a_cleared_task_is_cancelled_though_the_next_attempt_waits_f
     found = task.ledger.drivers.find(row.id)
     assert found is not None
     assert found.cancelled_at is not None
+
+
+def test_a_driver_is_cancelled_though_airflow_cancels_the_cancelling(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The triggerer cancels a trigger again each second until it has ended, `on_kill` included (Airflow 3.3)."""
+    row, asked, released = task.earlier(tmp_path), threading.Event(), threading.Event()
+
+    def answer(_: object) -> str:
+        asked.set()
+        released.wait(60)
+        return "failed"
+
+    monkeypatch.setattr(driver_trigger, "_state", answer)
+    trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
+    trigger.task_instance = SimpleNamespace(id=task.attempt, dag_id="d", run_id="r", task_id="replicate")
+
+    async def kill() -> None:
+        killing = asyncio.ensure_future(trigger.on_kill())
+        await asyncio.to_thread(asked.wait, 60)
+        killing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await killing
+        released.set()
+        await _all_else()
+
+    asyncio.run(kill())
+
+    found = task.ledger.drivers.find(row.id)
+    assert found is not None
+    assert found.cancelled_at is not None
+
+
+def test_a_driver_is_cancelled_when_the_ledger_answers_again(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    row, opened = task.earlier(tmp_path), driver_trigger._open_ledger
+    answers = [OSError("no route to the ledger"), LedgerError("it is locked")]
+
+    async def open_ledger(config_path: str) -> Ledger:
+        if answers:
+            raise answers.pop()
+        return await opened(config_path)
+
+    monkeypatch.setattr(driver_trigger, "_open_ledger", open_ledger)
+    monkeypatch.setattr(driver_trigger, "_POLL_SECONDS", 0.01)
+    trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
+
+    with caplog.at_level("INFO"):
+        asyncio.run(trigger.on_kill())
+
+    found = task.ledger.drivers.find(row.id)
+    assert found is not None
+    assert found.cancelled_at is not None
+    assert caplog.text.count("driver d is not cancelled yet") == 1
+    assert "driver d is cancelled" in caplog.text
+
+
+def test_a_driver_that_cannot_be_cancelled_is_named_with_a_way_on(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    row = task.earlier(tmp_path)
+
+    async def open_ledger(_: str) -> Ledger:
+        raise LedgerError("it is locked")
+
+    monkeypatch.setattr(driver_trigger, "_open_ledger", open_ledger)
+    monkeypatch.setattr(driver_trigger, "_UNKNOWN_SECONDS", 0.0)
+
+    asyncio.run(DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file)).on_kill())
+
+    assert "flow A->B: driver d was not cancelled and still copies: it is locked" in caplog.text
+    assert "clear the task and mark its next attempt as failed" in caplog.text
+
+
+@pytest.mark.parametrize(("state", "is_cancelled"), [("deferred", False), ("failed", True), (None, False)])
+def test_in_airflow_3_2_a_trigger_that_is_cancelled_cancels_the_driver_of_a_task_that_was_ended(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str | None, is_cancelled: bool
+) -> None:
+    """It is cancelled too when the triggerer ends, where Airflow tells no states any more: the driver continues."""
+    row = task.earlier(tmp_path)
+    task.ledger.drivers.wait(row.id, task.attempt)
+
+    def answer(_: object) -> str:
+        if state is None:
+            raise EOFError("the supervisor is gone")
+        return state
+
+    monkeypatch.setattr(driver_trigger, "_HAS_ON_KILL", False)
+    monkeypatch.setattr(driver_trigger, "_state", answer)
+    trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
+    trigger.task_instance = SimpleNamespace(id=task.attempt, dag_id="d", run_id="r", task_id="replicate")
+
+    async def cancel() -> None:
+        waiting = asyncio.ensure_future(anext(trigger.run()))
+        while not driver_trigger._watches.get(str(task.file), driver_trigger._Watch("")).waiting:
+            await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await _all_else()
+
+    asyncio.run(cancel())
+
+    found = task.ledger.drivers.find(row.id)
+    assert found is not None
+    assert (found.cancelled_at is not None) is is_cancelled
+
+
+async def _all_else() -> None:
+    """Wait for what goes on by itself, as the triggerer's event loop does."""
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
 
 def test_the_setting_makes_the_task_deferrable(make_flow: Callable[..., FlowConfig]) -> None:
