@@ -301,7 +301,9 @@ class _OAuthReader:
         try:
             return float(text)
         except ValueError as error:
-            raise self._error(f"sasl.jaas.config: {name} is not a number.", "Correct it.") from error
+            raise self._error(
+                f"sasl.jaas.config: {name} is not a number.", "Set it as a number, such as 0.8."
+            ) from error
 
     def _error(self, what: str, action: str) -> ConfigurationError:
         return ConfigurationError(what, where=self._where, action=action)

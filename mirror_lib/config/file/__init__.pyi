@@ -26,6 +26,7 @@ from .properties import byte_order_mark as byte_order_mark
 from .properties import Entry as Entry
 from .properties import parse_properties as parse_properties
 from .properties import PropertiesFile as PropertiesFile
+from .properties import read_properties as read_properties
 from .served import served_files as served_files
 from .stamps import are_unchanged as are_unchanged
 from .stamps import FileStamp as FileStamp

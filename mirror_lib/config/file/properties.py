@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import javaproperties
 
 from mirror_lib.config.model import Problem, Severity
+from mirror_lib.errors import ConfigurationError
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _COMMENT = re.compile(r"[ \t\f]*[#!]")
@@ -50,6 +51,27 @@ class PropertiesFile:
     def effective(self) -> Mapping[str, Entry]:
         """The effective assignment of each key: the last one."""
         return {entry.key: entry for entry in self.entries}
+
+
+def read_properties(data: bytes, origin: str) -> PropertiesFile:
+    """Read the bytes of a file that is of no use if a part of it cannot be read (`parse_properties`).
+
+    Args:
+        origin: what the file is called in messages.
+
+    Raises:
+        ConfigurationError: it names all lines that cannot be read.
+    """
+    parsed = parse_properties(data)
+    broken = [problem for problem in parsed.problems if problem.severity is Severity.ERROR]
+    if broken:
+        lines = "; ".join(f"line {problem.line}: {problem.message}" for problem in broken)
+        ways_on = dict.fromkeys(problem.suggestion for problem in broken if problem.suggestion)
+        raise ConfigurationError(
+            f"{origin} cannot be read: {lines}.",
+            action=f"In these lines: {'; '.join(ways_on)}." if ways_on else "Correct these lines.",
+        )
+    return parsed
 
 
 def parse_properties(data: bytes) -> PropertiesFile:

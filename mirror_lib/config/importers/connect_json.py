@@ -13,6 +13,7 @@ from mirror_lib.config.importers.model import Connector, ConnectorKind, kind_of
 from mirror_lib.errors import ConfigurationError
 
 CLASS = "connector.class"
+_AS_STORED = "Pass the JSON as Kafka Connect's REST API returns it."
 _PAUSED = frozenset({"PAUSED", "STOPPED"})
 _EXPAND = "curl -s 'http://connect:8083/connectors?expand=info&expand=status'"
 
@@ -58,7 +59,7 @@ def text_of(value: Any, where: str) -> str | None:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return str(value)
-    raise ConfigurationError(f"{where} must be a text or a number, not {_json_type(value)}.", action="Correct it.")
+    raise ConfigurationError(f"{where} must be a text or a number, not {_json_type(value)}.", action=_AS_STORED)
 
 
 def texts_of(value: Any, where: str) -> dict[str, str]:
@@ -68,9 +69,7 @@ def texts_of(value: Any, where: str) -> dict[str, str]:
         ConfigurationError: it is not an object.
     """
     if not isinstance(value, dict):
-        raise ConfigurationError(
-            f"{where} must be an object of settings, not {_json_type(value)}.", action="Correct it."
-        )
+        raise ConfigurationError(f"{where} must be an object of settings, not {_json_type(value)}.", action=_AS_STORED)
     texts = {str(key): text_of(each, f"{where}.{key}") for key, each in value.items()}
     return {key: text for key, text in texts.items() if text is not None}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from textwrap import dedent
 from typing import Any
 
-from mirror_lib.config.file import parse_properties
+from mirror_lib.config.file import read_properties
 from mirror_lib.config.importers.connect_json import CLASS, connector_of_properties, connectors_in
 from mirror_lib.config.importers.kubernetes_yaml import (
     LARGEST_TEXT,
@@ -19,7 +19,6 @@ from mirror_lib.config.importers.kubernetes_yaml import (
 from mirror_lib.config.importers.model import ConnectCluster, Connector, Worker
 from mirror_lib.config.importers.questions import Answers
 from mirror_lib.config.importers.strimzi import clusters_in, is_resource
-from mirror_lib.config.model import Severity
 from mirror_lib.config.settings import BY_CLIENT
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.outside_json import parse_json
@@ -164,11 +163,7 @@ def _looks_like_yaml(text: str) -> bool:
 def _properties(
     data: bytes, origin: str, found: Recognised, connectors: list[Connector], workers: list[Worker]
 ) -> None:
-    parsed = parse_properties(data)
-    broken = [each for each in parsed.problems if each.severity is Severity.ERROR]
-    if broken:
-        lines = "; ".join(f"line {each.line}: {each.message}" for each in broken)
-        raise ConfigurationError(f"{origin} cannot be read: {lines}.", action="Correct it.")
+    parsed = read_properties(data, origin)
     settings = {key: entry.value for key, entry in parsed.effective.items()}
     if CLASS in settings:
         connectors.append(connector_of_properties(settings, origin))

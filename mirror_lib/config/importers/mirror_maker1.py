@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mirror_lib.config.file import ARROW, PropertiesFile, parse_properties
+from mirror_lib.config.file import ARROW, PropertiesFile, read_properties
 from mirror_lib.config.importers.mirror_maker1_reasons import OPTION_REASONS, reason
 from mirror_lib.config.importers.written_file import COMMAND, CONSUMER, PRODUCER, Listed, Placed, written_file
-from mirror_lib.config.model import Severity
 from mirror_lib.config.security import MECHANISMS
 from mirror_lib.config.settings import CLIENT_SET, REQUEST_SIZE
 from mirror_lib.errors import ConfigurationError
@@ -80,8 +79,8 @@ def import_mirror_maker_1(old: MirrorMaker1, *, source: str, target: str) -> Imp
         ConfigurationError: an alias, a file or the regex cannot be used.
     """
     _check_aliases(source, target)
-    consumer = _read(old.consumer, CONSUMER)
-    producer = _read(old.producer, PRODUCER)
+    consumer = read_properties(old.consumer, CONSUMER)
+    producer = read_properties(old.producer, PRODUCER)
     sides = (_Side("consumer", CONSUMER, source, consumer), _Side("producer", PRODUCER, target, producer))
     placed: list[Placed] = []
     listed: list[Listed] = []
@@ -187,15 +186,6 @@ class _Side:
         if name.startswith(f"{_PROVIDERS}."):
             return f"{_PROVIDERS} does not contain this provider"
         return reason(self.kind, name)
-
-
-def _read(data: bytes, origin: str) -> PropertiesFile:
-    parsed = parse_properties(data)
-    broken = [problem for problem in parsed.problems if problem.severity is Severity.ERROR]
-    if broken:
-        lines = "; ".join(f"line {problem.line}: {problem.message}" for problem in broken)
-        raise ConfigurationError(f"{origin} cannot be read: {lines}.", action="Correct it.")
-    return parsed
 
 
 def _check_aliases(source: str, target: str) -> None:

@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mirror_lib.config.file import Entry, PropertiesFile, foreign, parse_properties
+from mirror_lib.config.file import Entry, PropertiesFile, foreign, read_properties
 from mirror_lib.config.importers.written_file import assignment, comment
 from mirror_lib.config.settings import CLIENT_SET, MM2_BY_NAME, parse_rename_list
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.problems import Severity
 from mirror_lib.topology import compile_list, illegal_name, parse_list
 
 RENAME, MERGE, TOPICS = "mirror.topics.rename", "mirror.topics.merge.enabled", "topics"
@@ -87,11 +86,7 @@ def translate_topic_map(data: bytes, *, source: str = "source", target: str = "t
     Raises:
         ConfigurationError: the file cannot be read, or has no such settings.
     """
-    file = parse_properties(data)
-    broken = [problem for problem in file.problems if problem.severity is Severity.ERROR]
-    if broken:
-        lines = "; ".join(f"line {problem.line}: {problem.message}" for problem in broken)
-        raise ConfigurationError(f"the file cannot be read: {lines}.", action="Correct it.")
+    file = read_properties(data, "the file")
     translation = _Translation(file, source, target)
     translation.run()
     if not any(_MAPPED.fullmatch(entry.key) for entry in file.entries):
