@@ -21,7 +21,9 @@ export function flowGraph(clusters, flows) {
       y += tall(item) + free;
     }
   });
-  return s("svg", { class: "graph", viewBox: `0 0 ${width} ${height}`, width, height, role: "group",
+  return s("svg", { class: "graph", viewBox: `0 0 ${width} ${height}`, width, role: "group",
+    // A little smaller rather than cut off; names must stay legible.
+    style: { minWidth: `${width * 0.75}px` },
     "aria-label": `${clusters.length} clusters and ${flows.length} flows between them` },
     spread(flows, place, ways).map((each) => edge(each)),
     clusters.map((name) => node(name, place.get(name), flows)));

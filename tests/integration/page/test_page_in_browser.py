@@ -171,6 +171,18 @@ def test_the_theme_follows_the_system_until_it_is_chosen(page: Page, site: Site)
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
 
 
+@pytest.mark.parametrize("width", [1060, 1200, 1280, 1440])
+def test_nothing_is_cut_off_in_the_tiles_and_the_picture_of_the_clusters(page: Page, site: Site, width: int) -> None:
+    """Beside Airflow's menu, the frame of the page is narrower than the window."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(site.url)
+    expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
+
+    for part in (".tile", ".graph-scroll"):
+        wider = page.locator(part).evaluate_all("parts => parts.map(each => each.scrollWidth - each.clientWidth)")
+        assert wider == [0] * len(wider) != [], part
+
+
 @pytest.mark.parametrize("place", ["", f"{STALLED}/lag", f"{STALLED}/partitions", "#/cutover/orders-wave-1"])
 def test_nothing_is_wider_than_a_telephone(phone: Page, site: Site, place: str) -> None:
     phone.goto(site.url + place)
