@@ -41,7 +41,10 @@ from mirror_lib.spark import LOCAL_MASTER
 
 app = command_group("backfill")
 
-_BOUND = "earliest, latest, an offset (`offset 4711`), or a time such as 2026-01-31T00:00:00Z."
+_BOUND = (
+    "earliest, latest, an offset (`offset 4711`), or a time such as 2026-01-31T00:00:00Z: the first record of each "
+    "partition that is not older."
+)
 FromOption = Annotated[
     str,
     typer.Option(
