@@ -140,6 +140,18 @@ def test_a_group_with_members_on_the_target(moving: Migration, topic_name: str) 
     comes_to_its_end(moving, scope)
 
 
+def test_a_group_after_the_log_end_of_the_source(moving: Migration, topic_name: str) -> None:
+    group = f"g-{topic_name}"
+    # As after an unclean election, or after an earlier replicator that did not translate offsets (KAFKA-12635).
+    commit(moving.pair.source, group, topic_name, {0: 500, 1: 50})
+    scope = moving.define("scope", topic_name)
+    gate = stopped_by(moving, scope, Step.REHEARSE, "groups ready")
+    assert f"{group} on {topic_name}-0 (beyond-source-end)" in gate.what
+
+    commit(moving.pair.source, group, topic_name, {0: 50, 1: 50})
+    comes_to_its_end(moving, scope)
+
+
 def test_clients_that_have_not_arrived(moving: Migration, topic_name: str) -> None:
     group = f"g-{topic_name}"
     commit(moving.pair.source, group, topic_name, {0: 50, 1: 50})
