@@ -199,7 +199,7 @@ def _show_estimate(output: Output, expected: BackfillEstimate) -> None:
             *each.wanted.source,
             each.wanted.target.topic,
             each.wanted.first,
-            each.wanted.following - 1,
+            each.wanted.following,
             each.position,
             each.offsets,
             None if each.bytes is None else megabytes(each.bytes),
