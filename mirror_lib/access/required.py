@@ -113,9 +113,12 @@ class _Names:
             grant = Grant(Resource.TOPIC, each.name, each.pattern, operation)
             yield self.access(task, side, grant, why, mirror_maker=mirror_maker)
 
-    def of_groups(self, task: AccessTask, side: Side, operation: Operation, why: str) -> Iterator[RequiredAccess]:
+    def of_groups(
+        self, task: AccessTask, side: Side, operation: Operation, why: str, *, mirror_maker: bool = True
+    ) -> Iterator[RequiredAccess]:
         for each in self.groups:
-            yield self.access(task, side, Grant(Resource.GROUP, each.name, each.pattern, operation), why)
+            grant = Grant(Resource.GROUP, each.name, each.pattern, operation)
+            yield self.access(task, side, grant, why, mirror_maker=mirror_maker)
 
     def access(
         self,
@@ -314,6 +317,11 @@ def _cutover(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     if names.flow.acl_rules.stage_writes:
         why = "create staged grants"
         yield names.access(task, Side.TARGET, alter, why, mirror_maker=False)
+    # A cutover commits offsets also where runs do not (`sync.group.offsets.enabled` is off by default).
+    why = "commit offsets for groups"
+    yield from names.of_groups(task, Side.TARGET, Operation.READ, why, mirror_maker=False)
+    why = "commit offsets on the topics"
+    yield from names.topics(task, Side.TARGET, Operation.READ, names.targets, why, mirror_maker=False)
     # The gate `not split` checks groups and transactional ids that use other topics, too; with any names.
     for resource, operation, why in (
         (Resource.GROUP, Operation.DESCRIBE, "list groups that would be split"),

@@ -41,7 +41,10 @@ from mirror_lib.spark import LOCAL_MASTER
 
 app = command_group("backfill")
 
-_BOUND = "earliest, latest, an offset (`offset 4711`), or a time such as 2026-01-31T00:00:00Z."
+_BOUND = (
+    "earliest, latest, an offset (`offset 4711`), or a time such as 2026-01-31T00:00:00Z: the first record of each "
+    "partition that is not older."
+)
 FromOption = Annotated[
     str,
     typer.Option(
@@ -196,7 +199,7 @@ def _show_estimate(output: Output, expected: BackfillEstimate) -> None:
             *each.wanted.source,
             each.wanted.target.topic,
             each.wanted.first,
-            each.wanted.following - 1,
+            each.wanted.following,
             each.position,
             each.offsets,
             None if each.bytes is None else megabytes(each.bytes),

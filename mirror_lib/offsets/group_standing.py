@@ -37,6 +37,8 @@ class GroupReason(StrEnum):
     SKIPS_RECORDS = "skips-records"
     #: The group has read records that are not copied yet; it continues at the end of the copy.
     UPSTREAM_BEYOND_COPIED = "upstream-beyond-copied"
+    #: The group's offset is after the source's log end: no record is copied for it, and only a reset changes it.
+    BEYOND_SOURCE_END = "beyond-source-end"
     #: The group has members on the target; only they may commit.
     GROUP_ACTIVE_ON_TARGET = "group-active-on-target"
     #: On the target, a group with this name exists that is not a consumer group.
@@ -82,6 +84,7 @@ _STAYING = frozenset(
         GroupReason.REFUSED,
         GroupReason.TARGET_CHANGED,
         GroupReason.SOURCE_CHANGED,
+        GroupReason.BEYOND_SOURCE_END,
         GroupReason.BEYOND_TARGET_END,
     }
 )

@@ -9,13 +9,31 @@ from typing import Any
 from mirror_lib.cluster.protocol import SecurityDisabledError
 from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
-from mirror_lib.errors import AuthorizationError
+from mirror_lib.errors import AuthorizationError, ConfigurationError
 from mirror_lib.runbook.gates import first_places
 from mirror_lib.runbook.model import Gate
 from mirror_lib.sync import source_admin
 from mirror_lib.topology import WILDCARD, WRITE, AclBinding, AclPattern, AclPermission, AclResource
 
 _ACTION = "Stop the writers manually, and start the cutover with fence=operator."
+
+
+def check_writers(writers: Iterable[str]) -> None:
+    """Check that the fence would deny somebody.
+
+    Brokers before Kafka 4.0 accept an ACL for a name without a type, which denies nothing; later ones refuse it, when
+    the writers are to be stopped (KAFKA-18051).
+
+    Raises:
+        ConfigurationError: one is not a principal.
+    """
+    for writer in writers:
+        kind, _, name = writer.partition(":")
+        if not kind or not name:
+            raise ConfigurationError(
+                f"the writer {writer!r} is not a principal: that is a type and a name.",
+                action="Enter it as the brokers know it, for example User:app or User:CN=app,OU=ops.",
+            )
 
 
 def fence_acls(topics: Iterable[str], writers: Sequence[str]) -> tuple[AclBinding, ...]:

@@ -32,6 +32,7 @@ _LASTING = frozenset[GroupReason | None](
         GroupReason.UNREADABLE,
         GroupReason.TARGET_CHANGED,
         GroupReason.SOURCE_CHANGED,
+        GroupReason.BEYOND_SOURCE_END,
         GroupReason.BEYOND_TARGET_END,
     }
 )
@@ -253,8 +254,8 @@ def groups_can_move(plan: GroupPlan, rows: Sequence[GroupRow]) -> Gate:
         "groups ready",
         [*plan.problems, *lasting],
         f"{counted(len({row.group for row in rows}), 'group is', 'groups are')} ready.",
-        "See `mirror groups status`. Stop members on the target, reset groups that are ahead there, or replace a "
-        "transform that only renames topics by mirror.topics.rename.regex.",
+        "See `mirror groups status`. Stop members on the target, reset groups that are ahead there or, on the source, "
+        "after the log end, or replace a transform that only renames topics by mirror.topics.rename.regex.",
     )
 
 

@@ -17,7 +17,7 @@ from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError, RunD
 from mirror_lib.ledger import CarrierRow, CutoverRow, Ledger, QuestionRow
 from mirror_lib.ledger.tables import lock_name
 from mirror_lib.relay import RunLease, hold_lock
-from mirror_lib.runbook import handover
+from mirror_lib.runbook import acl_fence, handover
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, CutoverState, Gate, Step, StepState
 from mirror_lib.runbook.order import (
@@ -128,10 +128,11 @@ def create(ledger: Ledger, definition: CutoverDefinition, *, by: str, context: C
     """Create a cutover; nothing is done yet.
 
     Raises:
-        ConfigurationError: the flow cannot be used.
+        ConfigurationError: the flow cannot be used, or one of the writers is not a principal.
         LedgerError: the name is taken.
     """
     _ = context.flow
+    acl_fence.check_writers(definition.writers)
     now = context.now()
     ledger.cutovers.create(
         CutoverRow(

@@ -237,7 +237,10 @@ CUTOVER_GATES: Mapping[str, tuple[str, ...]] = {
     ),
     "gaps": (f"{_GATES}::test_records_that_the_source_lost_before_they_were_copied",),
     "group translation": (f"{_GATES}::test_a_flow_that_does_not_translate_groups",),
-    "groups ready": (f"{_GATES}::test_a_group_with_members_on_the_target",),
+    "groups ready": (
+        f"{_GATES}::test_a_group_with_members_on_the_target",
+        f"{_GATES}::test_a_group_after_the_log_end_of_the_source",
+    ),
     "inventory": (f"{_CUTOVERS}::test_a_topic_that_appears_later_makes_the_inventory_be_taken_again",),
     "limits": (f"{_GATES}::test_a_target_that_takes_only_small_records",),
     "no new source records": (

@@ -26,7 +26,10 @@ from mirror_lib.config import FlowConfig
 
 _LONGEST_BOUND = 100
 _WHAT, _WHERE, _HOW = "What to copy", "Target", "How to run"
-_BOUND = "**earliest**, **latest**, an offset (**offset 4711**), or a time such as **2026-01-31T00:00:00Z**."
+_BOUND = (
+    "**earliest**, **latest**, an offset (**offset 4711**), or a time such as **2026-01-31T00:00:00Z**: the first "
+    "record of each partition that is not older."
+)
 
 
 class Target(StrEnum):

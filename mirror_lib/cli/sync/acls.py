@@ -20,7 +20,7 @@ from mirror_lib.cli.output import JsonOption, JsonOutput, Output, report_errors
 from mirror_lib.cluster.auth import parse_jaas
 from mirror_lib.config import ClientSettings, load_flow
 from mirror_lib.sync.acls import AclSync, StagedAclChange, apply_flow_acls, plan_flow_acls, release_acls, revoke_acls
-from mirror_lib.topology import AclBinding
+from mirror_lib.topology import AclBinding, shown_choice
 
 app = command_group("acls")
 
@@ -67,7 +67,7 @@ def release(
     """Create the staged WRITE grants on the target: part of a cutover. Does not need the source."""
     with command.ledger("Releasing staged grants of") as ledger:
         done = release_acls(command.settings, ledger, by=_person(), with_withdrawn=withdrawn, topics=topics or ())
-    _show_change(command.output, done, "released")
+    _show_change(command.output, done, "released", topics or (), "staged")
 
 
 @app.command()
@@ -76,7 +76,7 @@ def revoke(command: FlowCommand, topics: _TargetTopicsOption = None) -> None:
     """Delete the released WRITE grants from the target; they are staged again. Does not need the source."""
     with command.ledger("Revoking released grants of") as ledger:
         done = revoke_acls(command.settings, ledger, by=_person(), topics=topics or ())
-    _show_change(command.output, done, "revoked")
+    _show_change(command.output, done, "revoked", topics or (), "released")
 
 
 class AclFormat(StrEnum):
@@ -182,10 +182,14 @@ def _show(output: Output, done: AclSync) -> None:
     capped_errors(output, [error for _, error in done.failed])
 
 
-def _show_change(output: Output, done: StagedAclChange, verb: str) -> None:
+def _show_change(output: Output, done: StagedAclChange, verb: str, topics: Sequence[str], state: str) -> None:
     output.exit_code = done.exit_code
     _table(output, "changed", done.changed)
-    output.note(done.notice or f"{len(done.changed)} WRITE grants {verb}")
+    none = ""
+    if topics and not (done.changed or done.present or done.withdrawn or done.failed):
+        # Perhaps a misspelt name, or the source's name in place of the target's; or the command is repeated.
+        none = f": no grant on a target topic that matches {shown_choice(topics)} is {state}"
+    output.note(done.notice or f"{len(done.changed)} WRITE grants {verb}{none}")
     for acls, sentence in (
         (done.present, "existed on the target already and were not created by this program"),
         (done.withdrawn, "were withdrawn on the source and not released; --withdrawn releases them too"),

@@ -275,7 +275,7 @@ def _resolve(
     flow: FlowConfig, clusters: FlowClusters, ledger: Ledger | None, request: BackfillRequest, name: str
 ) -> Backfill:
     if request.takes_nothing:
-        raise _nothing_to_copy(flow, request, "the range is empty: it ends at or before its start.")
+        raise _nothing_to_copy(flow, request, "it ends at or before its start.")
     topics, targets = _targets(flow, clusters, request)
     late = {}
     if request.after_cutover:
@@ -319,10 +319,17 @@ def _holds(logs: SourceLogs, source: TopicPartition) -> bool:
 
 
 def _nothing_to_copy(flow: FlowConfig, request: BackfillRequest, why: str) -> ConfigurationError:
+    # Records between two times may still exist: brokers return only the first one from a time on.
+    by_time = request.begin.timestamp_ms is not None or request.end.timestamp_ms is not None
+    times = (
+        "A time is the first record of a partition that is not older: if timestamps do not ascend, use offsets. "
+        if by_time
+        else ""
+    )
     return ConfigurationError(
-        f"the range of this backfill, from {request.begins} to {shown_bound(request.end)}, contains no record: {why}",
+        f"the range of this backfill, from {request.begins} to {shown_bound(request.end)}, is empty: {why}",
         where=Where(flow=str(flow.flow)),
-        action="Correct `from` and `to`. The backfill was not defined.",
+        action=f"Correct `from` and `to`. {times}The backfill was not defined.",
     )
 
 

@@ -17,7 +17,7 @@ from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.due_steps import StepResult, run_if_due
 from mirror_lib.sync.intervals import SyncStep
-from mirror_lib.topology import AclBinding, FlowTopology
+from mirror_lib.topology import AclBinding, AclResource, FlowTopology
 
 _log = logging.getLogger(__name__)
 #: A log line for each of thousands of ACLs does not help.
@@ -188,6 +188,9 @@ def _plan(
             where=error.where,
             action=f"{error.action} Or disable the step: sync.topic.acls.enabled=false.",
         ) from error
+    # ACLs may be there before their topic.
+    with_acls = (acl.name for acl in facts.source if acl.resource is AclResource.TOPIC)
+    topology.refuse_empty_choice({*facts.source_topics, *with_acls})
     return plan_acls(flow, topology, facts)
 
 

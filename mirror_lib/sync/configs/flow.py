@@ -128,9 +128,11 @@ def gather_config_facts(
         named: source topics that the configuration lists by name.
 
     Raises:
+        ConfigurationError: the topology is limited to topics of which the flow selects none.
         MirrorError: a cluster cannot be reached.
     """
-    selected = [topic for topic in source.list_topics() if topology.replicates(topic)]
+    listed = source.list_topics()
+    selected = [topic for topic in listed if topology.replicates(topic)]
     # The number of partitions does not matter here.
     names = topology.name_table(dict.fromkeys(selected, 1))
     unusable = {finding.target for finding in names.findings if finding.fault in _UNUSABLE}
@@ -140,6 +142,9 @@ def gather_config_facts(
     }
     existing = set(target.list_topics())
     unreadable |= hidden_topics(source, filter(topology.replicates, named), selected)
+    # Of a hidden topic, the missing permission is reported instead.
+    if not unreadable:
+        topology.refuse_empty_choice(listed)
     unreadable |= hidden_topics(target, (names.targets[topic] for topic in selected), existing)
     sources: dict[str, str] = {}
     for topic in selected:

@@ -38,6 +38,8 @@ _PRECISION_REASONS = {
     Precision.NO_SYNC: GroupReason.NO_OFFSET_SYNC_YET,
 }
 _NO_END = 2**63
+#: Reasons that a run changes if the source has the records before the group's offset.
+_UNCOPIED = frozenset({GroupReason.UPSTREAM_BEYOND_COPIED, GroupReason.NO_OFFSET_SYNC_YET})
 #: Reasons for which no offset is committed, regardless of the translation.
 _CLOSED = frozenset({GroupReason.UNREADABLE, GroupReason.OTHER_GROUP_ON_TARGET, GroupReason.GROUP_ACTIVE_ON_TARGET})
 _EXCLUSION_REASONS: dict[Exclusion | None, GroupReason] = {
@@ -280,7 +282,7 @@ class _Planner:
     def settle(self, row: GroupRow) -> GroupRow:
         """A translated row with the offset to commit on the target (`MirrorCheckpointTask.syncGroupOffset`)."""
         groups = self._facts.target
-        row = self._by_map(row, by_map=self._facts.exact and groups is not None)
+        row = self._beyond_source(self._by_map(row, by_map=self._facts.exact and groups is not None))
         if groups is None:
             return row
         found = _compare(row, groups)
@@ -288,6 +290,17 @@ class _Planner:
         if wanted is not None and found.reason not in _CLOSED and self._is_beyond_end(row.source, wanted):
             return self._beyond_end(replace(found, commit=False), wanted)
         return found
+
+    def _beyond_source(self, row: GroupRow) -> GroupRow:
+        """The row with the reason of a group whose topic lost records, or was created again before the first copy.
+
+        It still continues at the copy's end: where its own policy would reset it on the source is unknown.
+        """
+        end, upstream = self._facts.source_ends.get(row.source), row.upstream
+        if end is None or upstream is None or upstream <= end or row.reason not in _UNCOPIED:
+            return row
+        what = f"its offset is {upstream}, but the log end offset on the source is {end}"
+        return replace(row, reason=GroupReason.BEYOND_SOURCE_END, what=what)
 
     def _map_of(self, source: TopicPartition) -> OffsetMap | None:
         if self._last_map is None or self._last_map[0] != source:

@@ -203,6 +203,20 @@ def test_a_cutover_sees_whom_it_would_split_by_the_rights_that_are_listed_for_it
     )
 
 
+def test_a_cutover_commits_offsets_by_its_rights_where_runs_commit_none(
+    restricted_pair: RestrictedPair, tmp_path: Path
+) -> None:
+    world = new_world(restricted_pair, tmp_path, {"sync.group.offsets.enabled": "false"})
+    commits = TASKS[AccessTask.SYNC_GROUP_OFFSETS]
+    commits.prepare(world)
+    needed = [*_rights(AccessTask.TRANSLATE_OFFSETS, world), *_rights(AccessTask.CUTOVER, world)]
+
+    with world.pair.granting(world.flow, grants_by_cluster(needed)):
+        told = commits.do(world, world.named, world.flow)
+
+    assert told == []
+
+
 @pytest.mark.parametrize("allowed", [True, False])
 def test_keeping_what_cannot_be_copied_needs_the_quarantine_topic(
     restricted_pair: RestrictedPair, tmp_path: Path, allowed: bool

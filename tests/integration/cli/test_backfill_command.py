@@ -39,6 +39,11 @@ def test_a_plan_tells_what_is_left_and_changes_nothing(kafka_pair: KafkaPair, to
     # The other partition is empty.
     assert [(each["partition"], each["from"], each["to"]) for each in told["backfill"]["partitions"]] == [(0, 10, 30)]
     assert told["backfill"]["minutes"] is not None
+    # The table has the numbers of the document and of the options: the end is exclusive.
+    options = ["--config", str(flow.path), "--flow", "A->B"]
+    shown = CliRunner().invoke(app, ["backfill", "plan", *words, *options]).stdout
+    (row,) = [line.split() for line in shown.splitlines() if line.startswith(f"{topic_name} ")]
+    assert row[1:6] == ["0", f"A.{topic_name}.old", "10", "30", "10"]
     assert flow.ledger.backfills.of_flow("A->B") == ()
 
 

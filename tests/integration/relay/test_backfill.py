@@ -168,6 +168,27 @@ def test_times_are_bounds_and_the_end_does_not_belong_to_the_range(
     assert numbers(consume(kafka_pair.target, f"A.{topic_name}.some")) == list(range(20, 40))
 
 
+def test_a_time_is_the_first_record_that_is_not_older_also_if_timestamps_do_not_ascend(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    at = 1_704_067_200_000
+    seconds = (0, 5, 1, 5, 9, 2)
+    written = [Record(value=b"%d" % each, timestamp_ms=at + each * 1000) for each in seconds]
+    produce(kafka_pair.source, topic_name, written)
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+
+    # By ListOffsets the record of second 5 is the first one for both times, though later ones are between them.
+    with pytest.raises(ConfigurationError, match="is empty") as refused:
+        prepare(flow, topic_name, "2024-01-01T00:00:01Z", "2024-01-01T00:00:05Z", into_suffix=".none")
+    report = backfill(flow, topic_name, "2024-01-01T00:00:01Z", "2024-01-01T00:00:09Z", into_suffix=".some")
+
+    assert "no record" not in str(refused.value)
+    assert "if timestamps do not ascend, use offsets" in refused.value.action
+    assert report.errors == ()
+    assert [each.value for each in consume(kafka_pair.target, f"A.{topic_name}.some")] == [b"5", b"1", b"5"]
+
+
 def test_a_killed_backfill_is_taken_over_when_it_is_repeated(
     kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:

@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.config.loader import load
+from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
-from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Gate, Step, Style
+from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Gate, Step, Style
 from mirror_lib.runbook.order import last_attempts
 from mirror_lib.runbook.steps.rollback import roll_back
 from tests.support.clusters import KafkaPair
@@ -137,6 +138,27 @@ def test_a_group_with_members_on_the_target(moving: Migration, topic_name: str) 
     # It has read further than the source's group, which a person resets.
     commit(moving.pair.target, group, topic_name, {0: 40, 1: 50})
 
+    comes_to_its_end(moving, scope)
+
+
+@pytest.mark.parametrize("writer", ["CN=app,OU=ops", "app", ":app", "User:"])
+def test_a_fence_for_a_writer_that_is_not_a_principal(moving: Migration, topic_name: str, writer: str) -> None:
+    """Brokers before Kafka 4.0 accept such an ACL, which denies nothing; later ones refuse it (KAFKA-18051)."""
+    with pytest.raises(ConfigurationError, match="is not a principal") as refused:
+        moving.define("scope", topic_name, fence=Fence.ACL, writers=("User:CN=web,OU=ops", writer))
+
+    assert "User:app" in refused.value.action
+
+
+def test_a_group_after_the_log_end_of_the_source(moving: Migration, topic_name: str) -> None:
+    group = f"g-{topic_name}"
+    # As after an unclean election, or after an earlier replicator that did not translate offsets (KAFKA-12635).
+    commit(moving.pair.source, group, topic_name, {0: 500, 1: 50})
+    scope = moving.define("scope", topic_name)
+    gate = stopped_by(moving, scope, Step.REHEARSE, "groups ready")
+    assert f"{group} on {topic_name}-0 (beyond-source-end)" in gate.what
+
+    commit(moving.pair.source, group, topic_name, {0: 50, 1: 50})
     comes_to_its_end(moving, scope)
 
 

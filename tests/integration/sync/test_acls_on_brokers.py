@@ -542,3 +542,23 @@ def test_the_commands_go_the_whole_way(kafka_pair: KafkaPair, topic_name: str, t
     assert "0 WRITE grants staged (`mirror acls release`), 1 released" in shown.stdout
     assert revoked["changed"] == released["changed"]
     eventually(lambda: not found(kafka_pair.target, binding(f"A.{topic_name}", "ALL")))
+
+
+def test_a_choice_without_any_acl_or_topic_is_told(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    # ACLs may be there before their topic.
+    add(kafka_pair.source, binding(topic_name, "ALL"))
+    path = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", STAGING).path
+
+    def told(command: str, topics: str) -> tuple[int, str]:
+        options = ["--config", str(path), "--flow", "A->B", "--topics", topics]
+        done = CliRunner().invoke(app, ["acls", command, *options])
+        return done.exit_code, done.output
+
+    assert told("apply", topic_name)[0] == 0
+    for command in ("plan", "apply"):
+        exit_code, text = told(command, f"{topic_name}-x")
+        assert (exit_code, f"copies no topic that matches {topic_name}-x" in text) == (2, True), text
+    # Both need the target and the ledger alone, and may be repeated.
+    none = f": no grant on a target topic that matches A.{topic_name}-x is"
+    assert told("release", f"A.{topic_name}-x") == (0, f"\n0 WRITE grants released{none} staged\n")
+    assert told("revoke", f"A.{topic_name}-x") == (0, f"\n0 WRITE grants revoked{none} released\n")

@@ -319,6 +319,20 @@ def test_an_unreachable_target_is_an_error_that_names_it(
     assert caught.value.where.cluster == "B"
 
 
+@pytest.mark.parametrize("command", ["plan", "apply"])
+def test_a_misspelt_topic_is_refused_instead_of_called_unchanged(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, command: str
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    path = a_flow(tmp_path, kafka_pair, topic_name).path
+    options = ["--config", str(path), "--flow", "A->B", "--topics", f"{topic_name}-x", "--json"]
+
+    done = CliRunner().invoke(app, ["configs", command, *options])
+
+    assert done.exit_code == 2
+    assert f"copies no topic that matches {topic_name}-x" in done.output
+
+
 def test_the_command_plans_and_applies(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
     both(kafka_pair, topic_name, {"max.message.bytes": "77777"}, {"min.insync.replicas": "1", "segment.ms": "1000000"})
     path = a_flow(tmp_path, kafka_pair, topic_name).path

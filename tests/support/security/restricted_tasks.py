@@ -186,11 +186,12 @@ def _defined(world: World, flow: FlowConfig) -> str:
         return prepare_backfill(flow, clusters, world.ledger, request, f"again-{next(_BACKFILLS)}")[0].backfill.name
 
 
-def _cutover(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
+def _cutover(world: World, config: MirrorConfig, flow: FlowConfig) -> list[str]:
     gate = raise_fence(flow, [world.orders], ["User:writer"], [], lambda _: None)
     told = [] if gate.passed else [gate.what]
     released = release_acls(flow, world.ledger, by="test")
-    return told + [str(error) for _, error in released.failed]
+    told += [str(error) for _, error in released.failed]
+    return told + _commit(world, config, flow)
 
 
 # ------------------------------------------------------------ what must be there before
@@ -294,13 +295,23 @@ def _staged(world: World) -> None:
 
 
 def _read(world: World) -> None:
-    """A group that has read half of a topic."""
     _copied(world)
+    _read_half(world)
+
+
+def _read_half(world: World) -> None:
+    """A group that has read half of a topic."""
     place = TopicPartition(world.orders, 0, 10)
     settings = {"bootstrap.servers": world.pair.source.cluster.bootstrap_servers, "group.id": world.group}
     consumer = Consumer({**settings, "enable.auto.commit": False})
     consumer.commit(offsets=[place], asynchronous=False)
     consumer.close()
+
+
+def _staged_and_read(world: World) -> None:
+    """What a cutover moves: grants to write, and a group."""
+    _staged(world)
+    _read_half(world)
 
 
 def _translated(world: World) -> None:
@@ -351,5 +362,5 @@ TASKS: Mapping[AccessTask, Task] = {
     AccessTask.OBSERVE: Task(_observe, _behind),
     AccessTask.VERIFY: Task(_verify, _copied),
     AccessTask.BACKFILL: Task(_backfill, _copied, prepare_for={Operation.READ: _backfill_interrupted}),
-    AccessTask.CUTOVER: Task(_cutover, _staged),
+    AccessTask.CUTOVER: Task(_cutover, _staged_and_read, (AccessTask.TRANSLATE_OFFSETS,)),
 }

@@ -132,6 +132,17 @@ def rights(config: MirrorConfig, task: AccessTask, side: Side) -> set[str]:
                 "WRITE on transactional ids that begin with mirror:A->B#backfill-",
             },
         ),
+        (
+            AccessTask.CUTOVER,
+            {
+                "ALTER on the cluster",
+                "DESCRIBE on all groups",
+                "DESCRIBE on all transactional ids",
+                "READ on all topics",
+            },
+            # It commits offsets also where runs do not.
+            {"READ on group billing", "READ on topic A.orders"},
+        ),
     ],
 )
 def test_the_rights_of_a_task(config_with: MakeConfig, task: AccessTask, source: set[str], target: set[str]) -> None:

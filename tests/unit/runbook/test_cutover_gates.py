@@ -178,6 +178,7 @@ def test_what_will_not_pass_by_itself_is_told_before_the_writers_stop() -> None:
     assert gates.groups_can_move(plan(), [ROW, replace(ROW, reason=GroupReason.BETWEEN_SYNCS)]).passed
     assert not gates.groups_can_move(plan(), [replace(ROW, reason=GroupReason.TARGET_AHEAD)]).passed
     assert not gates.groups_can_move(plan(), [replace(ROW, reason=GroupReason.ROUTED_BY_TRANSFORM)]).passed
+    assert not gates.groups_can_move(plan(), [replace(ROW, reason=GroupReason.BEYOND_SOURCE_END)]).passed
 
 
 def test_the_rehearsal_does_not_pass_what_nobody_will_know_when_the_groups_move() -> None:

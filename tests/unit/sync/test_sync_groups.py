@@ -108,6 +108,29 @@ def test_a_group_that_is_not_exactly_in_sync_has_a_reason(
     assert the_row(plan(committed, points=points)).reason is reason
 
 
+@pytest.mark.parametrize(
+    ("end", "points", "reason"),
+    [
+        # Its records may still be copied.
+        (51, ((49, 149),), GroupReason.UPSTREAM_BEYOND_COPIED),
+        (50, ((49, 149),), GroupReason.BEYOND_SOURCE_END),
+        (0, (), GroupReason.BEYOND_SOURCE_END),
+    ],
+)
+def test_a_group_after_the_log_end_of_the_source_does_not_wait_for_the_copy(
+    end: int, points: tuple[tuple[int, int], ...], reason: GroupReason
+) -> None:
+    row = the_row(plan(51, points=points, target=NOBODY, source_ends={ORDERS: end}))
+
+    # Where its own policy would reset it on the source is unknown: it gets all records that are written from now on.
+    assert (row.reason, row.goes_on_at) == (reason, 150 if points else None)
+    if reason is GroupReason.BEYOND_SOURCE_END:
+        assert (row.present_reason, row.what) == (
+            reason,
+            f"its offset is 51, but the log end offset on the source is {end}",
+        )
+
+
 def test_a_copy_that_is_known_to_be_further_than_its_last_record_is_no_lead() -> None:
     assert the_row(plan(52, copied_to={ORDERS: 52})).reason is None
 
