@@ -21,6 +21,8 @@ from tests.support.airflow.parts import SELDOM_PARSED, Parts, RunningAirflow
 
 _PROJECT = Path(__file__).resolve().parents[3]
 _STEP_SECONDS = 480.0
+#: Of Airflow 3.3, and of 3.2.
+_WAITS_FOR_A_PERSON = ("awaiting_input", "deferred")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class SharedAirflow:
         """
         heard = f"TaskInstance Finished: dag_id={dag_id}, task_id={task_id}, run_id={run_id},"
         log = (self.folder / "scheduler.log").read_text(errors="replace")
-        return heard in log and self.api.run_status(dag_id, run_id).tasks[task_id] == "awaiting_input"
+        return heard in log and self.api.run_status(dag_id, run_id).tasks[task_id] in _WAITS_FOR_A_PERSON
 
 
 @contextmanager
