@@ -1,4 +1,4 @@
-"""The Spark job of a flow: `spark-submit replicate.py --config mirror.properties --flow A->B`.
+"""The Spark job of a flow: `spark-submit replicate.py --config mirror.properties --flow 'A->B'`.
 
 The driver plans and commits; each Spark task copies one bin of partitions. Records never become Spark rows: a task
 returns one row with the results of its partitions.

@@ -1,4 +1,4 @@
-"""The Spark job of a verification: `spark-submit verify.py --config mirror.properties --flow A->B --mode recent`.
+"""The Spark job of a verification: `spark-submit verify.py --config mirror.properties --flow 'A->B' --mode recent`.
 
 The driver plans and stores the result; each Spark task compares one bin of partitions. Records become Spark rows only
 if they go through transforms. Tasks only read, so Spark may retry them.

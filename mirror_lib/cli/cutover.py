@@ -37,6 +37,7 @@ from mirror_lib.runbook import (
     CutoverDefinition,
     Fence,
     Step,
+    StepState,
     Style,
     VerifyScope,
     as_data,
@@ -213,7 +214,8 @@ def run(
     )
     code = _run_job(output, arguments.command_line(), name, files, master, context)
     output.note(f"Job log: {files.log}")
-    _show(command)
+    done = _show(command)
+    _show_failed_gates(output, done)
     _fail_as(files, output, code)
 
 
@@ -421,6 +423,15 @@ def _show(command: _CutoverCommand) -> CutoverProgress:
     output.note(sentence(done))
     output.exit_code = done.exit_code
     return done
+
+
+def _show_failed_gates(output: Output, done: CutoverProgress) -> None:
+    """Show what to do about each gate that stopped the cutover: only gates of the newest attempt at its failed step."""
+    attempts = [attempt for attempt in done.attempts if attempt.step is done.step]
+    if attempts and attempts[-1].state is StepState.FAILED:
+        for gate in attempts[-1].gates:
+            if not gate.passed:
+                output.note(str(gate))
 
 
 def _fail_as(files: RunFiles, output: Output, code: int) -> None:

@@ -215,7 +215,7 @@ def _check_tuning(settings: Iterable[Provenance], clusters: Collection[str]) -> 
         lines = ", ".join(str(line) for line, _ in sorted(found, key=lambda each: each[0] or 0)[:_TUNING_SHOWN])
         yield Problem(
             severity=Severity.WARNING,
-            message=f"{shown} tune Java's clients and have no effect here (line "
+            message=f"no effect here, only on Java's clients: {shown} (line "
             f"{lines}{', ...' if len(found) > _TUNING_SHOWN else ''})",
             line=found[0][0],
             suggestion="keep them for MM2; use mirror.fetch.*, mirror.batch.* and mirror.produce.* here",

@@ -14,7 +14,7 @@ from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.runbook.model import CutoverDefinition
+from mirror_lib.runbook.model import CutoverDefinition, Gate
 from mirror_lib.runbook.states.cutover import Event, State
 from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.ledger.ledgers import ready_ledger
@@ -99,3 +99,23 @@ def test_the_status_says_who_carries_it_out_and_what_it_asks_and_a_wrong_answer_
     assert "mirror cutover confirm scope freeze" in told
     assert code == 3
     assert "cutover scope does not wait for approve: it waits for freeze." in refused
+
+
+def test_a_run_that_ends_at_a_gate_shows_what_to_do_about_each_gate_of_that_step_that_does_not_hold(
+    file: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirror_lib.cli.cutover._run_job", lambda *_: 0)
+    gates = [
+        Gate("topics", True, "1 topic.").to_dict(),
+        Gate("not split", False, "1 would be split.", "Use `--may-split`.").to_dict(),
+    ]
+    earlier = [Gate("lag", False, "lag is 7.", "Run the flow.").to_dict()]
+    ledger.cutovers.create(cutover_row("other", state="failed", step="inventory"))
+    ledger.cutovers.save_step(attempt_row("other", "inventory", number=1, state="failed", gates=earlier))
+    ledger.cutovers.save_step(attempt_row("other", "inventory", number=2, state="failed", gates=gates))
+
+    _, shown = call(file, "run", "other")
+
+    assert "FAILED not split: 1 would be split. Use `--may-split`." in " ".join(shown.split())
+    assert "Run the flow." not in shown
+    assert "topics: 1 topic." not in shown

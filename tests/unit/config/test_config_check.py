@@ -398,7 +398,7 @@ def test_settings_that_tune_javas_clients_are_one_line(file: Path) -> None:
     (told,) = _problems(file, text)
 
     assert (told.severity, told.line) == (Severity.WARNING, 5)
-    assert "batch.size, compression.type, fetch.min.bytes, linger.ms tune" in told.message
+    assert "only on Java's clients: batch.size, compression.type, fetch.min.bytes, linger.ms (line" in told.message
     assert "(line 5, 6, 7, 9)" in told.message
 
 

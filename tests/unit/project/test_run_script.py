@@ -75,3 +75,24 @@ def test_given_a_check_that_fails_beside_tests_that_pass_then_the_command_fails_
     assert done.returncode == 1
     assert "that is no type" in done.stderr
     assert "failed: static_checks" in done.stderr
+
+
+@pytest.mark.parametrize("stamp", ["another clone's", "missing"])
+def test_given_a_link_to_the_environment_of_another_clone_when_setting_up_then_that_is_refused_and_not_emptied(
+    tmp_path: Path, stamp: str
+) -> None:
+    (tmp_path / "other").mkdir()
+    environment = clone(tmp_path / "other") / ".venv"
+    if stamp == "missing":
+        (environment / ".setup-stamp").unlink()
+    before = sorted(str(path) for path in environment.rglob("*"))
+    (tmp_path / "linked").mkdir()
+    folder = clone(tmp_path / "linked")
+    shutil.rmtree(folder / ".venv")
+    (folder / ".venv").symlink_to(environment)
+
+    done = subprocess.run(["./run", "setup"], cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False)
+
+    assert done.returncode == 2
+    assert ".venv is a link to an environment that was not made for" in done.stderr
+    assert sorted(str(path) for path in environment.rglob("*")) == before
