@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowException, AirflowSkipException, Context
 from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.retries import failing_at_once
 from mirror_lib.airflow.secret_provider import task_secrets
 from mirror_lib.airflow.spark import (
     FOLDER_PREFIX,
@@ -67,7 +68,10 @@ class ReplicateOperator(SparkJobOperator):
         Raises:
             MirrorError: the job failed.
         """
-        driver = event["driver"]
+        with failing_at_once():
+            self._resume(context, event["driver"])
+
+    def _resume(self, context: Context, driver: str) -> None:
         with self._opened_ledger() as ledger:
             row = ledger.drivers.find(driver)
             runs = ledger.drivers.running(self.flow)

@@ -12,8 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
+from mirror_lib.airflow import retries
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
 from mirror_lib.airflow.spark import connection, driver_trigger, is_deferrable
@@ -145,6 +146,18 @@ def test_a_driver_that_died_is_a_failure_that_airflow_retries(task: Task, tmp_pa
     task.ledger.drivers.end(row.id, exit_code=-9, report=None)
 
     with pytest.raises(ReplicationRunError, match="killed by signal 9"):
+        task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
+
+
+def test_in_airflow_3_2_a_deferred_copy_that_needs_a_decision_is_not_retried(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That Airflow has no retry policies: the task itself has to raise what is not retried."""
+    monkeypatch.setattr(retries, "HAS_RETRY_POLICIES", False)
+    row = task.earlier(tmp_path)
+    task.ledger.drivers.end(row.id, exit_code=3, report={**_DONE, "exit_code": 3})
+
+    with pytest.raises(AirflowFailException, match="needs a decision"):
         task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
 
 
