@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from mirror_lib.airflow import retries
 from mirror_lib.airflow.flow.dag import build_flow_dag
@@ -59,13 +59,20 @@ class Task:
         self.pushed: dict[str, Any] = {}
         #: Airflow gives every attempt another id.
         self.attempt = "first attempt"
+        #: As Airflow has it.
+        self.state = "running"
 
     def context(self, **choices: Any) -> Any:
         return {
             "params": {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False, **choices},
             "dag": SimpleNamespace(dag_id="mirror__A__B"),
             "run_id": "manual 1",
-            "ti": SimpleNamespace(id=self.attempt, xcom_push=lambda key, value: self.pushed.update({key: value})),
+            "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1", start_date=None),
+            "ti": SimpleNamespace(
+                id=self.attempt,
+                xcom_push=lambda key, value: self.pushed.update({key: value}),
+                get_task_states=lambda **_: {"manual 1": {"replicate": self.state}},
+            ),
         }
 
     def earlier(self, folder: Path, **choices: Any) -> DriverRow:
@@ -165,6 +172,48 @@ def test_a_trigger_that_cannot_read_the_ledger_gives_the_task_a_look(task: Task,
     task.earlier(tmp_path)
     unknown = {"driver": "d", "state": driver_trigger.UNKNOWN}
     assert task.deferred(lambda: task.operator.resume(task.context(), unknown)).driver == "d"
+
+
+@pytest.mark.parametrize("how", ["killed", "marked"])
+def test_a_task_that_was_ended_before_it_could_wait_cancels_its_driver(task: Task, tmp_path: Path, how: str) -> None:
+    """Airflow refuses to defer it, and no trigger is there to cancel the driver.
+
+    It calls `on_kill` for a SIGTERM and lets the task go on. A task that was marked gets a SIGTERM with the next
+    heartbeat only, unless it has ended until then.
+    """
+    task.earlier(tmp_path)
+    if how == "killed":
+        task.operator.on_kill()
+    else:
+        task.state = "failed"
+
+    with pytest.raises(AirflowException, match="the task was ended"):
+        task.operator.execute(task.context())
+
+    found = task.ledger.drivers.find("d")
+    assert found is not None
+    assert found.cancelled_at is not None
+
+
+@pytest.mark.parametrize("beginning", ["execute", "resume"])
+def test_a_task_that_is_ended_when_it_has_begun_to_wait_cancels_its_driver_without_its_file(
+    task: Task, tmp_path: Path, beginning: str
+) -> None:
+    """Reading the file asks Airflow for secrets, which hangs in a signal handler: the task may be asking just then."""
+    task.earlier(tmp_path)
+    unknown = {"driver": "d", "state": driver_trigger.UNKNOWN}
+    begin = {
+        "execute": lambda: task.operator.execute(task.context()),
+        "resume": lambda: task.operator.resume(task.context(), unknown),
+    }[beginning]
+    task.deferred(begin)
+    task.file.unlink()
+
+    task.operator.on_kill()
+
+    found = task.ledger.drivers.find("d")
+    assert found is not None
+    assert found.cancelled_at is not None
 
 
 def test_a_local_master_is_refused(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
