@@ -58,9 +58,9 @@ class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped he
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait for the end of the driver."""
-        # The first import takes seconds, which a user who has marked the task would wait for the end of its copy.
-        await asyncio.to_thread(_runtime_task_instance)
         try:
+            # The first import takes seconds, which a user who has marked the task would wait for the end of its copy.
+            await asyncio.to_thread(_runtime_task_instance)
             state = await _end_of(self.config_path, self.driver)
         except asyncio.CancelledError:
             if not _HAS_ON_KILL:

@@ -416,6 +416,39 @@ def test_in_airflow_3_2_a_trigger_that_is_cancelled_cancels_the_driver_of_a_task
     assert (found.cancelled_at is not None) is is_cancelled
 
 
+def test_in_airflow_3_2_a_trigger_that_is_cancelled_while_it_still_imports_cancels_the_driver(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first import takes seconds on a busy machine, and the task was marked meanwhile."""
+    row = task.earlier(tmp_path)
+    imports, released = threading.Event(), threading.Event()
+
+    def slow_import() -> None:
+        imports.set()
+        released.wait(60)
+
+    monkeypatch.setattr(driver_trigger, "_HAS_ON_KILL", False)
+    monkeypatch.setattr(driver_trigger, "_runtime_task_instance", slow_import)
+    monkeypatch.setattr(driver_trigger, "_state", lambda _: "failed")
+    trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
+    trigger.task_instance = SimpleNamespace(id=task.attempt, dag_id="d", run_id="r", task_id="replicate")
+
+    async def cancel() -> None:
+        waiting = asyncio.ensure_future(anext(trigger.run()))
+        await asyncio.to_thread(imports.wait, 60)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        released.set()
+        await _all_else()
+
+    asyncio.run(cancel())
+
+    found = task.ledger.drivers.find(row.id)
+    assert found is not None
+    assert found.cancelled_at is not None
+
+
 async def _all_else() -> None:
     """Wait for what goes on by itself, as the triggerer's event loop does."""
     await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
