@@ -152,9 +152,14 @@ class ReplicateOperator(SparkJobOperator):
             try:
                 module = job_module(Path(self.application))
                 pid = start_detached(module, shorten(arguments, folder), environment, folder)
-            except NoDriverHostError as error:
+            except Exception as error:  # Also of the folder, whose disk may be full.
                 shutil.rmtree(folder, ignore_errors=True)
+                # If it runs after all and only the host's answer was lost, it ends itself.
+                ledger.drivers.cancel(driver)
+                # Else the next attempt would wait for it.
                 ledger.drivers.end(driver, exit_code=1, report=None)
+                if not isinstance(error, NoDriverHostError):
+                    raise
                 self.log.warning("The task is not deferred and keeps its worker slot: %s", error)
                 return
             self.log.info(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from mirror_lib.airflow import retries
+from mirror_lib.airflow.flow import replicate_operator
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
 from mirror_lib.airflow.spark import connection, driver_trigger, is_deferrable
@@ -26,6 +28,7 @@ from mirror_lib.errors import ConfigurationError, LedgerError
 from mirror_lib.ledger.driver_rows import DriverRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
+from mirror_lib.spark.hosted_driver import NoDriverHostError
 
 _CONNECT = '{"conn_type": "spark_connect", "host": "127.0.0.1", "port": 1}'
 _DONE = {
@@ -172,6 +175,33 @@ def test_a_trigger_that_cannot_read_the_ledger_gives_the_task_a_look(task: Task,
     task.earlier(tmp_path)
     unknown = {"driver": "d", "state": driver_trigger.UNKNOWN}
     assert task.deferred(lambda: task.operator.resume(task.context(), unknown)).driver == "d"
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space left"), NoDriverHostError("no answer")])
+def test_a_driver_that_could_not_be_started_is_not_waited_for_and_ends_if_it_was_started_after_all(
+    task: Task, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The host's answer may be lost, though its driver runs."""
+    runs: list[str] = []
+
+    def fail(_module: str, arguments: Sequence[str], _environment: object, folder: Path) -> int:
+        runs.extend(each.partition("=")[2] for each in arguments if each.startswith("--run-id="))
+        assert folder.is_dir()
+        raise error
+
+    monkeypatch.setattr(replicate_operator, "start_detached", fail)
+
+    # Without a host it starts a driver of its own, which fails at once.
+    with pytest.raises((OSError, ReplicationRunError)) as failure:
+        task.operator.execute(task.context())
+
+    assert isinstance(failure.value, OSError) is isinstance(error, OSError)
+    (driver,) = runs
+    row = task.ledger.drivers.find(driver)
+    assert row is not None
+    assert not Path(row.folder).exists()
+    assert task.ledger.drivers.running("A->B") is None
+    assert task.ledger.drivers.renew(driver)
 
 
 @pytest.mark.parametrize("how", ["killed", "marked"])
