@@ -8,12 +8,14 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
+from sqlalchemy import update
 
 from mirror_lib.airflow import retries
 from mirror_lib.airflow.flow import replicate_operator
@@ -26,6 +28,7 @@ from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, LedgerError
 from mirror_lib.ledger.driver_rows import DriverRow
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 from mirror_lib.spark.hosted_driver import NoDriverHostError
@@ -278,6 +281,47 @@ def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task:
         return [*ended, (await second).payload]
 
     assert asyncio.run(events()) == [{"driver": "one", "state": "ended"}, {"driver": "other", "state": "ended"}]
+
+
+def _make_silent(task: Task, row: DriverRow) -> None:
+    with task.ledger._database.write() as connection:
+        long_ago = row.seen_at - timedelta(seconds=2 * row.lease_seconds)
+        connection.execute(update(METADATA.tables["detached_driver"]).values(seen_at=long_ago))
+
+
+def test_a_driver_that_could_not_renew_its_row_in_time_has_not_died_if_it_renews_it_soon(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger was away for two minutes, or its clock was set: the trigger asks every two seconds, and the driver
+    renews its row every five.
+    """
+    row = task.earlier(tmp_path)
+    monkeypatch.setattr(driver_trigger, "_POLL_SECONDS", 0.01)
+    _make_silent(task, row)
+
+    async def event() -> Any:
+        told = asyncio.ensure_future(anext(DriverTrigger(driver="d", flow="A->B", config_path=str(task.file)).run()))
+        watch = driver_trigger._watches.setdefault(str(task.file), driver_trigger._Watch(str(task.file)))
+        while not told.done() and "d" not in watch.silent_since:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(task.ledger.drivers.renew, "d")
+        while not told.done() and "d" in watch.silent_since:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(task.ledger.drivers.end, "d", exit_code=0, report=None)
+        return (await told).payload
+
+    assert asyncio.run(event()) == {"driver": "d", "state": "ended"}
+
+
+def test_a_driver_that_stays_silent_has_died(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _make_silent(task, task.earlier(tmp_path))
+    monkeypatch.setattr(driver_trigger, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(driver_trigger, "_SILENT_SECONDS", 0.1)
+
+    async def event() -> Any:
+        return (await anext(DriverTrigger(driver="d", flow="A->B", config_path=str(task.file)).run())).payload
+
+    assert asyncio.run(event()) == {"driver": "d", "state": "silent"}
 
 
 def test_a_trigger_whose_task_is_ended_cancels_its_driver(task: Task, tmp_path: Path) -> None:
