@@ -20,7 +20,15 @@ from mirror_lib.private_files import make_private
 VERSION_TABLE = "mirror_ledger_version"
 #: How long a writer waits for another writer.
 BUSY_SECONDS = 30
-_CONNECT_SECONDS = 10
+#: Of libpq. Without the others, a connection to a machine that is gone hangs for 15 minutes, or for two hours (tcp(7)),
+#: and with it whoever waits for a driver or renews a lock.
+_POSTGRES_SETTINGS = {
+    "connect_timeout": "10",
+    "tcp_user_timeout": "30000",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+}
 _WRITE = "mirror_write"
 _CHECK_URL = "Check mirror.ledger.url."
 _SUPPORTED = "Use sqlite:////path/to/ledger.sqlite3 or postgresql://user:password@host/database in mirror.ledger.url."
@@ -160,8 +168,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _postgres_engine(url: URL, shown: str) -> Engine:
-    if "connect_timeout" not in url.query:
-        url = url.update_query_dict({"connect_timeout": str(_CONNECT_SECONDS)})
+    url = url.update_query_dict({**_POSTGRES_SETTINGS, **url.query})
     try:
         return create_engine(url, pool_pre_ping=True, pool_size=2)
     except ImportError as error:

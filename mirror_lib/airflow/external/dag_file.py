@@ -208,7 +208,8 @@ def _skip_others(context, tasks):
         raise DownstreamTasksSkipped(tasks=tasks)
     # Without SkipMixin's XCom, which would skip a task again that is cleared to run it.
     for other in context["dag_run"].get_task_instances():
-        if other.task_id in tasks:
+        # As Airflow 3 does it: if this task alone was cleared, others may run or have ended.
+        if other.task_id in tasks and other.state not in ("running", "success", "failed"):
             other.set_state("skipped")
 
 

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.airflow.compatibility import AirflowException, AirflowSkipException, Context
+from mirror_lib.airflow.compatibility import AirflowException, AirflowRuntimeError, AirflowSkipException, Context
 from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.retries import failing_at_once
 from mirror_lib.airflow.secret_provider import task_secrets
 from mirror_lib.airflow.spark import (
     FOLDER_PREFIX,
@@ -28,18 +29,20 @@ from mirror_lib.airflow.spark import (
     start_detached,
     xcom_value,
 )
+from mirror_lib.airflow.task_states import task_state
 from mirror_lib.config import load
-from mirror_lib.ledger import open_ledger
+from mirror_lib.ledger import Ledger, ledger_url, open_ledger
 from mirror_lib.observe import trigger_text
 from mirror_lib.relay.job import LEASE_SECONDS, JobArguments, JobReport
 from mirror_lib.spark import NoDriverHostError, job_file, job_module, shorten
 
 if TYPE_CHECKING:
-    from mirror_lib.ledger import DriverRow, Ledger
+    from mirror_lib.ledger import DriverRow
 
 #: XCom key of the job's report for the `report` task, set also if the job failed.
 REPORT_KEY = "report"
 _REPORT = "report.json"
+_RUNNING = "running"
 
 
 class ReplicateOperator(SparkJobOperator):
@@ -55,8 +58,10 @@ class ReplicateOperator(SparkJobOperator):
     def __init__(self, *, flow: str, deferrable: bool = False, **kwargs: Any) -> None:
         super().__init__(application=job_file(), flow=flow, name=f"mirror {flow}", **kwargs)
         self.deferrable = deferrable
-        #: The driver that was started and for which no trigger waits yet.
-        self._started: str | None = None
+        self._ledger_url = ""
+        #: The driver for which the task is about to wait. No trigger waits for it yet.
+        self._waits_for: str | None = None
+        self._is_killed = False
 
     def resume(self, context: Context, event: Mapping[str, str]) -> None:
         """Continue after the wait: report the driver's result, as without a deferral.
@@ -67,7 +72,10 @@ class ReplicateOperator(SparkJobOperator):
         Raises:
             MirrorError: the job failed.
         """
-        driver = event["driver"]
+        with failing_at_once():
+            self._resume(context, event["driver"])
+
+    def _resume(self, context: Context, driver: str) -> None:
         with self._opened_ledger() as ledger:
             row = ledger.drivers.find(driver)
             runs = ledger.drivers.running(self.flow)
@@ -95,12 +103,17 @@ class ReplicateOperator(SparkJobOperator):
         self._judge_report(context, found, failure)
 
     def on_kill(self) -> None:
-        """End the job, also one for which the task was about to be deferred."""
-        if self._started is None:
+        """End the job, also one for which the task is about to be deferred.
+
+        Airflow calls this in a signal handler, and then the task goes on where it was. So nothing is asked of Airflow
+        here, nor is the file read, which does: the interrupted code may hold the lock of the connection to Airflow.
+        """
+        self._is_killed = True
+        if self._waits_for is not None:
+            with Ledger.open(self._ledger_url) as ledger:
+                ledger.drivers.cancel(self._waits_for)
+        elif self._driver is not None or not self.deferrable:
             super().on_kill()
-            return
-        with self._opened_ledger() as ledger:
-            ledger.drivers.cancel(self._started)
 
     def _defer(self, context: Context, environment: Mapping[str, str] | None) -> None:
         """Start the job at the driver host and defer the task; a dry run is too short for that.
@@ -108,6 +121,7 @@ class ReplicateOperator(SparkJobOperator):
         Raises:
             TaskDeferred: the task waits.
             ConfigurationError: the task cannot be deferred here.
+            AirflowException: Airflow has ended the task meanwhile.
         """
         if not self.deferrable or TriggerChoices.from_params(context["params"]).dry_run:
             return
@@ -135,14 +149,17 @@ class ReplicateOperator(SparkJobOperator):
                 folder=str(folder),
                 lease_seconds=LEASE_SECONDS,
             )
-            self._started = driver
             try:
                 module = job_module(Path(self.application))
                 pid = start_detached(module, shorten(arguments, folder), environment, folder)
-            except NoDriverHostError as error:
-                self._started = None
+            except Exception as error:  # Also of the folder, whose disk may be full.
                 shutil.rmtree(folder, ignore_errors=True)
+                # If it runs after all and only the host's answer was lost, it ends itself.
+                ledger.drivers.cancel(driver)
+                # Else the next attempt would wait for it.
                 ledger.drivers.end(driver, exit_code=1, report=None)
+                if not isinstance(error, NoDriverHostError):
+                    raise
                 self.log.warning("The task is not deferred and keeps its worker slot: %s", error)
                 return
             self.log.info(
@@ -173,11 +190,26 @@ class ReplicateOperator(SparkJobOperator):
 
     def _defer_until_end_of(self, driver: str, context: Context, ledger: Ledger) -> None:
         ledger.drivers.wait(driver, str(context["ti"].id))
+        self._waits_for = driver
+        if self._has_ended(context):
+            # Airflow refuses to defer such a task, so no trigger would cancel the driver.
+            ledger.drivers.cancel(driver)
+            raise AirflowException(f"the task was ended before it could wait for driver {driver}, which is cancelled.")
         # It imports the triggerer's classes.
         from mirror_lib.airflow.spark import DriverTrigger
 
         trigger = DriverTrigger(driver=driver, flow=self.flow, config_path=self.config_path)
         self.defer(trigger=trigger, method_name=self.resume.__name__)
+
+    def _has_ended(self, context: Context) -> bool:
+        """True if Airflow has ended the task: marked, cleared, deleted. It kills it only with the next heartbeat."""
+        if self._is_killed:
+            return True
+        try:
+            return task_state(context, self.task_id) != _RUNNING
+        except AirflowRuntimeError as error:
+            self.log.warning("Airflow does not tell the state of the task: %s", error)
+            return False
 
     def _is_for(self, row: DriverRow, context: Context) -> bool:
         """True if a driver was started for this DAG run, with the same choices."""
@@ -187,6 +219,7 @@ class ReplicateOperator(SparkJobOperator):
     def _opened_ledger(self) -> Iterator[Ledger]:
         with task_secrets():
             config = load(Path(self.config_path))
+        self._ledger_url = ledger_url(config)
         with open_ledger(config) as ledger:
             yield ledger
 

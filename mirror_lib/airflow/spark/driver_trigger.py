@@ -28,6 +28,9 @@ _POLL_SECONDS = 2.0
 #: After this time without an answer of the ledger the task itself has a look, and reports the ledger's error; a
 #: cancellation is given up.
 _UNKNOWN_SECONDS = 300.0
+#: A driver has died if this process, too, has seen it silent for this time. After the ledger was away, or its clock was
+#: set, a driver that lives first has to connect (10 s) and to renew its row (every 5 s).
+_SILENT_SECONDS = 20.0
 _DEFERRED = "deferred"
 #: The triggerer loads an API server for its first answer.
 _STATE_SECONDS = 30.0
@@ -58,9 +61,9 @@ class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped he
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait for the end of the driver."""
-        # The first import takes seconds, which a user who has marked the task would wait for the end of its copy.
-        await asyncio.to_thread(_runtime_task_instance)
         try:
+            # The first import takes seconds, which a user who has marked the task would wait for the end of its copy.
+            await asyncio.to_thread(_runtime_task_instance)
             state = await _end_of(self.config_path, self.driver)
         except asyncio.CancelledError:
             if not _HAS_ON_KILL:
@@ -171,6 +174,8 @@ class _Watch:
     def __init__(self, config_path: str) -> None:
         self._config_path = config_path
         self.waiting: dict[str, set[asyncio.Future[str]]] = {}
+        #: When a driver was first seen silent, by the local clock.
+        self.silent_since: dict[str, float] = {}
         self._ledger: Ledger | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -188,6 +193,7 @@ class _Watch:
             futures.discard(future)
             if not futures:
                 self.waiting.pop(driver, None)
+                self.silent_since.pop(driver, None)
 
     async def _poll(self) -> None:
         answered, is_logged = time.monotonic(), False
@@ -204,12 +210,17 @@ class _Watch:
                     answered, is_logged = time.monotonic(), False
                     for driver in drivers:
                         state = found.get(driver)
+                        if state is not DriverState.SILENT:
+                            self.silent_since.pop(driver, None)
+                        elif answered - self.silent_since.setdefault(driver, answered) < _SILENT_SECONDS:
+                            continue
                         if state is not DriverState.RUNNING:
                             self._tell(driver, UNKNOWN if state is None else state.value)
                 except Exception as error:  # Also of Airflow's secrets backends: the others must not wait for ever.
                     if not is_logged:
                         _log.error("%s: the ledger cannot be read, and is tried again: %s", self._config_path, error)
                     is_logged = True
+                    self.silent_since.clear()
                     await self._close()
                     if time.monotonic() - answered >= _UNKNOWN_SECONDS:
                         for driver in tuple(self.waiting):
@@ -217,9 +228,11 @@ class _Watch:
                 await asyncio.sleep(_POLL_SECONDS)
         finally:
             self._task = None
+            self.silent_since.clear()
             await self._close()
 
     def _tell(self, driver: str, state: str) -> None:
+        self.silent_since.pop(driver, None)
         for future in self.waiting.pop(driver, set()):
             if not future.done():
                 future.set_result(state)

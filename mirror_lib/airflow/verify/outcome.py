@@ -63,10 +63,15 @@ class VerifyOutcome:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """Read the report at `path`; return None if the job ended before it could write one."""
+        """Read the report at `path`; return None if the job ended before it had written one: killed, or on a full
+        disk.
+        """
         if not path.is_file():
             return None
-        content = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            return None
         error = Failure.from_attributes(content["error"]) if "error" in content else None
         return cls(content["exit_code"], error, content)
 

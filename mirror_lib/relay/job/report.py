@@ -141,8 +141,14 @@ class JobReport:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """The report at `path`, None if the job ended before it could write one."""
-        return cls.from_dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+        """The report at `path`, None if the job ended before it had written one: killed, or on a full disk."""
+        if not path.is_file():
+            return None
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            return None
+        return cls.from_dict(content)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -82,11 +82,19 @@ class FilePoller:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._begun = threading.Event()
+        #: Why it could not begin.
+        self._failure: OSError | None = None
 
     def start(self) -> None:
-        """Begin to poll."""
+        """Begin to poll.
+
+        Raises:
+            OSError: it cannot, for example because this process has too many open files.
+        """
         self._thread.start()
         self._begun.wait()
+        if self._failure is not None:
+            raise self._failure
 
     def stop(self) -> None:
         """End the polls, and close the connections."""
@@ -96,8 +104,16 @@ class FilePoller:
         self._thread.join()
 
     def _run(self) -> None:
-        with suppress(asyncio.CancelledError):
-            asyncio.run(self._main())
+        try:
+            with suppress(asyncio.CancelledError), asyncio.Runner() as runner:
+                runner.run(self._main())
+        except OSError as error:
+            if self._begun.is_set():
+                raise
+            self._failure = error
+        finally:
+            # `start` waits for it, in the event loop of all triggers.
+            self._begun.set()
 
     async def _main(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()

@@ -18,6 +18,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from mirror_lib.airflow.dags import mirror_dags
+from mirror_lib.airflow.external import dag_file
 from mirror_lib.airflow.external.task import DagRun
 
 _MIRROR = Path(sys.executable).with_name("mirror")
@@ -232,6 +233,20 @@ def test_a_dag_file_of_an_older_version_does_not_send_the_start_of_a_run(write, 
     del sent["started"]
 
     assert DagRun.sent(sent).start_date is None
+
+
+def test_airflow_2_skips_only_tasks_that_have_not_begun(monkeypatch):
+    """Only preflight was cleared. Airflow 3 keeps the states of the other tasks itself."""
+    states = {"emit": None, "replicate": "running", "report": "success", "heartbeats": "failed", "acls": "queued"}
+    instances = [SimpleNamespace(task_id=task, state=state) for task, state in states.items()]
+    for each in instances:
+        each.set_state = partial(setattr, each, "state")
+    monkeypatch.setattr(dag_file, "DownstreamTasksSkipped", None)
+    context = {"dag_run": SimpleNamespace(get_task_instances=lambda: instances)}
+
+    dag_file._skip_others(context, [*states])
+
+    assert {each.task_id: each.state for each in instances} == {**states, "emit": "skipped", "acls": "skipped"}
 
 
 def test_secrets_come_from_airflow_and_are_masked(write, load, monkeypatch):

@@ -15,7 +15,12 @@ from mirror_lib.airflow.files import flow_dags
 from mirror_lib.airflow.retries import is_hopeless
 from mirror_lib.airflow.verify.dag import build_verify_dag, build_verify_dags, verify_dag_id
 from mirror_lib.airflow.verify.operator import RESULT_KEY, VerifyOperator
-from mirror_lib.airflow.verify.outcome import NotVerifiableError, NotVerifiedError, PartitionsDifferError
+from mirror_lib.airflow.verify.outcome import (
+    NotVerifiableError,
+    NotVerifiedError,
+    PartitionsDifferError,
+    VerifyOutcome,
+)
 from mirror_lib.config.loader import ReadablePart
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId
@@ -235,6 +240,13 @@ def test_a_job_that_failed_as_a_whole_is_judged_by_its_exit_code(spark, code, re
         spark({"exit_code": code, "error": error})
 
     assert spark.pushed[RESULT_KEY] == {"exit_code": code, "error": f"[{reason}] cluster A said no."}
+
+
+def test_a_job_that_died_while_it_wrote_its_report_has_none(tmp_path):
+    path = tmp_path / "report.json"
+    path.write_text('{"exit_code": 0, "par')
+
+    assert VerifyOutcome.read(path) is None
 
 
 def test_a_job_that_died_without_a_report_is_tried_again(spark):

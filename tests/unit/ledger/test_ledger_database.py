@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -52,6 +53,23 @@ def test_every_common_name_of_postgresql_means_psycopg_3(scheme: str) -> None:
     database = Database.open(f"{scheme}://host/db")
 
     assert (database.engine.dialect.name, database.engine.dialect.driver) == ("postgresql", "psycopg")
+
+
+@pytest.mark.parametrize(("query", "milliseconds"), [("", "30000"), ("tcp_user_timeout=7000", "7000")])
+def test_a_server_whose_machine_is_gone_is_noticed(postgres_url: str, query: str, milliseconds: str) -> None:
+    """By default Linux sends unanswered data again for 15 minutes, and looks at a silent connection after two hours."""
+    url = f"{postgres_url}{'&' if '?' in postgres_url else '?'}{query}"
+
+    with closing(Database.open(url)) as database, database.read() as connection:
+        session: Any = connection.connection.driver_connection
+        used = session.info.get_parameters()
+
+    assert used["tcp_user_timeout"] == milliseconds
+    assert {name: value for name, value in used.items() if name.startswith("keepalives_")} == {
+        "keepalives_idle": "30",
+        "keepalives_interval": "10",
+        "keepalives_count": "3",
+    }
 
 
 def test_passwords_are_masked_wherever_the_url_has_them() -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import TaskDeferred
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
+from sqlalchemy import update
 
+from mirror_lib.airflow import retries
+from mirror_lib.airflow.flow import replicate_operator
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
 from mirror_lib.airflow.spark import connection, driver_trigger, is_deferrable
@@ -23,8 +28,10 @@ from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, LedgerError
 from mirror_lib.ledger.driver_rows import DriverRow
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
+from mirror_lib.spark.hosted_driver import NoDriverHostError
 
 _CONNECT = '{"conn_type": "spark_connect", "host": "127.0.0.1", "port": 1}'
 _DONE = {
@@ -58,13 +65,20 @@ class Task:
         self.pushed: dict[str, Any] = {}
         #: Airflow gives every attempt another id.
         self.attempt = "first attempt"
+        #: As Airflow has it.
+        self.state = "running"
 
     def context(self, **choices: Any) -> Any:
         return {
             "params": {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False, **choices},
             "dag": SimpleNamespace(dag_id="mirror__A__B"),
             "run_id": "manual 1",
-            "ti": SimpleNamespace(id=self.attempt, xcom_push=lambda key, value: self.pushed.update({key: value})),
+            "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1", start_date=None),
+            "ti": SimpleNamespace(
+                id=self.attempt,
+                xcom_push=lambda key, value: self.pushed.update({key: value}),
+                get_task_states=lambda **_: {"manual 1": {"replicate": self.state}},
+            ),
         }
 
     def earlier(self, folder: Path, **choices: Any) -> DriverRow:
@@ -148,10 +162,91 @@ def test_a_driver_that_died_is_a_failure_that_airflow_retries(task: Task, tmp_pa
         task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
 
 
+def test_in_airflow_3_2_a_deferred_copy_that_needs_a_decision_is_not_retried(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That Airflow has no retry policies: the task itself has to raise what is not retried."""
+    monkeypatch.setattr(retries, "HAS_RETRY_POLICIES", False)
+    row = task.earlier(tmp_path)
+    task.ledger.drivers.end(row.id, exit_code=3, report={**_DONE, "exit_code": 3})
+
+    with pytest.raises(AirflowFailException, match="needs a decision"):
+        task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
+
+
 def test_a_trigger_that_cannot_read_the_ledger_gives_the_task_a_look(task: Task, tmp_path: Path) -> None:
     task.earlier(tmp_path)
     unknown = {"driver": "d", "state": driver_trigger.UNKNOWN}
     assert task.deferred(lambda: task.operator.resume(task.context(), unknown)).driver == "d"
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space left"), NoDriverHostError("no answer")])
+def test_a_driver_that_could_not_be_started_is_not_waited_for_and_ends_if_it_was_started_after_all(
+    task: Task, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The host's answer may be lost, though its driver runs."""
+    runs: list[str] = []
+
+    def fail(_module: str, arguments: Sequence[str], _environment: object, folder: Path) -> int:
+        runs.extend(each.partition("=")[2] for each in arguments if each.startswith("--run-id="))
+        assert folder.is_dir()
+        raise error
+
+    monkeypatch.setattr(replicate_operator, "start_detached", fail)
+
+    # Without a host it starts a driver of its own, which fails at once.
+    with pytest.raises((OSError, ReplicationRunError)) as failure:
+        task.operator.execute(task.context())
+
+    assert isinstance(failure.value, OSError) is isinstance(error, OSError)
+    (driver,) = runs
+    row = task.ledger.drivers.find(driver)
+    assert row is not None
+    assert not Path(row.folder).exists()
+    assert task.ledger.drivers.running("A->B") is None
+    assert task.ledger.drivers.renew(driver)
+
+
+@pytest.mark.parametrize("how", ["killed", "marked"])
+def test_a_task_that_was_ended_before_it_could_wait_cancels_its_driver(task: Task, tmp_path: Path, how: str) -> None:
+    """Airflow refuses to defer it, and no trigger is there to cancel the driver.
+
+    It calls `on_kill` for a SIGTERM and lets the task go on. A task that was marked gets a SIGTERM with the next
+    heartbeat only, unless it has ended until then.
+    """
+    task.earlier(tmp_path)
+    if how == "killed":
+        task.operator.on_kill()
+    else:
+        task.state = "failed"
+
+    with pytest.raises(AirflowException, match="the task was ended"):
+        task.operator.execute(task.context())
+
+    found = task.ledger.drivers.find("d")
+    assert found is not None
+    assert found.cancelled_at is not None
+
+
+@pytest.mark.parametrize("beginning", ["execute", "resume"])
+def test_a_task_that_is_ended_when_it_has_begun_to_wait_cancels_its_driver_without_its_file(
+    task: Task, tmp_path: Path, beginning: str
+) -> None:
+    """Reading the file asks Airflow for secrets, which hangs in a signal handler: the task may be asking just then."""
+    task.earlier(tmp_path)
+    unknown = {"driver": "d", "state": driver_trigger.UNKNOWN}
+    begin = {
+        "execute": lambda: task.operator.execute(task.context()),
+        "resume": lambda: task.operator.resume(task.context(), unknown),
+    }[beginning]
+    task.deferred(begin)
+    task.file.unlink()
+
+    task.operator.on_kill()
+
+    found = task.ledger.drivers.find("d")
+    assert found is not None
+    assert found.cancelled_at is not None
 
 
 def test_a_local_master_is_refused(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,6 +281,47 @@ def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task:
         return [*ended, (await second).payload]
 
     assert asyncio.run(events()) == [{"driver": "one", "state": "ended"}, {"driver": "other", "state": "ended"}]
+
+
+def _make_silent(task: Task, row: DriverRow) -> None:
+    with task.ledger._database.write() as connection:
+        long_ago = row.seen_at - timedelta(seconds=2 * row.lease_seconds)
+        connection.execute(update(METADATA.tables["detached_driver"]).values(seen_at=long_ago))
+
+
+def test_a_driver_that_could_not_renew_its_row_in_time_has_not_died_if_it_renews_it_soon(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger was away for two minutes, or its clock was set: the trigger asks every two seconds, and the driver
+    renews its row every five.
+    """
+    row = task.earlier(tmp_path)
+    monkeypatch.setattr(driver_trigger, "_POLL_SECONDS", 0.01)
+    _make_silent(task, row)
+
+    async def event() -> Any:
+        told = asyncio.ensure_future(anext(DriverTrigger(driver="d", flow="A->B", config_path=str(task.file)).run()))
+        watch = driver_trigger._watches.setdefault(str(task.file), driver_trigger._Watch(str(task.file)))
+        while not told.done() and "d" not in watch.silent_since:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(task.ledger.drivers.renew, "d")
+        while not told.done() and "d" in watch.silent_since:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(task.ledger.drivers.end, "d", exit_code=0, report=None)
+        return (await told).payload
+
+    assert asyncio.run(event()) == {"driver": "d", "state": "ended"}
+
+
+def test_a_driver_that_stays_silent_has_died(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _make_silent(task, task.earlier(tmp_path))
+    monkeypatch.setattr(driver_trigger, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(driver_trigger, "_SILENT_SECONDS", 0.1)
+
+    async def event() -> Any:
+        return (await anext(DriverTrigger(driver="d", flow="A->B", config_path=str(task.file)).run())).payload
+
+    assert asyncio.run(event()) == {"driver": "d", "state": "silent"}
 
 
 def test_a_trigger_whose_task_is_ended_cancels_its_driver(task: Task, tmp_path: Path) -> None:
@@ -352,6 +488,39 @@ def test_in_airflow_3_2_a_trigger_that_is_cancelled_cancels_the_driver_of_a_task
     found = task.ledger.drivers.find(row.id)
     assert found is not None
     assert (found.cancelled_at is not None) is is_cancelled
+
+
+def test_in_airflow_3_2_a_trigger_that_is_cancelled_while_it_still_imports_cancels_the_driver(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first import takes seconds on a busy machine, and the task was marked meanwhile."""
+    row = task.earlier(tmp_path)
+    imports, released = threading.Event(), threading.Event()
+
+    def slow_import() -> None:
+        imports.set()
+        released.wait(60)
+
+    monkeypatch.setattr(driver_trigger, "_HAS_ON_KILL", False)
+    monkeypatch.setattr(driver_trigger, "_runtime_task_instance", slow_import)
+    monkeypatch.setattr(driver_trigger, "_state", lambda _: "failed")
+    trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
+    trigger.task_instance = SimpleNamespace(id=task.attempt, dag_id="d", run_id="r", task_id="replicate")
+
+    async def cancel() -> None:
+        waiting = asyncio.ensure_future(anext(trigger.run()))
+        await asyncio.to_thread(imports.wait, 60)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        released.set()
+        await _all_else()
+
+    asyncio.run(cancel())
+
+    found = task.ledger.drivers.find(row.id)
+    assert found is not None
+    assert found.cancelled_at is not None
 
 
 async def _all_else() -> None:

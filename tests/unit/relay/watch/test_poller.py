@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import resource
 import threading
 from pathlib import Path
 from typing import Any
@@ -46,3 +48,23 @@ def test_given_an_unexpected_error_when_polling_has_ended_then_it_begins_anew_an
         poller.stop()
     assert f"{path}: internal error, polling begins anew" in caplog.text
     assert "RuntimeError: unexpected" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+def test_given_no_free_descriptors_then_the_start_fails_and_does_not_block_the_triggerer(tmp_path: Path) -> None:
+    """Airflow's triggerer starts it in its event loop, and starts a trigger that has failed again."""
+    path = tmp_path / "mirror.properties"
+    path.write_text(_FILE)
+    poller = FilePoller(path, lambda: load(path), lambda _: None)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # All up to this one are in use.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, most[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            poller.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, most)
+    poller.stop()
+    # Python complains about the event loop that asyncio has left half made.
+    del poller
+    gc.collect()
