@@ -68,7 +68,6 @@ def test_no_command_has_a_flow_that_a_shell_would_take_for_a_redirection(path: P
     assert re.findall(r"--flow [^'\"\s][^\s]*->\S*", path.read_text(encoding="utf-8")) == []
 
 
-
 @pytest.mark.parametrize("path", _documents(), ids=lambda path: str(path.relative_to(PROJECT)))
 def test_every_relative_link_leads_somewhere(path: Path) -> None:
     assert list(_dead_links(path)) == []
