@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemy
 
 from mirror_lib.config.secrets import is_secret
 from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.interruptions import interruptions_wait
 from mirror_lib.private_files import make_private
 
 #: The table of the schema version. Not Alembic's default name: the database may be shared with Airflow.
@@ -71,12 +72,13 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A write transaction: committed at the end, rolled back on an exception.
+        """A write transaction: committed at the end, rolled back on an exception. Signals wait for its end.
 
         Raises:
             LedgerError: the database does not respond, or rejects the statement.
         """
-        with self._errors(), self.engine.execution_options(**{_WRITE: True}).begin() as connection:
+        writing = self.engine.execution_options(**{_WRITE: True})
+        with interruptions_wait(), self._errors(), writing.begin() as connection:
             yield connection
 
     @contextmanager
