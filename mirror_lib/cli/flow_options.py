@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mirror_lib.cli.output import Output
+from mirror_lib.config import CONFIG_VARIABLE
 from mirror_lib.errors import MirrorError
 
 if TYPE_CHECKING:
@@ -16,7 +18,24 @@ if TYPE_CHECKING:
     from mirror_lib.ledger import Ledger
     from mirror_lib.transform import TopicPath
 
-ConfigOption = Annotated[Path, typer.Option("--config", help="The MirrorMaker 2 properties file.", metavar="FILE")]
+
+def one_file(path: Path | None) -> Path | None:
+    """Check that the option names one file; the variable may name several, for Airflow."""
+    if path is not None and os.pathsep in str(path) and not path.exists():
+        raise typer.BadParameter(f"{path} is a list of files, which only Airflow takes ({CONFIG_VARIABLE}): name one.")
+    return path
+
+
+ConfigOption = Annotated[
+    Path,
+    typer.Option(
+        "--config",
+        help="The MirrorMaker 2 properties file.",
+        metavar="FILE",
+        envvar=CONFIG_VARIABLE,
+        callback=one_file,
+    ),
+]
 FlowOption = Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")]
 TopicsOption = Annotated[
     list[str] | None,

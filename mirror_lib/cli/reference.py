@@ -23,6 +23,8 @@ same as this page. Commands for a flow take the properties file ([configuration.
 **Plan first.** `plan`, `show`, `status` and `list` change nothing; `check` changes no cluster. Commands with `--yes`
 ask for confirmation; `--note` is stored in the ledger. `apply`, `run`, `release`, `revoke` and `emit` act at once.
 
+`--config` is the file that the variable `MIRROR_CONFIG` names, unless it is passed.
+
 **Scripts** use `--json`, which every command has but those of `mirror airflow`: one document on stdout, with
 `exit_code` and, after an error, `error`.
 
@@ -103,6 +105,8 @@ def _option_rows(command: Any) -> Iterator[str]:
 
 
 def _default(option: Any) -> str:
+    if option.envvar:
+        return f"`{option.envvar}`"
     if option.required:
         return "required"
     value = option.default

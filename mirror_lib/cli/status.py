@@ -12,11 +12,11 @@ import typer
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from mirror_lib.cli.flow_options import capped_table, megabytes
+from mirror_lib.cli.flow_options import capped_table, megabytes, one_file
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output, report_errors
 from mirror_lib.cli.rounds import show_rounds
-from mirror_lib.config import load
+from mirror_lib.config import CONFIG_VARIABLE, load
 from mirror_lib.config.secrets import without_lookups
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import Ledger, PartitionRunRow, RunRow, default_ledger_url, ledger_url
@@ -43,8 +43,10 @@ def status(
         Path | None,
         typer.Option(
             "--config",
-            help="Properties file that names the ledger; default: the SQLite file in the state folder.",
+            help="Properties file that names the ledger; without one: the SQLite file in the state folder.",
             metavar="FILE",
+            envvar=CONFIG_VARIABLE,
+            callback=one_file,
         ),
     ] = None,
     flow: Annotated[str | None, typer.Option("--flow", help="Only runs of this flow, SOURCE->TARGET.")] = None,

@@ -25,5 +25,5 @@ def test_options_show_their_names_values_and_defaults() -> None:
     text = markdown_reference()
 
     assert "| `--tasks` NUMBER |  | Maximum number of Spark tasks; default tasks.max. |" in text
-    assert "| `--config` FILE | required | The MirrorMaker 2 properties file. |" in text
+    assert "| `--config` FILE | `MIRROR_CONFIG` | The MirrorMaker 2 properties file. |" in text
     assert "| `--limit` NUMBER | `20` | Number of runs to list, newest first. |" in text
