@@ -98,8 +98,9 @@ def of_batches(
     if not len(numbers):
         yield no_rows(int(nexts[-1]))
         return
-    # A batch without visible rows is skipped together with the batch before it.
-    nexts = nexts[np.append(numbers[1:], len(headers)) - 1]
+    # A batch without visible rows is skipped together with the batch before it. Checksums do not cover offsets: that of
+    # such a batch may be damaged, and then says nothing about the batch before it.
+    nexts = np.maximum.reduceat(nexts, numbers)
     for found in _laid_out(data, headers[numbers], nexts, starts[numbers], ends[numbers], limits):
         if isinstance(found, _Large):
             yield from _of_large(found, wanted, limits)
