@@ -22,7 +22,7 @@ VERSION_TABLE = "mirror_ledger_version"
 #: How long a writer waits for another writer.
 BUSY_SECONDS = 30
 #: Of libpq. Without the others, a connection to a machine that is gone hangs for 15 minutes, or for two hours (tcp(7)),
-#: and with it whoever waits for a driver or renews a lock.
+#: and with it each process that waits for a driver or renews a lock.
 _POSTGRES_SETTINGS = {
     "connect_timeout": "10",
     "tcp_user_timeout": "30000",

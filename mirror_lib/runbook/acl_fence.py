@@ -19,7 +19,7 @@ _ACTION = "Stop the writers manually, and start the cutover with fence=operator.
 
 
 def check_writers(writers: Iterable[str]) -> None:
-    """Check that the fence would deny somebody.
+    """Check that the fence would deny access to a principal.
 
     Brokers before Kafka 4.0 accept an ACL for a name without a type, which denies nothing; later ones refuse it, when
     the writers are to be stopped (KAFKA-18051).

@@ -105,7 +105,7 @@ class ReplicateOperator(SparkJobOperator):
     def on_kill(self) -> None:
         """End the job, also one for which the task is about to be deferred.
 
-        Airflow calls this in a signal handler, and then the task goes on where it was. So nothing is asked of Airflow
+        Airflow calls this in a signal handler, and then the task continues where it was. So nothing is asked of Airflow
         here, nor is the file read, which does: the interrupted code may hold the lock of the connection to Airflow.
         """
         self._is_killed = True
@@ -208,7 +208,7 @@ class ReplicateOperator(SparkJobOperator):
         try:
             return task_state(context, self.task_id) != _RUNNING
         except AirflowRuntimeError as error:
-            self.log.warning("Airflow does not tell the state of the task: %s", error)
+            self.log.warning("Airflow does not return the state of the task: %s", error)
             return False
 
     def _is_for(self, row: DriverRow, context: Context) -> bool:

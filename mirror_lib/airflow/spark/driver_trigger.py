@@ -77,8 +77,8 @@ class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped he
 
         Airflow also calls this when another triggerer has taken over the trigger; then the driver continues.
 
-        The cancellation goes on when this call is cancelled: Airflow 3.3 cancels a trigger again and again, about once
-        a second, until it has ended (`TriggerRunner.cancel_triggers`), and with it `on_kill`.
+        The cancellation continues when this call is cancelled: Airflow 3.3 cancels a trigger again and again, about
+        once a second, until it has ended (`TriggerRunner.cancel_triggers`), and with it `on_kill`.
         """
         await asyncio.shield(self._begin_cancellation(if_state_unknown=True))
 
@@ -92,7 +92,7 @@ class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped he
         """Cancel the driver, also if the ledger answers only after a while.
 
         Args:
-            if_state_unknown: whether to cancel it if Airflow does not tell the state of the task.
+            if_state_unknown: whether to cancel it if Airflow does not return the state of the task.
         """
         started, is_logged = time.monotonic(), False
         is_deferred = await self._is_deferred(if_unknown=not if_state_unknown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from mirror_lib.errors import (
     TopicMissingError,
     TransientError,
 )
-from mirror_lib.relay.job import Failure
+from mirror_lib.relay.job import Failure, read_report
 from mirror_lib.verify import DIFFERENT
 
 #: XCom is not made for a hundred thousand partitions; the ledger has them all.
@@ -63,14 +62,9 @@ class VerifyOutcome:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """Read the report at `path`; return None if the job ended before it had written one: killed, or on a full
-        disk.
-        """
-        if not path.is_file():
-            return None
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
+        """Read the report at `path`; return None if there is no whole one (`read_report`)."""
+        content = read_report(path)
+        if content is None:
             return None
         error = Failure.from_attributes(content["error"]) if "error" in content else None
         return cls(content["exit_code"], error, content)

@@ -49,6 +49,15 @@ def write_report(path: Path, content: Mapping[str, Any]) -> None:
     write_private(path, json.dumps(content, indent=2) + "\n")
 
 
+def read_report(path: Path) -> dict[str, Any] | None:
+    """Return what `write_report` wrote; None if the job ended before that, was killed, or its disk was full."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return content
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A `MirrorError` as stored in reports: the reader need not know the class that was raised."""
@@ -141,14 +150,9 @@ class JobReport:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """The report at `path`, None if the job ended before it had written one: killed, or on a full disk."""
-        if not path.is_file():
-            return None
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            return None
-        return cls.from_dict(content)
+        """The report at `path`, None if there is no whole one (`read_report`)."""
+        content = read_report(path)
+        return None if content is None else cls.from_dict(content)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
