@@ -1,0 +1,145 @@
+"""Small faults are made where they are said to be made, and judged by tests that run for real."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from mutants.generate import Fields, fields_of, mutants_of
+from mutants.model import Kind, Outcome, Verdict
+from mutants.results import Header, Results, ResultsError, lost, read
+from mutants.sample import sample
+from mutants.seen import Seen
+from mutants.trial import Bench
+
+SOURCE = textwrap.dedent(
+    '''
+    class Range:
+        first: int
+        last: int
+
+    def length(found: Range, limit: int) -> int:
+        """Not 1 of the faults is here."""
+        if found.last < limit and found.first:
+            return found.last - found.first + 1
+        return limit if limit else 0
+
+    async def settle(lock, log, work):
+        async with lock:
+            log.info("a message, and 1 number")
+            await work.done()
+            work.end()
+        return [each for each in work if each]
+    '''
+)
+CHANGES = {
+    (Kind.COMPARISON, "found.last < limit", "found.last <= limit"),
+    (Kind.BRANCH, "found.last < limit and found.first", "False"),
+    (Kind.BRANCH, "found.last < limit and found.first", "found.first"),
+    (Kind.BRANCH, "found.last < limit and found.first", "found.last < limit"),
+    (Kind.FIELD, "found.last", "found.first"),
+    (Kind.FIELD, "found.first", "found.last"),
+    (Kind.ONE_OFF, "found.last - found.first", "found.last + found.first"),
+    (Kind.ONE_OFF, "found.last - found.first + 1", "found.last - found.first - 1"),
+    (Kind.ONE_OFF, "1", "2"),
+    (Kind.ONE_OFF, "0", "1"),
+    (Kind.BRANCH, "limit", "False"),
+    (Kind.BRANCH, "limit", "True"),
+    (Kind.WAIT, "lock", "__import__('contextlib').nullcontext()"),
+    (Kind.WAIT, "await work.done()", "pass"),
+    (Kind.CALL, "work.end()", "pass"),
+    (Kind.BRANCH, "each", "True"),
+}
+
+
+def test_every_kind_of_fault_is_made_where_it_can_be_and_nowhere_else() -> None:
+    found = mutants_of("mirror_lib/a.py", SOURCE, "a", fields_of(SOURCE))
+
+    changes = [mutant.name.split(": ", 2)[2].partition(" #")[0].split(" => ") for mutant in found]
+    assert {(mutant.kind, *change) for mutant, change in zip(found, changes, strict=True)} == CHANGES
+    assert len({mutant.name for mutant in found}) == len(found)
+
+
+def test_a_mutant_differs_from_the_original_by_its_replacement_alone() -> None:
+    original = ast.dump(ast.parse(SOURCE))
+    for mutant in mutants_of("mirror_lib/a.py", SOURCE, "a", fields_of(SOURCE)):
+        changed = mutant.apply(SOURCE.encode())
+
+        assert ast.dump(ast.parse(changed)) != original, mutant.name
+        assert changed.startswith(SOURCE.encode()[: mutant.start])
+        assert changed.endswith(SOURCE.encode()[mutant.end :])
+
+
+def test_the_same_seed_gives_the_same_sample_and_each_group_has_its_share() -> None:
+    groups = {name: mutants_of(f"mirror_lib/{name}.py", SOURCE, name, Fields()) for name in "abc"}
+
+    first, again, other = (sample(groups, 9, seed) for seed in ("1", "1", "2"))
+
+    assert first == again
+    assert first != other
+    assert [mutant.group for mutant in first] == list("aaabbbccc")
+    assert len({mutant.kind for mutant in first if mutant.group == "a"}) == 3
+
+
+PRODUCT = "def at_least(number, limit):\n    return number >= limit\n"
+STRICT = "from mirror_lib.a import at_least\n\ndef test_it():\n    assert at_least(2, 2)\n"
+LOOSE = "from mirror_lib.a import at_least\n\ndef test_it():\n    assert at_least(3, 2)\n"
+
+
+class AllTests(Seen):
+    """One test executes everything."""
+
+    def __init__(self) -> None:
+        super().__init__(None, {})
+
+    def tests_of(self, path: str, first_line: int, last_line: int) -> tuple[str, ...]:
+        return ("test_a.py::test_it",)
+
+
+@pytest.mark.parametrize(
+    ("tests", "outcome", "by"),
+    [(STRICT, Outcome.KILLED_BY_UNIT, "test_a.py::test_it"), (LOOSE, Outcome.SURVIVED, "")],
+    ids=["noticed", "not noticed"],
+)
+def test_given_a_fault_when_tests_run_then_they_decide_and_the_original_is_back(
+    tmp_path: Path, tests: str, outcome: Outcome, by: str
+) -> None:
+    (tmp_path / "mirror_lib").mkdir()
+    (tmp_path / "mirror_lib" / "__init__.py").touch()
+    (tmp_path / "mirror_lib" / "a.py").write_text(PRODUCT)
+    (tmp_path / "test_a.py").write_text(tests)
+    (tmp_path / "pytest.ini").touch()
+    mutant = mutants_of("mirror_lib/a.py", PRODUCT, "a", Fields())[0]
+
+    verdict = Bench(tmp_path, AllTests(), Seen(None, {})).judge(mutant)
+
+    assert (verdict.outcome, verdict.by) == (outcome, by)
+    assert (tmp_path / "mirror_lib" / "a.py").read_text() == PRODUCT
+
+
+def verdict_of(name: str, outcome: Outcome) -> Verdict:
+    return Verdict(name, "a", Kind.BRANCH, 1, outcome)
+
+
+def test_results_are_continued_and_those_of_another_sample_are_refused(tmp_path: Path) -> None:
+    header = Header(product="1", tests="1", seed="s", sample=2)
+    verdict = verdict_of("one", Outcome.SURVIVED)
+
+    Results(tmp_path / "r.jsonl", header).add(verdict)
+
+    assert Results(tmp_path / "r.jsonl", header).verdicts == [verdict]
+    assert read(tmp_path / "r.jsonl") == (header, [verdict])
+    with pytest.raises(ResultsError, match="another sample"):
+        Results(tmp_path / "r.jsonl", Header(product="2", tests="1", seed="s", sample=2))
+
+
+def test_lost_are_those_that_were_killed_before_and_are_not_after() -> None:
+    killed, integration, survived = Outcome.KILLED_BY_UNIT, Outcome.KILLED_BY_INTEGRATION, Outcome.SURVIVED
+    before = [verdict_of("kept", killed), verdict_of("moved", killed), verdict_of("lost", integration)]
+    before += [verdict_of("forgotten", killed), verdict_of("never", survived)]
+    after = [verdict_of("kept", killed), verdict_of("moved", integration), verdict_of("lost", survived)]
+
+    assert [each.name for each, _ in lost(before, after)] == ["lost", "forgotten"]
