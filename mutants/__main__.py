@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from pathlib import Path
 from queue import Queue
 
@@ -13,21 +14,21 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mutants.checkout import CheckoutError, commit_of, make_checkout, product_differs
-from mutants.measure import MeasureError, branches, measure
-from mutants.model import Mutant, Verdict
+from mutants.measure import COMBINED, MeasureError, branches, measure
+from mutants.model import Mutant, Outcome, Verdict
 from mutants.results import Header, Results, ResultsError, lost, print_table, read, with_equivalents
 from mutants.sample import all_mutants, sample
-from mutants.seen import Seen
-from mutants.trial import Bench
+from mutants.seen import ByImports, Seen
+from mutants.trial import INTEGRATION, UNIT, Bench
+from mutants.warm import WarmBrokers
 
 _ROOT = Path(__file__).resolve().parents[1]
 _STATE = Path(".mirror/mutants")
 _WIDTH = 150
-_UNIT, _INTEGRATION = "unit", "integration"
 #: As `./run test` runs them.
 _OPTIONS = {
-    _UNIT: ("-n", "2"),
-    _INTEGRATION: ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),
+    UNIT: ("-n", "2"),
+    INTEGRATION: ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),
 }
 
 
@@ -46,6 +47,11 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="mutants whose name contains it")
     parser.add_argument("--names", type=Path, metavar="FILE", help="judge the mutants of another results file")
     parser.add_argument("--unit", action="store_true", help="without integration tests")
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure integration tests, too (an hour); else they are found by their imports",
+    )
     parser.add_argument("--coverage", action="store_true", help="measure and print branch coverage by package only")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"), help="name what is lost")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="mutants at a time (2)")
@@ -87,10 +93,11 @@ def _judge(console: Console, arguments: argparse.Namespace) -> int:
         raise CheckoutError("product code differs from HEAD: commit it first, mutants are made in commits")
     first = _STATE.absolute() / "checkouts" / "1"
     make_checkout(_ROOT, first, product, tests)
-    lanes = (_UNIT,) if arguments.unit else (_UNIT, _INTEGRATION)
+    lanes = (UNIT,) if arguments.unit else (UNIT, INTEGRATION)
     data = {lane: _STATE.absolute() / "measured" / f"{product[:12]}-{tests[:12]}" / lane for lane in lanes}
     for lane, folder in data.items():
-        measure(first, folder, (f"tests/{lane}",), _OPTIONS[lane])
+        if lane == UNIT or arguments.measure or arguments.coverage:
+            measure(first, folder, (f"tests/{lane}",), _OPTIONS[lane])
     if arguments.coverage:
         for package, (executed, existing) in branches(first, *data.values()).items():
             console.print(f"{package:<32}{executed:>7} of {existing:>6} branches  {_percent(executed, existing)}")
@@ -98,15 +105,22 @@ def _judge(console: Console, arguments: argparse.Namespace) -> int:
     chosen = _chosen(first, arguments)
     file = arguments.results or _STATE / "results" / f"{product[:12]}-{tests[:12]}-{arguments.seed}-{len(chosen)}.jsonl"
     results = Results(file, Header(product, tests, arguments.seed, len(chosen)))
-    judged = {each.name for each in results.verdicts}
-    waiting = [mutant for mutant in chosen if mutant.name not in judged]
-    seen = {lane: Seen.read(data.get(lane, Path())) for lane in (_UNIT, _INTEGRATION)}
-    benches: Queue[Bench] = Queue()
-    for number in range(1, arguments.workers + 1):
-        folder = first.with_name(str(number))
-        make_checkout(_ROOT, folder, product, tests)
-        benches.put(Bench(folder, seen[_UNIT], seen[_INTEGRATION]))
-    _run(results, waiting, benches, arguments)
+    # A mutant that unit tests do not notice is judged by integration tests alone, later.
+    waiting = {mutant: lanes for mutant in chosen if results.outcome_of(mutant) is None}
+    if INTEGRATION in lanes:
+        waiting |= {mutant: (INTEGRATION,) for mutant in chosen if results.outcome_of(mutant) is Outcome.UNIT_ONLY}
+    measured = {lane: folder for lane, folder in data.items() if (folder / COMBINED).is_file()}
+    seen = {
+        lane: Seen.read(measured[lane]) if lane in measured else ByImports(first, lane) for lane in (UNIT, INTEGRATION)
+    }
+    with ExitStack() as stack:
+        benches: Queue[Bench] = Queue()
+        for number in range(1, arguments.workers + 1):
+            folder = first.with_name(str(number))
+            make_checkout(_ROOT, folder, product, tests)
+            brokers = stack.enter_context(WarmBrokers(_STATE.absolute() / "brokers" / str(number)))
+            benches.put(Bench(folder, seen[UNIT], seen[INTEGRATION], brokers))
+        _run(results, waiting, benches, arguments.workers)
     verdicts = with_equivalents(results.verdicts)
     print_table(console, verdicts)
     console.print(f"results: {file}", highlight=False)
@@ -124,19 +138,16 @@ def _chosen(root: Path, arguments: argparse.Namespace) -> list[Mutant]:
     return sample(by_group, arguments.sample, arguments.seed)
 
 
-def _run(results: Results, waiting: Sequence[Mutant], benches: Queue[Bench], arguments: argparse.Namespace) -> None:
+def _run(results: Results, waiting: Mapping[Mutant, Collection[str]], benches: Queue[Bench], workers: int) -> None:
     def judge(mutant: Mutant) -> Verdict:
         bench = benches.get()
         try:
-            return bench.judge(mutant, unit_only=arguments.unit)
+            return bench.judge(mutant, waiting[mutant])
         finally:
             benches.put(bench)
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with (
-        Progress(*columns, console=Console(stderr=True)) as progress,
-        ThreadPoolExecutor(arguments.workers) as pool,
-    ):
+    with Progress(*columns, console=Console(stderr=True)) as progress, ThreadPoolExecutor(workers) as pool:
         task = progress.add_task("mutants", total=len(waiting))
         for judged in as_completed([pool.submit(judge, mutant) for mutant in waiting]):
             results.add(judged.result())

@@ -26,6 +26,8 @@ class Outcome(StrEnum):
     KILLED_BY_UNIT = "killed by unit tests"
     #: No unit test failed, an integration test did.
     KILLED_BY_INTEGRATION = "killed by integration tests"
+    #: No unit test failed; integration tests did not run yet.
+    UNIT_ONLY = "not killed by unit tests"
     #: Every test that executes the changed lines passed.
     SURVIVED = "survived"
     #: Nothing that a caller or user can observe differs from the original; `mutants/equivalent.json` says why.

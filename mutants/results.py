@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mutants.groups import GROUPS
-from mutants.model import Kind, Outcome, Verdict
+from mutants.model import Kind, Mutant, Outcome, Verdict
 
 _EQUIVALENT = Path(__file__).with_name("equivalent.json")
 
@@ -42,19 +42,29 @@ class Results:
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(asdict(header)) + "\n", encoding="utf-8")
-        found, self.verdicts = read(file)
+        found, verdicts = read(file)
+        self._by_name = {each.name: each for each in verdicts}
         if found != header:
             raise ResultsError(f"{file} holds another sample ({found}): name another file, or delete it")
 
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The latest verdict on each mutant."""
+        return list(self._by_name.values())
+
+    def outcome_of(self, mutant: Mutant) -> Outcome | None:
+        """Return the outcome of a mutant so far, None if it was not judged."""
+        return self._by_name[mutant.name].outcome if mutant.name in self._by_name else None
+
     def add(self, verdict: Verdict) -> None:
-        """Append a verdict."""
-        self.verdicts.append(verdict)
+        """Append a verdict, in place of an earlier one on the same mutant."""
+        self._by_name[verdict.name] = verdict
         with self._file.open("a", encoding="utf-8") as out:
             out.write(json.dumps(verdict.to_dict()) + "\n")
 
 
 def read(file: Path) -> tuple[Header, list[Verdict]]:
-    """Return what a file holds.
+    """Return what a file holds: a mutant may have several verdicts, of which the last counts.
 
     Raises:
         ResultsError: it is no results file.

@@ -1,4 +1,4 @@
-"""Which tests execute which lines, and how long they take: what a measured run has left."""
+"""Which tests can notice a fault: those that execute its lines, as a measured run has left it, or that import it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,50 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from coverage import CoverageData
 
 from mutants.contexts import function_of
+from tests.affected.graph import tier_of
+from tests.affected.selection import repository_graph
+
+
+class Tests(Protocol):
+    """Finds the tests for a fault."""
+
+    #: True if the seconds of tests are known: then tests that take much longer hang.
+    is_measured: bool
+
+    def tests_of(self, path: str, first_line: int, last_line: int) -> tuple[str, ...]:
+        """Return what pytest is to run, the likeliest to notice a fault first."""
+
+    def seconds(self, tests: Iterable[str]) -> float:
+        """Return the seconds that these take."""
+
+
+class ByImports:
+    """Test files by the chain of imports that leads to a module, as `./run affected` finds them."""
+
+    is_measured = False
+
+    def __init__(self, root: Path, folder: str) -> None:
+        self._graph = repository_graph(root)
+        self._folder = folder
+
+    def tests_of(self, path: str, first_line: int, last_line: int) -> tuple[str, ...]:  # noqa: ARG002  # whole files
+        """Return the files: those in folders of the same names first, then those with the shortest chains."""
+        chains = self._graph.chains([path])
+        names = set(PurePosixPath(path).parent.parts)
+
+        def distance(file: str) -> tuple[int, int, str]:
+            return -len(names & set(PurePosixPath(file).parts)), len(chains[file].nodes), file
+
+        return tuple(sorted((file for file in chains if tier_of(file) == self._folder), key=distance))
+
+    def seconds(self, tests: Iterable[str]) -> float:  # noqa: ARG002
+        """Return 0: they are not known."""
+        return 0.0
 
 
 class Seen:
@@ -19,6 +59,8 @@ class Seen:
         data: coverage's combined data; None if nothing was measured.
         seconds: of each test function, with its fixtures.
     """
+
+    is_measured = True
 
     def __init__(self, data: CoverageData | None, seconds: dict[str, float]) -> None:
         self._data = data

@@ -10,13 +10,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mutants.model import Mutant, Outcome, Verdict
-from mutants.seen import Seen
+from mutants.seen import Tests
+from mutants.warm import FOLDER, WarmBrokers
 
+#: Folders of tests, in the order in which they run.
+UNIT, INTEGRATION = "unit", "integration"
 #: What a batch of tests may take: some seconds to start, and a multiple of what it takes undisturbed.
 _START_SECONDS = 60.0
 _FACTOR = 5.0
@@ -28,6 +31,7 @@ _INTEGRATION_LIMIT = 120.0
 _INTEGRATION_SECONDS = 50.0
 _MEMORY_BYTES = 8 << 30
 _HUNG = "time-out"
+_TRIES = 2
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _TIMED_OUT = re.compile(r"Failed: Timeout|\+ Timeout \+")
 _NO_TESTS = 5
@@ -48,13 +52,14 @@ class _Result:
 class Bench:
     """A checkout in which faults are made, one at a time, with the tests that see them."""
 
-    def __init__(self, folder: Path, unit: Seen, integration: Seen) -> None:
+    def __init__(self, folder: Path, unit: Tests, integration: Tests, brokers: WarmBrokers) -> None:
         self._folder = folder
+        self._brokers = brokers
         self._unit = unit
         self._integration = integration
 
-    def judge(self, mutant: Mutant, *, unit_only: bool = False) -> Verdict:
-        """Make the fault, run the tests that execute it until one fails, and undo it."""
+    def judge(self, mutant: Mutant, lanes: Collection[str] = (UNIT, INTEGRATION)) -> Verdict:
+        """Make the fault, run the tests of these lanes that execute it until one fails, and undo it."""
         began = time.monotonic()
         place = (mutant.path, mutant.first_line, mutant.last_line)
         unit, integration = self._unit.tests_of(*place), self._integration.tests_of(*place)
@@ -62,7 +67,7 @@ class Bench:
         original = file.read_bytes()
         try:
             self._write(file, mutant.apply(original))
-            outcome, by = self._outcome(unit, () if unit_only else integration)
+            outcome, by = self._outcome(unit if UNIT in lanes else (), integration if INTEGRATION in lanes else None)
         finally:
             self._write(file, original)
         seconds = round(time.monotonic() - began, 1)
@@ -70,14 +75,21 @@ class Bench:
             mutant.name, mutant.group, mutant.kind, mutant.first_line, outcome, by, seconds, len(unit), len(integration)
         )
 
-    def _outcome(self, unit: Sequence[str], integration: Sequence[str]) -> tuple[Outcome, str]:
+    def _outcome(self, unit: Sequence[str], integration: Sequence[str] | None) -> tuple[Outcome, str]:
         first, rest = self._first(unit)
         for batch in (first, rest):
             limit = _START_SECONDS + _FACTOR * self._unit.seconds(batch)
-            if failed := self._failure(batch, limit, ()):
+            if failed := self._failure(batch, limit):
                 return Outcome.KILLED_BY_UNIT, failed
+        if integration is None:
+            return Outcome.UNIT_ONLY, ""
         chosen = self._affordable(integration)
-        if failed := self._failure(chosen, _INTEGRATION_LIMIT, ("-m", "tests.support.reaper", sys.executable)):
+        if not chosen:
+            return Outcome.SURVIVED, ""
+        self._brokers.start()
+        failed = self._failure(chosen, _INTEGRATION_LIMIT, on_brokers=True)
+        # If nobody knows how long the tests take, they may be slow.
+        if failed and (failed != _HUNG or self._integration.is_measured):
             return Outcome.KILLED_BY_INTEGRATION, failed
         return Outcome.SURVIVED, ""
 
@@ -96,21 +108,28 @@ class Bench:
         fitting = sum(each <= _INTEGRATION_SECONDS for each in seconds)
         return by_seconds[: max(fitting, 1)]
 
-    def _failure(self, tests: Sequence[str], limit: float, wrapper: Sequence[str]) -> str:
+    def _failure(self, tests: Sequence[str], limit: float, *, on_brokers: bool = False) -> str:
         """What fails, "" if nothing does. Only a fault that makes the tests hang twice counts as noticed."""
         if not tests:
             return ""
-        result = self._run(tests, limit, wrapper)
-        if result.hung:
-            result = self._run(tests, limit, wrapper)
+        for _ in range(_TRIES):
+            result = self._run(tests, limit, on_brokers=on_brokers)
+            if not result.hung:
+                break
+            if on_brokers:
+                self._brokers.restart()
         return result.failed
 
-    def _run(self, tests: Sequence[str], limit: float, wrapper: Sequence[str]) -> _Result:
+    def _run(self, tests: Sequence[str], limit: float, *, on_brokers: bool) -> _Result:
         chosen = self._folder / ".mutant-tests"
         chosen.write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
+        wrapper = ("-m", "tests.support.reaper", sys.executable) if on_brokers else ()
+        plugin = ("-p", "mutants.warm") if on_brokers else ()
         command = (sys.executable, *wrapper, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider")
-        options = ("--tb=line", "-o", f"timeout={max(30.0, limit / 3):.0f}", f"@{chosen}")
-        environment = {**os.environ, "PYTHONPATH": str(self._folder), "CI": "true"}
+        options = (*plugin, "--tb=line", "-o", f"timeout={max(30.0, limit / 3):.0f}", f"@{chosen}")
+        # The plugin is this checkout's own, whatever the other one holds.
+        path = os.pathsep.join((str(self._folder), str(Path(__file__).parents[1])))
+        environment = {**os.environ, "PYTHONPATH": path, "CI": "true", FOLDER: str(self._brokers.folder)}
         # Compiling everything anew takes longer than most tests.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         process = subprocess.Popen(
@@ -123,12 +142,12 @@ class Bench:
             text=True,
             errors="replace",
             start_new_session=True,
-            preexec_fn=None if wrapper else _limit_memory,
+            preexec_fn=None if on_brokers else _limit_memory,
         )
         try:
             output, _ = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            _end(process, gently=bool(wrapper))
+            _end(process, gently=on_brokers)
             return _Result(_HUNG)
         if process.returncode == _PASSED or process.returncode == _NO_TESTS:
             return _Result("")

@@ -14,6 +14,7 @@ from mutants.results import Header, Results, ResultsError, lost, read
 from mutants.sample import sample
 from mutants.seen import Seen
 from mutants.trial import Bench
+from mutants.warm import WarmBrokers
 
 SOURCE = textwrap.dedent(
     '''
@@ -114,7 +115,8 @@ def test_given_a_fault_when_tests_run_then_they_decide_and_the_original_is_back(
     (tmp_path / "pytest.ini").touch()
     mutant = mutants_of("mirror_lib/a.py", PRODUCT, "a", Fields())[0]
 
-    verdict = Bench(tmp_path, AllTests(), Seen(None, {})).judge(mutant)
+    brokers = WarmBrokers(tmp_path / "brokers")
+    verdict = Bench(tmp_path, AllTests(), Seen(None, {}), brokers).judge(mutant)
 
     assert (verdict.outcome, verdict.by) == (outcome, by)
     assert (tmp_path / "mirror_lib" / "a.py").read_text() == PRODUCT
