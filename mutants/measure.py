@@ -53,11 +53,10 @@ def measure(checkout: Path, data: Path, tests: Sequence[str], options: Sequence[
 
 
 def _combine(checkout: Path, data: Path) -> None:
-    run = (sys.executable, "-m", "coverage", "combine", "--quiet", "--keep", f"--rcfile={_SETTINGS}")
+    run = (sys.executable, "-m", "coverage", "combine", "--quiet", f"--rcfile={_SETTINGS}")
     target = f"--data-file={data / COMBINED}"
-    subprocess.run((*run, target, str(data)), cwd=checkout, check=True, env={**os.environ, _DATA: str(data / "data")})
-    for part in data.glob("data.*"):
-        part.unlink()
+    parts = map(str, data.glob("data.*"))
+    subprocess.run((*run, target, *parts), cwd=checkout, check=True, env={**os.environ, _DATA: str(data / "data")})
 
 
 def branches(checkout: Path, *data: Path) -> dict[str, tuple[int, int]]:
