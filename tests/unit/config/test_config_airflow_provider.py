@@ -119,34 +119,29 @@ def test_people_look_at_a_file_without_having_its_secrets(file: Path) -> None:
     assert printable_value("sasl.jaas.config", settings["source-admin/sasl.jaas.config"]) == "[hidden]"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_makes_dags_and_the_page_cannot_come_from_airflow(file: Path, subtests: pytest.Subtests) -> None:
+    for line in [
         "mirror.ledger.url = postgresql://mirror:${airflow:connection/ledger:password}@host/db",
         "berlin->paris.topics = ${airflow:variable:topics}",
         "berlin->paris.mirror.schedule = ${airflow:variable:schedule}",
-    ],
-)
-def test_what_makes_dags_and_the_page_cannot_come_from_airflow(file: Path, line: str) -> None:
-    file.write_text(f"{_FILE}{line}\n")
-    with without_lookups(), pytest.raises(InvalidConfigurationError, match="only in connection settings"):
-        load(file)
+    ]:
+        with subtests.test(line):
+            file.write_text(f"{_FILE}{line}\n")
+            with without_lookups(), pytest.raises(InvalidConfigurationError, match="only in connection settings"):
+                load(file)
 
 
-@pytest.mark.parametrize(
-    ("path", "key"),
-    [
+def test_other_references_are_errors_wherever_the_file_is_read(subtests: pytest.Subtests) -> None:
+    for path, key in [
         ("connection/x", "passwd"),
         ("connection/x", "extra."),
         ("connection/", "password"),
         ("x", "password"),
         ("", "x"),
         ("variable", ""),
-    ],
-)
-def test_other_references_are_errors_wherever_the_file_is_read(path: str, key: str) -> None:
-    with pytest.raises(ProviderError, match="is not a valid reference to Airflow"):
-        Reference.parse(path, key)
+    ]:
+        with subtests.test(path), pytest.raises(ProviderError, match="is not a valid reference to Airflow"):
+            Reference.parse(path, key)
 
 
 def test_a_field_that_a_connection_lacks_is_an_error_that_names_it() -> None:
@@ -162,13 +157,14 @@ def test_extras_are_values_too() -> None:
     assert found.value(Reference("c", "extra.on")) == "true"
 
 
-@pytest.mark.parametrize("text", ["{", "no uri", '{"extra": 5}', "kafka://me:top-secret@host:port-none/"])
-def test_a_connection_that_cannot_be_read_is_not_repeated(text: str) -> None:
-    with pytest.raises(ProviderError) as caught:
-        connection_values(text, "AIRFLOW_CONN_X")
+def test_a_connection_that_cannot_be_read_is_not_repeated(subtests: pytest.Subtests) -> None:
+    for text in ["{", "no uri", '{"extra": 5}', "kafka://me:top-secret@host:port-none/"]:
+        with subtests.test(text):
+            with pytest.raises(ProviderError) as caught:
+                connection_values(text, "AIRFLOW_CONN_X")
 
-    assert "top-secret" not in str(caught.value)
-    assert caught.value.__suppress_context__
+            assert "top-secret" not in str(caught.value)
+            assert caught.value.__suppress_context__
 
 
 def test_values_that_are_not_needed_are_not_looked_up() -> None:

@@ -100,14 +100,14 @@ def test_an_empty_alias_with_a_separator_is_taken(file: Path) -> None:
     assert topology.name_table({"orders": 1}).findings == ()
 
 
-@pytest.mark.parametrize("aliases", ["", "source.cluster.alias =\ntarget.cluster.alias =\n"])
-def test_both_directions_without_a_separator_are_refused_with_a_fix(file: Path, aliases: str) -> None:
-    (told,) = errors(problems(file, f"replication.policy.separator =\n{aliases}{BACK}"))
+def test_both_directions_without_a_separator_are_refused_with_a_fix(file: Path) -> None:
+    for aliases in ["", "source.cluster.alias =\ntarget.cluster.alias =\n"]:
+        (told,) = errors(problems(file, f"replication.policy.separator =\n{aliases}{BACK}"))
 
-    assert told.line == 5
-    assert "in a loop" in told.message
+        assert told.line == 5, aliases
+        assert "in a loop" in told.message, aliases
 
-    assert errors(problems(file, BACK)) == []
+        assert errors(problems(file, BACK)) == [], aliases
 
 
 def test_directions_that_share_no_topic_need_no_separator(file: Path) -> None:

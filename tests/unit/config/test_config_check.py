@@ -51,9 +51,8 @@ def test_all_problems_are_told_at_once_with_their_lines(file: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "suggestion"),
-    [
+def test_misspelt_keys_are_errors_with_a_suggestion(file: Path) -> None:
+    for line, suggestion in [
         ("A->B.topcs = x", "A->B.topics"),
         ("A->B.topic.exclude = x", "A->B.topics.exclude"),
         ("mirror.shedule = 5m", "mirror.schedule"),
@@ -78,34 +77,29 @@ def test_all_problems_are_told_at_once_with_their_lines(file: Path) -> None:
         ("mirror.something.else = 1", "mirror config keys"),
         ("<<<<<<< HEAD", "finish the merge"),
         (">>>>>>> branch", "finish the merge"),
-    ],
-)
-def test_misspelt_keys_are_errors_with_a_suggestion(file: Path, line: str, suggestion: str) -> None:
-    problem = _one(file, line)
-    assert problem.severity is Severity.ERROR
-    assert problem.suggestion is not None
-    assert suggestion in problem.suggestion
+    ]:
+        problem = _one(file, line)
+        assert problem.severity is Severity.ERROR, line
+        assert problem.suggestion is not None, line
+        assert suggestion in problem.suggestion, line
 
 
 _THIRD = "C.bootstrap.servers = c:9092\nC.security.protocol = SSL\nC.ssl.truststore.location = /t\n"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_given_a_cluster_that_is_not_in_clusters_then_its_lines_have_no_effect_as_in_mm2(file: Path) -> None:
+    for line in [
         "B->C.enabled = true",
         "C->B.topics = x",
         "C.replication.factor = 1",
         "C.producer.acks = all",
         "C.consumer.auto.offset.reset = latest",
-    ],
-)
-def test_given_a_cluster_that_is_not_in_clusters_then_its_lines_have_no_effect_as_in_mm2(file: Path, line: str) -> None:
-    problems = _problems(file, _THIRD + line + "\n")
+    ]:
+        problems = _problems(file, _THIRD + line + "\n")
 
-    assert [problem.line for problem in problems] == [5, 6, 7, 8]
-    assert {problem.severity for problem in problems} == {Severity.NO_EFFECT}
-    assert all("to clusters, or delete the line" in (problem.suggestion or "") for problem in problems)
+        assert [problem.line for problem in problems] == [5, 6, 7, 8], line
+        assert {problem.severity for problem in problems} == {Severity.NO_EFFECT}, line
+        assert all("to clusters, or delete the line" in (problem.suggestion or "") for problem in problems), line
 
 
 def test_given_clusters_with_similar_aliases_then_no_line_of_one_is_taken_for_the_others(file: Path) -> None:
@@ -139,9 +133,8 @@ def test_given_addresses_under_a_misspelt_alias_then_they_are_errors_of_the_clus
     ]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_values_that_cannot_be_used_are_errors(file: Path) -> None:
+    for line in [
         "tasks.max = 0",
         "tasks.max = two",
         "enabled = yes",
@@ -158,16 +151,13 @@ def test_given_addresses_under_a_misspelt_alias_then_they_are_errors_of_the_clus
         "mirror.topics.rename.regex = (",
         "replication.policy.class = com.example.MyPolicy",
         "topic.filter.class = no.such.module.Filter",
-    ],
-)
-def test_values_that_cannot_be_used_are_errors(file: Path, line: str) -> None:
-    problems = _problems(file, line)
-    assert any(p.severity is Severity.ERROR and p.line == 5 for p in problems), problems
+    ]:
+        problems = _problems(file, line)
+        assert any(p.severity is Severity.ERROR and p.line == 5 for p in problems), problems
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_has_no_effect_here_is_a_warning_that_says_so(file: Path) -> None:
+    for line in [
         # Renamed, and honoured here.
         "topics.blacklist = x",
         "A->B.groups.blacklist = x",
@@ -179,18 +169,15 @@ def test_values_that_cannot_be_used_are_errors(file: Path, line: str) -> None:
         "key.converter = x",
         "A->B.producer.client.id = me",
         "config.providers.x.class = y",
-    ],
-)
-def test_what_has_no_effect_here_is_a_warning_that_says_so(file: Path, line: str) -> None:
-    problem = _one(file, line)
-    assert problem.severity is Severity.WARNING
-    assert problem.line == 5
-    assert problem.key == line.split(" ")[0]
+    ]:
+        problem = _one(file, line)
+        assert problem.severity is Severity.WARNING, line
+        assert problem.line == 5, line
+        assert problem.key == line.split(" ")[0], line
 
 
-@pytest.mark.parametrize(
-    ("line", "todo"),
-    [
+def test_what_mm2_ignores_as_well_refuses_no_file(file: Path) -> None:
+    for line, todo in [
         # Removed, newer.
         ("use.incremental.alter.configs = never", "delete the line"),
         ("add.source.alias.to.metrics = true", "delete the line"),
@@ -236,19 +223,16 @@ def test_what_has_no_effect_here_is_a_warning_that_says_so(file: Path, line: str
         ("my.own.note = 1", "delete the line"),
         ("A.what.ever = 1", "delete the line"),
         ("A->B.what.ever = 1", "delete the line"),
-    ],
-)
-def test_what_mm2_ignores_as_well_refuses_no_file(file: Path, line: str, todo: str) -> None:
-    problem = _one(file, line)
-    assert problem.severity is Severity.NO_EFFECT
-    assert problem.line == 5
-    assert problem.key == line.split(" ")[0]
-    assert todo in (problem.suggestion or "")
+    ]:
+        problem = _one(file, line)
+        assert problem.severity is Severity.NO_EFFECT, line
+        assert problem.line == 5, line
+        assert problem.key == line.split(" ")[0], line
+        assert todo in (problem.suggestion or ""), line
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_works_is_no_problem(file: Path) -> None:
+    for line in [
         "B.offset.flush.timeout.ms = 1",
         "B.offset.storage.topic = x",
         "B.group.id = x",
@@ -265,11 +249,9 @@ def test_what_mm2_ignores_as_well_refuses_no_file(file: Path, line: str, todo: s
         "A->B.topics = orders, clicks-[0-9]+",
         "topic.filter.class = mirror_lib.topology.filters.DefaultTopicFilter",
         "A.bootstrap.servers = a:1, [::1]:9092 ,SSL://c.example.com:9093",
-    ],
-)
-def test_what_works_is_no_problem(file: Path, line: str) -> None:
-    problems = [problem for problem in _problems(file, line) if "is set again" not in problem.message]
-    assert problems == []
+    ]:
+        problems = [problem for problem in _problems(file, line) if "is set again" not in problem.message]
+        assert problems == [], line
 
 
 def test_quotes_of_a_vendors_example_are_doubted(file: Path) -> None:
@@ -292,21 +274,18 @@ def test_files_without_clusters_or_flows_are_errors(file: Path) -> None:
         assert any(p.severity is Severity.ERROR for p in _problems(file, text, base=""))
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
+def test_of_several_lines_whose_keys_end_at_a_blank_each_is_named(file: Path) -> None:
+    for first, second in [
         ("A -> B.topics = orders", "A -> B.groups = app"),
         ("A-> B.topics = orders", "A-> B.groups = app"),
         ("A => B.topics = orders", "A => B.groups = app"),
-    ],
-)
-def test_of_several_lines_whose_keys_end_at_a_blank_each_is_named(file: Path, first: str, second: str) -> None:
-    problems = _problems(file, f"{first}\n{second}\n")
+    ]:
+        problems = _problems(file, f"{first}\n{second}\n")
 
-    assert [(each.severity, each.line, each.suggestion) for each in problems] == [
-        (Severity.ERROR, 5, "write A->B.topics"),
-        (Severity.ERROR, 6, "write A->B.groups"),
-    ]
+        assert [(each.severity, each.line, each.suggestion) for each in problems] == [
+            (Severity.ERROR, 5, "write A->B.topics"),
+            (Severity.ERROR, 6, "write A->B.groups"),
+        ], first
 
 
 def test_a_blank_that_disables_a_flow_is_a_warning(file: Path) -> None:
@@ -377,17 +356,14 @@ def test_an_exclusion_of_ones_own_that_lets_the_source_weaken_the_target_is_told
     assert told.suggestion == "add min.insync.replicas,unclean.leader.election.enable"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_an_exclusion_that_keeps_the_targets_safety_is_no_problem(file: Path) -> None:
+    for text in [
         "config.properties.exclude = min\\\\.insync\\\\.replicas, unclean.*\n",
         "config.properties.exclude = unclean.*\nmirror.configs.never = min.insync.replicas\n",
         "config.properties.exclude = unclean.*\nmirror.configs.override = min.insync.replicas=2\n",
         "config.properties.exclude = .*\n",
-    ],
-)
-def test_an_exclusion_that_keeps_the_targets_safety_is_no_problem(file: Path, text: str) -> None:
-    assert _problems(file, text) == []
+    ]:
+        assert _problems(file, text) == [], text
 
 
 def test_settings_that_tune_javas_clients_are_one_line(file: Path) -> None:
@@ -457,26 +433,21 @@ def test_the_user_of_event_hubs_is_no_placeholder(file: Path) -> None:
     assert "placeholder" in left.message
 
 
-@pytest.mark.parametrize(
-    ("value", "advice"),
-    [("*.internal", ".*.internal"), ("a{x}", "a[{]x}"), ("+a", "[+]a"), ("{a}", "[{]a}")],
-)
-def test_given_a_regex_that_java_refuses_then_its_advice_works_in_a_properties_file(
-    file: Path, value: str, advice: str
-) -> None:
-    wrong = _one(file, f"topics.exclude = {value}")
+def test_given_a_regex_that_java_refuses_then_its_advice_works_in_a_properties_file(file: Path) -> None:
+    for value, advice in [("*.internal", ".*.internal"), ("a{x}", "a[{]x}"), ("+a", "[+]a"), ("{a}", "[{]a}")]:
+        wrong = _one(file, f"topics.exclude = {value}")
 
-    assert wrong.severity is Severity.ERROR
-    written = wrong.message.partition("; write ")[2].split()[0]
-    assert written in advice
-    assert _problems(file, f"topics.exclude = {advice}") == []
+        assert wrong.severity is Severity.ERROR, value
+        written = wrong.message.partition("; write ")[2].split()[0]
+        assert written in advice, value
+        assert _problems(file, f"topics.exclude = {advice}") == [], value
 
 
-@pytest.mark.parametrize("value", ['"orders", pay', "orders, 'pay'"])
-def test_given_a_quoted_member_of_a_list_then_it_is_named(file: Path, value: str) -> None:
-    problem = _one(file, f"A->B.topics = {value}")
+def test_given_a_quoted_member_of_a_list_then_it_is_named(file: Path) -> None:
+    for value in ['"orders", pay', "orders, 'pay'"]:
+        problem = _one(file, f"A->B.topics = {value}")
 
-    assert (problem.severity, problem.suggestion) == (Severity.WARNING, "remove the quotes: lists have none")
+        assert (problem.severity, problem.suggestion) == (Severity.WARNING, "remove the quotes: lists have none"), value
 
 
 def test_given_a_placeholder_for_a_regex_then_no_advice_keeps_its_braces(file: Path) -> None:
@@ -486,21 +457,25 @@ def test_given_a_placeholder_for_a_regex_then_no_advice_keeps_its_braces(file: P
     assert "fill in ${TOPICS}" in (problem.suggestion or "")
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["mysql://me:secret@host/db", "postgresql+psycopg2://me:secret@host/db", "sqlite:///:memory:", "over-there"],
-)
-def test_a_ledger_that_no_run_could_open_is_an_error_of_the_file(file: Path, url: str) -> None:
-    problem = _one(file, f"mirror.ledger.url = {url}\n")
+def test_a_ledger_that_no_run_could_open_is_an_error_of_the_file(file: Path) -> None:
+    for url in [
+        "mysql://me:secret@host/db",
+        "postgresql+psycopg2://me:secret@host/db",
+        "sqlite:///:memory:",
+        "over-there",
+    ]:
+        problem = _one(file, f"mirror.ledger.url = {url}\n")
 
-    assert problem.severity is Severity.ERROR
-    assert "of SQLite or PostgreSQL" in problem.message
-    assert "secret" not in problem.message
+        assert problem.severity is Severity.ERROR, url
+        assert "of SQLite or PostgreSQL" in problem.message, url
+        assert "secret" not in problem.message, url
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["sqlite:///l.sqlite3", "sqlite+pysqlite:////l.sqlite3", "postgres://host/db", "postgresql+psycopg://host/db"],
-)
-def test_each_name_of_a_supported_database_is_taken(file: Path, url: str) -> None:
-    assert _problems(file, f"mirror.ledger.url = {url}\n") == []
+def test_each_name_of_a_supported_database_is_taken(file: Path) -> None:
+    for url in [
+        "sqlite:///l.sqlite3",
+        "sqlite+pysqlite:////l.sqlite3",
+        "postgres://host/db",
+        "postgresql+psycopg://host/db",
+    ]:
+        assert _problems(file, f"mirror.ledger.url = {url}\n") == [], url

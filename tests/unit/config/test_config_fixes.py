@@ -53,9 +53,8 @@ def test_a_right_key_that_is_set_is_not_set_again(tmp_path: Path) -> None:
     assert copy.endswith(b"tasks.max = 2\n# task.max = 9\n")
 
 
-@pytest.mark.parametrize(
-    ("line", "fixed"),
-    [
+def test_given_a_key_of_another_cluster_then_the_copy_changes_no_other_flow_or_cluster(tmp_path: Path) -> None:
+    for line, fixed in [
         (b"b->a.enabled = true", b"B->A.enabled = true"),
         (b"a->b.topics = x", b"A->B.topics = x"),
         (b"a.security.protocol = SSL", b"A.security.protocol = SSL"),
@@ -63,17 +62,13 @@ def test_a_right_key_that_is_set_is_not_set_again(tmp_path: Path) -> None:
         (b"A-&gt;B.topics = x", b"A->B.topics = x"),
         (b"B->C.enabled = true", b"# B->C.enabled = true"),
         (b"C.security.protocol = SSL", b"# C.security.protocol = SSL"),
-    ],
-)
-def test_given_a_key_of_another_cluster_then_the_copy_changes_no_other_flow_or_cluster(
-    tmp_path: Path, line: bytes, fixed: bytes
-) -> None:
-    assert fixed_file(tmp_path / "m.properties", BASE + line + b"\n") == BASE + fixed + b"\n"
+    ]:
+        assert fixed_file(tmp_path / "m.properties", BASE + line + b"\n") == BASE + fixed + b"\n", line
 
 
-@pytest.mark.parametrize("line", [b"old.topics = x", b"A->B.old.topics = x"])
-def test_given_a_prefix_that_nothing_has_then_the_copy_does_not_drop_it(tmp_path: Path, line: bytes) -> None:
-    assert fixed_file(tmp_path / "m.properties", BASE + line + b"\n") == BASE + line + b"\n"
+def test_given_a_prefix_that_nothing_has_then_the_copy_does_not_drop_it(tmp_path: Path) -> None:
+    for line in [b"old.topics = x", b"A->B.old.topics = x"]:
+        assert fixed_file(tmp_path / "m.properties", BASE + line + b"\n") == BASE + line + b"\n", line
 
 
 def test_given_an_alias_in_another_case_then_the_copy_has_all_its_lines(tmp_path: Path) -> None:

@@ -124,36 +124,31 @@ def test_a_group_with_blanks_is_quoted_and_counted_as_columns() -> None:
     assert "print $3, $4, $5" in imported.text
 
 
-@pytest.mark.parametrize(
-    ("reset", "expected"), [("earliest", "earliest"), ("latest", "latest"), (None, "earliest"), ("none", "earliest")]
-)
-def test_where_a_partition_without_position_begins(reset: str | None, expected: str) -> None:
-    imported = _imported(CONSUMER_FILE + (f"auto.offset.reset={reset}\n" if reset else ""))
+def test_where_a_partition_without_position_begins() -> None:
+    for reset, expected in [("earliest", "earliest"), ("latest", "latest"), (None, "earliest"), ("none", "earliest")]:
+        imported = _imported(CONSUMER_FILE + (f"auto.offset.reset={reset}\n" if reset else ""))
 
-    assert _assignments(imported)["A.consumer.auto.offset.reset"] == expected
-    assert ("auto.offset.reset" in {each.name for each in imported.listed}) == (reset == "none")
+        assert _assignments(imported)["A.consumer.auto.offset.reset"] == expected, expected
+        assert ("auto.offset.reset" in {each.name for each in imported.listed}) == (reset == "none"), expected
 
 
-@pytest.mark.parametrize(
-    ("include", "regex"),
-    [
+def test_the_regex_is_read_as_mirror_maker_1_read_it() -> None:
+    for include, regex in [
         # kafka.utils.TopicFilter of Kafka 3.9: commas become |, blanks go, and so do quotes around all of it.
         ("orders", "orders"),
         ("a, b,c", "a|b|c"),
         ('"orders.*"', "orders.*"),
         ("  'a,b' ", "a|b"),
         ("(a,b)-x", "(a|b)-x"),
-    ],
-)
-def test_the_regex_is_read_as_mirror_maker_1_read_it(include: str, regex: str) -> None:
-    assert topic_regex(include) == regex
-    assert _assignments(_imported(include=include))["A->B.topics"] == regex
+    ]:
+        assert topic_regex(include) == regex, include
+        assert _assignments(_imported(include=include))["A->B.topics"] == regex, include
 
 
-@pytest.mark.parametrize("include", ["", "''", "*", "a{1,3}"])
-def test_a_regex_that_mirror_maker_1_refused_is_refused(include: str) -> None:
-    with pytest.raises(ConfigurationError):
-        topic_regex(include)
+def test_a_regex_that_mirror_maker_1_refused_is_refused(subtests: pytest.Subtests) -> None:
+    for include in ["", "''", "*", "a{1,3}"]:
+        with subtests.test(include), pytest.raises(ConfigurationError):
+            topic_regex(include)
 
 
 def test_backslashes_of_the_regex_survive_the_file() -> None:
@@ -198,12 +193,12 @@ def test_providers_of_both_files_are_joined() -> None:
     assert [each.origin for each in imported.listed if each.name == "config.providers.env.class"] == [PRODUCER]
 
 
-@pytest.mark.parametrize(("source", "target"), [("A", "A"), ("a b", "B"), ("A", "B->C"), ("mirror", "B"), ("", "B")])
-def test_aliases_that_cannot_be_used_are_refused(source: str, target: str) -> None:
-    with pytest.raises(ConfigurationError):
-        import_mirror_maker_1(
-            MirrorMaker1(b"bootstrap.servers=a:1", b"bootstrap.servers=b:1", "x"), source=source, target=target
-        )
+def test_aliases_that_cannot_be_used_are_refused(subtests: pytest.Subtests) -> None:
+    for source, target in [("A", "A"), ("a b", "B"), ("A", "B->C"), ("mirror", "B"), ("", "B")]:
+        with subtests.test(source), pytest.raises(ConfigurationError):
+            import_mirror_maker_1(
+                MirrorMaker1(b"bootstrap.servers=a:1", b"bootstrap.servers=b:1", "x"), source=source, target=target
+            )
 
 
 def test_files_without_brokers_or_with_broken_escapes_are_refused() -> None:

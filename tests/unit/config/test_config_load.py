@@ -105,12 +105,15 @@ def test_a_file_with_unnamed_pairs_can_be_sent_to_another_process(file: Path) ->
     assert config.flow("B->A").clients.target_admin.properties["bootstrap.servers"] == "a:9092"
 
 
-@pytest.mark.parametrize("line", ["A.security.protocol = NONE\n", "B.producer.max.request.size = many\n"])
-def test_invalid_values_of_a_cluster_are_found_though_no_line_names_its_pairs(file: Path, line: str) -> None:
-    file.write_text(_BASE.replace("A->B.enabled = true\n", "") + line)
-    with pytest.raises(InvalidConfigurationError) as caught:
-        load(file)
-    assert caught.value.keys_in_error == {line.split(" ", 1)[0]}
+def test_invalid_values_of_a_cluster_are_found_though_no_line_names_its_pairs(
+    file: Path, subtests: pytest.Subtests
+) -> None:
+    for line in ["A.security.protocol = NONE\n", "B.producer.max.request.size = many\n"]:
+        with subtests.test(line):
+            file.write_text(_BASE.replace("A->B.enabled = true\n", "") + line)
+            with pytest.raises(InvalidConfigurationError) as caught:
+                load(file)
+            assert caught.value.keys_in_error == {line.split(" ", 1)[0]}
 
 
 def test_a_value_that_a_cluster_overrides_in_every_pair_is_no_error(file: Path) -> None:
@@ -129,14 +132,13 @@ def test_one_flow_is_read_together_with_its_file(file: Path) -> None:
     assert (config.path, str(flow.flow)) == (str(file), "A->B")
 
 
-@pytest.mark.parametrize(
-    ("wanted", "what"), [("A->C", "no flow 'A->C'"), ("A", "no flow 'A'"), ("B->A", "flow B->A of .* is not enabled")]
-)
-def test_a_flow_that_cannot_run_is_refused_with_those_that_can(file: Path, wanted: str, what: str) -> None:
-    file.write_text(_BASE)
-    with pytest.raises(ConfigurationError, match=what) as caught:
-        load_flow(file, wanted)
-    assert "enabled flows are: A->B" in caught.value.action
+def test_a_flow_that_cannot_run_is_refused_with_those_that_can(file: Path, subtests: pytest.Subtests) -> None:
+    for wanted, what in [("A->C", "no flow 'A->C'"), ("A", "no flow 'A'"), ("B->A", "flow B->A of .* is not enabled")]:
+        with subtests.test(wanted):
+            file.write_text(_BASE)
+            with pytest.raises(ConfigurationError, match=what) as caught:
+                load_flow(file, wanted)
+            assert "enabled flows are: A->B" in caught.value.action
 
 
 def test_enabled_at_the_top_level_enables_every_flow_that_runs(file: Path) -> None:
@@ -144,24 +146,24 @@ def test_enabled_at_the_top_level_enables_every_flow_that_runs(file: Path) -> No
     assert [str(flow.flow) for flow in load(file).enabled_flows] == ["A->B", "B->A"]
 
 
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
+def test_requests_are_as_large_as_the_data_producer_may_make_them(file: Path) -> None:
+    for lines, expected in [
         ("", None),
         ("B.producer.max.request.size = 400000\n", 400_000),
         ("B.producer.max.request.size = 400000\nA->B.producer.override.max.request.size = 300000\n", 300_000),
         # These reach the producer of offset-syncs only, in MM2 too.
         ("A.producer.max.request.size = 400000\nA->B.producer.max.request.size = 400000\n", None),
-    ],
-)
-def test_requests_are_as_large_as_the_data_producer_may_make_them(file: Path, lines: str, expected: int | None) -> None:
-    assert _flow(file, lines).copy_settings.request_max_bytes == expected
+    ]:
+        assert _flow(file, lines).copy_settings.request_max_bytes == expected, lines
 
 
-@pytest.mark.parametrize("size", ["0", "-1", "1 MB", "4294967296"])
-def test_a_request_size_that_java_would_refuse_is_refused(file: Path, size: str) -> None:
-    with pytest.raises(InvalidConfigurationError, match=r"max\.request\.size must be a whole number"):
-        _flow(file, f"B.producer.max.request.size = {size}\n")
+def test_a_request_size_that_java_would_refuse_is_refused(file: Path, subtests: pytest.Subtests) -> None:
+    for size in ["0", "-1", "1 MB", "4294967296"]:
+        with (
+            subtests.test(size),
+            pytest.raises(InvalidConfigurationError, match=r"max\.request\.size must be a whole number"),
+        ):
+            _flow(file, f"B.producer.max.request.size = {size}\n")
 
 
 def test_settings_are_typed(file: Path) -> None:

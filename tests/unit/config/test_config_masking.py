@@ -1,32 +1,26 @@
 from __future__ import annotations
 
-import pytest
-
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.secrets.keys import is_secret
 from mirror_lib.config.secrets.masking import masked_text, printable_value
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_texts_lose_their_passwords() -> None:
+    for text, expected in [
         ("postgresql+psycopg://me:pa:ss@host/db", "postgresql+psycopg://me:[hidden]@host/db"),
         ("postgresql://me@host/db?password=x&a=b", "postgresql://[hidden]@host/db?password=[hidden]&a=b"),
         ("sqlite:///ledger.sqlite3", "sqlite:///ledger.sqlite3"),
         ('org.x.ScramLoginModule required username="a" password="b";', "[hidden]"),
         ("host1:9092,host2:9092", "host1:9092,host2:9092"),
-    ],
-)
-def test_texts_lose_their_passwords(text: str, expected: str) -> None:
-    assert masked_text(text) == expected
+    ]:
+        assert masked_text(text) == expected, text
 
 
 SECRET = "S3CRET"
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_no_form_of_a_url_shows_its_secret() -> None:
+    for url in [
         "http://u:a/S3CRET@h",
         "http://S3CRET@h",
         "http://S3CRET@h/path?a=b",
@@ -47,41 +41,33 @@ SECRET = "S3CRET"
         "jdbc:postgresql://h/db?user=me&password=S3CRET",
         "see https://u:S3CRET@h, or 'http://u:S3CRET@h2'.",
         "airflow+x://u:p%40S3CRET@h",
-    ],
-)
-def test_no_form_of_a_url_shows_its_secret(url: str) -> None:
-    assert SECRET not in masked_text(url)
+    ]:
+        assert SECRET not in masked_text(url), url
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_a_url_without_a_secret_is_shown_as_it_is() -> None:
+    for url in [
         "https://h:8081/path?subject=a&version=1",
         "hdfs://h/env.tar.gz#environment",
         "postgresql://h/db?sslmode=require",
         "spark://a:7077,b:7077",
         "mailto:me@h",
         "http://[::1]:80/",
-    ],
-)
-def test_a_url_without_a_secret_is_shown_as_it_is(url: str) -> None:
-    assert masked_text(url) == url
+    ]:
+        assert masked_text(url) == url, url
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
+def test_secret_keys() -> None:
+    for key in [
         "A.sasl.jaas.config",
         "ssl.keystore.password",
         "ssl.key.password",
         "ssl.keystore.key",
         "sasl.oauthbearer.client.credentials.client.secret",
         "sasl.oauthbearer.assertion.private.key.passphrase",
-    ],
-)
-def test_secret_keys(key: str) -> None:
-    assert is_secret(key)
-    assert printable_value(key, Provenance(value="x", key=key)) == "[hidden]"
+    ]:
+        assert is_secret(key), key
+        assert printable_value(key, Provenance(value="x", key=key)) == "[hidden]", key
 
 
 def test_what_stands_in_the_file_is_not_shown_by_an_accident() -> None:

@@ -13,16 +13,22 @@ _KEY = ("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw", "ggSjAgEAAoIBAQC7VJTUt9Us8cKjMzE
 _PEM = "\n".join(["-----BEGIN PRIVATE KEY-----", *_KEY, "-----END PRIVATE KEY-----"])
 
 
-@pytest.mark.parametrize("before", ["A.ssl.keystore.key = ", "A.ssl.keystore.key =\n", ""])
-def test_a_key_over_several_lines_is_one_mistake(tmp_path: Path, before: str) -> None:
-    path = tmp_path / "mirror.properties"
-    path.write_text(f"{_HEAD}{before}{_PEM}\nnonsense = 1\n")
+def test_a_key_over_several_lines_is_one_mistake(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for before in ["A.ssl.keystore.key = ", "A.ssl.keystore.key =\n", ""]:
+        with subtests.test(before):
+            path = tmp_path / "mirror.properties"
+            path.write_text(f"{_HEAD}{before}{_PEM}\nnonsense = 1\n")
 
-    with pytest.raises(InvalidConfigurationError) as caught:
-        load(path)
+            with pytest.raises(InvalidConfigurationError) as caught:
+                load(path)
 
-    assert [problem.line for problem in caught.value.problems] == [5 + before.count("\n"), 10 + before.count("\n")]
-    assert not [piece for piece in _KEY if piece.rstrip("=") in repr((str(caught.value), caught.value.attributes()))]
+            assert [problem.line for problem in caught.value.problems] == [
+                5 + before.count("\n"),
+                10 + before.count("\n"),
+            ]
+            assert not [
+                piece for piece in _KEY if piece.rstrip("=") in repr((str(caught.value), caught.value.attributes()))
+            ]
 
 
 def test_a_key_whose_lines_are_joined_is_fine(tmp_path: Path) -> None:

@@ -48,22 +48,22 @@ def test_a_cluster_limits_reading_for_flows_from_it_and_writing_for_flows_to_it(
     assert config.warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
+def test_a_limit_that_stands_in_the_wrong_place_or_is_none_is_an_error(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for line, told in [
         ("mirror.rate.limit.read.bytes = 10", "belongs to a cluster"),
         ("A->B.mirror.rate.limit.write.bytes = 10", "belongs to a cluster, not to a flow"),
         ("A.mirror.rate.limit.bytes = 10", "is not allowed under a cluster"),
         ("A.mirror.rate.limit.read.bytes = -1", "at least 0"),
         ("A.mirror.rate.limit.read.bytes = fast", "must be"),
         ("A.mirror.rate.limit.reed.bytes = 10", "is not a setting"),
-    ],
-)
-def test_a_limit_that_stands_in_the_wrong_place_or_is_none_is_an_error(tmp_path: Path, line: str, told: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"rate\.limit") as raised:
-        load(tmp_path, line)
+    ]:
+        with subtests.test(line):
+            with pytest.raises(ConfigurationError, match=r"rate\.limit") as raised:
+                load(tmp_path, line)
 
-    assert told in str(raised.value)
+            assert told in str(raised.value)
 
 
 def test_the_reference_tells_of_all_three() -> None:

@@ -58,9 +58,8 @@ def test_a_flows_keys_reach_its_settings(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_wrong_value_is_one_problem_at_its_line(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for line in [
         "mirror.configs.never = (",
         "mirror.configs.override = retention.ms",
         "mirror.configs.override = =5",
@@ -71,15 +70,14 @@ def test_a_flows_keys_reach_its_settings(tmp_path: Path) -> None:
         "mirror.acls.principals = User:a",
         "mirror.acls.principals = User:a=User:b;User:a=User:c",
         "mirror.acls.stage.writes.enabled = yes",
-    ],
-)
-def test_a_wrong_value_is_one_problem_at_its_line(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "mirror.properties"
-    path.write_text(f"{BASE}{line}\n")
+    ]:
+        with subtests.test(line):
+            path = tmp_path / "mirror.properties"
+            path.write_text(f"{BASE}{line}\n")
 
-    problems = list(check(path))
+            problems = list(check(path))
 
-    assert [(problem.line, problem.key) for problem in problems] == [(5, line.split(" = ")[0])]
+            assert [(problem.line, problem.key) for problem in problems] == [(5, line.split(" = ")[0])]
 
 
 def test_a_pair_of_principals_that_can_be_read_twice_is_refused() -> None:

@@ -29,23 +29,20 @@ def problems(tmp_path: Path) -> Callable[..., list[Problem]]:
     return of
 
 
-@pytest.mark.parametrize(
-    ("topic", "why"),
-    [
+def test_a_named_topic_that_is_left_out_is_told(problems: Callable[..., list[Problem]]) -> None:
+    for topic, why in [
         ("B.orders", "copied from cluster B"),
         ("B\\\\.orders", "copied from cluster B"),
         (".hidden", "internal"),
         ("__x", "internal"),
         ("mm2-offsets.A.internal", "internal"),
         ("orders.replica", "it matches `topics.exclude`"),
-    ],
-)
-def test_a_named_topic_that_is_left_out_is_told(problems: Callable[..., list[Problem]], topic: str, why: str) -> None:
-    (problem,) = problems(f"orders, {topic}")
+    ]:
+        (problem,) = problems(f"orders, {topic}")
 
-    assert (problem.severity, problem.line) == (Severity.WARNING, 5)
-    assert f"names {topic.replace(chr(92), '')}," in problem.message
-    assert why in problem.message
+        assert (problem.severity, problem.line) == (Severity.WARNING, 5), topic
+        assert f"names {topic.replace(chr(92), '')}," in problem.message, topic
+        assert why in problem.message, topic
 
 
 def test_names_of_one_reason_make_one_sentence(problems: Callable[..., list[Problem]]) -> None:
@@ -54,9 +51,9 @@ def test_names_of_one_reason_make_one_sentence(problems: Callable[..., list[Prob
     assert "names __a, __b, __c, which is not copied (internal)" in problem.message
 
 
-@pytest.mark.parametrize("topics", ["orders, A.orders", ".*", "orders.*, __.*", "heartbeats"])
-def test_what_is_copied_and_what_is_no_name_is_not_told(problems: Callable[..., list[Problem]], topics: str) -> None:
-    assert problems(topics) == []
+def test_what_is_copied_and_what_is_no_name_is_not_told(problems: Callable[..., list[Problem]]) -> None:
+    for topics in ["orders, A.orders", ".*", "orders.*, __.*", "heartbeats"]:
+        assert problems(topics) == [], topics
 
 
 def test_what_the_file_excludes_itself_is_told(problems: Callable[..., list[Problem]]) -> None:

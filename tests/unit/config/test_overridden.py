@@ -44,20 +44,21 @@ def _key(line: str) -> str:
     return line.split(" ", 1)[0]
 
 
-@pytest.mark.parametrize(("lower", "higher"), _OVERRIDDEN)
 def test_a_value_that_counts_nowhere_is_a_warning_and_names_the_line_that_wins(
-    tmp_path: Path, lower: str, higher: str
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    file = tmp_path / "mirror.properties"
-    file.write_text(f"{_BASE}{lower}\n{higher}\n")
+    for lower, higher in _OVERRIDDEN:
+        with subtests.test(lower):
+            file = tmp_path / "mirror.properties"
+            file.write_text(f"{_BASE}{lower}\n{higher}\n")
 
-    problems = check(file)
+            problems = check(file)
 
-    assert {each.severity for each in problems} == {Severity.WARNING}
-    (told,) = [each for each in problems if each.key == _key(lower) and "must be" in each.message]
-    assert "it has no effect" in told.message
-    assert _key(higher.splitlines()[-1]).split(".", 1)[1] in told.message
-    assert load(file).flow("A->B").enabled
+            assert {each.severity for each in problems} == {Severity.WARNING}
+            (told,) = [each for each in problems if each.key == _key(lower) and "must be" in each.message]
+            assert "it has no effect" in told.message
+            assert _key(higher.splitlines()[-1]).split(".", 1)[1] in told.message
+            assert load(file).flow("A->B").enabled
 
 
 def test_no_key_of_the_top_level_is_refused_that_every_flow_overrides(tmp_path: Path) -> None:
@@ -83,9 +84,9 @@ def _is_invalid(definition: Definition) -> bool:
     return False
 
 
-@pytest.mark.parametrize("lower", sorted({lower for lower, _ in _OVERRIDDEN}))
-def test_the_same_value_is_refused_where_it_counts(tmp_path: Path, lower: str) -> None:
-    assert (Severity.ERROR, _key(lower)) in _problems(tmp_path, f"{lower}\n")
+def test_the_same_value_is_refused_where_it_counts(tmp_path: Path) -> None:
+    for lower in sorted({lower for lower, _ in _OVERRIDDEN}):
+        assert (Severity.ERROR, _key(lower)) in _problems(tmp_path, f"{lower}\n"), lower
 
 
 def test_a_value_that_counts_in_one_of_several_flows_is_refused(tmp_path: Path) -> None:

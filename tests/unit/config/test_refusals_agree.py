@@ -78,24 +78,26 @@ def command_errors(file: Path) -> list[dict[str, str]]:
     return [problem for problem in problems if problem["severity"] == "error"]
 
 
-@pytest.mark.parametrize("text", USED)
-def test_what_a_run_takes_passes_the_check(file: Path, text: str) -> None:
-    file.write_text(f"{BASE}{text}\n")
+def test_what_a_run_takes_passes_the_check(file: Path, subtests: pytest.Subtests) -> None:
+    for text in USED:
+        with subtests.test(text):
+            file.write_text(f"{BASE}{text}\n")
 
-    assert command_errors(file) == []
-    assert not run_refuses(file)
+            assert command_errors(file) == []
+            assert not run_refuses(file)
 
 
-@pytest.mark.parametrize(("text", "todo"), REFUSED)
-def test_what_a_run_refuses_fails_the_check_with_its_line(file: Path, text: str, todo: str) -> None:
-    file.write_text(f"{BASE}{text}\n")
+def test_what_a_run_refuses_fails_the_check_with_its_line(file: Path, subtests: pytest.Subtests) -> None:
+    for text, todo in REFUSED:
+        with subtests.test(text):
+            file.write_text(f"{BASE}{text}\n")
 
-    found = command_errors(file)
+            found = command_errors(file)
 
-    assert run_refuses(file)
-    assert {problem["line"] for problem in found} <= {5, 6, 7}
-    assert found
-    assert any(todo in (problem["suggestion"] or "") for problem in found)
+            assert run_refuses(file)
+            assert {problem["line"] for problem in found} <= {5, 6, 7}
+            assert found
+            assert any(todo in (problem["suggestion"] or "") for problem in found)
 
 
 def placeholder_warnings(file: Path, line: str) -> list[Problem]:

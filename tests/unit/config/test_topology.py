@@ -99,20 +99,18 @@ def test_renames_are_taken_over() -> None:
     assert topology.rename.merge
 
 
-@pytest.mark.parametrize(
-    ("rename", "says"),
-    [
+def test_wrong_renames_are_configuration_errors_of_the_flow(subtests: pytest.Subtests) -> None:
+    for rename, says in [
         (Rename(pattern="(a", replacement="b"), "without a closing one"),
         (Rename(pattern="a", replacement="$1"), "refers to group 1"),
         (Rename(pattern="a"), "needs both"),
         (Rename(explicit={"orders": "no blanks"}), "no blanks"),
-    ],
-)
-def test_wrong_renames_are_configuration_errors_of_the_flow(rename: Rename, says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says) as caught:
-        rename_rules(flow(rename=rename))
+    ]:
+        with subtests.test(says):
+            with pytest.raises(ConfigurationError, match=says) as caught:
+                rename_rules(flow(rename=rename))
 
-    assert caught.value.where.flow == "A->B"
+            assert caught.value.where.flow == "A->B"
 
 
 def test_errors_of_filters_and_policies_name_the_flow() -> None:

@@ -41,9 +41,8 @@ def naive(pairs: list[tuple[int, int]], wanted: int) -> Lookup:
 
 
 class TestOneLookup:
-    @pytest.mark.parametrize(
-        ("source", "expected"),
-        [
+    def test_to_the_target(self) -> None:
+        for source, expected in [
             (0, Lookup(100, Landing.BEFORE)),
             (5, Lookup(100, Landing.EXACT)),
             (14, Lookup(109, Landing.EXACT)),
@@ -53,22 +52,17 @@ class TestOneLookup:
             (26, Lookup(119, Landing.EXACT)),
             (27, Lookup(120, Landing.BEYOND)),
             (1_000, Lookup(120, Landing.BEYOND)),
-        ],
-    )
-    def test_to_the_target(self, source: int, expected: Lookup) -> None:
-        assert OffsetMap.of_runs(RUNS).to_target(source) == expected
+        ]:
+            assert OffsetMap.of_runs(RUNS).to_target(source) == expected, source
 
-    @pytest.mark.parametrize(
-        ("target", "expected"),
-        [
+    def test_to_the_source(self) -> None:
+        for target, expected in [
             (99, Lookup(5, Landing.BEFORE)),
             (109, Lookup(14, Landing.EXACT)),
             (110, Lookup(17, Landing.EXACT)),
             (120, Lookup(27, Landing.BEYOND)),
-        ],
-    )
-    def test_to_the_source(self, target: int, expected: Lookup) -> None:
-        assert OffsetMap.of_runs(RUNS).to_source(target) == expected
+        ]:
+            assert OffsetMap.of_runs(RUNS).to_source(target) == expected, target
 
     def test_an_empty_map_answers_nothing(self) -> None:
         empty = OffsetMap.of_runs(())
@@ -165,15 +159,15 @@ class TestColumns:
         assert encoded == encode(merged)
         assert decode(encoded) == RunColumns.decode(encoded).runs() == merged
 
-    @pytest.mark.parametrize("runs", [[(0, 0, 0)], [(5, 5, 5), (9, 10, 1)], [(5, 5, 5), (10, 9, 1)], [(-1, 0, 1)]])
-    def test_they_ascend(self, runs: list[tuple[int, int, int]]) -> None:
-        with pytest.raises(ValueError, match="ascend"):
-            RunColumns.of([OffsetRun(*run) for run in runs])
+    def test_they_ascend(self, subtests: pytest.Subtests) -> None:
+        for runs in [[(0, 0, 0)], [(5, 5, 5), (9, 10, 1)], [(5, 5, 5), (10, 9, 1)], [(-1, 0, 1)]]:
+            with subtests.test(runs=runs), pytest.raises(ValueError, match="ascend"):
+                RunColumns.of([OffsetRun(*run) for run in runs])
 
-    @pytest.mark.parametrize("data", [b"", b"\x02", b"\x01nonsense", encode([OffsetRun(0, 0, 1)])[:-3]])
-    def test_damaged_bytes_are_told_as_such(self, data: bytes) -> None:
-        with pytest.raises(OffsetMapError):
-            RunColumns.decode(data)
+    def test_damaged_bytes_are_told_as_such(self, subtests: pytest.Subtests) -> None:
+        for data in [b"", b"\x02", b"\x01nonsense", encode([OffsetRun(0, 0, 1)])[:-3]]:
+            with subtests.test(data=data), pytest.raises(OffsetMapError):
+                RunColumns.decode(data)
 
     @given(runs=run_lists(), source=st.integers(0, 200), target=st.integers(0, 200))
     def test_what_stands_before_both_offsets(self, runs: tuple[OffsetRun, ...], source: int, target: int) -> None:

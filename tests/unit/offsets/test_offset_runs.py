@@ -42,15 +42,16 @@ def test_a_builder_goes_on_after_it_was_asked() -> None:
     assert builder.runs() == (OffsetRun(0, 0, 2),)
 
 
-@pytest.mark.parametrize("run", [(20, 20, 0), (20, 20, -1), (9, 20, 1), (20, 9, 1)])
-def test_a_run_that_is_empty_or_goes_back_is_refused(run: tuple[int, int, int]) -> None:
-    builder = RunBuilder()
-    builder.add(0, 0, 10)
+def test_a_run_that_is_empty_or_goes_back_is_refused(subtests: pytest.Subtests) -> None:
+    for run in [(20, 20, 0), (20, 20, -1), (9, 20, 1), (20, 9, 1)]:
+        with subtests.test(run=run):
+            builder = RunBuilder()
+            builder.add(0, 0, 10)
 
-    with pytest.raises(ValueError, match="cannot follow"):
-        builder.add(*run)
+            with pytest.raises(ValueError, match="cannot follow"):
+                builder.add(*run)
 
-    assert builder.runs() == (OffsetRun(0, 0, 10),)
+            assert builder.runs() == (OffsetRun(0, 0, 10),)
 
 
 @given(run_lists())
@@ -63,9 +64,8 @@ def test_merging_keeps_every_record_and_leaves_nothing_to_merge(runs: tuple[Offs
     assert merge(merged) == merged
 
 
-@pytest.mark.parametrize(
-    ("source_offset", "target_offset"),
-    [
+def test_translation_gives_the_exact_next_record() -> None:
+    for source_offset, target_offset in [
         (0, 5),  # before the map: its first record
         (9, 5),
         (10, 5),
@@ -79,10 +79,8 @@ def test_merging_keeps_every_record_and_leaves_nothing_to_merge(runs: tuple[Offs
         (21, 15),
         (22, 16),  # the end, and anything after it
         (1000, 16),
-    ],
-)
-def test_translation_gives_the_exact_next_record(source_offset: int, target_offset: int) -> None:
-    assert translate(HOLES, source_offset) == target_offset
+    ]:
+        assert translate(HOLES, source_offset) == target_offset, source_offset
 
 
 @given(run_lists(min_runs=1), st.integers(0, 250))
@@ -138,15 +136,14 @@ def test_a_hundred_thousand_compacted_runs_take_a_few_bytes_each() -> None:
     assert len(encoded) < 4 * len(runs)
 
 
-@pytest.mark.parametrize("runs", [[OffsetRun(5, 5, 1), OffsetRun(5, 6, 1)], [OffsetRun(5, 5, 2), OffsetRun(7, 6, 1)]])
-def test_runs_that_go_back_cannot_be_encoded(runs: list[OffsetRun]) -> None:
-    with pytest.raises(ValueError, match="are not in ascending order"):
-        encode(runs)
+def test_runs_that_go_back_cannot_be_encoded(subtests: pytest.Subtests) -> None:
+    for runs in [[OffsetRun(5, 5, 1), OffsetRun(5, 6, 1)], [OffsetRun(5, 5, 2), OffsetRun(7, 6, 1)]]:
+        with subtests.test(runs=runs), pytest.raises(ValueError, match="are not in ascending order"):
+            encode(runs)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_damaged_or_foreign_bytes_are_an_error_with_advice(subtests: pytest.Subtests) -> None:
+    for data in [
         b"",
         b"\x02" + zlib.compress(b""),
         b"\x01",
@@ -156,13 +153,12 @@ def test_runs_that_go_back_cannot_be_encoded(runs: list[OffsetRun]) -> None:
         b"\x01" + zlib.compress(bytes(24)),  # a run of no records
         encode(HOLES)[:-1],
         encode(HOLES)[1:],
-    ],
-)
-def test_damaged_or_foreign_bytes_are_an_error_with_advice(data: bytes) -> None:
-    with pytest.raises(OffsetMapError) as caught:
-        decode(data)
+    ]:
+        with subtests.test(data=data):
+            with pytest.raises(OffsetMapError) as caught:
+                decode(data)
 
-    assert caught.value.action
+            assert caught.value.action
 
 
 @given(st.binary(max_size=60))
@@ -205,12 +201,10 @@ def test_a_segment_without_records_translates_to_its_end() -> None:
     assert segment.translate(9) == 6
 
 
-@pytest.mark.parametrize(
-    "ranges", [{"source_first": 11}, {"source_next": 21}, {"target_first": 6}, {"target_next": 15}]
-)
-def test_runs_outside_their_ranges_are_refused(ranges: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="do not fit"):
-        Segment.of(HOLES, **ranges)
+def test_runs_outside_their_ranges_are_refused(subtests: pytest.Subtests) -> None:
+    for ranges in [{"source_first": 11}, {"source_next": 21}, {"target_first": 6}, {"target_next": 15}]:
+        with subtests.test(ranges=ranges), pytest.raises(ValueError, match="do not fit"):
+            Segment.of(HOLES, **ranges)
 
 
 def test_a_segment_without_records_needs_all_its_ranges() -> None:
@@ -236,15 +230,16 @@ def test_a_segment_survives_storing(runs: tuple[OffsetRun, ...], source_more: in
     assert all(segment.translate(source) == target for source, target in records(runs))
 
 
-@pytest.mark.parametrize("ranges", [(10, 22, 5, 15), (11, 22, 5, 16)])
-def test_stored_bytes_that_do_not_fit_their_ranges_are_damage(ranges: tuple[int, int, int, int]) -> None:
-    source_first, source_next, target_first, target_next = ranges
+def test_stored_bytes_that_do_not_fit_their_ranges_are_damage(subtests: pytest.Subtests) -> None:
+    for ranges in [(10, 22, 5, 15), (11, 22, 5, 16)]:
+        with subtests.test(ranges=ranges):
+            source_first, source_next, target_first, target_next = ranges
 
-    with pytest.raises(OffsetMapError, match="malformed"):
-        Segment.restore(
-            source_first=source_first,
-            source_next=source_next,
-            target_first=target_first,
-            target_next=target_next,
-            runs=encode(HOLES),
-        )
+            with pytest.raises(OffsetMapError, match="malformed"):
+                Segment.restore(
+                    source_first=source_first,
+                    source_next=source_next,
+                    target_first=target_first,
+                    target_next=target_next,
+                    runs=encode(HOLES),
+                )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -193,9 +192,8 @@ class TestReferences:
 
 
 class TestPrinting:
-    @pytest.mark.parametrize(
-        ("identity", "text"),
-        [
+    def test_given_a_verdict_then_a_person_can_read_it(self) -> None:
+        for identity, text in [
             (Identity(5, Verdict.SAME, 5, "a"), "5: same id on the target"),
             (Identity(5, Verdict.ELSEWHERE, 8, "a"), "5: has the id 8 on the target (a)"),
             (Identity(5, Verdict.MISSING, None, "a"), "5: missing on the target, to be registered under a"),
@@ -204,10 +202,8 @@ class TestPrinting:
                 Identity(5, Verdict.CONFLICT, None, "a"),
                 "5: another schema on the target; this schema is to be registered under a",
             ),
-        ],
-    )
-    def test_given_a_verdict_then_a_person_can_read_it(self, identity: Identity, text: str) -> None:
-        assert str(identity) == text
+        ]:
+            assert str(identity) == text, text
 
     def test_given_a_plan_then_it_has_a_line_for_each_thing_to_know(self) -> None:
         plan = plan_identities(SourceSchemas({5: SourceSchema(STRING, ("a",)), 6: None}, {}), Target())

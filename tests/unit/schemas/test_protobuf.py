@@ -68,10 +68,10 @@ class TestMessages:
         assert ready.message_class(LINE).DESCRIPTOR.full_name == "shop.Order.Line"
         assert ready.message_class().DESCRIPTOR.full_name == "shop.Other"
 
-    @pytest.mark.parametrize("indexes", [(2,), (0, 0), (1, 1), (-1,)])
-    def test_given_indexes_of_no_message_type_then_they_are_refused(self, indexes: tuple[int, ...]) -> None:
-        with pytest.raises(SchemaFormatError, match="no message type"):
-            ProtobufSchema(in_base64(orders())).decode(b"", indexes)
+    def test_given_indexes_of_no_message_type_then_they_are_refused(self, subtests: pytest.Subtests) -> None:
+        for indexes in [(2,), (0, 0), (1, 1), (-1,)]:
+            with subtests.test(indexes=indexes), pytest.raises(SchemaFormatError, match="no message type"):
+                ProtobufSchema(in_base64(orders())).decode(b"", indexes)
 
     def test_given_fields_then_json_calls_them_as_the_schema_does(self) -> None:
         ready = ProtobufSchema(in_base64(orders()))
@@ -94,15 +94,15 @@ class TestMessages:
             with pytest.raises(SchemaFormatError, match="would lose them"):
                 ready.to_json(message)
 
-    @pytest.mark.parametrize("payload", [b"\x08", b"\x0a\x05a", b"\x07"])
-    def test_given_bytes_of_something_else_then_they_are_refused(self, payload: bytes) -> None:
-        with pytest.raises(SchemaFormatError, match="does not match the schema"):
-            ProtobufSchema(in_base64(orders())).decode(payload, ORDER)
+    def test_given_bytes_of_something_else_then_they_are_refused(self, subtests: pytest.Subtests) -> None:
+        for payload in [b"\x08", b"\x0a\x05a", b"\x07"]:
+            with subtests.test(payload=payload), pytest.raises(SchemaFormatError, match="does not match the schema"):
+                ProtobufSchema(in_base64(orders())).decode(payload, ORDER)
 
-    @pytest.mark.parametrize("value", [{"nonesuch": 1}, {"count": "x"}, {"count": 2**31}, [], None, 7])
-    def test_given_json_of_something_else_then_it_is_refused(self, value: object) -> None:
-        with pytest.raises(SchemaFormatError):
-            ProtobufSchema(in_base64(orders())).from_json(value, ORDER)
+    def test_given_json_of_something_else_then_it_is_refused(self, subtests: pytest.Subtests) -> None:
+        for value in [{"nonesuch": 1}, {"count": "x"}, {"count": 2**31}, [], None, 7]:
+            with subtests.test(value=value), pytest.raises(SchemaFormatError):
+                ProtobufSchema(in_base64(orders())).from_json(value, ORDER)
 
     @given(st.integers(-(2**31), 2**31 - 1), st.text(), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4))
     def test_given_any_message_then_it_survives_bytes_and_json(self, count: int, whom: str, skus: list[int]) -> None:
@@ -137,10 +137,10 @@ class TestImports:
             with pytest.raises(SchemaFormatError, match=f"the import {name}"):
                 ProtobufSchema(in_base64(file(imports=(name,))))
 
-    @pytest.mark.parametrize("text", ["", "%", 'syntax = "proto3";', base64.b64encode(b"\xff").decode()])
-    def test_given_no_descriptor_then_there_is_no_message_type_in_it(self, text: str) -> None:
-        with pytest.raises(SchemaFormatError):
-            ProtobufSchema(text).decode(b"")
+    def test_given_no_descriptor_then_there_is_no_message_type_in_it(self, subtests: pytest.Subtests) -> None:
+        for text in ["", "%", 'syntax = "proto3";', base64.b64encode(b"\xff").decode()]:
+            with subtests.test(text), pytest.raises(SchemaFormatError):
+                ProtobufSchema(text).decode(b"")
 
 
 class TestCodec:

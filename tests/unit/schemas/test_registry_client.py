@@ -201,10 +201,10 @@ class TestSubjects:
 
 
 class TestLogins:
-    @pytest.mark.parametrize("login", [BasicLogin("me", PASSWORD), BearerLogin(PASSWORD)])
-    def test_given_the_right_login_then_it_is_served(self, login: BasicLogin | BearerLogin) -> None:
-        with LocalSchemaRegistry(users={"me": PASSWORD}, tokens=[PASSWORD]) as local:
-            assert client(local.url, login=login).subjects() == ()
+    def test_given_the_right_login_then_it_is_served(self, subtests: pytest.Subtests) -> None:
+        for login in [BasicLogin("me", PASSWORD), BearerLogin(PASSWORD)]:
+            with subtests.test(login=login), LocalSchemaRegistry(users={"me": PASSWORD}, tokens=[PASSWORD]) as local:
+                assert client(local.url, login=login).subjects() == ()
 
     def test_given_a_login_in_the_url_then_it_is_used_and_not_shown(self) -> None:
         with LocalSchemaRegistry(users={"me@home": PASSWORD}) as local:
@@ -214,16 +214,17 @@ class TestLogins:
             assert registry.access.urls == (local.url,)
             assert "s3cret" not in repr(registry)
 
-    @pytest.mark.parametrize("login", [BasicLogin("me", PASSWORD), BearerLogin(PASSWORD)])
-    def test_given_a_wrong_login_then_the_error_shows_nothing_of_it(self, login: BasicLogin | BearerLogin) -> None:
-        with (
-            LocalSchemaRegistry(users={"me": "another"}) as local,
-            pytest.raises(AuthenticationError, match="401") as caught,
-        ):
-            client(local.url, login=login).subjects()
+    def test_given_a_wrong_login_then_the_error_shows_nothing_of_it(self, subtests: pytest.Subtests) -> None:
+        for login in [BasicLogin("me", PASSWORD), BearerLogin(PASSWORD)]:
+            with subtests.test(login=login):
+                with (
+                    LocalSchemaRegistry(users={"me": "another"}) as local,
+                    pytest.raises(AuthenticationError, match="401") as caught,
+                ):
+                    client(local.url, login=login).subjects()
 
-        assert "s3cret" not in everything_shown(caught.value)
-        assert len(local.asked) == 1
+                assert "s3cret" not in everything_shown(caught.value)
+                assert len(local.asked) == 1
 
     @pytest.mark.parametrize("token", ["s3cret\n", "s3cret\nX: y", "s3cret\u20ac"])
     def test_given_a_token_that_no_header_can_hold_then_the_error_shows_nothing_of_it(
@@ -253,14 +254,13 @@ class TestLogins:
         assert access.login == BasicLogin("me", "s3cret")
         assert "s3cret" not in repr(access)
 
-    @pytest.mark.parametrize(
-        "url", ["", " , ", "ftp://me:s3cret@a", "a:8081", "http://me:s3cret@a:x", "http://a/?x=s3cret"]
-    )
-    def test_given_no_url_of_a_registry_then_it_is_refused_unseen(self, url: str) -> None:
-        with pytest.raises(ConfigurationError) as caught:
-            RegistryAccess.of(url)
+    def test_given_no_url_of_a_registry_then_it_is_refused_unseen(self, subtests: pytest.Subtests) -> None:
+        for url in ["", " , ", "ftp://me:s3cret@a", "a:8081", "http://me:s3cret@a:x", "http://a/?x=s3cret"]:
+            with subtests.test(url):
+                with pytest.raises(ConfigurationError) as caught:
+                    RegistryAccess.of(url)
 
-        assert "s3cret" not in everything_shown(caught.value)
+                assert "s3cret" not in everything_shown(caught.value)
 
 
 class TestTls:
@@ -331,12 +331,10 @@ class TestFaults:
                 ask()
             assert not isinstance(caught.value, SchemaMissingError)
 
-    @pytest.mark.parametrize(
-        "body", [b"<html>", b"[]", b"{}", b'{"schema": 1}', b'{"schema": "x", "schemaType": "XML"}', b"\xff"]
-    )
-    def test_given_an_answer_that_makes_no_sense_then_it_is_told(self, body: bytes) -> None:
-        with _canned(200, body) as url, pytest.raises(SchemaRegistryError):
-            client(url).schema(1)
+    def test_given_an_answer_that_makes_no_sense_then_it_is_told(self, subtests: pytest.Subtests) -> None:
+        for body in [b"<html>", b"[]", b"{}", b'{"schema": 1}', b'{"schema": "x", "schemaType": "XML"}', b"\xff"]:
+            with subtests.test(body=body), _canned(200, body) as url, pytest.raises(SchemaRegistryError):
+                client(url).schema(1)
 
     def test_given_a_redirect_then_it_is_not_followed(self, local: LocalSchemaRegistry) -> None:
         with (

@@ -45,9 +45,8 @@ def topology(
     )
 
 
-@pytest.mark.parametrize(
-    ("topic", "exclusion"),
-    [
+def test_topics_are_selected_as_mm2_selects_them() -> None:
+    for topic, exclusion in [
         ("topic1", None),
         ("heartbeats", None),
         ("us-west.heartbeats", None),
@@ -66,11 +65,9 @@ def topology(
         ("orders.internal", Exclusion.FILTERED),
         ("target", None),
         ("target.", None),
-    ],
-)
-def test_topics_are_selected_as_mm2_selects_them(topic: str, exclusion: Exclusion | None) -> None:
-    assert topology().exclusion(topic) is exclusion
-    assert topology().replicates(topic) is (exclusion is None)
+    ]:
+        assert topology().exclusion(topic) is exclusion, topic
+        assert topology().replicates(topic) is (exclusion is None), topic
 
 
 def test_heartbeats_pass_the_filter_and_nothing_else() -> None:
@@ -102,25 +99,22 @@ def test_the_identity_policy_sees_cycles_of_heartbeats_only() -> None:
 HOME = RenameRules(explicit={"target.orders": "orders", "target.payments": "other", "target.east.stock": "stock"})
 
 
-@pytest.mark.parametrize(
-    ("topic", "exclusion"),
-    [
+def test_a_flow_back_takes_copies_of_the_target_that_a_rule_leads_home() -> None:
+    for topic, exclusion in [
         ("target.orders", None),
         # Neither its name there, nor the name of the target's own topic.
         ("target.payments", Exclusion.CYCLE),
         ("target.east.stock", Exclusion.CYCLE),
         ("target.more", Exclusion.CYCLE),
-    ],
-)
-def test_a_flow_back_takes_copies_of_the_target_that_a_rule_leads_home(topic: str, exclusion: Exclusion | None) -> None:
-    back = replace(topology(rename=HOME), way_back=True, handovers=UNRESTRICTED)
+    ]:
+        back = replace(topology(rename=HOME), way_back=True, handovers=UNRESTRICTED)
 
-    assert back.exclusion(topic) is exclusion
-    assert topology(rename=HOME).exclusion(topic) is Exclusion.CYCLE
-    # Only what a cutover has moved: before that the flow there copies it.
-    moved = Handovers(here=frozenset({topic}))
-    assert replace(back, handovers=NO_HANDOVERS).exclusion(topic) is (exclusion or Exclusion.NOT_HANDED_OVER)
-    assert replace(back, handovers=moved).exclusion(topic) is exclusion
+        assert back.exclusion(topic) is exclusion, topic
+        assert topology(rename=HOME).exclusion(topic) is Exclusion.CYCLE, topic
+        # Only what a cutover has moved: before that the flow there copies it.
+        moved = Handovers(here=frozenset({topic}))
+        assert replace(back, handovers=NO_HANDOVERS).exclusion(topic) is (exclusion or Exclusion.NOT_HANDED_OVER), topic
+        assert replace(back, handovers=moved).exclusion(topic) is exclusion, topic
 
 
 def test_with_moved_topics_a_flow_selects_what_it_copied_before_cutovers() -> None:
@@ -256,24 +250,23 @@ class TestAChoiceThatSelectsNothing:
     def test_given_no_choice_then_nothing_is_refused(self) -> None:
         topology(topics="nothing").refuse_empty_choice(self.LISTED)
 
-    @pytest.mark.parametrize("chosen", [["orders"], ["nowhere", "pay.*"]])
-    def test_given_one_topic_that_is_taken_then_nothing_is_refused(self, chosen: list[str]) -> None:
-        topology().include_only(chosen).refuse_empty_choice(self.LISTED)
+    def test_given_one_topic_that_is_taken_then_nothing_is_refused(self, subtests: pytest.Subtests) -> None:
+        for chosen in [["orders"], ["nowhere", "pay.*"]]:
+            with subtests.test(chosen=chosen):
+                topology().include_only(chosen).refuse_empty_choice(self.LISTED)
 
-    @pytest.mark.parametrize(
-        ("chosen", "told"),
-        [
+    def test_given_none_that_is_taken_then_it_is_refused_with_why(self, subtests: pytest.Subtests) -> None:
+        for chosen, told in [
             ("ordres", "and the source has no such topic"),
             ("__consumer_offsets", r"__consumer_offsets \(internal\)"),
             ("target.*", r"target\.loop \(cycle\)"),
             ("payments", r"payments \(filtered\)"),
-        ],
-    )
-    def test_given_none_that_is_taken_then_it_is_refused_with_why(self, chosen: str, told: str) -> None:
-        given = topology(topics="orders").include_only([chosen])
+        ]:
+            with subtests.test(chosen):
+                given = topology(topics="orders").include_only([chosen])
 
-        with pytest.raises(ConfigurationError, match=told):
-            given.refuse_empty_choice(self.LISTED)
+                with pytest.raises(ConfigurationError, match=told):
+                    given.refuse_empty_choice(self.LISTED)
 
     def test_given_a_topic_that_was_handed_over_then_that_is_said(self) -> None:
         given = replace(topology(), handovers=Handovers(away=frozenset({"orders"}))).include_only(["orders"])

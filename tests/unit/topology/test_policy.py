@@ -49,9 +49,8 @@ class Broken(Upper):
         raise KeyError("suffix")
 
 
-@pytest.mark.parametrize(
-    ("topic", "source", "upstream", "original"),
-    [
+def test_the_default_policy_takes_names_apart_as_java_splits() -> None:
+    for topic, source, upstream, original in [
         ("orders", None, None, "orders"),
         ("A.orders", "A", "orders", "orders"),
         ("B.A.x", "B", "A.x", "x"),
@@ -65,19 +64,14 @@ class Broken(Upper):
         ("..", None, None, ".."),
         ("", None, None, ""),
         ("A.b.", "A", "b.", "b."),
-    ],
-)
-def test_the_default_policy_takes_names_apart_as_java_splits(
-    topic: str, source: str | None, upstream: str | None, original: str
-) -> None:
-    assert DEFAULT.topic_source(topic) == source
-    assert DEFAULT.upstream_topic(topic) == upstream
-    assert DEFAULT.original_topic(topic) == original
+    ]:
+        assert DEFAULT.topic_source(topic) == source, topic
+        assert DEFAULT.upstream_topic(topic) == upstream, topic
+        assert DEFAULT.original_topic(topic) == original, topic
 
 
-@pytest.mark.parametrize(
-    ("separator", "topic", "source", "upstream"),
-    [
+def test_a_separator_is_literal_text() -> None:
+    for separator, topic, source, upstream in [
         ("_", "A_orders", "A", "orders"),
         ("_", "A.orders", None, None),
         ("_", "a__", None, None),
@@ -87,12 +81,10 @@ def test_the_default_policy_takes_names_apart_as_java_splits(
         ("|", "a|b", "a", "b"),
         ("", "a", None, None),
         ("", "ab", "a", "b"),
-    ],
-)
-def test_a_separator_is_literal_text(separator: str, topic: str, source: str | None, upstream: str | None) -> None:
-    policy = DefaultReplicationPolicy({SEPARATOR: separator})
+    ]:
+        policy = DefaultReplicationPolicy({SEPARATOR: separator})
 
-    assert (policy.topic_source(topic), policy.upstream_topic(topic)) == (source, upstream)
+        assert (policy.topic_source(topic), policy.upstream_topic(topic)) == (source, upstream), separator
 
 
 @pytest.mark.parametrize(
@@ -124,9 +116,8 @@ def test_internal_topics_follow_the_separator_unless_told_otherwise(
     assert policy.heartbeats_topic() == "heartbeats"
 
 
-@pytest.mark.parametrize(
-    ("topic", "mm2", "internal"),
-    [
+def test_only_topics_of_kafka_and_mm2_are_internal(subtests: pytest.Subtests) -> None:
+    for topic, mm2, internal in [
         ("__consumer_offsets", False, True),
         (".hidden", False, True),
         ("mm2-offset-syncs.B.internal", True, True),
@@ -137,17 +128,15 @@ def test_internal_topics_follow_the_separator_unless_told_otherwise(
         ("x-internal", False, False),
         ("mm2-offset-syncs_B_internal", False, False),
         ("orders", False, False),
-    ],
-)
-def test_only_topics_of_kafka_and_mm2_are_internal(topic: str, mm2: bool, internal: bool) -> None:
-    for policy in (DEFAULT, IDENTITY, Upper({})):
-        assert policy.is_mm2_internal_topic(topic) is mm2
-        assert policy.is_internal_topic(topic) is internal
+    ]:
+        with subtests.test(topic):
+            for policy in (DEFAULT, IDENTITY, Upper({})):
+                assert policy.is_mm2_internal_topic(topic) is mm2
+                assert policy.is_internal_topic(topic) is internal
 
 
-@pytest.mark.parametrize(
-    ("topic", "heartbeats"),
-    [
+def test_heartbeats_topics_are_known_over_any_number_of_hops() -> None:
+    for topic, heartbeats in [
         ("heartbeats", True),
         ("A.heartbeats", True),
         ("B.A.heartbeats", True),
@@ -155,11 +144,9 @@ def test_only_topics_of_kafka_and_mm2_are_internal(topic: str, mm2: bool, intern
         ("A.my-heartbeats", False),
         ("heartbeats.x", False),
         ("A_heartbeats", False),
-    ],
-)
-def test_heartbeats_topics_are_known_over_any_number_of_hops(topic: str, heartbeats: bool) -> None:
-    assert DEFAULT.is_heartbeats_topic(topic) is heartbeats
-    assert IDENTITY.is_heartbeats_topic(topic) is heartbeats
+    ]:
+        assert DEFAULT.is_heartbeats_topic(topic) is heartbeats, topic
+        assert IDENTITY.is_heartbeats_topic(topic) is heartbeats, topic
 
 
 def test_the_identity_policy_keeps_names_and_calls_everything_its_sources() -> None:

@@ -23,10 +23,10 @@ def test_a_text_without_a_mark_has_none() -> None:
     assert read_mark("[mirror-record place= offset=5] what") is None
 
 
-@pytest.mark.parametrize("number", ["9" * 5_000, "\u0663", "1e3", "+1"])
-def test_a_text_with_odd_numbers_has_no_mark(number: str) -> None:
-    assert read_mark(f"[mirror-record place={number} offset=5] what") is None
-    assert read_mark(f"[mirror-record place=0 offset={number}] what") is None
+def test_a_text_with_odd_numbers_has_no_mark() -> None:
+    for number in ["9" * 5_000, "\u0663", "1e3", "+1"]:
+        assert read_mark(f"[mirror-record place={number} offset=5] what") is None, number
+        assert read_mark(f"[mirror-record place=0 offset={number}] what") is None, number
 
 
 def test_a_refusal_says_which_record_and_what_is_wrong() -> None:

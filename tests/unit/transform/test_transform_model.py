@@ -6,8 +6,6 @@ import pickle
 import subprocess
 import sys
 
-import pytest
-
 from mirror_lib.transform.model import (
     ColumnExpressions,
     DataFormat,
@@ -72,9 +70,8 @@ def test_a_topic_goes_through_the_transforms_that_take_it_in_their_order() -> No
     assert FlowTransforms((two,)).of("c") == ()
 
 
-@pytest.mark.parametrize(
-    ("transform", "expected"),
-    [
+def test_what_spark_is_known_to_do_counts_more_than_what_is_said() -> None:
+    for transform, expected in [
         (Transform("plain"), Determinism.YES),
         (Transform("random", non_determinism=(RANDOM,)), Determinism.NO),
         (Transform("said", non_determinism=(RANDOM,), stated_deterministic=True), Determinism.NO),
@@ -87,10 +84,8 @@ def test_a_topic_goes_through_the_transforms_that_take_it_in_their_order() -> No
             Transform("function", function=FUNCTION, non_determinism=(RANDOM,), stated_deterministic=True),
             Determinism.YES,
         ),
-    ],
-)
-def test_what_spark_is_known_to_do_counts_more_than_what_is_said(transform: Transform, expected: Determinism) -> None:
-    assert transform.determinism is expected
+    ]:
+        assert transform.determinism is expected, transform
 
 
 def test_reasons_and_paths_of_functions_read_well() -> None:

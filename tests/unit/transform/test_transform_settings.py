@@ -154,9 +154,8 @@ def test_formats_of_a_registry_are_read_with_it() -> None:
     assert flow.transforms[0].decode == DecodeSettings(Decoding(DataFormat.PROTOBUF), Decoding(DataFormat.AVRO))
 
 
-@pytest.mark.parametrize(
-    ("settings", "key", "about", "advice"),
-    [
+def test_an_error_names_its_key_and_says_what_to_do(subtests: pytest.Subtests) -> None:
+    for settings, key, about, advice in [
         (one(filtr="true"), "a.filtr", "unknown setting filtr", "did you mean mirror.transform.a.filter?"),
         (one(sql="x", filter="true"), "a.sql", "unknown setting sql", "did you mean mirror.transform.a.sql.file?"),
         (one(decode="json", filter="true"), "a.decode", "unknown setting decode", "decode."),
@@ -193,23 +192,19 @@ def test_formats_of_a_registry_are_read_with_it() -> None:
             "schema.value has no field contry",
             "did you mean value.country?",
         ),
-    ],
-)
-def test_an_error_names_its_key_and_says_what_to_do(
-    settings: dict[str, str], key: str, about: str, advice: str
-) -> None:
-    found = [each for each in errors(settings) if each.key == f"mirror.transform.{key}"]
+    ]:
+        with subtests.test(key):
+            found = [each for each in errors(settings) if each.key == f"mirror.transform.{key}"]
 
-    assert any(about in each.message and advice in (each.suggestion or "") for each in found), errors(settings)
-    for each in found:
-        assert each.message.startswith(f"mirror.transform.{key}: ")
-        assert each.suggestion
-        assert describe(each)
+            assert any(about in each.message and advice in (each.suggestion or "") for each in found), errors(settings)
+            for each in found:
+                assert each.message.startswith(f"mirror.transform.{key}: ")
+                assert each.suggestion
+                assert describe(each)
 
 
-@pytest.mark.parametrize(
-    ("settings", "about", "advice"),
-    [
+def test_names_must_have_settings() -> None:
+    for settings, about, advice in [
         ({"mirror.transforms": "mask"}, "the transform mask has no settings", "mirror.transform.mask.filter"),
         (
             one("mask", filter="true") | {"mirror.transforms": "mask, msk"},
@@ -219,38 +214,31 @@ def test_an_error_names_its_key_and_says_what_to_do(
         (one("mask", filter="true") | {"mirror.transforms": "mask,mask"}, "mask is in it twice", "once"),
         ({"mirror.transforms": "registry"}, "registry is not allowed as the name", ""),
         ({"mirror.transforms": "a.b"}, "'a.b' is not a valid name", "letters"),
-    ],
-)
-def test_names_must_have_settings(settings: dict[str, str], about: str, advice: str) -> None:
-    (problem,) = errors(settings)
+    ]:
+        (problem,) = errors(settings)
 
-    assert problem.key == "mirror.transforms"
-    assert about in problem.message
-    assert advice in (problem.suggestion or "")
+        assert problem.key == "mirror.transforms", about
+        assert about in problem.message, about
+        assert advice in (problem.suggestion or ""), about
 
 
-@pytest.mark.parametrize(
-    ("key", "advice"),
-    [
+def test_a_key_that_is_none_is_an_error() -> None:
+    for key, advice in [
         ("mirror.transforms.mask.filter", "did you mean mirror.transform.mask.filter?"),
         ("mirror.transform.mask", "mirror.transform.<name>.filter"),
         ("mirror.transform.", "mirror.transform.<name>.filter"),
         ("mirror.transform.registry.source.urls", "did you mean mirror.transform.registry.source.url?"),
         ("mirror.transform.registry.source", "did you mean mirror.transform.registry.source"),
-    ],
-)
-def test_a_key_that_is_none_is_an_error(key: str, advice: str) -> None:
-    assert [(each.key, advice in (each.suggestion or "")) for each in errors({key: "true"})] == [(key, True)]
+    ]:
+        assert [(each.key, advice in (each.suggestion or "")) for each in errors({key: "true"})] == [(key, True)], key
 
 
-@pytest.mark.parametrize(
-    "url", ["registry:8081", "ftp://registry", "http://me:hunter2@registry:8081", "http://", "http://a b"]
-)
-def test_an_address_of_a_registry_is_http_without_a_user(url: str) -> None:
-    (problem,) = errors({"mirror.transform.registry.source.url": url})
+def test_an_address_of_a_registry_is_http_without_a_user() -> None:
+    for url in ["registry:8081", "ftp://registry", "http://me:hunter2@registry:8081", "http://", "http://a b"]:
+        (problem,) = errors({"mirror.transform.registry.source.url": url})
 
-    assert problem.key == "mirror.transform.registry.source.url"
-    assert "hunter2" not in describe(problem)
+        assert problem.key == "mirror.transform.registry.source.url", url
+        assert "hunter2" not in describe(problem), url
 
 
 def test_a_password_needs_a_user() -> None:
@@ -260,24 +248,19 @@ def test_a_password_needs_a_user() -> None:
     assert "hunter2" not in describe(problem)
 
 
-@pytest.mark.parametrize(
-    ("settings", "key", "advice"),
-    [
+def test_what_has_no_effect_or_may_be_meant_otherwise_is_a_warning() -> None:
+    for settings, key, advice in [
         (one("mask", filter="true") | {"mirror.transform.maks.filter": "x"}, "maks.filter", "did you mean mask?"),
         ({"mirror.transform.mask.filter": "true"}, "mask.filter", "add mask to mirror.transforms"),
         (one(filter="true", schema_value="a INT"), "a.schema.value", "set decode.value=json"),
         (one(filter="true", topics=" "), "a.topics", "remove it"),
         (one(value="rand()", deterministic="true"), "a.deterministic", "remove rand()"),
         ({"mirror.transform.registry.target.user": "me"}, "registry.target.user", "registry.target.url"),
-    ],
-)
-def test_what_has_no_effect_or_may_be_meant_otherwise_is_a_warning(
-    settings: dict[str, str], key: str, advice: str
-) -> None:
-    (problem,) = warnings(settings)
+    ]:
+        (problem,) = warnings(settings)
 
-    assert problem.key == f"mirror.transform.{key}"
-    assert advice in (problem.suggestion or "")
+        assert problem.key == f"mirror.transform.{key}", key
+        assert advice in (problem.suggestion or ""), key
 
 
 def test_an_expression_is_shown_with_a_mark_at_the_fault() -> None:
@@ -324,9 +307,8 @@ def test_a_transform_with_an_error_is_left_out_and_the_others_are_read() -> None
     assert {each.key for each in problems} == {"mirror.transform.bad.filter"}
 
 
-@pytest.mark.parametrize(
-    ("key", "ours"),
-    [
+def test_it_is_known_which_keys_are_judged_here() -> None:
+    for key, ours in [
         ("mirror.transforms", True),
         ("mirror.transform.a.filter", True),
         ("mirror.transform.registry.source.url", True),
@@ -334,10 +316,8 @@ def test_a_transform_with_an_error_is_left_out_and_the_others_are_read() -> None
         ("mirror.transform", False),
         ("transforms", False),
         ("mirror.schedule", False),
-    ],
-)
-def test_it_is_known_which_keys_are_judged_here(key: str, ours: bool) -> None:
-    assert is_transform_key(key) is ours
+    ]:
+        assert is_transform_key(key) is ours, key
 
 
 def test_a_flow_without_transforms_does_not_load_the_sql_parser() -> None:

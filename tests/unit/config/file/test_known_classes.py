@@ -20,22 +20,22 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "mirror.properties"
 
 
-@pytest.mark.parametrize("name", sorted(IDENTITY_LIKE))
-def test_published_policies_that_keep_names_are_taken_with_a_warning(file: Path, name: str) -> None:
-    file.write_text(f"{BASE}replication.policy.class = {name}\n")
+def test_published_policies_that_keep_names_are_taken_with_a_warning(file: Path, subtests: pytest.Subtests) -> None:
+    for name in sorted(IDENTITY_LIKE):
+        with subtests.test(name):
+            file.write_text(f"{BASE}replication.policy.class = {name}\n")
 
-    (told,) = check(file)
+            (told,) = check(file)
 
-    assert (told.severity, told.line) == (Severity.WARNING, 5)
-    assert IDENTITY_CLASS in (told.suggestion or "")
-    topology = flow_topology(load(file).enabled_flows[0])
-    assert topology.remote_topic("orders") == "orders"
-    assert topology.remote_topic("heartbeats") == "A.heartbeats"
+            assert (told.severity, told.line) == (Severity.WARNING, 5)
+            assert IDENTITY_CLASS in (told.suggestion or "")
+            topology = flow_topology(load(file).enabled_flows[0])
+            assert topology.remote_topic("orders") == "orders"
+            assert topology.remote_topic("heartbeats") == "A.heartbeats"
 
 
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
+def test_other_policies_are_refused_with_what_to_write(file: Path, subtests: pytest.Subtests) -> None:
+    for name, advice in [
         ("com.example.PrefixlessReplicationPolicy", f"if it keeps topic names, write {IDENTITY_CLASS}"),
         ("com.example.NoPrefixReplicationPolicy", f"if it keeps topic names, write {IDENTITY_CLASS}"),
         ("com.example.MyPolicy", f"if it keeps topic names, write {IDENTITY_CLASS}"),
@@ -44,30 +44,27 @@ def test_published_policies_that_keep_names_are_taken_with_a_warning(file: Path,
         ("DefaultReplicationPolicy", f"did you mean {JAVA}.DefaultReplicationPolicy?"),
         (f"{JAVA}.IdentityReplicatonPolicy", f"did you mean {JAVA}.IdentityReplicationPolicy?"),
         ("org.apache.kafka.conect.mirror.IdentityReplicationPolicy", f"did you mean {IDENTITY_CLASS}?"),
-    ],
-)
-def test_other_policies_are_refused_with_what_to_write(file: Path, name: str, advice: str) -> None:
-    file.write_text(f"{BASE}replication.policy.class = {name}\n")
+    ]:
+        with subtests.test(name):
+            file.write_text(f"{BASE}replication.policy.class = {name}\n")
 
-    (told,) = check(file)
+            (told,) = check(file)
 
-    assert (told.severity, told.line) == (Severity.ERROR, 5)
-    assert advice in (told.suggestion or "")
-    assert "Default" not in (told.suggestion or "") or name == "DefaultReplicationPolicy"
+            assert (told.severity, told.line) == (Severity.ERROR, 5)
+            assert advice in (told.suggestion or "")
+            assert "Default" not in (told.suggestion or "") or name == "DefaultReplicationPolicy"
 
 
-@pytest.mark.parametrize(
-    ("key", "advice"),
-    [
+def test_other_filters_are_refused_with_what_to_write(file: Path, subtests: pytest.Subtests) -> None:
+    for key, advice in [
         ("topic.filter.class", "topics.exclude"),
         ("group.filter.class", "groups.exclude"),
         ("config.property.filter.class", "config.properties.exclude"),
-    ],
-)
-def test_other_filters_are_refused_with_what_to_write(file: Path, key: str, advice: str) -> None:
-    file.write_text(f"{BASE}{key} = com.example.Filter\n")
+    ]:
+        with subtests.test(key):
+            file.write_text(f"{BASE}{key} = com.example.Filter\n")
 
-    (told,) = check(file)
+            (told,) = check(file)
 
-    assert told.severity is Severity.ERROR
-    assert advice in (told.suggestion or "")
+            assert told.severity is Severity.ERROR
+            assert advice in (told.suggestion or "")

@@ -91,12 +91,12 @@ def test_no_flow_is_enabled_while_a_question_is_open() -> None:
     assert "--answer 'A->B.errors.tolerance=skip'" in result.text
 
 
-@pytest.mark.parametrize("policy", list(PoisonPolicy))
-def test_what_becomes_of_records_that_connect_skipped(policy: PoisonPolicy) -> None:
-    lines = assignments(imported(flow(errors__tolerance="all"), f"A->B.errors.tolerance={policy}"))
+def test_what_becomes_of_records_that_connect_skipped() -> None:
+    for policy in list(PoisonPolicy):
+        lines = assignments(imported(flow(errors__tolerance="all"), f"A->B.errors.tolerance={policy}"))
 
-    assert lines["A->B.mirror.poison.policy"] == policy
-    assert lines["A->B.enabled"] == "true"
+        assert lines["A->B.mirror.poison.policy"] == policy, policy
+        assert lines["A->B.enabled"] == "true", policy
 
 
 def test_a_setting_that_two_connectors_read_and_have_differently_is_a_question() -> None:
@@ -162,16 +162,16 @@ def test_the_order_of_brokers_is_no_question() -> None:
 # The producer of the data
 
 
-@pytest.mark.parametrize("answer", ["target", "producer"])
-def test_a_worker_of_other_brokers_is_a_question(answer: str) -> None:
-    worker = {**WORKER, "bootstrap.servers": "elsewhere:9092"}
+def test_a_worker_of_other_brokers_is_a_question() -> None:
+    for answer in ["target", "producer"]:
+        worker = {**WORKER, "bootstrap.servers": "elsewhere:9092"}
 
-    result = imported(flow(), worker=worker)
-    lines = assignments(imported(flow(), f"A->B.data-brokers={answer}", worker=worker))
+        result = imported(flow(), worker=worker)
+        lines = assignments(imported(flow(), f"A->B.data-brokers={answer}", worker=worker))
 
-    assert questions(result) == {"A->B.data-brokers": ["target", "producer"]}
-    expected = "elsewhere:9092" if answer == "producer" else None
-    assert lines.get("A->B.producer.override.bootstrap.servers") == expected
+        assert questions(result) == {"A->B.data-brokers": ["target", "producer"]}, answer
+        expected = "elsewhere:9092" if answer == "producer" else None
+        assert lines.get("A->B.producer.override.bootstrap.servers") == expected, answer
 
 
 def test_positions_of_a_worker_are_taken_over_where_they_stand_under_our_name() -> None:
@@ -224,39 +224,36 @@ def test_transforms_keep_the_converters_of_the_worker() -> None:
 # Versions, names of others
 
 
-@pytest.mark.parametrize(
-    ("version", "expected"),
-    [
+def test_the_default_exclusions_are_those_of_the_version() -> None:
+    for version, expected in [
         ("2.4.0", r".*[\-\.]internal, .*\.replica, __.*"),
         ("4.2.0", r".*[\-\.]internal, .*\.replica, __.*"),
         ("4.3", None),
-    ],
-)
-def test_the_default_exclusions_are_those_of_the_version(version: str, expected: str | None) -> None:
-    documents = {
-        "m": {
-            "info": {"config": connector("Source")},
-            "status": {"connector": {"version": version, "state": "RUNNING"}},
+    ]:
+        documents = {
+            "m": {
+                "info": {"config": connector("Source")},
+                "status": {"connector": {"version": version, "state": "RUNNING"}},
+            }
         }
-    }
-    answers = Answers({})
-    clusters = recognise([("x", json.dumps(documents).encode())], answers).clusters
+        answers = Answers({})
+        clusters = recognise([("x", json.dumps(documents).encode())], answers).clusters
 
-    result = import_connectors(clusters, answers, jaas_options=lambda _: {})
+        result = import_connectors(clusters, answers, jaas_options=lambda _: {})
 
-    assert result.questions == ()
-    assert assignments(result).get("A->B.topics.exclude") == expected
+        assert result.questions == (), version
+        assert assignments(result).get("A->B.topics.exclude") == expected, version
 
 
-@pytest.mark.parametrize(("version", "counts"), [("3.9", True), ("4.0", False)])
-def test_old_names_count_before_kafka_4(version: str, counts: bool) -> None:
-    answers = Answers({"kafka-version": version})
-    clusters = recognise([("x", json.dumps(connector("Source", topics__blacklist="b")).encode())], answers).clusters
+def test_old_names_count_before_kafka_4() -> None:
+    for version, counts in [("3.9", True), ("4.0", False)]:
+        answers = Answers({"kafka-version": version})
+        clusters = recognise([("x", json.dumps(connector("Source", topics__blacklist="b")).encode())], answers).clusters
 
-    result = import_connectors(clusters, answers, jaas_options=lambda _: {})
+        result = import_connectors(clusters, answers, jaas_options=lambda _: {})
 
-    assert (assignments(result)["A->B.topics.exclude"] == "b") is counts
-    assert ("topics.blacklist" in reasons(result)) is not counts
+        assert (assignments(result)["A->B.topics.exclude"] == "b") is counts, version
+        assert ("topics.blacklist" in reasons(result)) is not counts, version
 
 
 def test_an_unknown_version_is_a_question() -> None:
@@ -268,20 +265,17 @@ def test_an_unknown_version_is_a_question() -> None:
     assert list(questions(result)) == ["kafka-version"]
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
+def test_a_java_policy_is_a_question() -> None:
+    for answer, expected in [
         ("identity", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"),
         ("default", None),
         ("my.package.Policy", "my.package.Policy"),
-    ],
-)
-def test_a_java_policy_is_a_question(answer: str, expected: str | None) -> None:
-    connectors = flow(replication__policy__class="com.example.TopicReplicationPolicy")
+    ]:
+        connectors = flow(replication__policy__class="com.example.TopicReplicationPolicy")
 
-    assert list(questions(imported(connectors))) == ["A->B.replication.policy.class"]
-    lines = assignments(imported(connectors, f"A->B.replication.policy.class={answer}"))
-    assert lines.get("A->B.replication.policy.class") == expected
+        assert list(questions(imported(connectors))) == ["A->B.replication.policy.class"], answer
+        lines = assignments(imported(connectors, f"A->B.replication.policy.class={answer}"))
+        assert lines.get("A->B.replication.policy.class") == expected, answer
 
 
 def test_strimzis_policy_is_kafkas() -> None:
@@ -361,19 +355,16 @@ def test_secrets_of_kubernetes_become_folders() -> None:
     assert "Folder /etc/mirror/secrets/ns/name with the keys of ns/name as files: key" in result.text
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
+def test_an_unknown_provider_is_a_question() -> None:
+    for answer, expected in [
         ("env", "${env:MIRROR_PATH_KEY}"),
         ("dir", "${secrets:/etc/mirror/secrets/path:key}"),
         ("keep", "${vault:path:key}"),
-    ],
-)
-def test_an_unknown_provider_is_a_question(answer: str, expected: str) -> None:
-    connectors = flow(source__cluster__ssl__key__password="${vault:path:key}")
+    ]:
+        connectors = flow(source__cluster__ssl__key__password="${vault:path:key}")
 
-    assert questions(imported(connectors)) == {"provider.vault": ["env", "dir", "keep"]}
-    assert assignments(imported(connectors, f"provider.vault={answer}"))["A.ssl.key.password"] == expected
+        assert questions(imported(connectors)) == {"provider.vault": ["env", "dir", "keep"]}, answer
+        assert assignments(imported(connectors, f"provider.vault={answer}"))["A.ssl.key.password"] == expected, answer
 
 
 def test_placeholders_of_other_tools_are_a_question() -> None:
@@ -387,16 +378,16 @@ def test_placeholders_of_other_tools_are_a_question() -> None:
 # Answers, aliases
 
 
-@pytest.mark.parametrize("answer", ["nothing=1", "A->B.errors.tolerance=perhaps", "x", "=x"])
-def test_answers_to_nothing_are_refused(answer: str) -> None:
-    with pytest.raises(ConfigurationError):
-        imported(flow(errors__tolerance="all"), answer)
+def test_answers_to_nothing_are_refused(subtests: pytest.Subtests) -> None:
+    for answer in ["nothing=1", "A->B.errors.tolerance=perhaps", "x", "=x"]:
+        with subtests.test(answer), pytest.raises(ConfigurationError):
+            imported(flow(errors__tolerance="all"), answer)
 
 
-@pytest.mark.parametrize("alias", ["", "a b", "a->b", "A", "a\u202eb"])
-def test_aliases_that_cannot_be_used_are_refused(alias: str) -> None:
-    with pytest.raises(ConfigurationError, match="alias"):
-        imported([connector("Source") | {"target.cluster.alias": alias}])
+def test_aliases_that_cannot_be_used_are_refused(subtests: pytest.Subtests) -> None:
+    for alias in ["", "a b", "a->b", "A", "a\u202eb"]:
+        with subtests.test(alias), pytest.raises(ConfigurationError, match="alias"):
+            imported([connector("Source") | {"target.cluster.alias": alias}])
 
 
 def test_every_setting_is_a_line_or_a_comment() -> None:
@@ -411,16 +402,16 @@ def test_every_setting_is_a_line_or_a_comment() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["x\nA->B.topics=evil", "\u202e", "\x1b[2J", "\ud800", "\u20ac'#"])
-def test_names_of_strangers_are_no_lines_of_the_file(text: str) -> None:
-    document = {text: {"info": {"config": connector("Source", unknown=text)}}}
-    answers = Answers({"kafka-version": "4.3"})
-    clusters = recognise([("x", json.dumps(document).encode())], answers).clusters
+def test_names_of_strangers_are_no_lines_of_the_file() -> None:
+    for text in ["x\nA->B.topics=evil", "\u202e", "\x1b[2J", "\ud800", "\u20ac'#"]:
+        document = {text: {"info": {"config": connector("Source", unknown=text)}}}
+        answers = Answers({"kafka-version": "4.3"})
+        clusters = recognise([("x", json.dumps(document).encode())], answers).clusters
 
-    result = import_connectors(clusters, answers, jaas_options=lambda _: {})
+        result = import_connectors(clusters, answers, jaas_options=lambda _: {})
 
-    assert "A->B.topics" not in assignments(result)
-    assert result.text.replace("\n", "").isprintable()
+        assert "A->B.topics" not in assignments(result), text
+        assert result.text.replace("\n", "").isprintable(), text
 
 
 def test_aliases_need_not_be_ascii() -> None:

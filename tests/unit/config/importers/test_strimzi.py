@@ -95,21 +95,21 @@ PATTERNS = {
 }
 
 
-@pytest.mark.parametrize("form", [old_form, new_form])
-def test_connectors_have_what_strimzi_gives_them(form: Any) -> None:
-    resource = form(MIRROR)
+def test_connectors_have_what_strimzi_gives_them() -> None:
+    for form in [old_form, new_form]:
+        resource = form(MIRROR)
 
-    assert config_of(resource) == {**PLAIN, **PATTERNS, "sync.topic.acls.enabled": "false", "tasks.max": "5"}
-    assert config_of(resource, ConnectorKind.CHECKPOINT) == {
-        **PLAIN,
-        **PATTERNS,
-        "sync.group.offsets.enabled": "true",
-        "tasks.max": "3",
-    }
-    assert [each.name for each in read(resource).connectors] == [
-        "source->target.MirrorSourceConnector",
-        "source->target.MirrorCheckpointConnector",
-    ]
+        assert config_of(resource) == {**PLAIN, **PATTERNS, "sync.topic.acls.enabled": "false", "tasks.max": "5"}, form
+        assert config_of(resource, ConnectorKind.CHECKPOINT) == {
+            **PLAIN,
+            **PATTERNS,
+            "sync.group.offsets.enabled": "true",
+            "tasks.max": "3",
+        }, form
+        assert [each.name for each in read(resource).connectors] == [
+            "source->target.MirrorSourceConnector",
+            "source->target.MirrorCheckpointConnector",
+        ], form
 
 
 def test_since_v1_a_connector_overrides_its_clusters() -> None:
@@ -121,15 +121,16 @@ def test_since_v1_a_connector_overrides_its_clusters() -> None:
     assert config_of(new_form({"sourceConnector": {"config": overriding}})) == {**PLAIN, **overriding}
 
 
-@pytest.mark.parametrize(("answer", "expected"), [("before-0.49", "PLAINTEXT"), ("since-0.49", "YYY")])
-def test_before_v1_the_version_of_the_operator_decides(answer: str, expected: str) -> None:
-    resource = old_form({"sourceConnector": {"config": {"source.cluster.security.protocol": "YYY"}}})
-    undecided = Answers({})
-    read(resource, undecided)
-    found = read(resource, Answers({"strimzi-version": answer}))
+def test_before_v1_the_version_of_the_operator_decides(subtests: pytest.Subtests) -> None:
+    for answer, expected in [("before-0.49", "PLAINTEXT"), ("since-0.49", "YYY")]:
+        with subtests.test(answer):
+            resource = old_form({"sourceConnector": {"config": {"source.cluster.security.protocol": "YYY"}}})
+            undecided = Answers({})
+            read(resource, undecided)
+            found = read(resource, Answers({"strimzi-version": answer}))
 
-    assert list(undecided.open) == ["strimzi-version"]
-    assert one(found).config["source.cluster.security.protocol"] == expected
+            assert list(undecided.open) == ["strimzi-version"]
+            assert one(found).config["source.cluster.security.protocol"] == expected
 
 
 def test_old_names_of_patterns_count_where_the_new_ones_are_missing() -> None:
@@ -172,29 +173,30 @@ def test_tls() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "mechanism", "module"),
-    [
+def test_passwords() -> None:
+    for kind, mechanism, module in [
         ("plain", "PLAIN", "plain.PlainLoginModule"),
         ("scram-sha-256", "SCRAM-SHA-256", "scram.ScramLoginModule"),
         ("scram-sha-512", "SCRAM-SHA-512", "scram.ScramLoginModule"),
-    ],
-)
-def test_passwords(kind: str, mechanism: str, module: str) -> None:
-    login = {
-        "type": kind,
-        "username": "shaza",
-        "passwordSecret": {"secretName": "my-secret", "password": "pa55word"},
-    }
-    jaas = (
-        f'org.apache.kafka.common.security.{module} required username="shaza" '
-        'password="${strimzisecrets:namespace/my-secret:pa55word}";'
-    )
+    ]:
+        login = {
+            "type": kind,
+            "username": "shaza",
+            "passwordSecret": {"secretName": "my-secret", "password": "pa55word"},
+        }
+        jaas = (
+            f'org.apache.kafka.common.security.{module} required username="shaza" '
+            'password="${strimzisecrets:namespace/my-secret:pa55word}";'
+        )
 
-    found = _with_source(authentication=login)
+        found = _with_source(authentication=login)
 
-    assert found == {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
-    assert _with_source(authentication=login, tls={})["security.protocol"] == "SASL_SSL"
+        assert found == {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": jaas,
+        }, kind
+        assert _with_source(authentication=login, tls={})["security.protocol"] == "SASL_SSL", kind
 
 
 def test_a_custom_login_lets_only_its_own_settings_through() -> None:
@@ -250,21 +252,18 @@ def test_a_token_file_is_named_by_its_url() -> None:
     assert found["sasl.oauthbearer.token.endpoint.url"] == "file:/var/run/token"
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
+def test_other_grants_are_a_question() -> None:
+    for more in [
         {"clientAssertionLocation": "/jwt"},
         {"refreshToken": {"secretName": "s", "key": "k"}},
         {"username": "u", "passwordSecret": {"secretName": "s", "password": "p"}},
         {"audience": "kafka"},
         {"tokenEndpointUri": None},
-    ],
-)
-def test_other_grants_are_a_question(more: Mapping[str, Any]) -> None:
-    found, answers = _oauth(**more)
+    ]:
+        found, answers = _oauth(**more)
 
-    assert list(answers.open) == ["login.source"]
-    assert "sasl.jaas.config" not in found
+        assert list(answers.open) == ["login.source"], more
+        assert "sasl.jaas.config" not in found, more
 
 
 def test_certificates_by_a_pattern() -> None:
@@ -286,19 +285,16 @@ def test_certificates_by_a_pattern() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("spec", "paused"),
-    [
+def test_pauses() -> None:
+    for spec, paused in [
         ({}, False),
         ({"pause": "true"}, True),
         ({"pause": "false"}, False),
         ({"state": "paused"}, True),
         ({"state": "stopped"}, True),
         ({"state": "running", "pause": "true"}, False),
-    ],
-)
-def test_pauses(spec: Mapping[str, str], paused: bool) -> None:
-    assert one(read(old_form({"sourceConnector": spec}))).paused is paused
+    ]:
+        assert one(read(old_form({"sourceConnector": spec}))).paused is paused, spec
 
 
 def test_the_status_tells_version_and_state() -> None:
@@ -413,9 +409,8 @@ def test_what_runs_pods_is_listed_with_a_reason() -> None:
     assert all(each.reason for each in listed.values())
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
+def test_broken_resources_name_the_path(subtests: pytest.Subtests) -> None:
+    for spec, message in [
         ({"mirrors": "x"}, "spec.mirrors has no mirror"),
         ({"mirrors": [{"sourceCluster": "source", "targetCluster": "target"}]}, "no mirror has a connector"),
         ({"mirrors": [[]]}, r"spec.mirrors\[0\] must be an object"),
@@ -429,13 +424,12 @@ def test_what_runs_pods_is_listed_with_a_reason() -> None:
             {"clusters": [{**SOURCE, "authentication": {"type": "tls"}}, dict(TARGET)]},
             "certificateAndKey must have a secretName",
         ),
-    ],
-)
-def test_broken_resources_name_the_path(spec: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message) as caught:
-        read(old_form({"sourceConnector": {}}, **spec))
+    ]:
+        with subtests.test(message):
+            with pytest.raises(ConfigurationError, match=message) as caught:
+                read(old_form({"sourceConnector": {}}, **spec))
 
-    assert caught.value.action
+            assert caught.value.action
 
 
 _FULL = old_form(

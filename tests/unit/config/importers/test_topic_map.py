@@ -72,17 +72,17 @@ def test_several_topics_for_one_are_a_merge_that_is_told() -> None:
     assert any("same number of partitions" in remark for remark in found.remarks)
 
 
-@pytest.mark.parametrize("prefix", ["", "A->B."])
-def test_what_stands_before_a_name_stays_there(prefix: str) -> None:
-    found = _translate(f"{_MM2}{prefix}source.replication.topic.x=y\n")
+def test_what_stands_before_a_name_stays_there() -> None:
+    for prefix in ["", "A->B."]:
+        found = _translate(f"{_MM2}{prefix}source.replication.topic.x=y\n")
 
-    assert found.settings == {f"{prefix}mirror.topics.rename": "x:y"}
-    (line,) = found.translated
-    assert (line.line, line.name, line.key) == (
-        5,
-        f"{prefix}source.replication.topic.x",
-        f"{prefix}mirror.topics.rename",
-    )
+        assert found.settings == {f"{prefix}mirror.topics.rename": "x:y"}, prefix
+        (line,) = found.translated
+        assert (line.line, line.name, line.key) == (
+            5,
+            f"{prefix}source.replication.topic.x",
+            f"{prefix}mirror.topics.rename",
+        ), prefix
 
 
 def test_the_list_of_a_flow_holds_those_of_all_flows_too_for_it_replaces_theirs() -> None:
@@ -113,24 +113,21 @@ def test_topics_that_are_chosen_already_stay_and_what_they_leave_out_is_told() -
     assert found.remarks == ("A->B.topics does not match z: add the topics to copy.",)
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
+def test_what_has_no_counterpart_becomes_a_comment_with_the_reason() -> None:
+    for line, reason in [
         ("source.replication.topic.a* = b", "'a*' is not a valid topic name"),
         ("source.replication.topic.a = b c", "'b c' is not a valid topic name"),
         ("source.replication.topic.a =", "'' is not a valid topic name"),
         ("source.replication.topic.a = b, c", "one topic of the target"),
         ("source.replication.group.id = g", "positions are stored"),
-    ],
-)
-def test_what_has_no_counterpart_becomes_a_comment_with_the_reason(line: str, reason: str) -> None:
-    found = _translate(f"{_MM2}{line}\nsource.replication.topic.x=y\n")
+    ]:
+        found = _translate(f"{_MM2}{line}\nsource.replication.topic.x=y\n")
 
-    (left,) = found.untranslated
-    assert (left.line, left.name) == (5, line.split(" ")[0])
-    assert reason in left.reason
-    assert f"\n# {line.split(' ')[0]}" in found.text
-    assert _settings(found.text) == {**_settings(_MM2), "mirror.topics.rename": "x:y"}
+        (left,) = found.untranslated
+        assert (left.line, left.name) == (5, line.split(" ")[0]), line
+        assert reason in left.reason, line
+        assert f"\n# {line.split(' ')[0]}" in found.text, line
+        assert _settings(found.text) == {**_settings(_MM2), "mirror.topics.rename": "x:y"}, line
 
 
 def test_of_a_repeated_setting_the_last_one_counts() -> None:
@@ -173,10 +170,10 @@ def test_characters_outside_ascii_mean_the_same_afterwards() -> None:
     assert "# bient\\u00f4t\n" in of_utf8
 
 
-@pytest.mark.parametrize("text", [_MM2, "", "source.replication.topic.x = \\u12\n"])
-def test_a_file_that_cannot_be_read_or_has_none_of_these_settings_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError):
-        _translate(text)
+def test_a_file_that_cannot_be_read_or_has_none_of_these_settings_is_refused(subtests: pytest.Subtests) -> None:
+    for text in [_MM2, "", "source.replication.topic.x = \\u12\n"]:
+        with subtests.test(text), pytest.raises(ConfigurationError):
+            _translate(text)
 
 
 @given(st.dictionaries(_names, _names, min_size=1, max_size=6))

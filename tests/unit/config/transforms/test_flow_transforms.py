@@ -116,11 +116,11 @@ class TestOwnTransforms:
         assert (problem.severity, problem.line) == (Severity.WARNING, 7)
         assert "does not contain t" in problem.message
 
-    @pytest.mark.parametrize("key", ["A.mirror.transforms", "A.mirror.transform.t.filter"])
-    def test_they_do_not_stand_under_a_cluster(self, file: Path, key: str) -> None:
-        problem = _one(file, f"{key} = x\n")
+    def test_they_do_not_stand_under_a_cluster(self, file: Path) -> None:
+        for key in ["A.mirror.transforms", "A.mirror.transform.t.filter"]:
+            problem = _one(file, f"{key} = x\n")
 
-        assert (problem.severity, problem.key) == (Severity.ERROR, key)
+            assert (problem.severity, problem.key) == (Severity.ERROR, key), key
 
     def test_an_alias_that_looks_like_the_beginning_of_a_key_takes_none_of_them(self, file: Path) -> None:
         file.write_text("clusters = mirror, B\nbootstrap.servers = a:1\nmirror->B.enabled = true\n" + _MASK)
@@ -243,18 +243,15 @@ class TestConnectTransforms:
         assert (problem.severity, problem.key, problem.line) == (Severity.ERROR, "A->B.value.converter", 6)
         assert "ByteArrayConverter" in problem.message
 
-    @pytest.mark.parametrize("before", ["A->B.", "", "B."])
-    def test_a_converter_may_stand_under_the_flow_at_the_top_level_or_with_the_worker(
-        self, file: Path, before: str
-    ) -> None:
-        flow = _flow(file, _MASK_FIELD + f"{before}value.converter = {_CONNECT}.json.JsonConverter\n")
+    def test_a_converter_may_stand_under_the_flow_at_the_top_level_or_with_the_worker(self, file: Path) -> None:
+        for before in ["A->B.", "", "B."]:
+            flow = _flow(file, _MASK_FIELD + f"{before}value.converter = {_CONNECT}.json.JsonConverter\n")
 
-        assert flow.transforms.smt is not None
-        assert flow.transforms.smt.settings.value_converter.schemas_enable
+            assert flow.transforms.smt is not None, before
+            assert flow.transforms.smt.settings.value_converter.schemas_enable, before
 
-    @pytest.mark.parametrize(
-        ("text", "schemas"),
-        [
+    def test_what_belongs_to_a_converter_counts_where_the_converter_is_named(self, file: Path) -> None:
+        for text, schemas in [
             # Of the connector: only the flow's count.
             ("A->B.value.converter = {json}\nA->B.value.converter.schemas.enable = false\n", False),
             ("A->B.value.converter = {json}\nvalue.converter.schemas.enable = false\n", True),
@@ -269,15 +266,11 @@ class TestConnectTransforms:
                 True,
             ),
             ("B.value.converter = {json}\nA->B.value.converter.schemas.enable = false\n", True),
-        ],
-    )
-    def test_what_belongs_to_a_converter_counts_where_the_converter_is_named(
-        self, file: Path, text: str, schemas: bool
-    ) -> None:
-        flow = _flow(file, _MASK_FIELD + text.format(json=f"{_CONNECT}.json.JsonConverter"))
+        ]:
+            flow = _flow(file, _MASK_FIELD + text.format(json=f"{_CONNECT}.json.JsonConverter"))
 
-        assert flow.transforms.smt is not None
-        assert flow.transforms.smt.settings.value_converter.schemas_enable is schemas
+            assert flow.transforms.smt is not None, text
+            assert flow.transforms.smt.settings.value_converter.schemas_enable is schemas, text
 
     def test_what_a_converter_does_not_get_is_a_warning(self, file: Path) -> None:
         problems = _problems(

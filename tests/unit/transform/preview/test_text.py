@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,9 +52,8 @@ def lines(found: Preview) -> list[str]:
     return [" ".join(line.split()) for line in PreviewText(POLICY).lines(found) if line]
 
 
-@pytest.mark.parametrize(
-    ("content", "shown"),
-    [
+def test_bytes_are_text_in_one_line_where_they_can_be() -> None:
+    for content, shown in [
         (None, "(null)"),
         (b"", "(empty)"),
         (b'{"id": 1, "name": "Z\xc3\xbcrich"}', '{"id": 1, "name": "Zürich"}'),
@@ -64,10 +62,8 @@ def lines(found: Preview) -> list[str]:
         (b"no \xff text", "0x6e6f20ff2074657874"),
         (b"\x1b[2J", "0x1b5b324a"),
         ("right \u202e left".encode(), "right \\u202e left"),
-    ],
-)
-def test_bytes_are_text_in_one_line_where_they_can_be(content: bytes | None, shown: str) -> None:
-    assert readable(content) == shown
+    ]:
+        assert readable(content) == shown, shown
 
 
 def test_what_is_long_is_cut_and_says_how_long_it_is() -> None:

@@ -99,9 +99,9 @@ class TestUsedSchemas:
         assert used_schemas([given_record], "key") == {SchemaUse(2, IN_FRONT): 1}
         assert used_schemas([given_record], "value") == {SchemaUse(1, IN_FRONT): 1}
 
-    @pytest.mark.parametrize("value", [None, b"", b"{}", b"\0\0\0\1", b"\0\0\0\0\0x", b"\1short"])
-    def test_given_no_frame_then_there_is_nothing(self, value: bytes | None) -> None:
-        assert not used_schemas([record(value)], "value")
+    def test_given_no_frame_then_there_is_nothing(self) -> None:
+        for value in [None, b"", b"{}", b"\0\0\0\1", b"\0\0\0\0\0x", b"\1short"]:
+            assert not used_schemas([record(value)], "value"), value
 
     @given(st.lists(st.one_of(st.integers(1, LARGEST_ID), st.uuids())))
     def test_given_any_records_then_every_one_is_counted_once(self, named: list[int | UUID]) -> None:
@@ -119,9 +119,8 @@ class TestChains:
         assert decoded_formats(chain, "key") == ()
         assert decoded_formats(chain, "value") == (DataFormat.AVRO, DataFormat.PROTOBUF)
 
-    @pytest.mark.parametrize(
-        ("transform", "expected"),
-        [
+    def test_given_a_transform_then_it_is_known_whether_it_writes_by_a_schema(self) -> None:
+        for transform, expected in [
             (Transform("filter", filter="true", decode=DecodeSettings(value=AVRO)), False),
             (Transform("key", columns=ColumnExpressions(key="value.a"), decode=DecodeSettings(value=AVRO)), False),
             (Transform("undecoded", columns=ColumnExpressions(value="value")), False),
@@ -134,13 +133,8 @@ class TestChains:
                 ),
                 True,
             ),
-        ],
-        ids=lambda each: each.name if isinstance(each, Transform) else "",
-    )
-    def test_given_a_transform_then_it_is_known_whether_it_writes_by_a_schema(
-        self, transform: Transform, expected: bool
-    ) -> None:
-        assert is_written(TransformChain((transform,)), "value") is expected
+        ]:
+            assert is_written(TransformChain((transform,)), "value") is expected, transform
 
 
 @pytest.fixture
@@ -330,22 +324,18 @@ class TestRegister:
 class TestSettings:
     SET = model.SchemaRegistry(("http://registry:8081",))
 
-    @pytest.mark.parametrize(
-        ("transforms", "lacking"),
-        [
+    def test_given_a_registry_that_is_not_set_then_its_key_is_named(self, subtests: pytest.Subtests) -> None:
+        for transforms, lacking in [
             (FlowTransforms(), ["source", "target"]),
-            (FlowTransforms(source_registry=SET), ["target"]),
-            (FlowTransforms(target_registry=SET), ["source"]),
-        ],
-    )
-    def test_given_a_registry_that_is_not_set_then_its_key_is_named(
-        self, transforms: FlowTransforms, lacking: list[str]
-    ) -> None:
-        with pytest.raises(ConfigurationError) as caught:
-            registries_of(transforms, "A->B")
+            (FlowTransforms(source_registry=self.SET), ["target"]),
+            (FlowTransforms(target_registry=self.SET), ["source"]),
+        ]:
+            with subtests.test(transforms=transforms):
+                with pytest.raises(ConfigurationError) as caught:
+                    registries_of(transforms, "A->B")
 
-        for side in ("source", "target"):
-            assert (f"mirror.transform.registry.{side}.url" in caught.value.action) is (side in lacking)
+                for side in ("source", "target"):
+                    assert (f"mirror.transform.registry.{side}.url" in caught.value.action) is (side in lacking)
 
     def test_given_a_written_side_then_the_latest_version_is_used_and_a_missing_subject_is_refused(
         self, registries: Registries
@@ -370,18 +360,13 @@ def finding(outcome: Outcome, *, topic: str = "orders", number: int = 7, records
 class TestReport:
     SAMPLES = (TopicSample("orders", 1_000, 5_000), TopicSample("carts", 10, 10, 1), TopicSample("empty", 0, 0))
 
-    @pytest.mark.parametrize(
-        ("outcome", "in_order"),
-        [(each, each in (Outcome.SAME, Outcome.REWRITTEN)) for each in Outcome],
-    )
-    def test_given_an_outcome_then_it_is_in_order_when_readers_find_the_schema(
-        self, outcome: Outcome, in_order: bool
-    ) -> None:
-        report = SchemaPreflight(self.SAMPLES, (finding(Outcome.SAME), finding(outcome, number=8)))
+    def test_given_an_outcome_then_it_is_in_order_when_readers_find_the_schema(self) -> None:
+        for outcome, in_order in [(each, each in (Outcome.SAME, Outcome.REWRITTEN)) for each in Outcome]:
+            report = SchemaPreflight(self.SAMPLES, (finding(Outcome.SAME), finding(outcome, number=8)))
 
-        assert report.in_order is in_order
-        assert report.to_dict()["in_order"] is in_order
-        assert [each["resolves"] for each in report.to_dict()["schemas"]] == [True, in_order]
+            assert report.in_order is in_order, outcome
+            assert report.to_dict()["in_order"] is in_order, outcome
+            assert [each["resolves"] for each in report.to_dict()["schemas"]] == [True, in_order], outcome
 
     def test_given_lookalikes_then_they_count_only_where_the_source_knows_nothing_at_all(self) -> None:
         numbers = (Lookalike("carts", "key", ("232", "233"), 10),)

@@ -81,25 +81,29 @@ class TestCast:
         (b"\xfe\xdc\xba\x98\x76\x54\x32\x10", T.STRING, "/ty6mHZUMhA="),
     ]
 
-    @pytest.mark.parametrize(("value", "kind", "expected"), CASTS)
-    def test_scalars(self, value: Value, kind: SchemaType, expected: Value) -> None:
-        found = cast(value, kind)
+    def test_scalars(self) -> None:
+        for value, kind, expected in self.CASTS:
+            found = cast(value, kind)
 
-        assert found == expected
-        assert class_name(found) == class_name(expected)
+            assert found == expected, value
+            assert class_name(found) == class_name(expected), value
 
-    @pytest.mark.parametrize(
-        ("value", "kind"),
-        [("128", T.INT8), ("1.0", T.INT32), (" 1", T.INT64), ("", T.FLOAT64), ("x", T.FLOAT32), (1 << 64, T.INT32)],
-    )
-    def test_what_is_no_such_number_fails(self, value: Value, kind: SchemaType) -> None:
-        with pytest.raises(DataError, match="was out of range for requested data type"):
-            cast(value, kind)
+    def test_what_is_no_such_number_fails(self, subtests: pytest.Subtests) -> None:
+        for value, kind in [
+            ("128", T.INT8),
+            ("1.0", T.INT32),
+            (" 1", T.INT64),
+            ("", T.FLOAT64),
+            ("x", T.FLOAT32),
+            (1 << 64, T.INT32),
+        ]:
+            with subtests.test(value=value), pytest.raises(DataError, match="was out of range for requested data type"):
+                cast(value, kind)
 
-    @pytest.mark.parametrize(("value", "name"), [([1], "ARRAY"), ({"a": 1}, "MAP")])
-    def test_lists_and_maps_cannot_be_cast(self, value: Value, name: str) -> None:
-        with pytest.raises(DataError, match=f"does not support casting from {name}"):
-            cast(value, T.STRING)
+    def test_lists_and_maps_cannot_be_cast(self, subtests: pytest.Subtests) -> None:
+        for value, name in [([1], "ARRAY"), ({"a": 1}, "MAP")]:
+            with subtests.test(name), pytest.raises(DataError, match=f"does not support casting from {name}"):
+                cast(value, T.STRING)
 
     def test_bytes_become_nothing_but_text(self) -> None:
         with pytest.raises(DataError, match=r"Unexpected type in Cast transformation: class \[B"):
@@ -242,10 +246,10 @@ class TestTimestampConverter:
         )
         assert (new_schema, after) == (expected, Struct(expected, {"at": Moment(self.AT), "b": "x"}))
 
-    @pytest.mark.parametrize("value", [Int32(5), Float64(1.5), True, [1]])
-    def test_other_values_are_no_times(self, value: Value) -> None:
-        with pytest.raises(DataError, match="does not support class"):
-            value_of(self.converter(TimestampType.UNIX), value)
+    def test_other_values_are_no_times(self, subtests: pytest.Subtests) -> None:
+        for value in [Int32(5), Float64(1.5), True, [1]]:
+            with subtests.test(value=value), pytest.raises(DataError, match="does not support class"):
+                value_of(self.converter(TimestampType.UNIX), value)
 
     def test_a_schema_that_is_no_time(self) -> None:
         with pytest.raises(DataError, match="does not correspond to a known timestamp type format"):

@@ -104,10 +104,11 @@ def test_the_same_envelope_has_the_same_schema() -> None:
     assert first is second
 
 
-@pytest.mark.parametrize("replaces", [True, False])
-def test_what_a_schema_means_depends_on_the_settings(replaces: bool) -> None:
-    settings = ConverterSettings("value.converter", ConverterKind.JSON, replace_null_with_default=replaces)
+def test_what_a_schema_means_depends_on_the_settings(subtests: pytest.Subtests) -> None:
+    for replaces in [True, False]:
+        with subtests.test(replaces=replaces):
+            settings = ConverterSettings("value.converter", ConverterKind.JSON, replace_null_with_default=replaces)
 
-    for _ in range(2):
-        _, value = decode(settings, b'{"schema":{"type":"int64","optional":true,"default":7},"payload":null}')
-        assert value == (7 if replaces else None)
+            for _ in range(2):
+                _, value = decode(settings, b'{"schema":{"type":"int64","optional":true,"default":7},"payload":null}')
+                assert value == (7 if replaces else None)

@@ -61,17 +61,15 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize(("text", "steps"), PATHS.items())
-def test_paths(text: str, steps: tuple[str, ...]) -> None:
-    assert parse_path(text) == steps
+def test_paths() -> None:
+    for text, steps in PATHS.items():
+        assert parse_path(text) == steps, text
 
 
-@pytest.mark.parametrize(
-    ("text", "position"), [("`foo.bar.baz", 0), ("foo.`bar.baz", 4), ("foo.bar.`baz", 8), ("foo.bar.`baz\\`", 8)]
-)
-def test_a_backtick_without_a_partner(text: str, position: int) -> None:
-    with pytest.raises(ValueError, match=f"position {position}"):
-        parse_path(text)
+def test_a_backtick_without_a_partner(subtests: pytest.Subtests) -> None:
+    for text, position in [("`foo.bar.baz", 0), ("foo.`bar.baz", 4), ("foo.bar.`baz", 8), ("foo.bar.`baz\\`", 8)]:
+        with subtests.test(text), pytest.raises(ValueError, match=f"position {position}"):
+            parse_path(text)
 
 
 class TestExtractField:

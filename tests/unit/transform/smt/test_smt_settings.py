@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,9 +80,8 @@ def test_without_transforms_nothing_is_looked_at() -> None:
     assert parsed.problems == ()
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
+def test_options_become_values() -> None:
+    for settings, expected in [
         (one("RegexRouter", regex="a(.*)", replacement="$1"), model.RegexRouter("a(.*)", "$1")),
         (one("DropHeaders", headers="a, b"), model.DropHeaders(frozenset({"a", "b"}))),
         (one("ValueToKey", fields="id"), model.ValueToKey(("id",))),
@@ -130,15 +128,12 @@ def test_without_transforms_nothing_is_looked_at() -> None:
             one("MaskField$Value", fields="a", replace_null_with_default="FALSE"),
             model.MaskField(Side.VALUE, ("a",), replace_null_with_default=False),
         ),
-    ],
-)
-def test_options_become_values(settings: dict[str, str], expected: model.Transform) -> None:
-    assert the_transform(settings) == expected
+    ]:
+        assert the_transform(settings) == expected, settings
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
+def test_what_connect_would_refuse_is_refused_by_its_key() -> None:
+    for settings, key in [
         (one("RegexRouter", regex="(", replacement="x"), "transforms.t.regex"),
         (one("RegexRouter", regex="a", replacement="$1"), "transforms.t.replacement"),
         (one("RegexRouter", regex="a"), "transforms.t.replacement"),
@@ -161,20 +156,18 @@ def test_options_become_values(settings: dict[str, str], expected: model.Transfo
         (one("Filter", predicate="isOther"), "transforms.t.predicate"),
         (one("Filter", negate="true"), "transforms.t.negate"),
         (one("Filter", predicate="p", negate="maybe") | {"predicates": "p"}, "predicates.p.type"),
-    ],
-)
-def test_what_connect_would_refuse_is_refused_by_its_key(settings: dict[str, str], key: str) -> None:
-    assert key in errors(settings)
+    ]:
+        assert key in errors(settings), key
 
 
-@pytest.mark.parametrize("name", ["com.example.Mine$Value", f"{PACKAGE}.SetSchemaMetadata$Value"])
-def test_other_classes_are_refused_with_what_to_do(name: str) -> None:
-    problem = only_error({"transforms": "t", "transforms.t.type": name})
+def test_other_classes_are_refused_with_what_to_do() -> None:
+    for name in ["com.example.Mine$Value", f"{PACKAGE}.SetSchemaMetadata$Value"]:
+        problem = only_error({"transforms": "t", "transforms.t.type": name})
 
-    assert problem.key == "transforms.t.type"
-    assert name in problem.message
-    assert "Spark SQL expression" in problem.action
-    assert "Python function" in problem.action
+        assert problem.key == "transforms.t.type", name
+        assert name in problem.message, name
+        assert "Spark SQL expression" in problem.action, name
+        assert "Python function" in problem.action, name
 
 
 def test_a_class_without_its_side_is_abstract() -> None:
