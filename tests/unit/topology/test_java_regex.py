@@ -128,16 +128,7 @@ def test_what_java_refuses_is_refused(subtests: pytest.Subtests) -> None:
         "(?P<n>a)",
         r"\c",
         r"\x{110000}",
-    ]:
-        with subtests.test(pattern):
-            with pytest.raises(ValueError) as caught:
-                compile_java(pattern)
-
-            assert repr(pattern) in str(caught.value)
-
-
-def test_what_has_no_exact_counterpart_is_refused_rather_than_changed(subtests: pytest.Subtests) -> None:
-    for pattern in [
+        # Without an exact counterpart: refused rather than changed.
         "(?x)a b",
         "(?u)a",
         r"(?U)\w",
@@ -166,25 +157,19 @@ def test_what_has_no_exact_counterpart_is_refused_rather_than_changed(subtests: 
 
 
 def test_a_list_matches_when_one_member_does() -> None:
-    compiled = compile_list(["orders", r"pay.*", r"\Qa.b\E"])
-
-    assert compiled is not None
-    assert [text for text in ("orders", "payments", "a.b", "axb", "orders2") if compiled.fullmatch(text)] == [
-        "orders",
-        "payments",
-        "a.b",
-    ]
-
-
-def test_an_empty_list_is_none() -> None:
+    for members, names, matching in (
+        (
+            ["orders", r"pay.*", r"\Qa.b\E"],
+            ("orders", "payments", "a.b", "axb", "orders2"),
+            ["orders", "payments", "a.b"],
+        ),
+        # A flag holds for later members as in Java.
+        (["a", "(?i)b", "c"], ("a", "A", "B", "C"), ["a", "B", "C"]),
+    ):
+        compiled = compile_list(members)
+        assert compiled is not None
+        assert [name for name in names if compiled.fullmatch(name)] == matching
     assert compile_list([]) is None
-
-
-def test_a_flag_in_a_list_holds_for_later_members_as_in_java() -> None:
-    compiled = compile_list(["a", "(?i)b", "c"])
-
-    assert compiled is not None
-    assert [text for text in ("a", "A", "B", "C") if compiled.fullmatch(text)] == ["a", "B", "C"]
 
 
 _MEMBERS = st.lists(
@@ -238,9 +223,9 @@ def test_any_text_is_a_regex_or_a_value_error(text: str) -> None:
         compile_java(text)
 
 
-def test_patterns_beyond_all_measure_are_value_errors(subtests: pytest.Subtests) -> None:
-    for pattern in ["a{99999999999}", "(" * 5000 + ")" * 5000]:
-        with subtests.test(pattern), pytest.raises(ValueError, match="cannot be used here"):
+def test_patterns_beyond_all_measure_are_value_errors() -> None:
+    for pattern in ("a{99999999999}", "(" * 5000 + ")" * 5000):
+        with pytest.raises(ValueError, match="cannot be used here"):
             compile_java(pattern)
 
 
@@ -259,7 +244,7 @@ def test_sets_of_code_points_obey_set_algebra(
     assert bool(re.fullmatch(a.pattern(), chr(at))) == in_a
 
 
-def test_replacements_follow_java() -> None:
+def test_replacements_follow_java_also_when_they_were_pickled() -> None:
     for pattern, replacement, text, result in [
         ("orders-(.*)", "sales.$1", "orders-eu", "sales.eu"),
         ("(a)(b)?", "$2$1", "a", "a"),
@@ -273,21 +258,12 @@ def test_replacements_follow_java() -> None:
     ]:
         compiled = compile_java(pattern)
         match = compiled.fullmatch(text)
-
         assert match is not None, pattern
-        assert compile_replacement(replacement, compiled)(match) == result, pattern
+        expand = compile_replacement(replacement, compiled)
+        assert expand(match) == pickle.loads(pickle.dumps(expand))(match) == result, pattern
 
 
 def test_a_replacement_that_java_refuses_is_refused(subtests: pytest.Subtests) -> None:
     for replacement in ["$", "$x", "$2", "${nope}", "${1}", "${", "a\\", "$-"]:
         with subtests.test(replacement), pytest.raises(ValueError, match="replacement"):
             compile_replacement(replacement, compile_java("(a)"))
-
-
-def test_replacements_pickle() -> None:
-    compiled = compile_java("(a)b")
-    expand = pickle.loads(pickle.dumps(compile_replacement("$1", compiled)))
-    match = compiled.fullmatch("ab")
-
-    assert match is not None
-    assert expand(match) == "a"

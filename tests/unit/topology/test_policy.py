@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -87,33 +88,26 @@ def test_a_separator_is_literal_text() -> None:
         assert (policy.topic_source(topic), policy.upstream_topic(topic)) == (source, upstream), separator
 
 
-@pytest.mark.parametrize(
-    ("options", "syncs", "checkpoints"),
-    [
-        ({}, "mm2-offset-syncs.B.internal", "B.checkpoints.internal"),
-        ({SEPARATOR: "_"}, "mm2-offset-syncs_B_internal", "B_checkpoints_internal"),
-        (
-            {SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "false"},
-            "mm2-offset-syncs.B.internal",
-            "B.checkpoints.internal",
-        ),
-        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "TRUE"}, "mm2-offset-syncs_B_internal", "B_checkpoints_internal"),
-        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "yes"}, "mm2-offset-syncs.B.internal", "B.checkpoints.internal"),
-        ({INTERNAL_SEPARATOR_ENABLED: "false"}, "mm2-offset-syncs.B.internal", "B.checkpoints.internal"),
-    ],
-)
-@pytest.mark.parametrize("kind", [DefaultReplicationPolicy, IdentityReplicationPolicy])
-def test_internal_topics_follow_the_separator_unless_told_otherwise(
-    kind: type[DefaultReplicationPolicy], options: Mapping[str, str], syncs: str, checkpoints: str
-) -> None:
-    policy = kind(options)
-
-    assert policy.offset_syncs_topic("B") == syncs
-    assert policy.checkpoints_topic("B") == checkpoints
-    assert policy.is_mm2_internal_topic(syncs)
-    assert policy.is_checkpoints_topic(checkpoints)
-    assert policy.is_internal_topic(checkpoints)
-    assert policy.heartbeats_topic() == "heartbeats"
+def test_internal_topics_follow_the_separator_unless_told_otherwise(subtests: pytest.Subtests) -> None:
+    dotted = ("mm2-offset-syncs.B.internal", "B.checkpoints.internal")
+    separated = ("mm2-offset-syncs_B_internal", "B_checkpoints_internal")
+    cases: list[tuple[Mapping[str, str], tuple[str, str]]] = [
+        ({}, dotted),
+        ({SEPARATOR: "_"}, separated),
+        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "false"}, dotted),
+        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "TRUE"}, separated),
+        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "yes"}, dotted),
+        ({INTERNAL_SEPARATOR_ENABLED: "false"}, dotted),
+    ]
+    for (options, (syncs, checkpoints)), kind in product(cases, (DefaultReplicationPolicy, IdentityReplicationPolicy)):
+        with subtests.test(options=options, kind=kind):
+            policy = kind(options)
+            assert policy.offset_syncs_topic("B") == syncs
+            assert policy.checkpoints_topic("B") == checkpoints
+            assert policy.is_mm2_internal_topic(syncs)
+            assert policy.is_checkpoints_topic(checkpoints)
+            assert policy.is_internal_topic(checkpoints)
+            assert policy.heartbeats_topic() == "heartbeats"
 
 
 def test_only_topics_of_kafka_and_mm2_are_internal(subtests: pytest.Subtests) -> None:
@@ -188,6 +182,7 @@ def test_source_separator_and_upstream_make_up_the_name(topic: str, separator: s
 def test_classes_are_found_by_java_name_or_python_path() -> None:
     assert policy_for(JAVA + "DefaultReplicationPolicy", {}) == DEFAULT
     assert policy_for(JAVA + "IdentityReplicationPolicy", {SOURCE_ALIAS: "A"}) == IDENTITY
+    assert pickle.loads(pickle.dumps(IDENTITY)) == IDENTITY
     own = policy_for("mirror_lib.topology.policy.DefaultReplicationPolicy", {SEPARATOR: "_"})
     assert own.format_remote_topic("A", "t") == "A_t"
 
@@ -201,9 +196,11 @@ def test_a_policy_of_ones_own_gets_the_options(monkeypatch: pytest.MonkeyPatch) 
     assert policy.checkpoints_topic("A") == "A.checkpoints.internal"
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
+def test_a_class_that_cannot_be_used_is_a_configuration_error(
+    monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    _importable(monkeypatch)
+    for name, says in [
         ("Upper", "not the full name"),
         ("org.apache.kafka.connect.mirror.LegacyReplicationPolicy", "does not exist"),
         ("com.example.Policy", "does not exist"),
@@ -212,21 +209,11 @@ def test_a_policy_of_ones_own_gets_the_options(monkeypatch: pytest.MonkeyPatch) 
         ("company_naming.Broken", "could not be created"),
         ("", "not the full name"),
         (".Upper", "does not exist"),
-    ],
-)
-def test_a_class_that_cannot_be_used_is_a_configuration_error(
-    monkeypatch: pytest.MonkeyPatch, name: str, says: str
-) -> None:
-    _importable(monkeypatch)
-
-    with pytest.raises(ConfigurationError, match=says) as caught:
-        policy_for(name, {})
-
-    assert "replication.policy.class" in str(caught.value)
-
-
-def test_policies_pickle() -> None:
-    assert pickle.loads(pickle.dumps(IDENTITY)) == IDENTITY
+    ]:
+        with subtests.test(name):
+            with pytest.raises(ConfigurationError, match=says) as caught:
+                policy_for(name, {})
+            assert "replication.policy.class" in str(caught.value)
 
 
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
