@@ -237,7 +237,7 @@ class TestAChoiceThatSelectsNothing:
 
     def test_given_none_that_is_taken_then_it_is_refused_with_why(self, subtests: pytest.Subtests) -> None:
         narrow = topology(topics="orders")
-        for given, chosen, told in [
+        for flow, chosen, told in [
             (narrow, "ordres", "and the source has no such topic"),
             (narrow, "__consumer_offsets", r"__consumer_offsets \(internal\)"),
             (narrow, "target.*", r"target\.loop \(cycle\)"),
@@ -245,7 +245,7 @@ class TestAChoiceThatSelectsNothing:
             (replace(topology(), handovers=Handovers(away=frozenset({"orders"}))), "orders", r"orders \(handed over\)"),
         ]:
             with subtests.test(chosen), pytest.raises(ConfigurationError, match=told):
-                given.include_only([chosen]).refuse_empty_choice(self.LISTED)
+                flow.include_only([chosen]).refuse_empty_choice(self.LISTED)
 
     def test_given_thousands_of_names_then_the_error_shows_the_first_ones(self) -> None:
         given = topology(topics="orders").include_only([f"no-such-topic-{number}" for number in range(9_000)])
