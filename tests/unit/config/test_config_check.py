@@ -78,7 +78,7 @@ def test_given_a_cluster_that_is_not_in_clusters_then_its_lines_have_no_effect_a
         assert all("to clusters, or delete the line" in (problem.suggestion or "") for problem in problems), line
 
 
-def test_given_clusters_with_similar_aliases_then_no_line_of_one_is_taken_for_the_others(file: ConfigFile) -> None:
+def test_given_similar_aliases_then_one_is_asked_for_and_not_taken(file: ConfigFile) -> None:
     base = TWO_CLUSTERS.replace("A", "us-east-1").replace("B", "us-east-2")
     lines = "us-east-3.security.protocol = SSL\nus-east-3->us-east-2.topics = x\n"
 
@@ -86,8 +86,6 @@ def test_given_clusters_with_similar_aliases_then_no_line_of_one_is_taken_for_th
 
     assert [problem.severity for problem in problems] == 5 * [Severity.NO_EFFECT]
 
-
-def test_given_one_similar_alias_then_it_is_asked_for_and_not_taken(file: ConfigFile) -> None:
     base = TWO_CLUSTERS.replace("A", "us-east-1").replace("B", "eu")
 
     problems = file.problems("us-east-2.security.protocol = SSL\nus-east-2->eu.topics = x\n", base)

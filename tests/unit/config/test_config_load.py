@@ -85,7 +85,7 @@ def test_a_pair_is_derived_alike_whether_a_line_names_it_or_not(file: ConfigFile
         assert unnamed.flow(name) == named.flow(name), (name, change, other)
 
 
-def test_invalid_values_of_a_cluster_are_found_though_no_line_names_its_pairs(
+def test_values_of_a_cluster_count_though_no_line_names_its_pairs_unless_they_are_overridden(
     file: ConfigFile, subtests: pytest.Subtests
 ) -> None:
     for line in ["A.security.protocol = NONE\n", "B.producer.max.request.size = many\n"]:
@@ -95,8 +95,6 @@ def test_invalid_values_of_a_cluster_are_found_though_no_line_names_its_pairs(
                 load(file.path)
             assert caught.value.keys_in_error == {line.split(" ", 1)[0]}
 
-
-def test_a_value_that_a_cluster_overrides_in_every_pair_is_no_error(file: ConfigFile) -> None:
     security = "A.security.protocol = PLAINTEXT\nB.security.protocol = PLAINTEXT\n"
     top = "security.protocol = NONE\nC.bootstrap.servers = c:1\n"
     file.path.write_text(TWO_CLUSTERS.replace("A, B", "A, B, C") + top + security)
@@ -121,7 +119,9 @@ def test_a_flow_that_cannot_run_is_refused_with_those_that_can(file: ConfigFile,
             assert "enabled flows are: A->B" in caught.value.action
 
 
-def test_requests_are_as_large_as_the_data_producer_may_make_them(file: ConfigFile) -> None:
+def test_requests_are_as_large_as_the_data_producer_may_make_them_in_java(
+    file: ConfigFile, subtests: pytest.Subtests
+) -> None:
     for lines, expected in [
         ("", None),
         ("B.producer.max.request.size = 400000\n", 400_000),
@@ -131,8 +131,6 @@ def test_requests_are_as_large_as_the_data_producer_may_make_them(file: ConfigFi
     ]:
         assert file.flow(lines).copy_settings.request_max_bytes == expected, lines
 
-
-def test_a_request_size_that_java_would_refuse_is_refused(file: ConfigFile, subtests: pytest.Subtests) -> None:
     for size in ["0", "-1", "1 MB", "4294967296"]:
         with (
             subtests.test(size),
@@ -191,13 +189,13 @@ def test_variables_are_replaced(file: ConfigFile, monkeypatch: pytest.MonkeyPatc
     assert setting.written == "${env:MIRROR_TEST_PASSWORD}"
 
 
-def test_warnings_do_not_stop_loading(file: ConfigFile) -> None:
+def test_a_file_with_errors_raises_one_error_with_everything_and_warnings_stop_nothing(
+    file: ConfigFile, tmp_path: Path
+) -> None:
     config = load(file.write("topics.blacklist = x\n"))
     assert config.flow("A->B").topics_exclude == ("x",)
     assert [problem.line for problem in config.warnings] == [5]
 
-
-def test_an_invalid_file_raises_one_error_with_everything(file: ConfigFile) -> None:
     file.write("tasks.max = 0\ntopcs = x\ntopics.blacklist = y\n")
     with pytest.raises(InvalidConfigurationError) as caught:
         load(file.path)
@@ -211,8 +209,6 @@ def test_an_invalid_file_raises_one_error_with_everything(file: ConfigFile) -> N
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.problems, again.attributes()) == (text, error.problems, error.attributes())
 
-
-def test_a_file_that_is_not_there_is_a_configuration_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigurationError, match="cannot be read"):
         load(tmp_path / "none")
     with pytest.raises(InvalidConfigurationError):

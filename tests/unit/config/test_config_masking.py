@@ -5,7 +5,7 @@ from mirror_lib.config.secrets.keys import is_secret
 from mirror_lib.config.secrets.masking import masked_text, printable_value
 
 
-def test_texts_lose_their_passwords() -> None:
+def test_texts_and_urls_lose_their_passwords_and_nothing_else() -> None:
     for text, expected in [
         ("postgresql+psycopg://me:pa:ss@host/db", "postgresql+psycopg://me:[hidden]@host/db"),
         ("postgresql://me@host/db?password=x&a=b", "postgresql://[hidden]@host/db?password=[hidden]&a=b"),
@@ -14,6 +14,16 @@ def test_texts_lose_their_passwords() -> None:
         ("host1:9092,host2:9092", "host1:9092,host2:9092"),
     ]:
         assert masked_text(text) == expected, text
+
+    for url in [
+        "https://h:8081/path?subject=a&version=1",
+        "hdfs://h/env.tar.gz#environment",
+        "postgresql://h/db?sslmode=require",
+        "spark://a:7077,b:7077",
+        "mailto:me@h",
+        "http://[::1]:80/",
+    ]:
+        assert masked_text(url) == url, url
 
 
 SECRET = "S3CRET"
@@ -45,19 +55,7 @@ def test_no_form_of_a_url_shows_its_secret() -> None:
         assert SECRET not in masked_text(url), url
 
 
-def test_a_url_without_a_secret_is_shown_as_it_is() -> None:
-    for url in [
-        "https://h:8081/path?subject=a&version=1",
-        "hdfs://h/env.tar.gz#environment",
-        "postgresql://h/db?sslmode=require",
-        "spark://a:7077,b:7077",
-        "mailto:me@h",
-        "http://[::1]:80/",
-    ]:
-        assert masked_text(url) == url, url
-
-
-def test_secret_keys() -> None:
+def test_values_of_secret_keys_and_of_providers_are_not_shown_others_are() -> None:
     for key in [
         "A.sasl.jaas.config",
         "ssl.keystore.password",
@@ -69,15 +67,9 @@ def test_secret_keys() -> None:
         assert is_secret(key), key
         assert printable_value(key, Provenance(value="x", key=key)) == "[hidden]", key
 
-
-def test_what_stands_in_the_file_is_not_shown_by_an_accident() -> None:
-    assert "hush" not in repr(Provenance(value="hush", key="A.sasl.jaas.config", written='password="hush" ${env:X}'))
-
-
-def test_other_keys_are_shown() -> None:
     assert not is_secret("sasl.oauthbearer.token.endpoint.url")
     assert printable_value("topics", Provenance(value=".*")) == ".*"
 
-
-def test_what_a_provider_returned_is_not_shown() -> None:
     assert printable_value("topics", Provenance(value="secret", written="${env:T}")) == "${env:T}"
+
+    assert "hush" not in repr(Provenance(value="hush", key="A.sasl.jaas.config", written='password="hush" ${env:X}'))

@@ -6,8 +6,10 @@ from mirror_lib.config.model import CopySettings, Rename
 from mirror_lib.config.settings.mirror_keys import FLOW_KEYS, OWN_BY_NAME, copy_settings, parse_rename_list, rename
 
 
-def test_every_copy_setting_has_a_key_with_the_same_default() -> None:
+def test_keys_of_our_own_have_a_prefix_and_the_defaults_of_the_settings() -> None:
     assert copy_settings(lambda name: OWN_BY_NAME[name].default) == CopySettings()
+
+    assert all(definition.name.startswith("mirror.") for definition in FLOW_KEYS)
 
 
 def test_copy_settings_are_typed_and_limited() -> None:
@@ -19,7 +21,7 @@ def test_copy_settings_are_typed_and_limited() -> None:
             OWN_BY_NAME["mirror.produce.max.in.flight"].parse(text)
 
 
-def test_renames() -> None:
+def test_renames_are_read_or_refused(subtests: pytest.Subtests) -> None:
     values = {
         "mirror.topics.rename": "orders:sales, old:new",
         "mirror.topics.rename.regex": " (.*)-v1 ",
@@ -31,12 +33,6 @@ def test_renames() -> None:
     )
     assert rename(lambda name: None) == Rename()
 
-
-def test_wrong_rename_lists_are_refused(subtests: pytest.Subtests) -> None:
     for text in ["a", "a:", ":b", "a:b:c", "a:b,a:c"]:
         with subtests.test(text), pytest.raises(ValueError):
             parse_rename_list(text)
-
-
-def test_own_keys_are_told_apart_by_their_prefix() -> None:
-    assert all(definition.name.startswith("mirror.") for definition in FLOW_KEYS)

@@ -16,7 +16,7 @@ def _values(text: str) -> dict[str, str]:
     return {key: entry.value for key, entry in parse_properties(text.encode("iso-8859-1")).effective.items()}
 
 
-def test_one_assignment() -> None:
+def test_lines_are_read_as_in_java() -> None:
     for line, key, value in [
         ("a=b", "a", "b"),
         ("a = b", "a", "b"),
@@ -36,18 +36,13 @@ def test_one_assignment() -> None:
         ("a=b # no comment", "a", "b # no comment"),
     ]:
         assert _values(line) == {key: value}, line
-
-
-def test_comments_and_blank_lines_are_skipped() -> None:
-    assert _values("# one\n  ! two\n\n   \na=1\n") == {"a": "1"}
-
-
-def test_a_backslash_continues_a_line_without_its_leading_blanks() -> None:
-    assert _values("topics = a, \\\n    b, \\\n\tc\nnext=1") == {"topics": "a, b, c", "next": "1"}
-
-
-def test_an_even_number_of_backslashes_continues_nothing() -> None:
-    assert _values("a=x\\\\\nb=y") == {"a": "x\\", "b": "y"}
+    for text, values in (
+        ("# one\n  ! two\n\n   \na=1\n", {"a": "1"}),
+        ("topics = a, \\\n    b, \\\n\tc\nnext=1", {"topics": "a, b, c", "next": "1"}),
+        # An even number of backslashes continues nothing.
+        ("a=x\\\\\nb=y", {"a": "x\\", "b": "y"}),
+    ):
+        assert _values(text) == values, text
 
 
 def test_lines_count_from_where_an_assignment_begins() -> None:
@@ -62,19 +57,15 @@ def test_a_file_that_ends_within_a_key_was_not_written_to_its_end() -> None:
         assert problem.message.startswith("the file ends in the middle of a line"), end
         assert problem.line == 2 + end.count("\n"), end
 
-
-def test_a_last_line_with_an_end_or_a_value_may_be_whole() -> None:
     for end in ["tasks.max\n", "tasks.max=", "tasks.max = 4", "tasks.max 4", "# tasks.max", "", "a = b, \\\nc"]:
         assert parse_properties(f"clusters = A, B\n{end}".encode()).problems == (), end
 
 
-def test_of_repeated_keys_the_last_counts_and_the_others_are_reported() -> None:
+def test_of_lines_repeated_or_broken_the_last_counts_and_the_others_are_reported() -> None:
     parsed = parse_properties(b"a=1\nb=2\na=3\n")
     assert parsed.effective["a"].value == "3"
     assert [(p.severity, p.key, p.line) for p in parsed.problems] == [(Severity.WARNING, "a", 3)]
 
-
-def test_a_broken_escape_is_an_error_and_what_follows_is_still_read() -> None:
     parsed = parse_properties(b"a=\\u12\nb=2\nc=\\uzzzz\n")
     assert [(p.severity, p.line) for p in parsed.problems] == [(Severity.ERROR, 1), (Severity.ERROR, 3)]
     assert parsed.effective["b"].value == "2"
@@ -87,7 +78,7 @@ def test_what_java_reads_otherwise_than_meant_is_a_warning() -> None:
         assert parsed.problems[0].line == 1, line
 
 
-def test_given_a_backslash_that_java_removes_then_a_warning_says_how_to_keep_it() -> None:
+def test_backslashes_that_java_removes_are_doubted_and_other_escapes_are_not() -> None:
     for value in [r"pay\d+", r"a\\\d", r"C:\stores\key.jks", "a, \\\n  b\\w*"]:
         (problem,) = parse_properties(f"topics = {value}\n".encode()).problems
 
@@ -97,8 +88,6 @@ def test_given_a_backslash_that_java_removes_then_a_warning_says_how_to_keep_it(
             r"write \\ for a backslash, such as \\d in a regex",
         ), value
 
-
-def test_given_escapes_that_do_no_harm_then_nothing_is_reported() -> None:
     for value in [r"pay\\d+", r".*[\-\.]internal", r"a\:b\ c\#\t\n", "\\u0041", "a, \\\n  b"]:
         assert parse_properties(f"topics = {value}\n".encode()).problems == (), value
 
@@ -141,24 +130,20 @@ def test_a_byte_order_mark_is_one_error_and_the_rest_is_read() -> None:
         }, encoding
 
 
-def test_a_mark_before_a_comment_or_a_blank_line_only_warns_since_java_reads_the_rest_alike() -> None:
+def test_a_mark_before_a_comment_or_a_blank_line_only_warns_unless_java_continues_it() -> None:
     for first in ["# Flows of the shop\n", "! x\n", "\n", "  \r\n"]:
         (problem,) = parse_properties((first + _MARKED).encode("utf-8-sig")).problems
         assert problem.severity is Severity.WARNING, first
 
-
-def test_a_mark_before_a_comment_that_java_continues_is_an_error() -> None:
     # To Java the first line is an assignment, since it does not begin with #: the next line is a part of its value.
     (problem,) = parse_properties(("# x \\\n" + _MARKED).encode("utf-8-sig")).problems
     assert problem.severity is Severity.ERROR
 
 
-def test_a_file_of_nothing_but_a_mark_is_read() -> None:
+def test_a_mark_with_nothing_or_half_a_character_behind_it_is_read() -> None:
     for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
         assert parse_properties(mark).entries == ()
 
-
-def test_a_mark_before_an_odd_number_of_bytes_is_the_one_error() -> None:
     problems = parse_properties(_MARKED.encode("utf-16") + b"x").problems
     (problem,) = (each for each in problems if each.severity is Severity.ERROR)
     assert "UTF-16" in problem.message

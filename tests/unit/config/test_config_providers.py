@@ -72,28 +72,24 @@ def test_allowed_paths_keep_out_other_files_also_by_dots(secrets: Path) -> None:
         FileProvider({"allowed.paths": "relative"})
 
 
-def test_variables_are_replaced_once_and_unknown_ones_stay() -> None:
+def test_variables_are_replaced_once_and_failures_are_told_without_stopping(secrets: Path) -> None:
     resolver = Resolver({"env": EnvironmentProvider({}, {"A": "${env:B}", "B": "b"})})
     result = resolver.resolve("x ${env:A} ${env:B}${env:C} ${vault:p:k} $y")
     assert result.text == "x ${env:B} b${env:C} ${vault:p:k} $y"
     assert result.unknown == ("${env:C}", "${vault:p:k}")
 
-
-def test_failures_are_told_without_stopping(secrets: Path) -> None:
     resolver = Resolver({"file": FileProvider({})})
     result = resolver.resolve(f"${{file:{secrets}/none:a}} ${{file:{secrets}/secrets.properties:user}}")
     assert result.text.endswith(" me")
     assert len(result.failures) == 1
 
 
-def test_a_variable_of_a_known_provider_that_is_not_closed_is_a_failure() -> None:
+def test_a_variable_of_a_known_provider_must_be_closed() -> None:
     for text in ["${env:PASSWOR", "x ${env:", "${env:A}${env:PASS"]:
         resolver = Resolver({"env": EnvironmentProvider({}, {"A": "${env:B"})})
         (failure,) = resolver.resolve(text).failures
         assert failure.startswith("${env: the closing } is missing"), text
 
-
-def test_what_is_no_variable_of_a_known_provider_needs_no_closing() -> None:
     for text in ["${other:x", "pass${word", "${env:A}", "$env:A"]:
         resolver = Resolver({"env": EnvironmentProvider({}, {"A": "${env:B"})})
         assert resolver.resolve(text).failures == (), text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mirror_lib.config.schedule import longest_interval_seconds, parse_schedule
 
 
-def test_schedules() -> None:
+def test_schedules_are_read_or_refused(subtests: pytest.Subtests) -> None:
     for text, schedule in [
         ("30s", timedelta(seconds=30)),
         ("5m", timedelta(minutes=5)),
@@ -27,8 +27,6 @@ def test_schedules() -> None:
     ]:
         assert parse_schedule(text) == schedule, text
 
-
-def test_other_texts_are_refused(subtests: pytest.Subtests) -> None:
     for text in [
         "5",
         "0m",
@@ -51,7 +49,7 @@ def test_other_texts_are_refused(subtests: pytest.Subtests) -> None:
             parse_schedule(text)
 
 
-def test_the_longest_time_between_two_runs() -> None:
+def test_the_longest_time_between_two_runs_is_known_unless_no_run_is_promised() -> None:
     for text, seconds in [
         ("30s", 30),
         ("1d", 86_400),
@@ -78,8 +76,6 @@ def test_the_longest_time_between_two_runs() -> None:
     ]:
         assert longest_interval_seconds(text) == seconds, text
 
-
-def test_some_schedules_promise_no_run_at_a_certain_time() -> None:
     for text in [None, "", "@once", "@continuous"]:
         assert longest_interval_seconds(text) is None, text
 

@@ -29,7 +29,7 @@ def problems(tmp_path: Path) -> Callable[..., list[Problem]]:
     return of
 
 
-def test_a_named_topic_that_is_left_out_is_told(problems: Callable[..., list[Problem]]) -> None:
+def test_a_named_topic_that_is_left_out_is_told_with_its_reason(problems: Callable[..., list[Problem]]) -> None:
     for topic, why in [
         ("B.orders", "copied from cluster B"),
         ("B\\\\.orders", "copied from cluster B"),
@@ -44,19 +44,15 @@ def test_a_named_topic_that_is_left_out_is_told(problems: Callable[..., list[Pro
         assert f"names {topic.replace(chr(92), '')}," in problem.message, topic
         assert why in problem.message, topic
 
-
-def test_names_of_one_reason_make_one_sentence(problems: Callable[..., list[Problem]]) -> None:
     (problem,) = problems("__a|__b, __c")
 
     assert "names __a, __b, __c, which is not copied (internal)" in problem.message
+
+    (problem,) = problems("orders, orders-old", "A->B.topics.exclude = .*-old")
+
+    assert "names orders-old" in problem.message
 
 
 def test_what_is_copied_and_what_is_no_name_is_not_told(problems: Callable[..., list[Problem]]) -> None:
     for topics in ["orders, A.orders", ".*", "orders.*, __.*", "heartbeats"]:
         assert problems(topics) == [], topics
-
-
-def test_what_the_file_excludes_itself_is_told(problems: Callable[..., list[Problem]]) -> None:
-    (problem,) = problems("orders, orders-old", "A->B.topics.exclude = .*-old")
-
-    assert "names orders-old" in problem.message

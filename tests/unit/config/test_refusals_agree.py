@@ -105,16 +105,12 @@ def placeholder_warnings(file: Path, line: str) -> list[Problem]:
     return [problem for problem in check(file) if "placeholder" in problem.message]
 
 
-def test_placeholders_that_kafka_would_take_as_text_are_doubted(file: Path) -> None:
+def test_placeholders_that_kafka_would_take_as_text_are_doubted_and_not_shown_in_secrets(file: Path) -> None:
     (told,) = placeholder_warnings(file, "A.client.id = ${CLIENT}")
     assert (told.severity, told.line) == (Severity.WARNING, 5)
     assert "${env:CLIENT}" in (told.suggestion or "")
 
-
-def test_a_placeholder_in_a_secret_is_not_shown(file: Path) -> None:
     (told,) = placeholder_warnings(file, "A.ssl.key.password = hu${sh}")
     assert "sh}" not in f"{told.message} {told.suggestion}"
 
-
-def test_named_groups_and_quantifiers_are_no_placeholders(file: Path) -> None:
     assert placeholder_warnings(file, "A->B.topics = (?<name>orders)-[0-9]{1}[A-Z]") == []

@@ -66,7 +66,7 @@ def test_times_are_numbers_of_their_unit() -> None:
     assert array_of([-1, None], pa.date32()) == pa.array([-1, None], pa.date32())
 
 
-def test_what_does_not_fit_is_refused(subtests: pytest.Subtests) -> None:
+def test_what_does_not_fit_and_other_types_are_refused(subtests: pytest.Subtests) -> None:
     for value, kind in [
         (2**31, pa.int32()),
         (Decimal("1.234"), pa.decimal128(10, 2)),
@@ -75,8 +75,6 @@ def test_what_does_not_fit_is_refused(subtests: pytest.Subtests) -> None:
         with subtests.test(value=value), pytest.raises(ValueError):
             array_of([value], kind)
 
-
-def test_other_types_are_refused() -> None:
     with pytest.raises(TypeError, match="time64"):
         array_of([1], pa.time64("us"))
 

@@ -43,7 +43,7 @@ def missing(path: str = "company_x.masking.mask") -> NoFunction:
     return function
 
 
-def test_a_path_says_what_the_function_is_given() -> None:
+def test_a_path_says_what_the_function_is_given_or_is_refused() -> None:
     for path, reference in [
         ("company.masking.mask", FunctionReference("company.masking", "mask", FunctionKind.DATAFRAME)),
         ("company.masking:mask", FunctionReference("company.masking", "mask", FunctionKind.ARROW)),
@@ -52,8 +52,6 @@ def test_a_path_says_what_the_function_is_given() -> None:
         assert parse_reference(path) == reference, path
         assert str(reference) == path.strip(), path
 
-
-def test_what_is_no_path_is_refused() -> None:
     for path in ["", "mask", ":mask", "company.:mask", "company..mask", "a-b.mask", "a.class", "a:b:c", "a:b.c"]:
         assert isinstance(parse_reference(path), NoFunction), path
 
@@ -113,10 +111,14 @@ def test_what_cannot_be_called_is_refused(company: Write, path: str, about: str)
     assert about in missing(path).sentence
 
 
-def test_a_name_that_is_nearly_right_is_suggested(company: Write) -> None:
+def test_a_name_that_is_nearly_right_is_suggested_and_a_faulty_module_refused_with_its_line(company: Write) -> None:
     company("def mask(frame): ...\n")
 
     assert missing("company_x.masking.msk").advice == "did you mean mask?"
+
+    company("def mask(frame:\n")
+
+    assert "line 2" in missing().sentence
 
 
 def test_a_function_takes_one_argument(company: Write, subtests: pytest.Subtests) -> None:
@@ -135,13 +137,7 @@ def test_a_function_takes_one_argument(company: Write, subtests: pytest.Subtests
             assert found().hints == ()
 
 
-def test_a_module_with_a_fault_is_refused_with_its_line(company: Write) -> None:
-    company("def mask(frame:\n")
-
-    assert "line 2" in missing().sentence
-
-
-def test_what_may_make_results_differ_is_named(company: Write, subtests: pytest.Subtests) -> None:
+def test_what_may_make_results_differ_is_named_and_nothing_else(company: Write, subtests: pytest.Subtests) -> None:
     for source, what, influence in [
         ("import random\ndef mask(f): return random.random()", "random.random", Influence.RANDOM),
         ("import random as r\ndef mask(f): return r.Random().random()", "random.Random", Influence.RANDOM),
@@ -183,8 +179,6 @@ def test_what_may_make_results_differ_is_named(company: Write, subtests: pytest.
             assert (what, influence) in [(hint.what, hint.influence) for hint in hints]
             assert {hint.influence for hint in hints} == {influence}
 
-
-def test_what_depends_on_its_argument_alone_has_no_hints(company: Write, subtests: pytest.Subtests) -> None:
     for source in [
         "import uuid\ndef mask(f): return uuid.uuid5(uuid.NAMESPACE_DNS, f)",
         "import random\ndef other(): return random.random()\ndef mask(f): return f",
@@ -215,6 +209,4 @@ def test_what_cannot_be_seen_is_said(company: Write, subtests: pytest.Subtests) 
 
             assert any(doubt in each for each in found().doubts)
 
-
-def test_a_module_without_source_is_taken_with_a_doubt() -> None:
     assert found("math.sqrt").doubts == ("its source code is not available",)

@@ -34,7 +34,7 @@ def test_published_policies_that_keep_names_are_taken_with_a_warning(file: Path,
             assert topology.remote_topic("heartbeats") == "A.heartbeats"
 
 
-def test_other_policies_are_refused_with_what_to_write(file: Path, subtests: pytest.Subtests) -> None:
+def test_other_classes_are_refused_with_what_to_write(file: Path, subtests: pytest.Subtests) -> None:
     for name, advice in [
         ("com.example.PrefixlessReplicationPolicy", f"if it keeps topic names, write {IDENTITY_CLASS}"),
         ("com.example.NoPrefixReplicationPolicy", f"if it keeps topic names, write {IDENTITY_CLASS}"),
@@ -54,8 +54,6 @@ def test_other_policies_are_refused_with_what_to_write(file: Path, subtests: pyt
             assert advice in (told.suggestion or "")
             assert "Default" not in (told.suggestion or "") or name == "DefaultReplicationPolicy"
 
-
-def test_other_filters_are_refused_with_what_to_write(file: Path, subtests: pytest.Subtests) -> None:
     for key, advice in [
         ("topic.filter.class", "topics.exclude"),
         ("group.filter.class", "groups.exclude"),

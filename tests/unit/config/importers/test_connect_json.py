@@ -74,7 +74,7 @@ def test_what_cannot_be_used_is_named(subtests: pytest.Subtests) -> None:
             assert caught.value.action
 
 
-def test_classes_of_connectors() -> None:
+def test_classes_of_connectors_and_releases_of_kafka_are_known_by_their_names() -> None:
     for name, kind in [
         (CLASS, ConnectorKind.SOURCE),
         ("MirrorSourceConnector", ConnectorKind.SOURCE),
@@ -85,8 +85,6 @@ def test_classes_of_connectors() -> None:
     ]:
         assert kind_of(name) is kind, name
 
-
-def test_releases_of_kafka() -> None:
     for version, release in [
         ("3.9.0", (3, 9)),
         ("4.1.0-SNAPSHOT", (4, 1)),

@@ -228,14 +228,12 @@ def test_classes_and_placeholders_of_others_are_questions() -> None:
 # The producer of the data
 
 
-def test_positions_of_a_worker_are_taken_over_where_they_stand_under_our_name() -> None:
+def test_a_worker_gives_positions_under_our_name_intervals_and_exactly_once() -> None:
     ours = [connector("Source", name="MirrorSourceConnector")]
 
     assert "B.offset.storage.topic" not in assignments(imported(flow(name="mm2"), worker=WORKER))
     assert assignments(imported(ours, worker=WORKER))["B.offset.storage.topic"] == "connect-offsets"
 
-
-def test_the_worker_gives_intervals_and_exactly_once() -> None:
     worker = {
         **WORKER,
         "offset.flush.interval.ms": "5",
@@ -358,13 +356,11 @@ def test_secrets_of_kubernetes_become_folders() -> None:
 # Answers, aliases
 
 
-def test_answers_to_nothing_are_refused(subtests: pytest.Subtests) -> None:
+def test_answers_to_nothing_and_aliases_that_cannot_be_used_are_refused(subtests: pytest.Subtests) -> None:
     for answer in ["nothing=1", "A->B.errors.tolerance=perhaps", "x", "=x"]:
         with subtests.test(answer), pytest.raises(ConfigurationError):
             imported(flow(errors__tolerance="all"), answer)
 
-
-def test_aliases_that_cannot_be_used_are_refused(subtests: pytest.Subtests) -> None:
     for alias in ["", "a b", "a->b", "A", "a\u202eb"]:
         with subtests.test(alias), pytest.raises(ConfigurationError, match="alias"):
             imported([connector("Source") | {"target.cluster.alias": alias}])

@@ -23,9 +23,7 @@ def test_scalars_stay_as_they_are_written() -> None:
         "g": "",
         "h": "yes",
     }
-
-
-def test_empty_documents_are_left_out() -> None:
+    # Empty documents are left out.
     assert read_documents("---\n---\na: b\n---\n# nothing\n", "x") == ({"a": "b"},)
 
 
@@ -35,9 +33,6 @@ def test_aliases_that_expand_to_millions_of_values_are_refused() -> None:
 
     with pytest.raises(ConfigurationError, match="aliases expand"):
         read_documents("\n".join(lines), "x")
-
-
-def test_an_alias_within_itself_is_refused() -> None:
     with pytest.raises(ConfigurationError):
         read_documents("a: &a [*a]", "x")
 

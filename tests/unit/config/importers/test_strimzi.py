@@ -112,7 +112,7 @@ def test_connectors_have_what_strimzi_gives_them() -> None:
         ], form
 
 
-def test_since_v1_a_connector_overrides_its_clusters() -> None:
+def test_which_clusters_a_connector_overrides_depends_on_the_version(subtests: pytest.Subtests) -> None:
     overriding = {
         "target.cluster.security.protocol": "XXX",
         "source.cluster.security.protocol": "YYY",
@@ -120,8 +120,6 @@ def test_since_v1_a_connector_overrides_its_clusters() -> None:
 
     assert config_of(new_form({"sourceConnector": {"config": overriding}})) == {**PLAIN, **overriding}
 
-
-def test_before_v1_the_version_of_the_operator_decides(subtests: pytest.Subtests) -> None:
     for answer, expected in [("before-0.49", "PLAINTEXT"), ("since-0.49", "YYY")]:
         with subtests.test(answer):
             resource = old_form({"sourceConnector": {"config": {"source.cluster.security.protocol": "YYY"}}})
@@ -232,7 +230,7 @@ def _oauth(**more: Any) -> tuple[dict[str, str], Answers]:
     return {key.removeprefix("source.cluster."): value for key, value in found.items()}, answers
 
 
-def test_client_credentials_become_kafkas_own_login() -> None:
+def test_client_credentials_and_token_files_become_kafkas_own_login_and_other_grants_a_question() -> None:
     found, answers = _oauth(scope="kafka", tlsTrustedCertificates=[{"secretName": "ca", "certificate": "c.crt"}])
 
     assert answers.open == {}
@@ -244,15 +242,11 @@ def test_client_credentials_become_kafkas_own_login() -> None:
         'ssl.truststore.location="${strimzisecretfile:namespace/ca:c.crt}" ssl.truststore.type="PEM";'
     )
 
-
-def test_a_token_file_is_named_by_its_url() -> None:
     found, answers = _oauth(accessTokenLocation="/var/run/token")
 
     assert answers.open == {}
     assert found["sasl.oauthbearer.token.endpoint.url"] == "file:/var/run/token"
 
-
-def test_other_grants_are_a_question() -> None:
     for more in [
         {"clientAssertionLocation": "/jwt"},
         {"refreshToken": {"secretName": "s", "key": "k"}},
@@ -285,7 +279,7 @@ def test_certificates_by_a_pattern() -> None:
     )
 
 
-def test_pauses() -> None:
+def test_pauses_and_the_status_tell_the_state_of_a_connector() -> None:
     for spec, paused in [
         ({}, False),
         ({"pause": "true"}, True),
@@ -296,8 +290,6 @@ def test_pauses() -> None:
     ]:
         assert one(read(old_form({"sourceConnector": spec}))).paused is paused, spec
 
-
-def test_the_status_tells_version_and_state() -> None:
     resource = new_form({"sourceConnector": {}})
     resource["status"] = {
         "connectorPlugins": [
@@ -313,7 +305,7 @@ def test_the_status_tells_version_and_state() -> None:
     assert one(read(resource)).version == "4.2.0"
 
 
-def test_the_worker_has_the_config_of_the_target() -> None:
+def test_the_worker_has_the_config_of_the_target_or_of_a_connect_cluster_of_its_own() -> None:
     config = {"offset.flush.interval.ms": "7", "producer.linger.ms": "1"}
     clusters = [dict(SOURCE), {**TARGET, "config": config}]
 
@@ -327,8 +319,6 @@ def test_the_worker_has_the_config_of_the_target() -> None:
     assert newer is not None
     assert newer.settings["offset.storage.topic"] == "o"
 
-
-def test_a_connect_cluster_that_is_not_the_target_is_told_apart() -> None:
     other = {"alias": "other", "bootstrapServers": "other:9092"}
     clusters = [dict(SOURCE), dict(TARGET), other]
 
@@ -364,13 +354,19 @@ def test_given_a_mirror_without_connectors_next_to_another_then_a_note_names_it(
     assert "spec.mirrors[1] has neither sourceConnector" in found[1].notes[0]
 
 
-def test_what_strimzi_does_not_know_or_let_through_is_listed() -> None:
+def test_what_strimzi_does_not_let_through_and_what_runs_pods_is_listed() -> None:
     connector = {"config": {"tasks.max": "8", "topics": "a"}, "unknown": "1"}
 
     found = read(old_form({"sourceConnector": connector, "config": {"replication.factor": "3"}}))
 
     assert "tasks.max" not in one(found).config
     assert {each.name for each in found.listed} == {"tasks.max", "unknown", "config"}
+
+    found = read(old_form({"sourceConnector": {}}, replicas="3", jvmOptions={"-Xmx": "1g"}, template={"pod": {}}))
+
+    listed = {each.name: each for each in found.listed}
+    assert listed.keys() == {"replicas", "jvmOptions", "template"}
+    assert all(each.reason for each in listed.values())
 
 
 def test_lists_and_other_kinds_are_looked_through() -> None:
@@ -399,14 +395,6 @@ def test_connectors_of_their_own_kind() -> None:
     found = clusters_in((resource, other), "x", Answers({}))
 
     assert [(each.name, each.config["tasks.max"]) for each in found[0].connectors] == [("mm2", "2")]
-
-
-def test_what_runs_pods_is_listed_with_a_reason() -> None:
-    found = read(old_form({"sourceConnector": {}}, replicas="3", jvmOptions={"-Xmx": "1g"}, template={"pod": {}}))
-
-    listed = {each.name: each for each in found.listed}
-    assert listed.keys() == {"replicas", "jvmOptions", "template"}
-    assert all(each.reason for each in listed.values())
 
 
 def test_broken_resources_name_the_path(subtests: pytest.Subtests) -> None:

@@ -85,7 +85,7 @@ def test_what_stands_before_a_name_stays_there() -> None:
         ), prefix
 
 
-def test_the_list_of_a_flow_holds_those_of_all_flows_too_for_it_replaces_theirs() -> None:
+def test_renames_of_a_flow_or_of_the_file_are_kept_in_its_list() -> None:
     after = _after(
         _MM2 + "source.replication.topic.x=y\nsource.replication.topic.a=b\nA->B.source.replication.topic.x=z\n"
     )
@@ -93,8 +93,6 @@ def test_the_list_of_a_flow_holds_those_of_all_flows_too_for_it_replaces_theirs(
     assert after["mirror.topics.rename"] == "x:y, a:b"
     assert after["A->B.mirror.topics.rename"] == "x:z, a:b"
 
-
-def test_renames_that_the_file_has_are_kept() -> None:
     found = _translate(
         _MM2 + "mirror.topics.rename = a:b\nsource.replication.topic.x=y\nsource.replication.topic.a=c\n"
     )
@@ -152,14 +150,12 @@ def test_one_factor_becomes_that_of_each_internal_topic_unless_it_has_its_own() 
     }
 
 
-def test_all_other_lines_stay_as_they_are() -> None:
+def test_all_other_lines_stay_as_they_are_and_mean_the_same() -> None:
     others = "# a comment\n\n  key\\ with\\ blanks : a \\\n     b\r\n! another\nlast = \\u00e9"
     found = _translate(f"{_MM2}source.replication.topic.x = \\\n  y\n{others}")
 
     assert found.text == f"{_MM2}mirror.topics.rename = x:y\n{others}"
 
-
-def test_characters_outside_ascii_mean_the_same_afterwards() -> None:
     text = _MM2 + "source.replication.topic.x=y\n# bient\u00f4t\nA->B.name = \u00e9\n"
 
     found = translate_topic_map(text.encode("iso-8859-1"))

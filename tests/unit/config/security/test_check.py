@@ -72,7 +72,7 @@ def test_given_versions_or_suites_that_cannot_be_spoken_then_the_error_names_the
         assert suggestion == "use others, or remove the setting", key
 
 
-def test_given_a_setting_without_effect_then_nothing_is_wrong(tmp_path: Path) -> None:
+def test_given_a_setting_or_flow_without_effect_then_nothing_is_wrong(tmp_path: Path) -> None:
     for lines in [
         # TLS is not supported, so its settings do not count; neither do those of a flow that is switched off.
         ["A.security.protocol = SASL_PLAINTEXT", f"A.{LOGIN}", "A.ssl.engine.factory.class = com.example.Engine"],
@@ -83,8 +83,6 @@ def test_given_a_setting_without_effect_then_nothing_is_wrong(tmp_path: Path) ->
     ]:
         assert errors(tmp_path, *lines) == [], lines
 
-
-def test_given_a_flow_that_is_switched_off_then_its_clients_are_not_looked_at(tmp_path: Path) -> None:
     lines = ["A.security.protocol = SSL", "A.ssl.provider = BCJSSE"]
     assert len(errors(tmp_path, *lines)) == 1
     assert errors(tmp_path, *lines, enabled="false") == []

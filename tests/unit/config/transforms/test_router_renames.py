@@ -44,7 +44,7 @@ def test_the_lines_of_the_rename_are_given_for_names_of_the_source(tmp_path: Pat
         assert problem.line == 7, regex
 
 
-def test_no_lines_are_invented_where_the_prefix_cannot_be_told(tmp_path: Path) -> None:
+def test_no_lines_are_invented_for_an_unknown_prefix_or_a_router_of_some_records(tmp_path: Path) -> None:
     text = "A->B.transforms.route.regex = (.*)[.](.*)\nA->B.transforms.route.replacement = $2\n"
 
     (problem,) = warnings(tmp_path, text)
@@ -52,8 +52,6 @@ def test_no_lines_are_invented_where_the_prefix_cannot_be_told(tmp_path: Path) -
     assert problem.suggestion is not None
     assert problem.suggestion.startswith("write A->B.mirror.topics.rename.regex for the names of source topics")
 
-
-def test_a_router_with_a_predicate_chooses_records_and_is_no_rename(tmp_path: Path) -> None:
     text = """\
 A->B.transforms.route.regex = (.*)
 A->B.transforms.route.replacement = $1

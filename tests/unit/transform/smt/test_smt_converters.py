@@ -73,7 +73,7 @@ class TestPlainJson:
             "m": "java.util.HashMap",
         }
 
-    def test_untouched_values_arrive_letter_by_letter(self) -> None:
+    def test_untouched_values_arrive_letter_by_letter_and_a_null_is_a_tombstone(self) -> None:
         for text in [
             "123456789012345678901234567890",
             "-0.0",
@@ -90,15 +90,16 @@ class TestPlainJson:
         ]:
             assert written(plain(text)) == text, text
 
-    def test_blanks_go_and_the_last_of_equal_names_counts(self) -> None:
         assert written(plain(' { "a" : [ 1 , 2 ] , "a" : 3 } ')) == '{"a":3}'
+
+        assert decode(PLAIN, None) == (None, None)
+        assert encode(PLAIN, None, None) is None
 
     def test_what_is_no_json_is_refused_and_so_is_what_jackson_would_cut(self, subtests: pytest.Subtests) -> None:
         for text in ["", " ", "{", "NaN", "{} {}", "[1,]", "'a'", '"\t"', "01"]:
             with subtests.test(text), pytest.raises(DataError, match="not JSON"):
                 plain(text)
 
-    def test_broken_characters_and_endless_nesting_are_refused(self) -> None:
         with pytest.raises(DataError, match="not UTF-8"):
             decode(PLAIN, b'"\xff"')
         with pytest.raises(DataError, match="too deeply"):
@@ -106,11 +107,7 @@ class TestPlainJson:
         with pytest.raises(DataError, match="digits"):
             decode(PLAIN, b"9" * 5000)
 
-    def test_a_null_is_a_tombstone(self) -> None:
-        assert decode(PLAIN, None) == (None, None)
-        assert encode(PLAIN, None, None) is None
-
-    def test_values_that_transforms_make(self) -> None:
+    def test_values_that_transforms_make_and_logical_ones_need_a_schema(self, subtests: pytest.Subtests) -> None:
         for value, text in [
             (Float64(math.inf), '"Infinity"'),
             (Float64(1e10), "1.0E10"),
@@ -121,7 +118,6 @@ class TestPlainJson:
         ]:
             assert written(value) == text, text
 
-    def test_logical_values_need_a_schema(self, subtests: pytest.Subtests) -> None:
         for value in [Moment(0), Decimal(1), [Moment(0)]]:
             with subtests.test(value=value), pytest.raises(DataError, match="does not have corresponding schema type"):
                 written(value)
@@ -209,24 +205,11 @@ class TestEnvelope:
         )
         assert encode(ENVELOPE, None, None) is None
 
-    def test_other_json_is_no_envelope(self, subtests: pytest.Subtests) -> None:
+    def test_what_is_no_schema_or_no_envelope_is_refused(self, subtests: pytest.Subtests) -> None:
         for text in ["{}", "1", '{"schema":null}', '{"schema":null,"payload":1,"more":1}', "[1,2]"]:
             with subtests.test(text), pytest.raises(DataError, match="may not contain additional fields"):
                 decode(ENVELOPE, text.encode())
 
-    def test_a_payload_that_java_would_zero_or_cut_is_refused(self, subtests: pytest.Subtests) -> None:
-        for schema, payload in [
-            ('{"type":"int8"}', "128"),
-            ('{"type":"int32"}', '"5"'),
-            ('{"type":"int32"}', "1.0"),
-            ('{"type":"boolean"}', "0"),
-            ('{"type":"string"}', "5"),
-            ('{"type":"array","items":{"type":"int8"}}', "{}"),
-        ]:
-            with subtests.test(schema), pytest.raises(DataError, match="does not match its schema"):
-                enveloped(schema, payload)
-
-    def test_what_is_no_schema_is_refused(self, subtests: pytest.Subtests) -> None:
         for schema, says in [
             ("{}", "must contain 'type' field"),
             ('{"type":"date"}', "Unknown schema type: date"),
@@ -240,6 +223,25 @@ class TestEnvelope:
             with subtests.test(schema), pytest.raises(DataError, match=says):
                 enveloped(schema, "null")
 
+    def test_a_payload_that_java_would_zero_or_cut_and_a_null_without_a_place_are_refused(
+        self, subtests: pytest.Subtests
+    ) -> None:
+        for schema, payload in [
+            ('{"type":"int8"}', "128"),
+            ('{"type":"int32"}', '"5"'),
+            ('{"type":"int32"}', "1.0"),
+            ('{"type":"boolean"}', "0"),
+            ('{"type":"string"}', "5"),
+            ('{"type":"array","items":{"type":"int8"}}', "{}"),
+        ]:
+            with subtests.test(schema), pytest.raises(DataError, match="does not match its schema"):
+                enveloped(schema, payload)
+
+        with pytest.raises(DataError, match="null value for field that is required"):
+            encode(ENVELOPE, BYTES, None)
+        with pytest.raises(DataError, match="Invalid null value for required INT8"):
+            enveloped('{"type":"int8"}', "null")
+
     def test_a_decimal_must_have_the_scale_of_its_schema_unless_it_is_written_as_a_number(self) -> None:
         schema = Schema(T.BYTES, name=DECIMAL_NAME, parameters=(("scale", "2"),))
         numeric = ConverterSettings("value.converter", ConverterKind.JSON, schemas_enable=False, numeric_decimals=True)
@@ -248,18 +250,15 @@ class TestEnvelope:
             encode(PLAIN, schema, Decimal(0))
         assert encode(numeric, schema, Decimal("1.5")) == b"1.5"
 
-    def test_a_null_without_a_place_fails(self) -> None:
-        with pytest.raises(DataError, match="null value for field that is required"):
-            encode(ENVELOPE, BYTES, None)
-        with pytest.raises(DataError, match="Invalid null value for required INT8"):
-            enveloped('{"type":"int8"}', "null")
-
 
 class TestOtherConverters:
-    def test_bytes_pass(self) -> None:
+    def test_bytes_pass_and_in_headers_become_base64(self) -> None:
         assert decode(RAW, b"\xff") == (OPTIONAL_BYTES, b"\xff")
         assert encode(RAW, BYTES, b"\xff") == b"\xff"
         assert encode(RAW, BYTES, None) is None
+        assert encode(SIMPLE, BYTES, b"hi") == b"aGk="
+        assert encode(SIMPLE, Schema(T.INT8), Int8(5)) == b"5"
+        assert encode(SIMPLE, OPTIONAL_BYTES, None) is None
 
     def test_nothing_else_is_written_as_bytes(self) -> None:
         with pytest.raises(DataError, match="Invalid schema type for ByteArrayConverter: STRING"):
@@ -274,11 +273,6 @@ class TestOtherConverters:
         assert encode(TEXT, None, None) is None
         with pytest.raises(DataError, match="not UTF-8"):
             decode(TEXT, b"\xff")
-
-    def test_headers_of_the_source_become_base64(self) -> None:
-        assert encode(SIMPLE, BYTES, b"hi") == b"aGk="
-        assert encode(SIMPLE, Schema(T.INT8), Int8(5)) == b"5"
-        assert encode(SIMPLE, OPTIONAL_BYTES, None) is None
 
 
 #: JSON as any program may write it, its floating numbers as texts that Python reads exactly.

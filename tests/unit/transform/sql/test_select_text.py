@@ -14,7 +14,7 @@ def _carrying(text: str) -> tuple[str, int]:
     return made.text.partition("\n")[2], made.stars
 
 
-def test_columns_are_put_first() -> None:
+def test_columns_are_put_first_in_a_plain_select_and_anything_else_is_refused(subtests: pytest.Subtests) -> None:
     for text, made, stars in [
         ("SELECT key FROM records", "SELECT __a, __b, key FROM records", 0),
         (
@@ -31,8 +31,6 @@ def test_columns_are_put_first() -> None:
     ]:
         assert _carrying(text) == (made, stars), text
 
-
-def test_what_is_no_plain_select_is_refused(subtests: pytest.Subtests) -> None:
     for text in ["", "WITH a AS (SELECT 1) SELECT 1", "(SELECT 1)", "'SELECT' 1", "SELECT DISTINCT key"]:
         with subtests.test(text), pytest.raises(ConfigurationError, match=r"a\.sql is not a plain SELECT"):
             _carrying(text)

@@ -55,17 +55,7 @@ def test_a_double_comes_back_from_its_text(number: float) -> None:
     assert float(number_text(number)) == number
 
 
-def test_objects_as_java_prints_them() -> None:
-    struct = Struct.of(struct_schema([Field("a", STRING), Field("b", STRING)]), [("a", "x")])
-
-    assert java_text({"a": 1, "b": [True, None, 1.5]}) == "{a=1, b=[true, null, 1.5]}"
-    assert java_text(struct) == "Struct{a=x}"
-    assert java_text(Decimal("1E+3")) == "1E+3"
-    with pytest.raises(DataError, match=r"class \[B has no text"):
-        java_text(b"x")
-
-
-def test_values_as_connect_writes_them_in_headers() -> None:
+def test_values_as_connect_writes_them_in_headers_and_java_prints_them() -> None:
     for value, text in [
         (b"hi", "aGk="),
         ([b"hi", 'say "x"'], '["aGk=","say \\"x\\""]'),
@@ -78,11 +68,19 @@ def test_values_as_connect_writes_them_in_headers() -> None:
     ]:
         assert connect_text(value) == text, text
 
+    struct = Struct.of(struct_schema([Field("a", STRING), Field("b", STRING)]), [("a", "x")])
+
+    assert java_text({"a": 1, "b": [True, None, 1.5]}) == "{a=1, b=[true, null, 1.5]}"
+    assert java_text(struct) == "Struct{a=x}"
+    assert java_text(Decimal("1E+3")) == "1E+3"
+    with pytest.raises(DataError, match=r"class \[B has no text"):
+        java_text(b"x")
+
 
 T = SchemaType
 
 
-def test_literals_are_read_as_connect_reads_them() -> None:
+def test_literals_are_read_as_connect_reads_them_but_arrays_and_maps(subtests: pytest.Subtests) -> None:
     for literal, schema, value in [
         ("text", STRING, "text"),
         ("", STRING, ""),
@@ -111,16 +109,12 @@ def test_literals_are_read_as_connect_reads_them() -> None:
     ]:
         assert parse_literal(literal) == (schema, value), literal
 
-
-def test_a_long_number_beyond_64_bits_is_a_decimal() -> None:
     schema, value = parse_literal("123456789012345678901234567890")
 
     assert value == Decimal("123456789012345678901234567890")
     assert schema is not None
     assert (schema.type, schema.parameters) == (T.BYTES, (("scale", "0"),))
 
-
-def test_arrays_and_maps_are_refused(subtests: pytest.Subtests) -> None:
     for literal in ["[1]", " {a:1}", "[", "{"]:
         with subtests.test(literal), pytest.raises(ValueError, match="arrays and maps"):
             parse_literal(literal)
