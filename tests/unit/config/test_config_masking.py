@@ -1,8 +1,14 @@
+"""Secrets in texts, URLs, settings and pasted keys are not shown."""
+
 from __future__ import annotations
 
+import pytest
+
+from mirror_lib.config.loader import InvalidConfigurationError, load
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.secrets.keys import is_secret
 from mirror_lib.config.secrets.masking import masked_text, printable_value
+from tests.support.config_files import ConfigFile
 
 
 def test_texts_and_urls_lose_their_passwords_and_nothing_else() -> None:
@@ -73,3 +79,20 @@ def test_values_of_secret_keys_and_of_providers_are_not_shown_others_are() -> No
     assert printable_value("topics", Provenance(value="secret", written="${env:T}")) == "${env:T}"
 
     assert "hush" not in repr(Provenance(value="hush", key="A.sasl.jaas.config", written='password="hush" ${env:X}'))
+
+
+_KEY = ("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw", "ggSjAgEAAoIBAQC7VJTUt9Us8cKjMzEfYyji", "WA4R4/M2bS1G==")
+_PEM = "\n".join(["-----BEGIN PRIVATE KEY-----", *_KEY, "-----END PRIVATE KEY-----"])
+
+
+def test_a_key_over_several_lines_is_one_mistake_and_one_whose_lines_are_joined_is_fine(file: ConfigFile) -> None:
+    for before in ("A.ssl.keystore.key = ", "A.ssl.keystore.key =\n", ""):
+        with pytest.raises(InvalidConfigurationError) as caught:
+            load(file.write(f"{before}{_PEM}\nnonsense = 1\n"))
+
+        lines = [problem.line for problem in caught.value.problems]
+        shown = repr((str(caught.value), caught.value.attributes()))
+        assert lines == [5 + before.count("\n"), 10 + before.count("\n")], before
+        assert not [piece for piece in _KEY if piece.rstrip("=") in shown], before
+    joined = _PEM.replace("\n", "\\n\\\n  ")
+    assert file.problems(f"A.ssl.keystore.key = {joined}\nB.client.id = x\n") == []

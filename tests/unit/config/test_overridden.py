@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.loader import check, load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import IsolationLevel, Severity
 from mirror_lib.config.settings.definitions import MM2_FLOW, Definition, Scope
 from mirror_lib.config.settings.mirror_keys import FLOW_KEYS
 from mirror_lib.config.settings.values import check_value
+from tests.support.config_files import ConfigFile
 
 _NONSENSE = "(?"
 _BASE = """\
@@ -34,10 +35,13 @@ _OVERRIDDEN = [
 ]  # fmt: skip
 
 
-def _problems(folder: Path, text: str) -> list[tuple[Severity, str | None]]:
-    file = folder / "mirror.properties"
-    file.write_text(_BASE + text)
-    return [(each.severity, each.key) for each in check(file)]
+@pytest.fixture
+def file(tmp_path: Path) -> ConfigFile:
+    return ConfigFile(tmp_path / "mirror.properties", _BASE)
+
+
+def _problems(file: ConfigFile, text: str) -> list[tuple[Severity, str | None]]:
+    return [(each.severity, each.key) for each in file.problems(text)]
 
 
 def _key(line: str) -> str:
@@ -45,25 +49,22 @@ def _key(line: str) -> str:
 
 
 def test_a_value_that_counts_nowhere_is_a_warning_and_names_the_line_that_wins(
-    tmp_path: Path, subtests: pytest.Subtests
+    file: ConfigFile, subtests: pytest.Subtests
 ) -> None:
     for lower, higher in _OVERRIDDEN:
         with subtests.test(lower):
-            file = tmp_path / "mirror.properties"
-            file.write_text(f"{_BASE}{lower}\n{higher}\n")
-
-            problems = check(file)
-
+            problems = file.problems(f"{lower}\n{higher}\n")
             assert {each.severity for each in problems} == {Severity.WARNING}
             (told,) = [each for each in problems if each.key == _key(lower) and "must be" in each.message]
             assert "it has no effect" in told.message
             assert _key(higher.splitlines()[-1]).split(".", 1)[1] in told.message
-            assert load(file).flow("A->B").enabled
+            flow = load(file.path).flow("A->B")
+            assert flow.enabled
             if "isolation.level" in lower:
-                assert load(file).flow("A->B").isolation_level is IsolationLevel.READ_COMMITTED
+                assert flow.isolation_level is IsolationLevel.READ_COMMITTED
 
 
-def test_no_key_of_the_top_level_is_refused_that_every_flow_overrides(tmp_path: Path) -> None:
+def test_no_key_of_the_top_level_is_refused_that_every_flow_overrides(file: ConfigFile) -> None:
     keys = {
         each.name: each.default
         for each in (*MM2_FLOW, *FLOW_KEYS)
@@ -72,8 +73,8 @@ def test_no_key_of_the_top_level_is_refused_that_every_flow_overrides(tmp_path: 
     assert len(keys) > 50
     lines = [line for key, value in keys.items() for line in (f"{key} = {_NONSENSE}", f"A->B.{key} = {value}")]
 
-    assert [key for severity, key in _problems(tmp_path, "\n".join(lines)) if severity is Severity.ERROR] == []
-    refused = {key for severity, key in _problems(tmp_path, "\n".join(lines[::2])) if severity is Severity.ERROR}
+    assert [key for severity, key in _problems(file, "\n".join(lines)) if severity is Severity.ERROR] == []
+    refused = {key for severity, key in _problems(file, "\n".join(lines[::2])) if severity is Severity.ERROR}
     # The base says whether the flow is enabled.
     assert refused == {*keys} - {"enabled"}
 
@@ -86,16 +87,16 @@ def _is_invalid(definition: Definition) -> bool:
     return False
 
 
-def test_a_value_is_refused_where_it_counts_in_any_flow(tmp_path: Path) -> None:
+def test_a_value_is_refused_where_it_counts_in_any_flow(file: ConfigFile) -> None:
     for lower in sorted({lower for lower, _ in _OVERRIDDEN}):
-        assert (Severity.ERROR, _key(lower)) in _problems(tmp_path, f"{lower}\n"), lower
+        assert (Severity.ERROR, _key(lower)) in _problems(file, f"{lower}\n"), lower
 
     text = (
         "A->C.enabled = true\nA.consumer.isolation.level = none\nA->B.source.consumer.isolation.level = read_committed"
     )
 
-    assert _problems(tmp_path, text) == [(Severity.ERROR, "A.consumer.isolation.level")]
+    assert _problems(file, text) == [(Severity.ERROR, "A.consumer.isolation.level")]
 
     text = "C.consumer.isolation.level = none"
 
-    assert _problems(tmp_path, text) == [(Severity.ERROR, "C.consumer.isolation.level")]
+    assert _problems(file, text) == [(Severity.ERROR, "C.consumer.isolation.level")]

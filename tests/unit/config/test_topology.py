@@ -95,8 +95,8 @@ def test_wrong_settings_are_configuration_errors_of_the_flow(subtests: pytest.Su
         (rename_rules, {"rename": Rename(pattern="a", replacement="$1")}, "refers to group 1"),
         (rename_rules, {"rename": Rename(pattern="a")}, "needs both"),
         (rename_rules, {"rename": Rename(explicit={"orders": "no blanks"})}, "no blanks"),
-        (flow_topology, {"topics": ("(a",)}, ""),
-        (flow_topology, {"replication_policy_class": "com.example.Policy"}, ""),
+        (flow_topology, {"topics": ("(a",)}, None),
+        (flow_topology, {"replication_policy_class": "com.example.Policy"}, None),
     ]:
         with subtests.test(settings=settings):
             with pytest.raises(ConfigurationError, match=says) as caught:
