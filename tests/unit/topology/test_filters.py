@@ -48,13 +48,16 @@ def test_a_topic_is_taken_when_included_and_not_excluded() -> None:
         assert chosen.should_replicate_topic(topic) is taken, include
 
 
-def test_groups_have_lists_of_their_own_and_filters_name_a_wrong_regex_compare_and_pickle() -> None:
+def test_groups_have_lists_of_their_own() -> None:
     chosen = group_filter_for(
         JAVA + "DefaultGroupFilter", {"groups": ".*", "groups.exclude": "console-consumer-.*, connect-.*, __.*"}
     )
 
     groups = ("billing", "console-consumer-1", "connect-x", "__g")
     assert [group for group in groups if chosen.should_replicate_group(group)] == ["billing"]
+
+
+def test_filters_name_a_wrong_regex_compare_and_pickle() -> None:
     with pytest.raises(ConfigurationError, match=r"topics\.exclude: the Java regex '\(a'"):
         topic_filter_for(JAVA + "DefaultTopicFilter", {"topics.exclude": "(a"})
     for kind in (DefaultTopicFilter, DefaultGroupFilter, DefaultConfigPropertyFilter):
