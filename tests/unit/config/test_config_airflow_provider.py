@@ -100,12 +100,9 @@ def test_a_spark_driver_gets_what_the_task_has_resolved_and_nothing_else(
         monkeypatch.setenv(name, value)
 
     assert load(file).flow("berlin->paris").clients.source_admin.properties["bootstrap.servers"] == "berlin:9093"
+    assert hand_over({}) == {}, "nothing was resolved"
     with pytest.raises(ProviderError, match="AIRFLOW_CONN_KAFKA_PARIS"):
         EnvironmentLookups({HANDED_OVER: "{}"}).value(Reference("kafka_paris", "password"))
-
-
-def test_nothing_is_handed_over_where_nothing_was_resolved() -> None:
-    assert hand_over({}) == {}
 
 
 def test_people_look_at_a_file_without_having_its_secrets(file: Path) -> None:
@@ -119,39 +116,35 @@ def test_people_look_at_a_file_without_having_its_secrets(file: Path) -> None:
     assert printable_value("sasl.jaas.config", settings["source-admin/sasl.jaas.config"]) == "[hidden]"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_makes_dags_and_the_page_cannot_come_from_airflow(file: Path, subtests: pytest.Subtests) -> None:
+    for line in [
         "mirror.ledger.url = postgresql://mirror:${airflow:connection/ledger:password}@host/db",
         "berlin->paris.topics = ${airflow:variable:topics}",
         "berlin->paris.mirror.schedule = ${airflow:variable:schedule}",
-    ],
-)
-def test_what_makes_dags_and_the_page_cannot_come_from_airflow(file: Path, line: str) -> None:
-    file.write_text(f"{_FILE}{line}\n")
-    with without_lookups(), pytest.raises(InvalidConfigurationError, match="only in connection settings"):
-        load(file)
+    ]:
+        with subtests.test(line):
+            file.write_text(f"{_FILE}{line}\n")
+            with without_lookups(), pytest.raises(InvalidConfigurationError, match="only in connection settings"):
+                load(file)
 
 
-@pytest.mark.parametrize(
-    ("path", "key"),
-    [
+def test_other_references_and_missing_fields_are_errors_that_name_them(subtests: pytest.Subtests) -> None:
+    for path, key in [
         ("connection/x", "passwd"),
         ("connection/x", "extra."),
         ("connection/", "password"),
         ("x", "password"),
         ("", "x"),
         ("variable", ""),
-    ],
-)
-def test_other_references_are_errors_wherever_the_file_is_read(path: str, key: str) -> None:
-    with pytest.raises(ProviderError, match="is not a valid reference to Airflow"):
-        Reference.parse(path, key)
+    ]:
+        with subtests.test(path), pytest.raises(ProviderError, match="is not a valid reference to Airflow"):
+            Reference.parse(path, key)
 
-
-def test_a_field_that_a_connection_lacks_is_an_error_that_names_it() -> None:
     with pytest.raises(ProviderError, match="kafka_berlin has no password"):
         connection_values('{"login": "me"}', "X").value(Reference("kafka_berlin", "password"))
+
+    with pytest.raises(NotLookedUpError):
+        EnvironmentLookups({}, needed=False).value(Reference("x", "password"))
 
 
 def test_extras_are_values_too() -> None:
@@ -162,18 +155,14 @@ def test_extras_are_values_too() -> None:
     assert found.value(Reference("c", "extra.on")) == "true"
 
 
-@pytest.mark.parametrize("text", ["{", "no uri", '{"extra": 5}', "kafka://me:top-secret@host:port-none/"])
-def test_a_connection_that_cannot_be_read_is_not_repeated(text: str) -> None:
-    with pytest.raises(ProviderError) as caught:
-        connection_values(text, "AIRFLOW_CONN_X")
+def test_a_connection_that_cannot_be_read_is_not_repeated(subtests: pytest.Subtests) -> None:
+    for text in ["{", "no uri", '{"extra": 5}', "kafka://me:top-secret@host:port-none/"]:
+        with subtests.test(text):
+            with pytest.raises(ProviderError) as caught:
+                connection_values(text, "AIRFLOW_CONN_X")
 
-    assert "top-secret" not in str(caught.value)
-    assert caught.value.__suppress_context__
-
-
-def test_values_that_are_not_needed_are_not_looked_up() -> None:
-    with pytest.raises(NotLookedUpError):
-        EnvironmentLookups({}, needed=False).value(Reference("x", "password"))
+            assert "top-secret" not in str(caught.value)
+            assert caught.value.__suppress_context__
 
 
 def test_secrets_are_told_before_the_file_can_be_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.loader import check, load
-from mirror_lib.config.model import Problem, Severity
+from mirror_lib.config.loader import load
+from mirror_lib.config.model import Severity
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.sync.topics.internal import checkpoints_topic
 from mirror_lib.topology.flow_topology import Exclusion
+from tests.support.config_files import ConfigFile
 
 BASE = """\
 clusters = primary, backup
@@ -21,26 +23,21 @@ primary->backup.enabled = true
 BACK = "backup->primary.enabled = true\n"
 
 
+_RING = (
+    "clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC.bootstrap.servers = c:1\n"
+    "A->B.enabled = true\nB->C.enabled = true\nC->A.enabled = true\n"
+)
+
+
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "mirror.properties"
+def file(tmp_path: Path) -> ConfigFile:
+    return ConfigFile(tmp_path / "mirror.properties", BASE)
 
 
-def problems(file: Path, text: str) -> list[Problem]:
-    file.write_text(BASE + text)
-    return list(check(file))
-
-
-def errors(found: list[Problem]) -> list[Problem]:
-    return [problem for problem in found if problem.severity is Severity.ERROR]
-
-
-def test_an_alias_of_its_own_names_all_that_mm2_names_by_it(file: Path) -> None:
-    found = problems(file, "source.cluster.alias = prod\nprimary->backup.target.cluster.alias = dr\n")
-    flow = load(file).enabled_flows[0]
+def test_an_alias_of_its_own_names_all_that_mm2_names_by_it(file: ConfigFile) -> None:
+    assert file.errors("source.cluster.alias = prod\nprimary->backup.target.cluster.alias = dr\n") == []
+    flow = load(file.path).enabled_flows[0]
     topology = flow_topology(flow)
-
-    assert errors(found) == []
     assert topology.remote_topic("orders") == "prod.orders"
     assert topology.exclusion("dr.orders") is Exclusion.CYCLE
     assert topology.exclusion("backup.orders") is None
@@ -51,32 +48,29 @@ def test_an_alias_of_its_own_names_all_that_mm2_names_by_it(file: Path) -> None:
     assert flow.offset_storage_topic == "mm2-offsets.primary.internal"
 
 
-def test_an_alias_of_its_own_is_reported_with_its_line(file: Path) -> None:
-    (told,) = problems(file, "source.cluster.alias = prod\n")
+def test_two_flows_must_not_store_positions_under_one_alias_in_one_topic(file: ConfigFile) -> None:
+    fan_in = _RING.replace("A->B", "A->C").replace("C->A.enabled = true\n", "")
+    file = replace(file, base=f"{fan_in}source.cluster.alias = x\n")
+    assert file.errors() == []
+
+    (told,) = file.errors("offset.storage.topic = positions\n")
+    assert told.line == 7
+    assert "A->C and B->C store their positions in positions" in told.message
+
+
+def test_an_alias_is_reported_with_its_line(file: ConfigFile) -> None:
+    told = file.one("source.cluster.alias = prod\n")
 
     assert (told.severity, told.line) == (Severity.WARNING, 5)
     assert "prod.orders" in told.message
 
 
-def test_two_flows_must_not_store_positions_under_one_alias_in_one_topic(file: Path) -> None:
-    file.write_text(
-        "clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC.bootstrap.servers = c:1\n"
-        "A->C.enabled = true\nB->C.enabled = true\nsource.cluster.alias = x\n"
-    )
-    assert errors(list(check(file))) == []
+def test_neither_alias_nor_separator_keeps_names(file: ConfigFile) -> None:
+    found = file.one("replication.policy.separator =\nsource.cluster.alias =\ntarget.cluster.alias =\n")
+    topology = flow_topology(load(file.path).enabled_flows[0])
 
-    file.write_text(file.read_text() + "offset.storage.topic = positions\n")
-    (told,) = errors(list(check(file)))
-    assert told.line == 7
-    assert "A->C and B->C store their positions in positions" in told.message
-
-
-def test_neither_alias_nor_separator_keeps_names(file: Path) -> None:
-    found = problems(file, "replication.policy.separator =\nsource.cluster.alias =\ntarget.cluster.alias =\n")
-    topology = flow_topology(load(file).enabled_flows[0])
-
-    assert [problem.severity for problem in found] == [Severity.WARNING]
-    assert "IdentityReplicationPolicy" in (found[0].suggestion or "")
+    assert found.severity is Severity.WARNING
+    assert "IdentityReplicationPolicy" in (found.suggestion or "")
     assert topology.remote_topic("orders") == "orders"
     assert topology.replicates("orders")
     # The target's own heartbeats are written to the topic of this name.
@@ -84,42 +78,30 @@ def test_neither_alias_nor_separator_keeps_names(file: Path) -> None:
     assert topology.name_table({"orders": 1}).findings == ()
 
 
-def test_an_alias_without_separator_stands_before_the_name(file: Path) -> None:
-    found = problems(file, "replication.policy.separator =\n")
+def test_one_of_alias_and_separator_may_be_empty(file: ConfigFile) -> None:
+    found = file.one("replication.policy.separator =\n")
+    assert (found.severity, found.line) == (Severity.WARNING, 5)
+    assert flow_topology(load(file.path).enabled_flows[0]).remote_topic("orders") == "primaryorders"
 
-    assert [(problem.severity, problem.line) for problem in found] == [(Severity.WARNING, 5)]
-    assert flow_topology(load(file).enabled_flows[0]).remote_topic("orders") == "primaryorders"
-
-
-def test_an_empty_alias_with_a_separator_is_taken(file: Path) -> None:
-    found = problems(file, "source.cluster.alias =\n")
-    topology = flow_topology(load(file).enabled_flows[0])
-
-    assert errors(found) == []
+    assert file.errors("source.cluster.alias =\n") == []
+    topology = flow_topology(load(file.path).enabled_flows[0])
     assert topology.remote_topic("orders") == ".orders"
     assert topology.name_table({"orders": 1}).findings == ()
 
 
-@pytest.mark.parametrize("aliases", ["", "source.cluster.alias =\ntarget.cluster.alias =\n"])
-def test_both_directions_without_a_separator_are_refused_with_a_fix(file: Path, aliases: str) -> None:
-    (told,) = errors(problems(file, f"replication.policy.separator =\n{aliases}{BACK}"))
+def test_both_directions_without_a_separator_are_refused_if_they_share_a_topic(file: ConfigFile) -> None:
+    for aliases in ("", "source.cluster.alias =\ntarget.cluster.alias =\n"):
+        (told,) = file.errors(f"replication.policy.separator =\n{aliases}{BACK}")
+        assert told.line == 5, aliases
+        assert "in a loop" in told.message, aliases
 
-    assert told.line == 5
-    assert "in a loop" in told.message
-
-    assert errors(problems(file, BACK)) == []
-
-
-def test_directions_that_share_no_topic_need_no_separator(file: Path) -> None:
-    text = "replication.policy.separator =\nprimary->backup.topics = one\nbackup->primary.topics = two\n"
-
-    assert errors(problems(file, text + BACK)) == []
+    assert file.errors(BACK) == []
+    topics = "replication.policy.separator =\nprimary->backup.topics = one\nbackup->primary.topics = two\n"
+    assert file.errors(topics + BACK) == []
 
 
-def test_a_ring_of_three_without_separators_is_refused(file: Path) -> None:
-    file.write_text(
-        "clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC.bootstrap.servers = c:1\n"
-        "A->B.enabled = true\nB->C.enabled = true\nC->A.enabled = true\n"
-        "replication.policy.separator =\nsource.cluster.alias =\ntarget.cluster.alias =\n"
-    )
-    assert [problem.line for problem in errors(list(check(file)))] == [8]
+def test_a_ring_of_three_without_separators_is_refused(file: ConfigFile) -> None:
+    ring = replace(file, base=_RING)
+    text = "replication.policy.separator =\nsource.cluster.alias =\ntarget.cluster.alias =\n"
+
+    assert [problem.line for problem in ring.errors(text)] == [8]

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from mirror_lib.config.first_start import EARLIEST, LATEST, first_starts
 from mirror_lib.config.loader import check, load
-from mirror_lib.config.model import Problem, Severity
+from mirror_lib.config.model import Severity
+from tests.support.config_files import TWO_CLUSTERS, ConfigFile
 
-_BASE = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-"""
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "mirror.properties"
+_LOGIN = (
+    "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\n"
+    "A.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="{}" password="Endpoint=sb://x/";\n'
+)
 
 
-def _problems(file: Path, text: str, base: str = _BASE) -> list[Problem]:
-    file.write_text(base + text)
-    return list(check(file))
-
-
-def _one(file: Path, text: str) -> Problem:
-    problems = _problems(file, text)
-    assert len(problems) == 1, problems
-    return problems[0]
-
-
-def test_a_plain_file_has_no_problems(file: Path) -> None:
-    assert _problems(file, "") == []
-
-
-def test_all_problems_are_told_at_once_with_their_lines(file: Path) -> None:
-    problems = _problems(
-        file, "A->B.topcs = x\ntasks.max = 0\nA->B.mirror.schedule = 5x\nB.security.protocol = TLS\nfoo.bar = 1\n"
+def test_all_problems_are_told_at_once_with_their_lines(file: ConfigFile) -> None:
+    problems = file.problems(
+        "A->B.topcs = x\ntasks.max = 0\nA->B.mirror.schedule = 5x\nB.security.protocol = TLS\nfoo.bar = 1\n"
     )
     assert [(p.severity, p.line, p.key) for p in problems] == [
         (Severity.ERROR, 5, "A->B.topcs"),
@@ -51,9 +27,8 @@ def test_all_problems_are_told_at_once_with_their_lines(file: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "suggestion"),
-    [
+def test_misspelt_keys_are_errors_with_a_suggestion(file: ConfigFile) -> None:
+    for line, suggestion in [
         ("A->B.topcs = x", "A->B.topics"),
         ("A->B.topic.exclude = x", "A->B.topics.exclude"),
         ("mirror.shedule = 5m", "mirror.schedule"),
@@ -78,49 +53,42 @@ def test_all_problems_are_told_at_once_with_their_lines(file: Path) -> None:
         ("mirror.something.else = 1", "mirror config keys"),
         ("<<<<<<< HEAD", "finish the merge"),
         (">>>>>>> branch", "finish the merge"),
-    ],
-)
-def test_misspelt_keys_are_errors_with_a_suggestion(file: Path, line: str, suggestion: str) -> None:
-    problem = _one(file, line)
-    assert problem.severity is Severity.ERROR
-    assert problem.suggestion is not None
-    assert suggestion in problem.suggestion
+    ]:
+        problem = file.one(line)
+        assert problem.severity is Severity.ERROR, line
+        assert problem.suggestion is not None, line
+        assert suggestion in problem.suggestion, line
 
 
 _THIRD = "C.bootstrap.servers = c:9092\nC.security.protocol = SSL\nC.ssl.truststore.location = /t\n"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_given_a_cluster_that_is_not_in_clusters_then_its_lines_have_no_effect_as_in_mm2(file: ConfigFile) -> None:
+    for line in [
         "B->C.enabled = true",
         "C->B.topics = x",
         "C.replication.factor = 1",
         "C.producer.acks = all",
         "C.consumer.auto.offset.reset = latest",
-    ],
-)
-def test_given_a_cluster_that_is_not_in_clusters_then_its_lines_have_no_effect_as_in_mm2(file: Path, line: str) -> None:
-    problems = _problems(file, _THIRD + line + "\n")
+    ]:
+        problems = file.problems(_THIRD + line + "\n")
 
-    assert [problem.line for problem in problems] == [5, 6, 7, 8]
-    assert {problem.severity for problem in problems} == {Severity.NO_EFFECT}
-    assert all("to clusters, or delete the line" in (problem.suggestion or "") for problem in problems)
+        assert [problem.line for problem in problems] == [5, 6, 7, 8], line
+        assert {problem.severity for problem in problems} == {Severity.NO_EFFECT}, line
+        assert all("to clusters, or delete the line" in (problem.suggestion or "") for problem in problems), line
 
 
-def test_given_clusters_with_similar_aliases_then_no_line_of_one_is_taken_for_the_others(file: Path) -> None:
-    base = _BASE.replace("A", "us-east-1").replace("B", "us-east-2")
+def test_given_similar_aliases_then_one_is_asked_for_and_not_taken(file: ConfigFile) -> None:
+    base = TWO_CLUSTERS.replace("A", "us-east-1").replace("B", "us-east-2")
     lines = "us-east-3.security.protocol = SSL\nus-east-3->us-east-2.topics = x\n"
 
-    problems = _problems(file, "us-east-3.bootstrap.servers = c:9092\n" + lines, base) + _problems(file, lines, base)
+    problems = file.problems("us-east-3.bootstrap.servers = c:9092\n" + lines, base) + file.problems(lines, base)
 
     assert [problem.severity for problem in problems] == 5 * [Severity.NO_EFFECT]
 
+    base = TWO_CLUSTERS.replace("A", "us-east-1").replace("B", "eu")
 
-def test_given_one_similar_alias_then_it_is_asked_for_and_not_taken(file: Path) -> None:
-    base = _BASE.replace("A", "us-east-1").replace("B", "eu")
-
-    problems = _problems(file, "us-east-2.security.protocol = SSL\nus-east-2->eu.topics = x\n", base)
+    problems = file.problems("us-east-2.security.protocol = SSL\nus-east-2->eu.topics = x\n", base)
 
     assert [(problem.rename_to, problem.suggestion) for problem in problems] == [
         (None, "did you mean us-east-1.security.protocol? Else add us-east-2 to clusters, or delete the line"),
@@ -128,10 +96,16 @@ def test_given_one_similar_alias_then_it_is_asked_for_and_not_taken(file: Path) 
     ]
 
 
-def test_given_addresses_under_a_misspelt_alias_then_they_are_errors_of_the_cluster_that_lacks_them(file: Path) -> None:
-    base = _BASE.replace("A.boot", "Alpha.boot").replace("clusters = A", "clusters = alpha").replace("A->", "alpha->")
+def test_given_addresses_under_a_misspelt_alias_then_they_are_errors_of_the_cluster_that_lacks_them(
+    file: ConfigFile,
+) -> None:
+    base = (
+        TWO_CLUSTERS.replace("A.boot", "Alpha.boot")
+        .replace("clusters = A", "clusters = alpha")
+        .replace("A->", "alpha->")
+    )
 
-    problems = _problems(file, "Alpha.security.protocol = SSL\n", base)
+    problems = file.problems("Alpha.security.protocol = SSL\n", base)
 
     assert [(problem.line, problem.rename_to) for problem in problems if problem.line] == [
         (2, "alpha.bootstrap.servers"),
@@ -139,16 +113,14 @@ def test_given_addresses_under_a_misspelt_alias_then_they_are_errors_of_the_clus
     ]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_values_that_cannot_be_used_are_errors(file: ConfigFile) -> None:
+    for line in [
         "tasks.max = 0",
         "tasks.max = two",
         "enabled = yes",
         "offset-syncs.topic.location = both",
         "mirror.produce.max.in.flight = 6",
         "mirror.topics.rename = a",
-        "mirror.ledger.url = nowhere",
         "A->B.mirror.ledger.url = sqlite:///x",
         "A.mirror.schedule = 5m",
         "A.admin.bootstrap.servers = host",
@@ -156,18 +128,31 @@ def test_given_addresses_under_a_misspelt_alias_then_they_are_errors_of_the_clus
         "A.consumer.isolation.level = serializable",
         "A->B.topics = a(",
         "mirror.topics.rename.regex = (",
+        # Of both parts of a rename one is missing.
+        "A->B.mirror.topics.rename.regex = a(.*)",
         "replication.policy.class = com.example.MyPolicy",
         "topic.filter.class = no.such.module.Filter",
-    ],
-)
-def test_values_that_cannot_be_used_are_errors(file: Path, line: str) -> None:
-    problems = _problems(file, line)
-    assert any(p.severity is Severity.ERROR and p.line == 5 for p in problems), problems
+        # In a vendor's example.
+        "A->A1B->B.topics = .*",
+    ]:
+        problems = file.problems(line)
+        assert any(p.severity is Severity.ERROR and p.line == 5 for p in problems), (line, problems)
+    group = file.one("mirror.topics.rename.regex = a(.*)\nmirror.topics.rename.replacement = $2\n")
+    assert (group.severity, group.line) == (Severity.ERROR, 6)
+    for url in (
+        "mysql://me:secret@host/db",
+        "postgresql+psycopg2://me:secret@host/db",
+        "sqlite:///:memory:",
+        "over-there",
+    ):
+        problem = file.one(f"mirror.ledger.url = {url}\n")
+        assert (problem.severity, problem.line) == (Severity.ERROR, 5), url
+        assert "of SQLite or PostgreSQL" in problem.message, url
+        assert "secret" not in problem.message, url
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_has_no_effect_here_is_a_warning_that_says_so(file: ConfigFile) -> None:
+    for line in [
         # Renamed, and honoured here.
         "topics.blacklist = x",
         "A->B.groups.blacklist = x",
@@ -179,18 +164,15 @@ def test_values_that_cannot_be_used_are_errors(file: Path, line: str) -> None:
         "key.converter = x",
         "A->B.producer.client.id = me",
         "config.providers.x.class = y",
-    ],
-)
-def test_what_has_no_effect_here_is_a_warning_that_says_so(file: Path, line: str) -> None:
-    problem = _one(file, line)
-    assert problem.severity is Severity.WARNING
-    assert problem.line == 5
-    assert problem.key == line.split(" ")[0]
+    ]:
+        problem = file.one(line)
+        assert problem.severity is Severity.WARNING, line
+        assert problem.line == 5, line
+        assert problem.key == line.split(" ")[0], line
 
 
-@pytest.mark.parametrize(
-    ("line", "todo"),
-    [
+def test_what_mm2_ignores_as_well_refuses_no_file(file: ConfigFile) -> None:
+    for line, todo in [
         # Removed, newer.
         ("use.incremental.alter.configs = never", "delete the line"),
         ("add.source.alias.to.metrics = true", "delete the line"),
@@ -236,19 +218,17 @@ def test_what_has_no_effect_here_is_a_warning_that_says_so(file: Path, line: str
         ("my.own.note = 1", "delete the line"),
         ("A.what.ever = 1", "delete the line"),
         ("A->B.what.ever = 1", "delete the line"),
-    ],
-)
-def test_what_mm2_ignores_as_well_refuses_no_file(file: Path, line: str, todo: str) -> None:
-    problem = _one(file, line)
-    assert problem.severity is Severity.NO_EFFECT
-    assert problem.line == 5
-    assert problem.key == line.split(" ")[0]
-    assert todo in (problem.suggestion or "")
+    ]:
+        problem = file.one(line)
+        assert problem.severity is Severity.NO_EFFECT, line
+        assert problem.line == 5, line
+        assert problem.key == line.split(" ")[0], line
+        assert todo in (problem.suggestion or ""), line
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_works_is_no_problem(file: ConfigFile) -> None:
+    for text in [
+        "",
         "B.offset.flush.timeout.ms = 1",
         "B.offset.storage.topic = x",
         "B.group.id = x",
@@ -263,244 +243,165 @@ def test_what_mm2_ignores_as_well_refuses_no_file(file: Path, line: str, todo: s
         "A->B.source.cluster.ssl.truststore.location = /x",
         "replication.factor = -1",
         "A->B.topics = orders, clicks-[0-9]+",
+        "A->B.topics = products\\\\..*",
         "topic.filter.class = mirror_lib.topology.filters.DefaultTopicFilter",
-        "A.bootstrap.servers = a:1, [::1]:9092 ,SSL://c.example.com:9093",
-    ],
-)
-def test_what_works_is_no_problem(file: Path, line: str) -> None:
-    problems = [problem for problem in _problems(file, line) if "is set again" not in problem.message]
-    assert problems == []
+        "mirror.topics.rename.regex = a(.*)\nmirror.topics.rename.replacement = $1",
+        "emit.offset-syncs.enabled = false\nemit.checkpoints.enabled = false",
+        # Excluded from topic configs, or set: the target keeps its safety.
+        "config.properties.exclude = min\\\\.insync\\\\.replicas, unclean.*",
+        "config.properties.exclude = unclean.*\nmirror.configs.never = min.insync.replicas",
+        "config.properties.exclude = unclean.*\nmirror.configs.override = min.insync.replicas=2",
+        "config.properties.exclude = .*",
+        "mirror.ledger.url = sqlite:///l.sqlite3",
+        "mirror.ledger.url = sqlite+pysqlite:////l.sqlite3",
+        "mirror.ledger.url = postgres://host/db",
+        "mirror.ledger.url = postgresql+psycopg://host/db",
+        # The user of Event Hubs.
+        _LOGIN.format("$ConnectionString"),
+    ]:
+        assert file.problems(text) == [], text
+    addresses = file.problems("A.bootstrap.servers = a:1, [::1]:9092 ,SSL://c.example.com:9093")
+    assert ["is set again" in problem.message for problem in addresses] == [True]
 
 
-def test_quotes_of_a_vendors_example_are_doubted(file: Path) -> None:
-    problems = _problems(file, 'topics.blacklist = "*.internal,__.*"\n')
+def test_what_is_doubtful_is_a_warning_at_its_line(file: ConfigFile) -> None:
+    for text, message, suggestion in [
+        ("B->A.enabled = true ", "", ""),
+        (
+            "A->B.consumer.client.rack = a\nA.consumer.client.rack = b\n",
+            "A.consumer.client.rack overrides it",
+            "A->B.source.consumer.client.rack",
+        ),
+        ("A.sasl.jaas.config = ${env:NONE}", "${env:NONE}", ""),
+        ("sync.group.offsets.enabled = true\nemit.checkpoints.enabled = false", "", ""),
+        ("emit.offset-syncs.enabled = false", "", ""),
+    ]:
+        problem = file.one(text)
+        assert (problem.severity, problem.line) == (Severity.WARNING, 5), text
+        assert message in problem.message, text
+        assert suggestion in (problem.suggestion or ""), text
+    for topics, suggestion in [
+        ("orders, products\\..*", "write products\\\\..* to match a dot"),
+        ('"orders", pay', "remove the quotes: lists have none"),
+        ("orders, 'pay'", "remove the quotes: lists have none"),
+    ]:
+        problem = file.one(f"A->B.topics = {topics}")
+        assert (problem.severity, problem.line, problem.suggestion) == (Severity.WARNING, 5, suggestion), topics
+    login = file.one(_LOGIN.format("$USER"))
+    assert "placeholder" in login.message
+    topics = file.one("A->B.topics = ${TOPICS}")
+    assert "for the character" not in topics.message
+    assert "fill in ${TOPICS}" in (topics.suggestion or "")
+
+
+def test_files_without_addresses_clusters_or_flows_are_errors(file: ConfigFile) -> None:
+    for text in ("", "clusters = A\nA.bootstrap.servers=a:1", "clusters = A,B\nemit.heartbeats.enabled = false\n"):
+        assert any(problem.severity is Severity.ERROR for problem in file.problems(text, base="")), text
+    (missing,) = file.problems("clusters = A, B\nA->B.enabled = true\nA.bootstrap.servers = a:1\n", base="")
+    assert (missing.severity, missing.key) == (Severity.ERROR, "B.bootstrap.servers")
+    (alias,) = file.problems(
+        "clusters = us.west, B\nus.west.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nus.west->B.enabled=true",
+        base="",
+    )
+    assert alias.severity is Severity.WARNING, "it contains the separator"
+
+
+def test_quotes_of_a_vendors_example_are_doubted(file: ConfigFile) -> None:
+    problems = file.problems('topics.blacklist = "*.internal,__.*"\n')
     assert any("quotes" in problem.message for problem in problems)
 
 
-def test_a_typo_of_a_vendors_example_belongs_to_no_flow(file: Path) -> None:
-    problem = _one(file, "A->A1B->B.topics = .*")
-    assert problem.severity is Severity.ERROR
-
-
-def test_a_missing_address_names_the_cluster(file: Path) -> None:
-    problems = _problems(file, "", base="clusters = A, B\nA->B.enabled = true\nA.bootstrap.servers = a:1\n")
-    assert [(p.severity, p.key) for p in problems] == [(Severity.ERROR, "B.bootstrap.servers")]
-
-
-def test_files_without_clusters_or_flows_are_errors(file: Path) -> None:
-    for text in ("", "clusters = A\nA.bootstrap.servers=a:1", "clusters = A,B\nemit.heartbeats.enabled = false\n"):
-        assert any(p.severity is Severity.ERROR for p in _problems(file, text, base=""))
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
+def test_of_several_lines_whose_keys_end_at_a_blank_each_is_named(file: ConfigFile) -> None:
+    for first, second in [
         ("A -> B.topics = orders", "A -> B.groups = app"),
         ("A-> B.topics = orders", "A-> B.groups = app"),
         ("A => B.topics = orders", "A => B.groups = app"),
-    ],
-)
-def test_of_several_lines_whose_keys_end_at_a_blank_each_is_named(file: Path, first: str, second: str) -> None:
-    problems = _problems(file, f"{first}\n{second}\n")
+    ]:
+        problems = file.problems(f"{first}\n{second}\n")
 
-    assert [(each.severity, each.line, each.suggestion) for each in problems] == [
-        (Severity.ERROR, 5, "write A->B.topics"),
-        (Severity.ERROR, 6, "write A->B.groups"),
-    ]
+        assert [(each.severity, each.line, each.suggestion) for each in problems] == [
+            (Severity.ERROR, 5, "write A->B.topics"),
+            (Severity.ERROR, 6, "write A->B.groups"),
+        ], first
 
 
-def test_a_blank_that_disables_a_flow_is_a_warning(file: Path) -> None:
-    problem = _one(file, "B->A.enabled = true ")
-    assert (problem.severity, problem.line) == (Severity.WARNING, 5)
-
-
-def test_a_setting_that_another_layer_hides_is_a_warning(file: Path) -> None:
-    problem = _one(file, "A->B.consumer.client.rack = a\nA.consumer.client.rack = b\n")
-    assert problem.line == 5
-    assert "A.consumer.client.rack overrides it" in problem.message
-    assert "A->B.source.consumer.client.rack" in (problem.suggestion or "")
-
-
-def test_an_alias_with_the_separator_is_a_warning(file: Path) -> None:
-    problems = _problems(
-        file,
-        "",
-        base="clusters = us.west, B\nus.west.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nus.west->B.enabled=true",
-    )
-    assert [p.severity for p in problems] == [Severity.WARNING]
-
-
-def test_secrets_do_not_appear_in_problems(file: Path) -> None:
+def test_secrets_and_values_of_providers_do_not_appear_in_problems(file: ConfigFile) -> None:
     text = "config.providers = f\nA.sasl.jaas.config = hush\nA.sasl.jas.config = hush\nmirror.ledger.url = hush:hush\n"
-    assert "hush" not in " ".join(p.message for p in _problems(file, text))
-
-
-def test_values_of_providers_do_not_appear_in_problems(file: Path) -> None:
-    (file.parent / "s.properties").write_text("k = hush\n")
+    assert "hush" not in " ".join(p.message for p in file.problems(text))
+    (file.path.parent / "s.properties").write_text("k = hush\n")
     text = (
         "config.providers = file\n"
         "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider\n"
-        f"tasks.max = ${{file:{file.parent}/s.properties:k}}\n"
-        f"A->B.source.cluster.bootstrap.servers = ${{file:{file.parent}/s.properties:k}}\n"
+        f"tasks.max = ${{file:{file.path.parent}/s.properties:k}}\n"
+        f"A->B.source.cluster.bootstrap.servers = ${{file:{file.path.parent}/s.properties:k}}\n"
     )
-    problems = _problems(file, text)
+    problems = file.problems(text)
     assert [problem.line for problem in problems] == [7, 8]
     assert not any("hush" in problem.message for problem in problems)
 
 
-def test_variables_without_a_value_are_warnings(file: Path) -> None:
-    problem = _one(file, "A.sasl.jaas.config = ${env:NONE}")
-    assert problem.severity is Severity.WARNING
-    assert "${env:NONE}" in problem.message
+def test_an_exclusion_of_ones_own_that_lets_the_source_weaken_the_target_is_told_once(file: ConfigFile) -> None:
+    two_flows = TWO_CLUSTERS + "B->A.enabled = true\n"
 
-
-def test_a_rename_needs_both_its_parts(file: Path) -> None:
-    assert _one(file, "A->B.mirror.topics.rename.regex = a(.*)").severity is Severity.ERROR
-    assert _problems(file, "mirror.topics.rename.regex = a(.*)\nmirror.topics.rename.replacement = $1\n") == []
-    problem = _one(file, "mirror.topics.rename.regex = a(.*)\nmirror.topics.rename.replacement = $2\n")
-    assert (problem.severity, problem.line) == (Severity.ERROR, 6)
-
-
-def test_switches_that_contradict_are_warnings(file: Path) -> None:
-    assert _one(file, "sync.group.offsets.enabled = true\nemit.checkpoints.enabled = false").line == 5
-    assert _one(file, "emit.offset-syncs.enabled = false").severity is Severity.WARNING
-    assert _problems(file, "emit.offset-syncs.enabled = false\nemit.checkpoints.enabled = false") == []
-
-
-def test_an_exclusion_of_ones_own_that_lets_the_source_weaken_the_target_is_told_once(file: Path) -> None:
-    two_flows = _BASE + "B->A.enabled = true\n"
-
-    (told,) = _problems(file, "config.properties.exclude = retention\\\\.ms\n", two_flows)
+    (told,) = file.problems("config.properties.exclude = retention\\\\.ms\n", two_flows)
 
     assert told.severity is Severity.WARNING
     assert "min.insync.replicas and unclean.leader.election.enable" in told.message
     assert told.suggestion == "add min.insync.replicas,unclean.leader.election.enable"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "config.properties.exclude = min\\\\.insync\\\\.replicas, unclean.*\n",
-        "config.properties.exclude = unclean.*\nmirror.configs.never = min.insync.replicas\n",
-        "config.properties.exclude = unclean.*\nmirror.configs.override = min.insync.replicas=2\n",
-        "config.properties.exclude = .*\n",
-    ],
-)
-def test_an_exclusion_that_keeps_the_targets_safety_is_no_problem(file: Path, text: str) -> None:
-    assert _problems(file, text) == []
-
-
-def test_settings_that_tune_javas_clients_are_one_line(file: Path) -> None:
+def test_settings_that_tune_javas_clients_are_one_line(file: ConfigFile) -> None:
     text = (
         "A.consumer.fetch.min.bytes = 1\nB.producer.compression.type = lz4\nA->B.producer.override.linger.ms = 1\n"
         "A.consumer.client.rack = r1\nB.producer.batch.size = 1\n"
     )
-    (told,) = _problems(file, text)
+    (told,) = file.problems(text)
 
     assert (told.severity, told.line) == (Severity.WARNING, 5)
     assert "only on Java's clients: batch.size, compression.type, fetch.min.bytes, linger.ms (line" in told.message
     assert "(line 5, 6, 7, 9)" in told.message
 
 
-def test_a_lost_backslash_is_doubted(file: Path) -> None:
-    told = _one(file, "A->B.topics = orders, products\\..*")
-    assert (told.severity, told.line) == (Severity.WARNING, 5)
-    assert told.suggestion == "write products\\\\..* to match a dot"
-
-    file.write_text(_BASE + "A->B.topics = products\\\\..*\n")
-    assert list(check(file)) == []
-
-
-def test_a_comma_in_a_regex_splits_the_list(file: Path) -> None:
-    problems = _problems(file, "A->B.topics = order[0-9]{1,3}")
+def test_a_comma_in_a_regex_splits_the_list(file: ConfigFile) -> None:
+    problems = file.problems("A->B.topics = order[0-9]{1,3}")
     assert "order[0-9]{1 and 3} are two elements" in problems[0].message
     assert [problem.severity for problem in problems] == [Severity.WARNING, Severity.ERROR]
     assert all("without a comma" in (problem.suggestion or "") for problem in problems)
 
 
-def test_a_quoted_key_has_no_effect_as_in_mm2(file: Path) -> None:
+def test_a_quoted_key_has_no_effect_as_in_mm2(file: ConfigFile) -> None:
     # As in published files: lines of JSON, which MM2 ignores.
-    file.write_text(_BASE + '"replication.policy.separator": "_",\n"source.cluster.alias": "",\n')
+    file.write('"replication.policy.separator": "_",\n"source.cluster.alias": "",\n')
 
-    problems = check(file)
+    problems = check(file.path)
 
     assert [problem.severity for problem in problems if problem.key and problem.key[0] == '"'][-2:] == [
         Severity.NO_EFFECT,
         Severity.NO_EFFECT,
     ]
     assert not any(problem.severity is Severity.ERROR for problem in problems)
-    assert load(file).flows[0].replication_policy_separator == "."
+    assert load(file.path).flows[0].replication_policy_separator == "."
 
 
-def test_no_offset_reset_copies_new_partitions_from_their_start_and_says_so(file: Path) -> None:
+def test_no_offset_reset_copies_new_partitions_from_their_start_and_says_so(file: ConfigFile) -> None:
     line = "A.consumer.auto.offset.reset = none\n"
-    file.write_text(_BASE + line)
+    file.write(line)
 
-    (problem,) = [problem for problem in check(file) if problem.key == "A.consumer.auto.offset.reset"]
+    (problem,) = [problem for problem in check(file.path) if problem.key == "A.consumer.auto.offset.reset"]
 
     assert problem.severity is Severity.WARNING
     assert "earliest" in problem.message
-    assert first_starts(load(file).flows[0]).of("orders") == EARLIEST
-    file.write_text(_BASE + line + "mirror.first.start = latest\n")
-    assert [problem for problem in check(file) if problem.key == "A.consumer.auto.offset.reset"] == []
-    assert first_starts(load(file).flows[0]).of("orders") == LATEST
+    assert first_starts(load(file.path).flows[0]).of("orders") == EARLIEST
+    file.write(line + "mirror.first.start = latest\n")
+    assert [problem for problem in check(file.path) if problem.key == "A.consumer.auto.offset.reset"] == []
+    assert first_starts(load(file.path).flows[0]).of("orders") == LATEST
 
 
-def test_the_user_of_event_hubs_is_no_placeholder(file: Path) -> None:
-    login = (
-        'org.apache.kafka.common.security.plain.PlainLoginModule required username="{}" password="Endpoint=sb://x/";'
-    )
-    start = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.config = "
+def test_given_a_regex_that_java_refuses_then_its_advice_works_in_a_properties_file(file: ConfigFile) -> None:
+    for value, advice in [("*.internal", ".*.internal"), ("a{x}", "a[{]x}"), ("+a", "[+]a"), ("{a}", "[{]a}")]:
+        wrong = file.one(f"topics.exclude = {value}")
 
-    assert _problems(file, start + login.format("$ConnectionString") + "\n") == []
-    (left,) = _problems(file, start + login.format("$USER") + "\n")
-    assert "placeholder" in left.message
-
-
-@pytest.mark.parametrize(
-    ("value", "advice"),
-    [("*.internal", ".*.internal"), ("a{x}", "a[{]x}"), ("+a", "[+]a"), ("{a}", "[{]a}")],
-)
-def test_given_a_regex_that_java_refuses_then_its_advice_works_in_a_properties_file(
-    file: Path, value: str, advice: str
-) -> None:
-    wrong = _one(file, f"topics.exclude = {value}")
-
-    assert wrong.severity is Severity.ERROR
-    written = wrong.message.partition("; write ")[2].split()[0]
-    assert written in advice
-    assert _problems(file, f"topics.exclude = {advice}") == []
-
-
-@pytest.mark.parametrize("value", ['"orders", pay', "orders, 'pay'"])
-def test_given_a_quoted_member_of_a_list_then_it_is_named(file: Path, value: str) -> None:
-    problem = _one(file, f"A->B.topics = {value}")
-
-    assert (problem.severity, problem.suggestion) == (Severity.WARNING, "remove the quotes: lists have none")
-
-
-def test_given_a_placeholder_for_a_regex_then_no_advice_keeps_its_braces(file: Path) -> None:
-    problem = _one(file, "A->B.topics = ${TOPICS}")
-
-    assert "for the character" not in problem.message
-    assert "fill in ${TOPICS}" in (problem.suggestion or "")
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["mysql://me:secret@host/db", "postgresql+psycopg2://me:secret@host/db", "sqlite:///:memory:", "over-there"],
-)
-def test_a_ledger_that_no_run_could_open_is_an_error_of_the_file(file: Path, url: str) -> None:
-    problem = _one(file, f"mirror.ledger.url = {url}\n")
-
-    assert problem.severity is Severity.ERROR
-    assert "of SQLite or PostgreSQL" in problem.message
-    assert "secret" not in problem.message
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["sqlite:///l.sqlite3", "sqlite+pysqlite:////l.sqlite3", "postgres://host/db", "postgresql+psycopg://host/db"],
-)
-def test_each_name_of_a_supported_database_is_taken(file: Path, url: str) -> None:
-    assert _problems(file, f"mirror.ledger.url = {url}\n") == []
+        assert wrong.severity is Severity.ERROR, value
+        written = wrong.message.partition("; write ")[2].split()[0]
+        assert written in advice, value
+        assert file.problems(f"topics.exclude = {advice}") == [], value

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,30 +41,22 @@ def _flows(settings: dict[str, str]) -> list[str]:
     return [str(flow) for flow in selected_flows(_of(settings))]
 
 
-def test_every_pair_runs_by_default_for_its_heartbeats() -> None:
+def test_pairs_run_for_their_heartbeats_or_if_they_are_enabled() -> None:
     assert _flows({"clusters": "A, B, C"}) == ["A->B", "A->C", "B->A", "B->C", "C->A", "C->B"]
-
-
-def test_without_heartbeats_only_enabled_pairs_run() -> None:
     assert _flows({"emit.heartbeats.enabled": "false"}) == []
     assert _flows({"emit.heartbeats.enabled": "false", "A->B.enabled": "true"}) == ["A->B"]
     assert _flows({"emit.heartbeats.enabled": "false", "B->A.emit.heartbeats.enabled": "true"}) == ["B->A"]
     assert _flows({"A->B.emit.heartbeats.enabled": "false"}) == ["B->A"]
-
-
-@pytest.mark.parametrize(("text", "runs"), [("true", True), ("TRUE", True), ("true ", False), ("yes", False)])
-def test_pairs_are_selected_by_the_text_as_it_is(text: str, runs: bool) -> None:
-    assert _flows({"emit.heartbeats.enabled": "false", "A->B.enabled": text}) == (["A->B"] if runs else [])
-
-
-def test_pairs_are_selected_before_variables_are_replaced() -> None:
+    assert clusters(_of({"clusters": "A, B, A,, B"})) == ("A", "B")
+    # Variables are replaced later.
     file = _of({"emit.heartbeats.enabled": "false"})
     file["A->B.enabled"] = Provenance(value="true", key="A->B.enabled", written="${env:X}")
     assert selected_flows(file) == ()
 
 
-def test_aliases_are_taken_once() -> None:
-    assert clusters(_of({"clusters": "A, B, A,, B"})) == ("A", "B")
+def test_pairs_are_selected_by_the_text_as_it_is() -> None:
+    for text, runs in [("true", True), ("TRUE", True), ("true ", False), ("yes", False)]:
+        assert _flows({"emit.heartbeats.enabled": "false", "A->B.enabled": text}) == (["A->B"] if runs else []), text
 
 
 def test_flow_settings_win_over_the_top_level() -> None:
@@ -75,15 +66,13 @@ def test_flow_settings_win_over_the_top_level() -> None:
     assert "offset.lag.max" not in settings
 
 
-def test_the_top_level_gives_only_names_of_connectors() -> None:
+def test_the_top_level_gives_names_of_connectors_and_options_of_custom_policies() -> None:
     settings = _settings(
         {"use.defaults.from": "source", "exactly.once.support": "required", "offset.flush.interval.ms": "1"}
     )
     assert not {"use.defaults.from", "exactly.once.support", "offset.flush.interval.ms"} & set(settings.connector)
     assert _settings({"A->B.use.defaults.from": "source"}).connector["use.defaults.from"].value == "source"
 
-
-def test_options_of_custom_policies_pass_by_their_prefix() -> None:
     settings = _settings({"replication.policy.my.option": "1", "my.option": "2", "A->B.my.option": "3"}).connector
     assert settings["replication.policy.my.option"].value == "1"
     assert settings["my.option"].value == "3"
@@ -128,11 +117,6 @@ def test_the_data_consumer_starts_early_and_never_commits() -> None:
     assert _client({"A.consumer.auto.offset.reset": "latest"}, "data_consumer")["auto.offset.reset"] == "latest"
 
 
-def test_settings_of_mm2_do_not_leak_into_clients() -> None:
-    assert _client({"admin.timeout.ms": "5", "consumer.poll.timeout.ms": "5"}, "source_admin") == {}
-    assert "poll.timeout.ms" not in _client({"consumer.poll.timeout.ms": "5"}, "data_consumer")
-
-
 def test_the_data_producer_takes_the_targets_settings_and_the_flows_overrides() -> None:
     file = {
         "B.bootstrap.servers": "b:1",
@@ -144,11 +128,12 @@ def test_the_data_producer_takes_the_targets_settings_and_the_flows_overrides() 
         "A.producer.batch.size": "4",
     }
     assert _client(file, "data_producer") == {"bootstrap.servers": "b:1", "linger.ms": "1", "acks": "1"}
-
-
-def test_flow_producer_settings_tune_only_the_offset_syncs_producer() -> None:
-    file = {"A->B.producer.linger.ms": "2", "A->B.producer.override.acks": "1"}
-    assert _client(file, "offset_syncs_producer") == {"linger.ms": "2"}
+    # The flow's own settings tune only the producer of offset-syncs.
+    of_flow = {"A->B.producer.linger.ms": "2", "A->B.producer.override.acks": "1"}
+    assert _client(of_flow, "offset_syncs_producer") == {"linger.ms": "2"}
+    # Settings of MM2 do not leak into clients.
+    assert _client({"admin.timeout.ms": "5", "consumer.poll.timeout.ms": "5"}, "source_admin") == {}
+    assert "poll.timeout.ms" not in _client({"consumer.poll.timeout.ms": "5"}, "data_consumer")
 
 
 def test_offset_syncs_clients_follow_their_location() -> None:
@@ -198,18 +183,15 @@ def test_positions_follow_the_worker_rules() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("new", "old"),
-    [
+def test_old_names_count_where_the_new_one_is_absent() -> None:
+    for new, old in [
         ("topics.exclude", "topics.blacklist"),
         ("groups.exclude", "groups.blacklist"),
         ("config.properties.exclude", "config.properties.blacklist"),
-    ],
-)
-def test_old_names_count_where_the_new_one_is_absent(new: str, old: str) -> None:
-    assert _settings({old: "x"}).connector[new].value == "x"
-    assert _settings({f"A->B.{old}": "x"}).connector[new].value == "x"
-    assert _settings({new: "y", f"A->B.{old}": "x"}).connector[new].value == "y"
+    ]:
+        assert _settings({old: "x"}).connector[new].value == "x", new
+        assert _settings({f"A->B.{old}": "x"}).connector[new].value == "x", new
+        assert _settings({new: "y", f"A->B.{old}": "x"}).connector[new].value == "y", new
 
 
 @given(

@@ -34,21 +34,28 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_nothing_has_changed_right_after_reading(file: Path) -> None:
+def test_nothing_has_changed_right_after_reading_nor_for_a_file_that_is_still_missing(
+    file: Path, tmp_path: Path
+) -> None:
     config = load(file)
 
     assert {stamp.path.name for stamp in config.sources} == {"mirror.properties", "secrets.properties", "servers"}
     assert are_unchanged(config.sources)
 
+    stamp = FileStamp.of(tmp_path / "none")
+    assert stamp == FileStamp(tmp_path / "none")
+    assert are_unchanged([stamp])
 
-@pytest.mark.parametrize("name", ["mirror.properties", "secrets.properties", "mounted/servers"])
-def test_another_content_is_a_change_even_of_the_same_size(file: Path, name: str) -> None:
-    config = load(file)
-    changed = file.parent / name
 
-    changed.write_text(changed.read_text().replace("old-one", "new-one"))
+def test_another_content_is_a_change_even_of_the_same_size(file: Path, subtests: pytest.Subtests) -> None:
+    for name in ["mirror.properties", "secrets.properties", "mounted/servers"]:
+        with subtests.test(name):
+            config = load(file)
+            changed = file.parent / name
 
-    assert not are_unchanged(config.sources)
+            changed.write_text(changed.read_text().replace("old-one", "new-one"))
+
+            assert not are_unchanged(config.sources)
 
 
 def test_a_mounted_secret_changes_by_its_link(file: Path, tmp_path: Path) -> None:
@@ -96,9 +103,3 @@ def test_a_folder_that_was_missing_is_noticed_when_it_comes(file: Path, tmp_path
     (tmp_path / late).mkdir()
 
     assert not are_unchanged(caught.value.sources)
-
-
-def test_a_file_that_is_not_there_stays_so(tmp_path: Path) -> None:
-    stamp = FileStamp.of(tmp_path / "none")
-    assert stamp == FileStamp(tmp_path / "none")
-    assert are_unchanged([stamp])

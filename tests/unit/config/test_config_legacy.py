@@ -83,13 +83,7 @@ def test_the_result_has_no_problems_and_one_enabled_flow_that_keeps_names(tmp_pa
     assert flow.clients.data_consumer.properties["client.id"] == "mm"
     assert flow.clients.target_admin.properties["bootstrap.servers"] == "new-1:9092"
     assert 'password="hush"' in flow.clients.source_admin.properties["sasl.jaas.config"]
-
-
-def test_what_mirror_maker_1_did_not_do_is_switched_off(tmp_path: Path) -> None:
-    _errors(_imported().text, tmp_path)
-
-    (flow,) = load.load(tmp_path / "imported.properties").enabled_flows
-
+    # What MirrorMaker 1 did not do is switched off.
     assert not flow.sync_topic_configs_enabled
     assert not flow.sync_topic_acls_enabled
     assert not flow.emit_checkpoints_enabled
@@ -108,6 +102,10 @@ def test_settings_without_effect_are_comments_with_reasons() -> None:
     assert "#   compression.type = lz4" in imported.text
     assert len(imported.remarks) == 2
 
+    for name in OPTION_REASONS:
+        (listed,) = [each for each in _imported(options={name: "x"}).listed if each.origin == "command line"]
+        assert listed.reason == OPTION_REASONS[name]
+
 
 def test_the_group_and_the_commands_that_take_its_offsets_over_stand_in_the_file() -> None:
     imported = _imported()
@@ -115,58 +113,42 @@ def test_the_group_and_the_commands_that_take_its_offsets_over_stand_in_the_file
     assert imported.group == "mirror-maker"
     assert "--describe --group mirror-maker" in imported.text
     assert "mirror position set --config FILE --flow 'A->B'" in imported.text
+    # With a blank it is quoted, and columns count from another place.
+    with_blank = _imported(CONSUMER_FILE.replace("mirror-maker", "mirror maker"))
+    assert "--group 'mirror maker'" in with_blank.text
+    assert "print $3, $4, $5" in with_blank.text
 
 
-def test_a_group_with_blanks_is_quoted_and_counted_as_columns() -> None:
-    imported = _imported(CONSUMER_FILE.replace("mirror-maker", "mirror maker"))
+def test_where_a_partition_without_position_begins() -> None:
+    for reset, expected in [("earliest", "earliest"), ("latest", "latest"), (None, "earliest"), ("none", "earliest")]:
+        imported = _imported(CONSUMER_FILE + (f"auto.offset.reset={reset}\n" if reset else ""))
 
-    assert "--group 'mirror maker'" in imported.text
-    assert "print $3, $4, $5" in imported.text
-
-
-@pytest.mark.parametrize(
-    ("reset", "expected"), [("earliest", "earliest"), ("latest", "latest"), (None, "earliest"), ("none", "earliest")]
-)
-def test_where_a_partition_without_position_begins(reset: str | None, expected: str) -> None:
-    imported = _imported(CONSUMER_FILE + (f"auto.offset.reset={reset}\n" if reset else ""))
-
-    assert _assignments(imported)["A.consumer.auto.offset.reset"] == expected
-    assert ("auto.offset.reset" in {each.name for each in imported.listed}) == (reset == "none")
+        assert _assignments(imported)["A.consumer.auto.offset.reset"] == expected, expected
+        assert ("auto.offset.reset" in {each.name for each in imported.listed}) == (reset == "none"), expected
 
 
-@pytest.mark.parametrize(
-    ("include", "regex"),
-    [
+def test_the_regex_is_read_as_mirror_maker_1_read_it_or_refused(subtests: pytest.Subtests) -> None:
+    for include, regex in [
         # kafka.utils.TopicFilter of Kafka 3.9: commas become |, blanks go, and so do quotes around all of it.
         ("orders", "orders"),
         ("a, b,c", "a|b|c"),
         ('"orders.*"', "orders.*"),
         ("  'a,b' ", "a|b"),
         ("(a,b)-x", "(a|b)-x"),
-    ],
-)
-def test_the_regex_is_read_as_mirror_maker_1_read_it(include: str, regex: str) -> None:
-    assert topic_regex(include) == regex
-    assert _assignments(_imported(include=include))["A->B.topics"] == regex
+        (r"a\.b", r"a\.b"),
+    ]:
+        assert topic_regex(include) == regex, include
+        assert _assignments(_imported(include=include))["A->B.topics"] == regex, include
 
-
-@pytest.mark.parametrize("include", ["", "''", "*", "a{1,3}"])
-def test_a_regex_that_mirror_maker_1_refused_is_refused(include: str) -> None:
-    with pytest.raises(ConfigurationError):
-        topic_regex(include)
-
-
-def test_backslashes_of_the_regex_survive_the_file() -> None:
-    assert _assignments(_imported(include=r"a\.b"))["A->B.topics"] == r"a\.b"
+    for include in ["", "''", "*", "a{1,3}"]:
+        with subtests.test(include), pytest.raises(ConfigurationError):
+            topic_regex(include)
 
 
 def test_the_commit_interval_becomes_the_flush_interval_of_positions() -> None:
-    assert (
-        _assignments(_imported(options={"offset.commit.interval.ms": "5000"}))["B.offset.flush.interval.ms"] == "5000"
-    )
-    assert "offset.commit.interval.ms" in {
-        each.name for each in _imported(options={"offset.commit.interval.ms": "no"}).listed
-    }
+    in_time, wrong = (_imported(options={"offset.commit.interval.ms": text}) for text in ("5000", "no"))
+    assert _assignments(in_time)["B.offset.flush.interval.ms"] == "5000"
+    assert "offset.commit.interval.ms" in {each.name for each in wrong.listed}
 
 
 def test_of_a_repeated_setting_the_last_counts_and_the_others_are_listed() -> None:
@@ -198,15 +180,13 @@ def test_providers_of_both_files_are_joined() -> None:
     assert [each.origin for each in imported.listed if each.name == "config.providers.env.class"] == [PRODUCER]
 
 
-@pytest.mark.parametrize(("source", "target"), [("A", "A"), ("a b", "B"), ("A", "B->C"), ("mirror", "B"), ("", "B")])
-def test_aliases_that_cannot_be_used_are_refused(source: str, target: str) -> None:
-    with pytest.raises(ConfigurationError):
-        import_mirror_maker_1(
-            MirrorMaker1(b"bootstrap.servers=a:1", b"bootstrap.servers=b:1", "x"), source=source, target=target
-        )
+def test_aliases_and_files_that_cannot_be_used_are_refused(subtests: pytest.Subtests) -> None:
+    for source, target in [("A", "A"), ("a b", "B"), ("A", "B->C"), ("mirror", "B"), ("", "B")]:
+        with subtests.test(source), pytest.raises(ConfigurationError):
+            import_mirror_maker_1(
+                MirrorMaker1(b"bootstrap.servers=a:1", b"bootstrap.servers=b:1", "x"), source=source, target=target
+            )
 
-
-def test_files_without_brokers_or_with_broken_escapes_are_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"no bootstrap\.servers"):
         _imported("zookeeper.connect=zk:2181\n")
     with pytest.raises(ConfigurationError, match="line 2"):
@@ -262,9 +242,3 @@ def test_the_result_never_has_errors_where_the_old_values_were_valid(
     path.write_text(_imported(file).text, encoding="ascii")
 
     assert [each for each in load.check(path) if each.severity is Severity.ERROR] == []
-
-
-def test_every_option_that_is_listed_has_a_reason() -> None:
-    for name in OPTION_REASONS:
-        (listed,) = [each for each in _imported(options={name: "x"}).listed if each.origin == "command line"]
-        assert listed.reason == OPTION_REASONS[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,30 +16,15 @@ from mirror_lib.config.settings.definitions import MM2_BY_NAME, WORKER_BY_NAME
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology import FlowId
 from mirror_lib.transform import NO_TRANSFORMS, FlowTransforms
+from tests.support.config_files import TWO_CLUSTERS, ConfigFile
 
 _PROJECT = Path(__file__).resolve().parents[3]
 #: `transforms` of Connect are a part of the field of that name; aliases are the flow's unless they are set.
 _OTHERWISE_TYPED = ("enabled", "offset.storage.topic", "transforms", "source.cluster.alias", "target.cluster.alias")
-_BASE = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-"""
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "mirror.properties"
-
-
-def _flow(file: Path, text: str) -> FlowConfig:
-    file.write_text(_BASE + text)
-    return load(file).flow("A->B")
-
-
-def test_defaults_of_the_definitions_and_of_the_types_agree(file: Path) -> None:
-    flow = _flow(file, "")
+def test_defaults_of_the_definitions_and_of_the_types_agree(file: ConfigFile) -> None:
+    flow = file.flow("")
     for definition in (*MM2_BY_NAME.values(), *WORKER_BY_NAME.values()):
         if definition.field in FlowConfig.model_fields and definition.name not in _OTHERWISE_TYPED:
             assert definition.default is not None
@@ -47,22 +33,29 @@ def test_defaults_of_the_definitions_and_of_the_types_agree(file: Path) -> None:
     assert flow.offset_storage_topic == "mm2-offsets.A.internal"
 
 
-def test_flows_that_only_emit_heartbeats_are_not_enabled(file: Path) -> None:
-    file.write_text(_BASE)
-    config = load(file)
+def test_flows_that_only_emit_heartbeats_are_not_enabled(file: ConfigFile) -> None:
+    config = load(file.write())
     assert [str(flow.flow) for flow in config.enabled_flows] == ["A->B"]
     assert not config.flow("B->A").enabled
     assert config.flow("B->A").emit_heartbeats_enabled
+    assert not config.flow("B->A").opposite_ended
     with pytest.raises(KeyError):
         config.flow("A->C")
+    in_another_process = pickle.loads(pickle.dumps(config))
+    assert in_another_process.flow("B->A").clients.target_admin.properties["bootstrap.servers"] == "a:9092"
+    # A line that ends a flow counts for the pair in the other direction.
+    ended = TWO_CLUSTERS.replace("A->B.enabled = true", "A->B.enabled = false\nemit.heartbeats.enabled = true")
+    assert load(file.write(base=ended)).flow("B->A").opposite_ended
+    everywhere = load(file.write(base="clusters=A,B\nbootstrap.servers=x:1\nenabled=true\n"))
+    assert [str(flow.flow) for flow in everywhere.enabled_flows] == ["A->B", "B->A"]
 
 
 def test_pairs_that_no_line_names_are_derived_only_when_they_are_asked_for(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    file: ConfigFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aliases = [f"c{number}" for number in range(20)]
     addresses = "".join(f"{alias}.bootstrap.servers = {alias}:1\n" for alias in aliases)
-    file.write_text(f"clusters = {','.join(aliases)}\n{addresses}c0->c1.enabled = true\nc2->c3.tasks.max = 4\n")
+    file.path.write_text(f"clusters = {','.join(aliases)}\n{addresses}c0->c1.enabled = true\nc2->c3.tasks.max = 4\n")
     derived: list[FlowId] = []
 
     def counted(settings: FlowSettings, transforms: FlowTransforms = NO_TRANSFORMS) -> FlowConfig:
@@ -71,7 +64,7 @@ def test_pairs_that_no_line_names_are_derived_only_when_they_are_asked_for(
 
     monkeypatch.setattr(loader, "flow_config", counted)
 
-    config = load(file)
+    config = load(file.path)
 
     assert [str(name) for name in derived] == ["c0->c1", "c2->c3"]
     assert len(config.unnamed) == 20 * 19 - 2
@@ -80,93 +73,74 @@ def test_pairs_that_no_line_names_are_derived_only_when_they_are_asked_for(
     assert there.clients.target_admin.properties["bootstrap.servers"] == "c9:1"
 
 
-@pytest.mark.parametrize("change", ["", "emit.heartbeats.interval.seconds = 7\n", "topics.blacklist = x\n"])
-@pytest.mark.parametrize("other", ["", "B.producer.linger.ms = 5\n", "C.offset.storage.topic = positions\n"])
-def test_a_pair_is_derived_alike_whether_a_line_names_it_or_not(file: Path, change: str, other: str) -> None:
-    text = _BASE.replace("A, B", "A, B, C") + "C.bootstrap.servers = c:9092\n" + change + other
-    for name in ("B->A", "A->C", "C->A", "B->C", "C->B"):
-        file.write_text(text)
-        unnamed = load(file)
-        file.write_text(f"{text}{name}.tasks.max = 1\n")
-        named = load(file)
-        assert FlowId.parse(name) in unnamed.unnamed.names
-        assert FlowId.parse(name) not in named.unnamed.names
-        assert unnamed.flow(name) == named.flow(name)
+def test_a_pair_is_derived_alike_whether_a_line_names_it_or_not(file: ConfigFile) -> None:
+    clusters = TWO_CLUSTERS.replace("A, B", "A, B, C") + "C.bootstrap.servers = c:9092\n"
+    changes = ("", "emit.heartbeats.interval.seconds = 7\n", "topics.blacklist = x\n")
+    others = ("", "B.producer.linger.ms = 5\n", "C.offset.storage.topic = positions\n")
+    for name, change, other in product(("B->A", "A->C", "C->A", "B->C", "C->B"), changes, others):
+        unnamed = load(file.write(change + other, clusters))
+        named = load(file.write(f"{change}{other}{name}.tasks.max = 1\n", clusters))
+        assert FlowId.parse(name) in unnamed.unnamed.names, (name, change, other)
+        assert FlowId.parse(name) not in named.unnamed.names, (name, change, other)
+        assert unnamed.flow(name) == named.flow(name), (name, change, other)
 
 
-def test_a_line_that_ends_a_flow_counts_for_the_pair_in_the_other_direction(file: Path) -> None:
-    file.write_text(_BASE.replace("A->B.enabled = true", "A->B.enabled = false\nemit.heartbeats.enabled = true"))
-    assert load(file).flow("B->A").opposite_ended
+def test_values_of_a_cluster_count_though_no_line_names_its_pairs_unless_they_are_overridden(
+    file: ConfigFile, subtests: pytest.Subtests
+) -> None:
+    for line in ["A.security.protocol = NONE\n", "B.producer.max.request.size = many\n"]:
+        with subtests.test(line):
+            file.path.write_text(TWO_CLUSTERS.replace("A->B.enabled = true\n", "") + line)
+            with pytest.raises(InvalidConfigurationError) as caught:
+                load(file.path)
+            assert caught.value.keys_in_error == {line.split(" ", 1)[0]}
 
-
-def test_a_file_with_unnamed_pairs_can_be_sent_to_another_process(file: Path) -> None:
-    file.write_text(_BASE)
-    config = pickle.loads(pickle.dumps(load(file)))
-    assert config.flow("B->A").clients.target_admin.properties["bootstrap.servers"] == "a:9092"
-
-
-@pytest.mark.parametrize("line", ["A.security.protocol = NONE\n", "B.producer.max.request.size = many\n"])
-def test_invalid_values_of_a_cluster_are_found_though_no_line_names_its_pairs(file: Path, line: str) -> None:
-    file.write_text(_BASE.replace("A->B.enabled = true\n", "") + line)
-    with pytest.raises(InvalidConfigurationError) as caught:
-        load(file)
-    assert caught.value.keys_in_error == {line.split(" ", 1)[0]}
-
-
-def test_a_value_that_a_cluster_overrides_in_every_pair_is_no_error(file: Path) -> None:
     security = "A.security.protocol = PLAINTEXT\nB.security.protocol = PLAINTEXT\n"
     top = "security.protocol = NONE\nC.bootstrap.servers = c:1\n"
-    file.write_text(_BASE.replace("A, B", "A, B, C") + top + security)
+    file.path.write_text(TWO_CLUSTERS.replace("A, B", "A, B, C") + top + security)
     with pytest.raises(InvalidConfigurationError):
-        load(file)
-    file.write_text(_BASE.replace("A, B", "A, B, C") + top + security + "C.security.protocol = PLAINTEXT\n")
-    assert any("overrides it" in each.message for each in load(file).warnings)
+        load(file.path)
+    file.path.write_text(TWO_CLUSTERS.replace("A, B", "A, B, C") + top + security + "C.security.protocol = PLAINTEXT\n")
+    assert any("overrides it" in each.message for each in load(file.path).warnings)
 
 
-def test_one_flow_is_read_together_with_its_file(file: Path) -> None:
-    file.write_text(_BASE)
-    config, flow = load_flow(file, "A->B")
-    assert (config.path, str(flow.flow)) == (str(file), "A->B")
+def test_one_flow_is_read_together_with_its_file(file: ConfigFile) -> None:
+    file.write()
+    config, flow = load_flow(file.path, "A->B")
+    assert (config.path, str(flow.flow)) == (str(file.path), "A->B")
 
 
-@pytest.mark.parametrize(
-    ("wanted", "what"), [("A->C", "no flow 'A->C'"), ("A", "no flow 'A'"), ("B->A", "flow B->A of .* is not enabled")]
-)
-def test_a_flow_that_cannot_run_is_refused_with_those_that_can(file: Path, wanted: str, what: str) -> None:
-    file.write_text(_BASE)
-    with pytest.raises(ConfigurationError, match=what) as caught:
-        load_flow(file, wanted)
-    assert "enabled flows are: A->B" in caught.value.action
+def test_a_flow_that_cannot_run_is_refused_with_those_that_can(file: ConfigFile, subtests: pytest.Subtests) -> None:
+    for wanted, what in [("A->C", "no flow 'A->C'"), ("A", "no flow 'A'"), ("B->A", "flow B->A of .* is not enabled")]:
+        with subtests.test(wanted):
+            file.write()
+            with pytest.raises(ConfigurationError, match=what) as caught:
+                load_flow(file.path, wanted)
+            assert "enabled flows are: A->B" in caught.value.action
 
 
-def test_enabled_at_the_top_level_enables_every_flow_that_runs(file: Path) -> None:
-    file.write_text("clusters=A,B\nbootstrap.servers=x:1\nenabled=true\n")
-    assert [str(flow.flow) for flow in load(file).enabled_flows] == ["A->B", "B->A"]
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
+def test_requests_are_as_large_as_the_data_producer_may_make_them_in_java(
+    file: ConfigFile, subtests: pytest.Subtests
+) -> None:
+    for lines, expected in [
         ("", None),
         ("B.producer.max.request.size = 400000\n", 400_000),
         ("B.producer.max.request.size = 400000\nA->B.producer.override.max.request.size = 300000\n", 300_000),
         # These reach the producer of offset-syncs only, in MM2 too.
         ("A.producer.max.request.size = 400000\nA->B.producer.max.request.size = 400000\n", None),
-    ],
-)
-def test_requests_are_as_large_as_the_data_producer_may_make_them(file: Path, lines: str, expected: int | None) -> None:
-    assert _flow(file, lines).copy_settings.request_max_bytes == expected
+    ]:
+        assert file.flow(lines).copy_settings.request_max_bytes == expected, lines
+
+    for size in ["0", "-1", "1 MB", "4294967296"]:
+        with (
+            subtests.test(size),
+            pytest.raises(InvalidConfigurationError, match=r"max\.request\.size must be a whole number"),
+        ):
+            file.flow(f"B.producer.max.request.size = {size}\n")
 
 
-@pytest.mark.parametrize("size", ["0", "-1", "1 MB", "4294967296"])
-def test_a_request_size_that_java_would_refuse_is_refused(file: Path, size: str) -> None:
-    with pytest.raises(InvalidConfigurationError, match=r"max\.request\.size must be a whole number"):
-        _flow(file, f"B.producer.max.request.size = {size}\n")
-
-
-def test_settings_are_typed(file: Path) -> None:
-    flow = _flow(
-        file,
+def test_settings_are_typed(file: ConfigFile) -> None:
+    flow = file.flow(
         "topics = a , b\n"
         "A->B.tasks.max = 4\n"
         "offset-syncs.topic.location = target\n"
@@ -188,9 +162,8 @@ def test_settings_are_typed(file: Path) -> None:
     assert flow.clients.data_consumer.properties["bootstrap.servers"] == "a:9092"
 
 
-def test_policies_read_their_settings_untrimmed(file: Path) -> None:
-    flow = _flow(
-        file,
+def test_policies_read_their_settings_untrimmed(file: ConfigFile) -> None:
+    flow = file.flow(
         "replication.policy.separator = _ \n"
         "replication.policy.internal.topic.separator.enabled = true \n"
         "replication.policy.my.option = 1\n",
@@ -200,52 +173,51 @@ def test_policies_read_their_settings_untrimmed(file: Path) -> None:
     assert flow.replication_policy_options["replication.policy.my.option"] == "1"
 
 
-def test_variables_are_replaced(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_are_replaced(file: ConfigFile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIRROR_TEST_PASSWORD", "hush")
-    flow = _flow(
-        file,
+    flow = file.flow(
         "config.providers = env\n"
         "config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
-        "A.ssl.truststore.password = ${env:MIRROR_TEST_PASSWORD}\n",
+        "A.ssl.truststore.password = ${env:MIRROR_TEST_PASSWORD}\n"
+        "mirror.ledger.url = postgresql+psycopg://me:hush@host/db\n",
     )
+    config = load(file.path)
     assert flow.clients.source_admin.properties["ssl.truststore.password"] == "hush"
-    assert "hush" not in repr(load(file)) + str(jsonable(load(file)))
-    setting = explain(file, "A->B")["source-admin/ssl.truststore.password"]
+    assert config.ledger_url == "postgresql+psycopg://me:hush@host/db"
+    assert "hush" not in repr(config) + str(jsonable(config))
+    setting = explain(file.path, "A->B")["source-admin/ssl.truststore.password"]
     assert setting.written == "${env:MIRROR_TEST_PASSWORD}"
 
 
-def test_warnings_do_not_stop_loading(file: Path) -> None:
-    file.write_text(_BASE + "topics.blacklist = x\n")
-    config = load(file)
+def test_a_file_with_errors_raises_one_error_with_everything_and_warnings_stop_nothing(
+    file: ConfigFile, tmp_path: Path
+) -> None:
+    config = load(file.write("topics.blacklist = x\n"))
     assert config.flow("A->B").topics_exclude == ("x",)
     assert [problem.line for problem in config.warnings] == [5]
 
-
-def test_an_invalid_file_raises_one_error_with_everything(file: Path) -> None:
-    file.write_text(_BASE + "tasks.max = 0\ntopcs = x\ntopics.blacklist = y\n")
+    file.write("tasks.max = 0\ntopcs = x\ntopics.blacklist = y\n")
     with pytest.raises(InvalidConfigurationError) as caught:
-        load(file)
+        load(file.path)
     error = caught.value
     assert [problem.line for problem in error.problems] == [5, 6, 7]
     assert error.exit_code == 2
     text = str(error)
-    assert str(file) in text
+    assert str(file.path) in text
     assert "line 5" in text
     assert "did you mean topics?" in text
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.problems, again.attributes()) == (text, error.problems, error.attributes())
 
-
-def test_a_file_that_is_not_there_is_a_configuration_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigurationError, match="cannot be read"):
         load(tmp_path / "none")
     with pytest.raises(InvalidConfigurationError):
         load(tmp_path)
 
 
-def test_explain_names_origin_and_line(file: Path) -> None:
-    file.write_text(_BASE + "A->B.tasks.max = 2\nA.consumer.fetch.min.bytes = 5\noffset.storage.partitions = 5\n")
-    settings = explain(file, "A->B")
+def test_explain_names_origin_and_line(file: ConfigFile) -> None:
+    file.write("A->B.tasks.max = 2\nA.consumer.fetch.min.bytes = 5\noffset.storage.partitions = 5\n")
+    settings = explain(file.path, "A->B")
     found = {name: (s.value, s.origin, s.line, s.key) for name, s in settings.items()}
     assert found["tasks.max"] == ("2", "flow A->B", 5, "A->B.tasks.max")
     assert found["topics"] == (".*", "default", None, None)
@@ -253,14 +225,7 @@ def test_explain_names_origin_and_line(file: Path) -> None:
     assert found["offset.storage.partitions"] == ("5", "top level", 7, "offset.storage.partitions")
     assert found["mirror.produce.max.in.flight"][1] == "default"
     with pytest.raises(ConfigurationError, match="A->C"):
-        explain(file, "A->C")
-
-
-def test_the_address_of_the_ledger_is_kept_out_of_sight(file: Path) -> None:
-    file.write_text(_BASE + "mirror.ledger.url = postgresql+psycopg://me:hush@host/db\n")
-    config = load(file)
-    assert config.ledger_url == "postgresql+psycopg://me:hush@host/db"
-    assert "hush" not in repr(config) + str(jsonable(config))
+        explain(file.path, "A->C")
 
 
 def test_the_example_file_has_nothing_to_complain_about() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import javaproperties
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,9 +16,8 @@ def _values(text: str) -> dict[str, str]:
     return {key: entry.value for key, entry in parse_properties(text.encode("iso-8859-1")).effective.items()}
 
 
-@pytest.mark.parametrize(
-    ("line", "key", "value"),
-    [
+def test_lines_are_read_as_in_java() -> None:
+    for line, key, value in [
         ("a=b", "a", "b"),
         ("a = b", "a", "b"),
         ("a:b", "a", "b"),
@@ -36,22 +34,15 @@ def _values(text: str) -> dict[str, str]:
         (r"a\:b=c", "a:b", "c"),
         (r"a=\u00e9\t\n", "a", "é\t\n"),
         ("a=b # no comment", "a", "b # no comment"),
-    ],
-)
-def test_one_assignment(line: str, key: str, value: str) -> None:
-    assert _values(line) == {key: value}
-
-
-def test_comments_and_blank_lines_are_skipped() -> None:
-    assert _values("# one\n  ! two\n\n   \na=1\n") == {"a": "1"}
-
-
-def test_a_backslash_continues_a_line_without_its_leading_blanks() -> None:
-    assert _values("topics = a, \\\n    b, \\\n\tc\nnext=1") == {"topics": "a, b, c", "next": "1"}
-
-
-def test_an_even_number_of_backslashes_continues_nothing() -> None:
-    assert _values("a=x\\\\\nb=y") == {"a": "x\\", "b": "y"}
+    ]:
+        assert _values(line) == {key: value}, line
+    for text, values in (
+        ("# one\n  ! two\n\n   \na=1\n", {"a": "1"}),
+        ("topics = a, \\\n    b, \\\n\tc\nnext=1", {"topics": "a, b, c", "next": "1"}),
+        # An even number of backslashes continues nothing.
+        ("a=x\\\\\nb=y", {"a": "x\\", "b": "y"}),
+    ):
+        assert _values(text) == values, text
 
 
 def test_lines_count_from_where_an_assignment_begins() -> None:
@@ -59,54 +50,46 @@ def test_lines_count_from_where_an_assignment_begins() -> None:
     assert [(entry.key, entry.line) for entry in parsed.entries] == [("a", 3), ("b", 5)]
 
 
-@pytest.mark.parametrize("end", ["A->B.enab", "  tasks", r"a\:b", "# old\nA->B.topi"])
-def test_a_file_that_ends_within_a_key_was_not_written_to_its_end(end: str) -> None:
-    (problem,) = parse_properties(f"clusters = A, B\n{end}".encode()).problems
-    assert problem.severity is Severity.ERROR
-    assert problem.message.startswith("the file ends in the middle of a line")
-    assert problem.line == 2 + end.count("\n")
+def test_a_file_that_ends_within_a_key_was_not_written_to_its_end() -> None:
+    for end in ["A->B.enab", "  tasks", r"a\:b", "# old\nA->B.topi"]:
+        (problem,) = parse_properties(f"clusters = A, B\n{end}".encode()).problems
+        assert problem.severity is Severity.ERROR, end
+        assert problem.message.startswith("the file ends in the middle of a line"), end
+        assert problem.line == 2 + end.count("\n"), end
+
+    for end in ["tasks.max\n", "tasks.max=", "tasks.max = 4", "tasks.max 4", "# tasks.max", "", "a = b, \\\nc"]:
+        assert parse_properties(f"clusters = A, B\n{end}".encode()).problems == (), end
 
 
-@pytest.mark.parametrize(
-    "end", ["tasks.max\n", "tasks.max=", "tasks.max = 4", "tasks.max 4", "# tasks.max", "", "a = b, \\\nc"]
-)
-def test_a_last_line_with_an_end_or_a_value_may_be_whole(end: str) -> None:
-    assert parse_properties(f"clusters = A, B\n{end}".encode()).problems == ()
-
-
-def test_of_repeated_keys_the_last_counts_and_the_others_are_reported() -> None:
+def test_of_lines_repeated_or_broken_the_last_counts_and_the_others_are_reported() -> None:
     parsed = parse_properties(b"a=1\nb=2\na=3\n")
     assert parsed.effective["a"].value == "3"
     assert [(p.severity, p.key, p.line) for p in parsed.problems] == [(Severity.WARNING, "a", 3)]
 
-
-def test_a_broken_escape_is_an_error_and_what_follows_is_still_read() -> None:
     parsed = parse_properties(b"a=\\u12\nb=2\nc=\\uzzzz\n")
     assert [(p.severity, p.line) for p in parsed.problems] == [(Severity.ERROR, 1), (Severity.ERROR, 3)]
     assert parsed.effective["b"].value == "2"
 
 
-@pytest.mark.parametrize("line", ["a = b # why", 'a = "b"', "a = 'b'", "a = ü"])
-def test_what_java_reads_otherwise_than_meant_is_a_warning(line: str) -> None:
-    parsed = parse_properties(line.encode("utf-8"))
-    assert [p.severity for p in parsed.problems] == [Severity.WARNING]
-    assert parsed.problems[0].line == 1
+def test_what_java_reads_otherwise_than_meant_is_a_warning() -> None:
+    for line in ["a = b # why", 'a = "b"', "a = 'b'", "a = ü"]:
+        parsed = parse_properties(line.encode("utf-8"))
+        assert [p.severity for p in parsed.problems] == [Severity.WARNING], line
+        assert parsed.problems[0].line == 1, line
 
 
-@pytest.mark.parametrize("value", [r"pay\d+", r"a\\\d", r"C:\stores\key.jks", "a, \\\n  b\\w*"])
-def test_given_a_backslash_that_java_removes_then_a_warning_says_how_to_keep_it(value: str) -> None:
-    (problem,) = parse_properties(f"topics = {value}\n".encode()).problems
+def test_backslashes_that_java_removes_are_doubted_and_other_escapes_are_not() -> None:
+    for value in [r"pay\d+", r"a\\\d", r"C:\stores\key.jks", "a, \\\n  b\\w*"]:
+        (problem,) = parse_properties(f"topics = {value}\n".encode()).problems
 
-    assert (problem.severity, problem.line, problem.suggestion) == (
-        Severity.WARNING,
-        1,
-        r"write \\ for a backslash, such as \\d in a regex",
-    )
+        assert (problem.severity, problem.line, problem.suggestion) == (
+            Severity.WARNING,
+            1,
+            r"write \\ for a backslash, such as \\d in a regex",
+        ), value
 
-
-@pytest.mark.parametrize("value", [r"pay\\d+", r".*[\-\.]internal", r"a\:b\ c\#\t\n", "\\u0041", "a, \\\n  b"])
-def test_given_escapes_that_do_no_harm_then_nothing_is_reported(value: str) -> None:
-    assert parse_properties(f"topics = {value}\n".encode()).problems == ()
+    for value in [r"pay\\d+", r".*[\-\.]internal", r"a\:b\ c\#\t\n", "\\u0041", "a, \\\n  b"]:
+        assert parse_properties(f"topics = {value}\n".encode()).problems == (), value
 
 
 @given(st.dictionaries(_LATIN, _LATIN, max_size=8))
@@ -135,45 +118,39 @@ def test_any_bytes_are_read_or_reported(data: bytes) -> None:
 _MARKED = "clusters = A, B\nA.bootstrap.servers = localhost:9092\n"
 
 
-@pytest.mark.parametrize(
-    "encoding", ["utf-8-sig", "utf-16", "utf-32"], ids=lambda encoding: encoding
-)  # These write a byte order mark.
-def test_a_byte_order_mark_is_one_error_and_the_rest_is_read(encoding: str) -> None:
-    file = parse_properties(_MARKED.encode(encoding))
-    (problem,) = file.problems
-    assert (problem.severity, problem.line) == (Severity.ERROR, 1)
-    assert "byte order mark" in problem.message
-    assert {key: entry.value for key, entry in file.effective.items()} == {
-        "clusters": "A, B",
-        "A.bootstrap.servers": "localhost:9092",
-    }
+def test_a_byte_order_mark_is_one_error_and_the_rest_is_read() -> None:
+    for encoding in ["utf-8-sig", "utf-16", "utf-32"]:
+        file = parse_properties(_MARKED.encode(encoding))
+        (problem,) = file.problems
+        assert (problem.severity, problem.line) == (Severity.ERROR, 1), encoding
+        assert "byte order mark" in problem.message, encoding
+        assert {key: entry.value for key, entry in file.effective.items()} == {
+            "clusters": "A, B",
+            "A.bootstrap.servers": "localhost:9092",
+        }, encoding
 
 
-@pytest.mark.parametrize("first", ["# Flows of the shop\n", "! x\n", "\n", "  \r\n"])
-def test_a_mark_before_a_comment_or_a_blank_line_only_warns_since_java_reads_the_rest_alike(first: str) -> None:
-    (problem,) = parse_properties((first + _MARKED).encode("utf-8-sig")).problems
-    assert problem.severity is Severity.WARNING
+def test_a_mark_before_a_comment_or_a_blank_line_only_warns_unless_java_continues_it() -> None:
+    for first in ["# Flows of the shop\n", "! x\n", "\n", "  \r\n"]:
+        (problem,) = parse_properties((first + _MARKED).encode("utf-8-sig")).problems
+        assert problem.severity is Severity.WARNING, first
 
-
-def test_a_mark_before_a_comment_that_java_continues_is_an_error() -> None:
     # To Java the first line is an assignment, since it does not begin with #: the next line is a part of its value.
     (problem,) = parse_properties(("# x \\\n" + _MARKED).encode("utf-8-sig")).problems
     assert problem.severity is Severity.ERROR
 
 
-def test_a_file_of_nothing_but_a_mark_is_read() -> None:
+def test_a_mark_with_nothing_or_half_a_character_behind_it_is_read() -> None:
     for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
         assert parse_properties(mark).entries == ()
 
-
-def test_a_mark_before_an_odd_number_of_bytes_is_the_one_error() -> None:
     problems = parse_properties(_MARKED.encode("utf-16") + b"x").problems
     (problem,) = (each for each in problems if each.severity is Severity.ERROR)
     assert "UTF-16" in problem.message
 
 
-@pytest.mark.parametrize("end", ["\\", "\\\n", "  \\\r\n"])
-def test_a_lone_backslash_at_the_end_is_an_empty_key_as_in_java(end: str) -> None:
-    parsed = parse_properties(f"a = 1\n{end}".encode())
+def test_a_lone_backslash_at_the_end_is_an_empty_key_as_in_java() -> None:
+    for end in ["\\", "\\\n", "  \\\r\n"]:
+        parsed = parse_properties(f"a = 1\n{end}".encode())
 
-    assert [(entry.key, entry.value, entry.line) for entry in parsed.entries] == [("a", "1", 1), ("", "", 2)]
+        assert [(entry.key, entry.value, entry.line) for entry in parsed.entries] == [("a", "1", 1), ("", "", 2)], end

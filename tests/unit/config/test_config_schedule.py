@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from mirror_lib.config.schedule import longest_interval_seconds, parse_schedule
 
 
-@pytest.mark.parametrize(
-    ("text", "schedule"),
-    [
+def test_schedules_are_read_or_refused(subtests: pytest.Subtests) -> None:
+    for text, schedule in [
         ("30s", timedelta(seconds=30)),
         ("5m", timedelta(minutes=5)),
         (" 2h ", timedelta(hours=2)),
@@ -25,15 +24,10 @@ from mirror_lib.config.schedule import longest_interval_seconds, parse_schedule
         ("0 0 * jan sun", "0 0 * jan sun"),
         ("", None),
         (None, None),
-    ],
-)
-def test_schedules(text: str | None, schedule: object) -> None:
-    assert parse_schedule(text) == schedule
+    ]:
+        assert parse_schedule(text) == schedule, text
 
-
-@pytest.mark.parametrize(
-    "text",
-    [
+    for text in [
         "5",
         "0m",
         "99999999999d",
@@ -50,16 +44,13 @@ def test_schedules(text: str | None, schedule: object) -> None:
         # No such day.
         "0 0 31 2 *",
         "0 0 30-31 feb *",
-    ],
-)
-def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(ValueError):
-        parse_schedule(text)
+    ]:
+        with subtests.test(text), pytest.raises(ValueError):
+            parse_schedule(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
+def test_the_longest_time_between_two_runs_is_known_unless_no_run_is_promised() -> None:
+    for text, seconds in [
         ("30s", 30),
         ("1d", 86_400),
         ("@hourly", 3_600),
@@ -82,15 +73,11 @@ def test_other_texts_are_refused(text: str) -> None:
         # On the 1st, and on each Monday.
         ("0 0 1 * mon", 7 * 86_400),
         ("0 6,18 * jan *", (335 * 24 + 12) * 3_600),
-    ],
-)
-def test_the_longest_time_between_two_runs(text: str, seconds: float) -> None:
-    assert longest_interval_seconds(text) == seconds
+    ]:
+        assert longest_interval_seconds(text) == seconds, text
 
-
-@pytest.mark.parametrize("text", [None, "", "@once", "@continuous"])
-def test_some_schedules_promise_no_run_at_a_certain_time(text: str | None) -> None:
-    assert longest_interval_seconds(text) is None
+    for text in [None, "", "@once", "@continuous"]:
+        assert longest_interval_seconds(text) is None, text
 
 
 def _items(low: int, high: int) -> st.SearchStrategy[str]:

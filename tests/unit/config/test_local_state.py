@@ -24,14 +24,12 @@ def test_state_lives_in_one_folder_of_the_project_from_any_working_folder(
     assert local_config() == project_root() / ".mirror" / "mirror.properties"
 
 
-def test_the_environment_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_and_another_project_move_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path))
 
     assert state_dir() == tmp_path
     assert local_config() == tmp_path / "mirror.properties"
 
-
-def test_another_environment_and_project_can_be_asked_about() -> None:
     assert state_dir({}, Path("/p")) == Path("/p/.mirror")
     assert state_dir({"MIRROR_STATE_DIR": "/s"}, Path("/p")) == Path("/s")
 

@@ -2,64 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-
-from mirror_lib.config.loader import check
 from mirror_lib.problems import Problem, Severity
-
-_FILE = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-A->B.topics = {}
-"""
+from tests.support.config_files import ConfigFile
 
 
-@pytest.fixture
-def problems(tmp_path: Path) -> Callable[..., list[Problem]]:
-    def of(topics: str, *more: str) -> list[Problem]:
-        file = tmp_path / "mirror.properties"
-        file.write_text("\n".join((_FILE.format(topics), *more)))
-        return [each for each in check(file) if "is not copied" in each.message]
-
-    return of
+def left_out(file: ConfigFile, topics: str, *more: str) -> list[Problem]:
+    problems = file.problems("\n".join((f"A->B.topics = {topics}", *more)))
+    return [each for each in problems if "is not copied" in each.message]
 
 
-@pytest.mark.parametrize(
-    ("topic", "why"),
-    [
+def test_a_named_topic_that_is_left_out_is_told_with_its_reason(file: ConfigFile) -> None:
+    for topic, why in [
         ("B.orders", "copied from cluster B"),
         ("B\\\\.orders", "copied from cluster B"),
         (".hidden", "internal"),
         ("__x", "internal"),
         ("mm2-offsets.A.internal", "internal"),
         ("orders.replica", "it matches `topics.exclude`"),
-    ],
-)
-def test_a_named_topic_that_is_left_out_is_told(problems: Callable[..., list[Problem]], topic: str, why: str) -> None:
-    (problem,) = problems(f"orders, {topic}")
+    ]:
+        (problem,) = left_out(file, f"orders, {topic}")
 
-    assert (problem.severity, problem.line) == (Severity.WARNING, 5)
-    assert f"names {topic.replace(chr(92), '')}," in problem.message
-    assert why in problem.message
+        assert (problem.severity, problem.line) == (Severity.WARNING, 5), topic
+        assert f"names {topic.replace(chr(92), '')}," in problem.message, topic
+        assert why in problem.message, topic
 
-
-def test_names_of_one_reason_make_one_sentence(problems: Callable[..., list[Problem]]) -> None:
-    (problem,) = problems("__a|__b, __c")
+    (problem,) = left_out(file, "__a|__b, __c")
 
     assert "names __a, __b, __c, which is not copied (internal)" in problem.message
 
-
-@pytest.mark.parametrize("topics", ["orders, A.orders", ".*", "orders.*, __.*", "heartbeats"])
-def test_what_is_copied_and_what_is_no_name_is_not_told(problems: Callable[..., list[Problem]], topics: str) -> None:
-    assert problems(topics) == []
-
-
-def test_what_the_file_excludes_itself_is_told(problems: Callable[..., list[Problem]]) -> None:
-    (problem,) = problems("orders, orders-old", "A->B.topics.exclude = .*-old")
+    (problem,) = left_out(file, "orders, orders-old", "A->B.topics.exclude = .*-old")
 
     assert "names orders-old" in problem.message
+
+
+def test_what_is_copied_and_what_is_no_name_is_not_told(file: ConfigFile) -> None:
+    for topics in ["orders, A.orders", ".*", "orders.*, __.*", "heartbeats"]:
+        assert left_out(file, topics) == [], topics

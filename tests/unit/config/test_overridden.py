@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.loader import check, load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import IsolationLevel, Severity
 from mirror_lib.config.settings.definitions import MM2_FLOW, Definition, Scope
 from mirror_lib.config.settings.mirror_keys import FLOW_KEYS
 from mirror_lib.config.settings.values import check_value
+from tests.support.config_files import ConfigFile
 
 _NONSENSE = "(?"
 _BASE = """\
@@ -34,33 +35,36 @@ _OVERRIDDEN = [
 ]  # fmt: skip
 
 
-def _problems(folder: Path, text: str) -> list[tuple[Severity, str | None]]:
-    file = folder / "mirror.properties"
-    file.write_text(_BASE + text)
-    return [(each.severity, each.key) for each in check(file)]
+@pytest.fixture
+def file(tmp_path: Path) -> ConfigFile:
+    return ConfigFile(tmp_path / "mirror.properties", _BASE)
+
+
+def _problems(file: ConfigFile, text: str) -> list[tuple[Severity, str | None]]:
+    return [(each.severity, each.key) for each in file.problems(text)]
 
 
 def _key(line: str) -> str:
     return line.split(" ", 1)[0]
 
 
-@pytest.mark.parametrize(("lower", "higher"), _OVERRIDDEN)
 def test_a_value_that_counts_nowhere_is_a_warning_and_names_the_line_that_wins(
-    tmp_path: Path, lower: str, higher: str
+    file: ConfigFile, subtests: pytest.Subtests
 ) -> None:
-    file = tmp_path / "mirror.properties"
-    file.write_text(f"{_BASE}{lower}\n{higher}\n")
+    for lower, higher in _OVERRIDDEN:
+        with subtests.test(lower):
+            problems = file.problems(f"{lower}\n{higher}\n")
+            assert {each.severity for each in problems} == {Severity.WARNING}
+            (told,) = [each for each in problems if each.key == _key(lower) and "must be" in each.message]
+            assert "it has no effect" in told.message
+            assert _key(higher.splitlines()[-1]).split(".", 1)[1] in told.message
+            flow = load(file.path).flow("A->B")
+            assert flow.enabled
+            if "isolation.level" in lower:
+                assert flow.isolation_level is IsolationLevel.READ_COMMITTED
 
-    problems = check(file)
 
-    assert {each.severity for each in problems} == {Severity.WARNING}
-    (told,) = [each for each in problems if each.key == _key(lower) and "must be" in each.message]
-    assert "it has no effect" in told.message
-    assert _key(higher.splitlines()[-1]).split(".", 1)[1] in told.message
-    assert load(file).flow("A->B").enabled
-
-
-def test_no_key_of_the_top_level_is_refused_that_every_flow_overrides(tmp_path: Path) -> None:
+def test_no_key_of_the_top_level_is_refused_that_every_flow_overrides(file: ConfigFile) -> None:
     keys = {
         each.name: each.default
         for each in (*MM2_FLOW, *FLOW_KEYS)
@@ -69,8 +73,8 @@ def test_no_key_of_the_top_level_is_refused_that_every_flow_overrides(tmp_path: 
     assert len(keys) > 50
     lines = [line for key, value in keys.items() for line in (f"{key} = {_NONSENSE}", f"A->B.{key} = {value}")]
 
-    assert [key for severity, key in _problems(tmp_path, "\n".join(lines)) if severity is Severity.ERROR] == []
-    refused = {key for severity, key in _problems(tmp_path, "\n".join(lines[::2])) if severity is Severity.ERROR}
+    assert [key for severity, key in _problems(file, "\n".join(lines)) if severity is Severity.ERROR] == []
+    refused = {key for severity, key in _problems(file, "\n".join(lines[::2])) if severity is Severity.ERROR}
     # The base says whether the flow is enabled.
     assert refused == {*keys} - {"enabled"}
 
@@ -83,28 +87,16 @@ def _is_invalid(definition: Definition) -> bool:
     return False
 
 
-@pytest.mark.parametrize("lower", sorted({lower for lower, _ in _OVERRIDDEN}))
-def test_the_same_value_is_refused_where_it_counts(tmp_path: Path, lower: str) -> None:
-    assert (Severity.ERROR, _key(lower)) in _problems(tmp_path, f"{lower}\n")
+def test_a_value_is_refused_where_it_counts_in_any_flow(file: ConfigFile) -> None:
+    for lower in sorted({lower for lower, _ in _OVERRIDDEN}):
+        assert (Severity.ERROR, _key(lower)) in _problems(file, f"{lower}\n"), lower
 
-
-def test_a_value_that_counts_in_one_of_several_flows_is_refused(tmp_path: Path) -> None:
     text = (
         "A->C.enabled = true\nA.consumer.isolation.level = none\nA->B.source.consumer.isolation.level = read_committed"
     )
 
-    assert _problems(tmp_path, text) == [(Severity.ERROR, "A.consumer.isolation.level")]
+    assert _problems(file, text) == [(Severity.ERROR, "A.consumer.isolation.level")]
 
-
-def test_a_value_that_reaches_no_flow_stays_an_error(tmp_path: Path) -> None:
     text = "C.consumer.isolation.level = none"
 
-    assert _problems(tmp_path, text) == [(Severity.ERROR, "C.consumer.isolation.level")]
-
-
-def test_what_counts_is_the_higher_layer(tmp_path: Path) -> None:
-    file = tmp_path / "mirror.properties"
-    lower, higher = _OVERRIDDEN[0]
-    file.write_text(f"{_BASE}{lower}\n{higher}\n")
-
-    assert load(file).flow("A->B").isolation_level is IsolationLevel.READ_COMMITTED
+    assert _problems(file, text) == [(Severity.ERROR, "C.consumer.isolation.level")]

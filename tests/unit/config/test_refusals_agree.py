@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.first_start import first_starts
-from mirror_lib.config.loader import check, load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import Problem, Severity
 from mirror_lib.errors import MirrorError
+from tests.support.config_files import ConfigFile
 
-BASE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 PLAIN = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\n"
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -55,11 +55,6 @@ REFUSED = [
 ]
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "mirror.properties"
-
-
 def run_refuses(file: Path) -> bool:
     """What a run makes of the configuration before it looks at a cluster."""
     try:
@@ -78,41 +73,35 @@ def command_errors(file: Path) -> list[dict[str, str]]:
     return [problem for problem in problems if problem["severity"] == "error"]
 
 
-@pytest.mark.parametrize("text", USED)
-def test_what_a_run_takes_passes_the_check(file: Path, text: str) -> None:
-    file.write_text(f"{BASE}{text}\n")
-
-    assert command_errors(file) == []
-    assert not run_refuses(file)
-
-
-@pytest.mark.parametrize(("text", "todo"), REFUSED)
-def test_what_a_run_refuses_fails_the_check_with_its_line(file: Path, text: str, todo: str) -> None:
-    file.write_text(f"{BASE}{text}\n")
-
-    found = command_errors(file)
-
-    assert run_refuses(file)
-    assert {problem["line"] for problem in found} <= {5, 6, 7}
-    assert found
-    assert any(todo in (problem["suggestion"] or "") for problem in found)
+def test_what_a_run_takes_passes_the_check(file: ConfigFile, subtests: pytest.Subtests) -> None:
+    for text in USED:
+        with subtests.test(text):
+            path = file.write(f"{text}\n")
+            assert command_errors(path) == []
+            assert not run_refuses(path)
 
 
-def placeholder_warnings(file: Path, line: str) -> list[Problem]:
-    file.write_text(f"{BASE}{line}\n")
-    return [problem for problem in check(file) if "placeholder" in problem.message]
+def test_what_a_run_refuses_fails_the_check_with_its_line(file: ConfigFile, subtests: pytest.Subtests) -> None:
+    for text, todo in REFUSED:
+        with subtests.test(text):
+            path = file.write(f"{text}\n")
+            found = command_errors(path)
+            assert run_refuses(path)
+            assert {problem["line"] for problem in found} <= {5, 6, 7}
+            assert found
+            assert any(todo in (problem["suggestion"] or "") for problem in found)
 
 
-def test_placeholders_that_kafka_would_take_as_text_are_doubted(file: Path) -> None:
+def placeholder_warnings(file: ConfigFile, line: str) -> list[Problem]:
+    return [problem for problem in file.problems(f"{line}\n") if "placeholder" in problem.message]
+
+
+def test_placeholders_that_kafka_would_take_as_text_are_doubted_and_not_shown_in_secrets(file: ConfigFile) -> None:
     (told,) = placeholder_warnings(file, "A.client.id = ${CLIENT}")
     assert (told.severity, told.line) == (Severity.WARNING, 5)
     assert "${env:CLIENT}" in (told.suggestion or "")
 
-
-def test_a_placeholder_in_a_secret_is_not_shown(file: Path) -> None:
     (told,) = placeholder_warnings(file, "A.ssl.key.password = hu${sh}")
     assert "sh}" not in f"{told.message} {told.suggestion}"
 
-
-def test_named_groups_and_quantifiers_are_no_placeholders(file: Path) -> None:
     assert placeholder_warnings(file, "A->B.topics = (?<name>orders)-[0-9]{1}[A-Z]") == []

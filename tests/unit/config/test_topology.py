@@ -48,22 +48,15 @@ def test_a_run_can_be_limited_to_some_of_the_topics() -> None:
     assert not limited.replicates("payments")
 
 
-def test_the_separator_reaches_the_policy() -> None:
+def test_separator_options_and_source_reach_the_policy() -> None:
     underscored = flow(replication_policy_separator="_")
     dotted = flow(replication_policy_separator="_", replication_policy_internal_topic_separator_enabled=False)
 
     assert replication_policy(underscored).format_remote_topic("A", "t") == "A_t"
     assert replication_policy(underscored).offset_syncs_topic("B") == "mm2-offset-syncs_B_internal"
     assert replication_policy(dotted).offset_syncs_topic("B") == "mm2-offset-syncs.B.internal"
-
-
-def test_options_of_the_file_reach_the_policy() -> None:
-    policy = replication_policy(flow(replication_policy_options={"replication.policy.separator": "-"}))
-
-    assert policy.format_remote_topic("A", "t") == "A-t"
-
-
-def test_the_identity_policy_knows_its_source() -> None:
+    of_file = replication_policy(flow(replication_policy_options={"replication.policy.separator": "-"}))
+    assert of_file.format_remote_topic("A", "t") == "A-t"
     assert replication_policy(flow(replication_policy_class=IDENTITY)).topic_source("orders") == "A"
 
 
@@ -77,6 +70,7 @@ def test_filters_take_the_lists_of_the_flow() -> None:
     assert [g for g in ("g", "h") if group_filter(settings).should_replicate_group(g)] == ["g"]
     assert not topic_filter(flow(topics=())).should_replicate_topic("orders")
     assert not group_filter(flow()).should_replicate_group("connect-x")
+    assert not flow_topology(flow(topics=("x",), heartbeats_replication_enabled=False)).replicates("heartbeats")
 
 
 def test_topic_configs_have_mm2s_exclusions_by_default() -> None:
@@ -84,10 +78,6 @@ def test_topic_configs_have_mm2s_exclusions_by_default() -> None:
     assert config_property_filter(flow()).should_replicate_config_property("retention.ms")
     assert not config_property_filter(flow()).should_replicate_source_default("retention.ms")
     assert config_property_filter(flow(use_defaults_from="source")).should_replicate_source_default("retention.ms")
-
-
-def test_heartbeats_can_be_left_to_the_filter() -> None:
-    assert not flow_topology(flow(topics=("x",), heartbeats_replication_enabled=False)).replicates("heartbeats")
 
 
 def test_renames_are_taken_over() -> None:
@@ -99,27 +89,19 @@ def test_renames_are_taken_over() -> None:
     assert topology.rename.merge
 
 
-@pytest.mark.parametrize(
-    ("rename", "says"),
-    [
-        (Rename(pattern="(a", replacement="b"), "without a closing one"),
-        (Rename(pattern="a", replacement="$1"), "refers to group 1"),
-        (Rename(pattern="a"), "needs both"),
-        (Rename(explicit={"orders": "no blanks"}), "no blanks"),
-    ],
-)
-def test_wrong_renames_are_configuration_errors_of_the_flow(rename: Rename, says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says) as caught:
-        rename_rules(flow(rename=rename))
-
-    assert caught.value.where.flow == "A->B"
-
-
-def test_errors_of_filters_and_policies_name_the_flow() -> None:
-    for settings in (flow(topics=("(a",)), flow(replication_policy_class="com.example.Policy")):
-        with pytest.raises(ConfigurationError) as caught:
-            flow_topology(settings)
-        assert caught.value.where.flow == "A->B"
+def test_wrong_settings_are_configuration_errors_of_the_flow(subtests: pytest.Subtests) -> None:
+    for make, settings, says in [
+        (rename_rules, {"rename": Rename(pattern="(a", replacement="b")}, "without a closing one"),
+        (rename_rules, {"rename": Rename(pattern="a", replacement="$1")}, "refers to group 1"),
+        (rename_rules, {"rename": Rename(pattern="a")}, "needs both"),
+        (rename_rules, {"rename": Rename(explicit={"orders": "no blanks"})}, "no blanks"),
+        (flow_topology, {"topics": ("(a",)}, None),
+        (flow_topology, {"replication_policy_class": "com.example.Policy"}, None),
+    ]:
+        with subtests.test(settings=settings):
+            with pytest.raises(ConfigurationError, match=says) as caught:
+                make(flow(**settings))
+            assert caught.value.where.flow == "A->B"
 
 
 def test_flows_with_one_name_for_both_directions_run_in_a_loop_when_both_are_enabled() -> None:

@@ -15,9 +15,6 @@ from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun, decode, encode, merge
 from tests.support.records.offset_maps import records, run_lists
 
-#: Ten records, a hole of two on the source (a marker and a compacted record), ten more; the target begins at 100.
-RUNS = (OffsetRun(5, 100, 10), OffsetRun(17, 110, 10))
-
 
 @dataclass(frozen=True)
 class Stored:
@@ -40,48 +37,18 @@ def naive(pairs: list[tuple[int, int]], wanted: int) -> Lookup:
     return Lookup(next(there for here, there in pairs if here > wanted), Landing.HOLE)
 
 
-class TestOneLookup:
-    @pytest.mark.parametrize(
-        ("source", "expected"),
-        [
-            (0, Lookup(100, Landing.BEFORE)),
-            (5, Lookup(100, Landing.EXACT)),
-            (14, Lookup(109, Landing.EXACT)),
-            (15, Lookup(110, Landing.HOLE)),
-            (16, Lookup(110, Landing.HOLE)),
-            (17, Lookup(110, Landing.EXACT)),
-            (26, Lookup(119, Landing.EXACT)),
-            (27, Lookup(120, Landing.BEYOND)),
-            (1_000, Lookup(120, Landing.BEYOND)),
-        ],
-    )
-    def test_to_the_target(self, source: int, expected: Lookup) -> None:
-        assert OffsetMap.of_runs(RUNS).to_target(source) == expected
+def test_an_empty_map_answers_nothing() -> None:
+    empty = OffsetMap.of_runs(())
 
-    @pytest.mark.parametrize(
-        ("target", "expected"),
-        [
-            (99, Lookup(5, Landing.BEFORE)),
-            (109, Lookup(14, Landing.EXACT)),
-            (110, Lookup(17, Landing.EXACT)),
-            (120, Lookup(27, Landing.BEYOND)),
-        ],
-    )
-    def test_to_the_source(self, target: int, expected: Lookup) -> None:
-        assert OffsetMap.of_runs(RUNS).to_source(target) == expected
-
-    def test_an_empty_map_answers_nothing(self) -> None:
-        empty = OffsetMap.of_runs(())
-
-        assert empty.empty
-        with pytest.raises(ValueError, match="empty"):
-            empty.to_target(0)
-        with pytest.raises(ValueError, match="empty"):
-            _ = empty.source_first
+    assert empty.empty
+    with pytest.raises(ValueError, match="empty"):
+        empty.to_target(0)
+    with pytest.raises(ValueError, match="empty"):
+        _ = empty.source_first
 
 
 @given(runs=run_lists(min_runs=1), wanted=st.lists(st.integers(-5, 200), max_size=30))
-def test_bulk_lookups_agree_with_the_rule_in_both_directions(runs: tuple[OffsetRun, ...], wanted: list[int]) -> None:
+def test_lookups_agree_with_the_rule_in_both_directions(runs: tuple[OffsetRun, ...], wanted: list[int]) -> None:
     pairs = records(runs)
     found = OffsetMap.of_runs(runs)
 
@@ -92,6 +59,8 @@ def test_bulk_lookups_agree_with_the_rule_in_both_directions(runs: tuple[OffsetR
     reversed_pairs = [(target, source) for source, target in pairs]
     expected_back = [naive(reversed_pairs, each) for each in wanted]
     assert list(zip(back.offsets.tolist(), back.landings(), strict=True)) == expected_back
+    assert [found.to_target(each) for each in wanted] == expected
+    assert [found.to_source(each) for each in wanted] == expected_back
     assert sum(there.counts().values()) == len(wanted)
 
 
@@ -165,15 +134,15 @@ class TestColumns:
         assert encoded == encode(merged)
         assert decode(encoded) == RunColumns.decode(encoded).runs() == merged
 
-    @pytest.mark.parametrize("runs", [[(0, 0, 0)], [(5, 5, 5), (9, 10, 1)], [(5, 5, 5), (10, 9, 1)], [(-1, 0, 1)]])
-    def test_they_ascend(self, runs: list[tuple[int, int, int]]) -> None:
-        with pytest.raises(ValueError, match="ascend"):
-            RunColumns.of([OffsetRun(*run) for run in runs])
+    def test_they_ascend(self, subtests: pytest.Subtests) -> None:
+        for runs in [[(0, 0, 0)], [(5, 5, 5), (9, 10, 1)], [(5, 5, 5), (10, 9, 1)], [(-1, 0, 1)]]:
+            with subtests.test(runs=runs), pytest.raises(ValueError, match="ascend"):
+                RunColumns.of([OffsetRun(*run) for run in runs])
 
-    @pytest.mark.parametrize("data", [b"", b"\x02", b"\x01nonsense", encode([OffsetRun(0, 0, 1)])[:-3]])
-    def test_damaged_bytes_are_told_as_such(self, data: bytes) -> None:
-        with pytest.raises(OffsetMapError):
-            RunColumns.decode(data)
+    def test_damaged_bytes_are_told_as_such(self, subtests: pytest.Subtests) -> None:
+        for data in [b"", b"\x02", b"\x01nonsense", encode([OffsetRun(0, 0, 1)])[:-3]]:
+            with subtests.test(data=data), pytest.raises(OffsetMapError):
+                RunColumns.decode(data)
 
     @given(runs=run_lists(), source=st.integers(0, 200), target=st.integers(0, 200))
     def test_what_stands_before_both_offsets(self, runs: tuple[OffsetRun, ...], source: int, target: int) -> None:

@@ -17,40 +17,24 @@ from tests.support.records.offset_maps import records, run_lists
 HOLES = (OffsetRun(10, 5, 5), OffsetRun(17, 10, 3), OffsetRun(20, 14, 2))
 
 
-def test_runs_that_continue_on_both_sides_become_one() -> None:
-    builder = RunBuilder()
-    for first in (0, 10, 20):
-        builder.add(first, 100 + first, 10)
-
-    assert builder.runs() == (OffsetRun(0, 100, 30),)
-
-
-def test_a_hole_on_either_side_begins_a_run() -> None:
-    builder = RunBuilder()
-    for run in HOLES:
-        builder.add(*run)
-
-    assert builder.runs() == HOLES
-
-
 def test_a_builder_goes_on_after_it_was_asked() -> None:
     builder = RunBuilder()
     assert builder.runs() == ()
-    builder.add(0, 0, 1)
-    assert builder.runs() == (OffsetRun(0, 0, 1),)
-    builder.add(1, 1, 1)
-    assert builder.runs() == (OffsetRun(0, 0, 2),)
+    for number in range(3):
+        builder.add(10 * number, 100 + 10 * number, 10)
+        assert builder.runs() == (OffsetRun(0, 100, 10 + 10 * number),)
 
 
-@pytest.mark.parametrize("run", [(20, 20, 0), (20, 20, -1), (9, 20, 1), (20, 9, 1)])
-def test_a_run_that_is_empty_or_goes_back_is_refused(run: tuple[int, int, int]) -> None:
-    builder = RunBuilder()
-    builder.add(0, 0, 10)
+def test_a_run_that_is_empty_or_goes_back_is_refused(subtests: pytest.Subtests) -> None:
+    for run in [(20, 20, 0), (20, 20, -1), (9, 20, 1), (20, 9, 1)]:
+        with subtests.test(run=run):
+            builder = RunBuilder()
+            builder.add(0, 0, 10)
 
-    with pytest.raises(ValueError, match="cannot follow"):
-        builder.add(*run)
+            with pytest.raises(ValueError, match="cannot follow"):
+                builder.add(*run)
 
-    assert builder.runs() == (OffsetRun(0, 0, 10),)
+            assert builder.runs() == (OffsetRun(0, 0, 10),)
 
 
 @given(run_lists())
@@ -61,28 +45,7 @@ def test_merging_keeps_every_record_and_leaves_nothing_to_merge(runs: tuple[Offs
     for earlier, later in itertools.pairwise(merged):
         assert (earlier.source_next, earlier.target_next) != (later.source_first, later.target_first)
     assert merge(merged) == merged
-
-
-@pytest.mark.parametrize(
-    ("source_offset", "target_offset"),
-    [
-        (0, 5),  # before the map: its first record
-        (9, 5),
-        (10, 5),
-        (12, 7),
-        (14, 9),
-        (15, 10),  # in the hole: the first record after it
-        (16, 10),
-        (17, 10),
-        (19, 12),
-        (20, 14),  # behind the marker
-        (21, 15),
-        (22, 16),  # the end, and anything after it
-        (1000, 16),
-    ],
-)
-def test_translation_gives_the_exact_next_record(source_offset: int, target_offset: int) -> None:
-    assert translate(HOLES, source_offset) == target_offset
+    assert merge(HOLES) == HOLES
 
 
 @given(run_lists(min_runs=1), st.integers(0, 250))
@@ -96,24 +59,17 @@ def test_translation_is_where_the_first_record_at_or_after_the_offset_stands(
     assert translate(merge(runs), source_offset) == expected
 
 
-def test_an_empty_map_translates_nothing() -> None:
-    with pytest.raises(ValueError, match="empty"):
-        translate((), 0)
-
-
 @given(run_lists())
 def test_runs_survive_encoding(runs: tuple[OffsetRun, ...]) -> None:
-    assert decode(encode(runs)) == runs
+    encoded = encode(runs)
+
+    assert decode(encoded) == runs
+    assert encoded[0] == 1, "the format"
 
 
 @given(run_lists(min_runs=1, max_count=2**30, max_offset=2**62))
 def test_runs_of_any_size_survive_encoding(runs: tuple[OffsetRun, ...]) -> None:
     assert decode(encode(runs)) == runs
-
-
-def test_the_first_byte_is_the_format() -> None:
-    assert encode(HOLES)[0] == 1
-    assert encode(())[0] == 1
 
 
 def test_a_hundred_thousand_regular_transactions_take_little_room() -> None:
@@ -138,15 +94,14 @@ def test_a_hundred_thousand_compacted_runs_take_a_few_bytes_each() -> None:
     assert len(encoded) < 4 * len(runs)
 
 
-@pytest.mark.parametrize("runs", [[OffsetRun(5, 5, 1), OffsetRun(5, 6, 1)], [OffsetRun(5, 5, 2), OffsetRun(7, 6, 1)]])
-def test_runs_that_go_back_cannot_be_encoded(runs: list[OffsetRun]) -> None:
-    with pytest.raises(ValueError, match="are not in ascending order"):
-        encode(runs)
+def test_runs_that_go_back_cannot_be_encoded(subtests: pytest.Subtests) -> None:
+    for runs in [[OffsetRun(5, 5, 1), OffsetRun(5, 6, 1)], [OffsetRun(5, 5, 2), OffsetRun(7, 6, 1)]]:
+        with subtests.test(runs=runs), pytest.raises(ValueError, match="are not in ascending order"):
+            encode(runs)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_damaged_or_foreign_bytes_are_an_error_with_advice(subtests: pytest.Subtests) -> None:
+    for data in [
         b"",
         b"\x02" + zlib.compress(b""),
         b"\x01",
@@ -156,13 +111,12 @@ def test_runs_that_go_back_cannot_be_encoded(runs: list[OffsetRun]) -> None:
         b"\x01" + zlib.compress(bytes(24)),  # a run of no records
         encode(HOLES)[:-1],
         encode(HOLES)[1:],
-    ],
-)
-def test_damaged_or_foreign_bytes_are_an_error_with_advice(data: bytes) -> None:
-    with pytest.raises(OffsetMapError) as caught:
-        decode(data)
+    ]:
+        with subtests.test(data=data):
+            with pytest.raises(OffsetMapError) as caught:
+                decode(data)
 
-    assert caught.value.action
+            assert caught.value.action
 
 
 @given(st.binary(max_size=60))
@@ -177,45 +131,33 @@ def test_no_bytes_raise_anything_else(data: bytes) -> None:
 
 def test_a_segment_sums_up_its_runs() -> None:
     segment = Segment.of(HOLES)
+    dense = Segment.of([OffsetRun(10, 5, 3), OffsetRun(13, 8, 2)])
 
     assert segment == Segment(10, 22, 5, 16, 10, HOLES)
     assert not segment.dense
-
-
-def test_a_dense_segment_needs_no_bytes() -> None:
-    segment = Segment.of([OffsetRun(10, 5, 3), OffsetRun(13, 8, 2)])
-
-    assert segment.runs == (OffsetRun(10, 5, 5),)
-    assert segment.dense
-    assert segment.encoded_runs is None
+    assert dense.runs == (OffsetRun(10, 5, 5),)
+    assert dense.dense
+    assert dense.encoded_runs is None
 
 
 def test_holes_at_the_ends_belong_to_a_segment_and_translate_to_its_end() -> None:
     """The planned range ended with records that were dropped, and a marker follows on the target."""
     segment = Segment.of([OffsetRun(10, 5, 5)], source_first=8, source_next=20, target_first=5, target_next=11)
+    without_records = Segment.of([], source_first=8, source_next=20, target_first=5, target_next=6)
 
     assert not segment.dense
     assert [segment.translate(offset) for offset in (8, 10, 14, 15, 19, 20)] == [5, 5, 9, 11, 11, 11]
+    assert (without_records.records, without_records.translate(9)) == (0, 6)
 
 
-def test_a_segment_without_records_translates_to_its_end() -> None:
-    segment = Segment.of([], source_first=8, source_next=20, target_first=5, target_next=6)
-
-    assert segment.records == 0
-    assert segment.translate(9) == 6
-
-
-@pytest.mark.parametrize(
-    "ranges", [{"source_first": 11}, {"source_next": 21}, {"target_first": 6}, {"target_next": 15}]
-)
-def test_runs_outside_their_ranges_are_refused(ranges: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="do not fit"):
-        Segment.of(HOLES, **ranges)
-
-
-def test_a_segment_without_records_needs_all_its_ranges() -> None:
+def test_what_cannot_be_a_segment_is_refused(subtests: pytest.Subtests) -> None:
+    for ranges in [{"source_first": 11}, {"source_next": 21}, {"target_first": 6}, {"target_next": 15}]:
+        with subtests.test(ranges=ranges), pytest.raises(ValueError, match="do not fit"):
+            Segment.of(HOLES, **ranges)
     with pytest.raises(ValueError, match="needs explicit ranges"):
         Segment.of([], source_first=0, source_next=1, target_first=0)
+    with pytest.raises(ValueError, match="empty"):
+        translate((), 0)
 
 
 @given(run_lists(min_runs=1), st.integers(0, 5), st.integers(0, 5))
@@ -236,15 +178,16 @@ def test_a_segment_survives_storing(runs: tuple[OffsetRun, ...], source_more: in
     assert all(segment.translate(source) == target for source, target in records(runs))
 
 
-@pytest.mark.parametrize("ranges", [(10, 22, 5, 15), (11, 22, 5, 16)])
-def test_stored_bytes_that_do_not_fit_their_ranges_are_damage(ranges: tuple[int, int, int, int]) -> None:
-    source_first, source_next, target_first, target_next = ranges
+def test_stored_bytes_that_do_not_fit_their_ranges_are_damage(subtests: pytest.Subtests) -> None:
+    for ranges in [(10, 22, 5, 15), (11, 22, 5, 16)]:
+        with subtests.test(ranges=ranges):
+            source_first, source_next, target_first, target_next = ranges
 
-    with pytest.raises(OffsetMapError, match="malformed"):
-        Segment.restore(
-            source_first=source_first,
-            source_next=source_next,
-            target_first=target_first,
-            target_next=target_next,
-            runs=encode(HOLES),
-        )
+            with pytest.raises(OffsetMapError, match="malformed"):
+                Segment.restore(
+                    source_first=source_first,
+                    source_next=source_next,
+                    target_first=target_first,
+                    target_next=target_next,
+                    runs=encode(HOLES),
+                )

@@ -29,35 +29,25 @@ def _due_offsets(pairs: list[tuple[int, int]], lag_max: int) -> list[int]:
     return [sync.upstream_offset for pair in pairs if (sync := emitter.acknowledge(*pair)) is not None]
 
 
-def test_a_dense_stream_with_the_default_lag_syncs_every_101st_record() -> None:
-    assert _due_offsets([(offset, offset) for offset in range(305)], 100) == [0, 101, 202, 303]
-
-
-def test_without_lag_every_record_is_due() -> None:
-    assert _due_offsets([(offset, offset + 7) for offset in range(5)], 0) == [0, 1, 2, 3, 4]
-
-
-def test_the_first_record_of_a_run_is_due() -> None:
-    assert OffsetSyncEmitter(100).acknowledge(500, 40) == SyncPoint(500, 40)
-
-
-def test_every_transaction_gets_a_sync_because_of_its_marker() -> None:
-    """Transactions of three records: the marker takes a source offset and nothing on the target."""
-    assert _due_offsets([(0, 0), (1, 1), (2, 2), (4, 3), (5, 4), (6, 5), (8, 6)], 100) == [0, 4, 8]
-
-
-def test_a_rewind_of_the_source_is_due() -> None:
-    assert _due_offsets([(10, 10), (11, 11), (5, 12), (6, 13)], 100) == [10, 5]
-
-
-def test_a_truncated_target_is_due() -> None:
-    assert _due_offsets([(10, 10), (11, 11), (12, 3), (13, 4)], 100) == [10, 12]
-
-
-def test_a_hole_of_the_target_alone_is_not_due() -> None:
-    """Only the lag rule looks at how far the target has come."""
-    assert _due_offsets([(0, 0), (1, 5), (2, 6)], 100) == [0]
-    assert _due_offsets([(0, 0), (1, 101), (2, 102)], 100) == [0, 1]
+def test_syncs_are_due_as_in_mm2(subtests: pytest.Subtests) -> None:
+    for case, pairs, lag_max, due in [
+        ("every 101st record with the default lag", [(n, n) for n in range(305)], 100, [0, 101, 202, 303]),
+        ("every record without lag", [(n, n + 7) for n in range(5)], 0, [0, 1, 2, 3, 4]),
+        (
+            "every transaction of three records: the marker has a source offset and nothing on the target",
+            [(0, 0), (1, 1), (2, 2), (4, 3), (5, 4), (6, 5), (8, 6)],
+            100,
+            [0, 4, 8],
+        ),
+        ("a rewind of the source", [(10, 10), (11, 11), (5, 12), (6, 13)], 100, [10, 5]),
+        ("a truncated target", [(10, 10), (11, 11), (12, 3), (13, 4)], 100, [10, 12]),
+        # Only the lag rule looks at how far the target has come.
+        ("not a hole of the target alone", [(0, 0), (1, 5), (2, 6)], 100, [0]),
+        ("a hole of the target as long as the lag", [(0, 0), (1, 101), (2, 102)], 100, [0, 1]),
+    ]:
+        with subtests.test(case):
+            assert _due_offsets(pairs, lag_max) == due
+    assert OffsetSyncEmitter(100).acknowledge(500, 40) == SyncPoint(500, 40), "the first record"
 
 
 def test_a_commit_sends_the_last_record_once_and_only_if_it_had_no_sync() -> None:
@@ -159,12 +149,6 @@ def test_what_a_flush_writes_is_true_and_ascends(runs: tuple[OffsetRun, ...], la
     assert list(written) == sorted(set(written))
 
 
-def test_nothing_acknowledged_is_nothing_to_write() -> None:
-    state = EmissionState(5, 5, 5)
-
-    assert flush_syncs(state, [], 100) == ((), state)
-
-
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=300), st.integers(1, 40))
 def test_thinning_keeps_the_ends_the_order_and_a_bounded_distance(steps: list[int], keep_last: int) -> None:
     syncs = [SyncPoint(offset, offset * 2) for offset in itertools.accumulate(steps)]
@@ -184,13 +168,12 @@ def test_thinning_keeps_the_ends_the_order_and_a_bounded_distance(steps: list[in
         assert all(end - sync.upstream_offset < distance + max(distance // 2, 1) for sync in left_out)
 
 
-def test_thinning_ten_million_syncs_leaves_about_a_hundred() -> None:
+def test_thinning_ten_million_syncs_leaves_about_a_hundred_and_always_the_last() -> None:
     syncs, _ = due_syncs(EmissionState(), [OffsetRun(0, 0, 1_000_000_000)], 99)
 
     assert len(syncs) == 10_000_000
     assert KEEP_LAST < len(thin(syncs)) < 100
-
-
-def test_the_last_sync_cannot_be_thinned_away() -> None:
     with pytest.raises(ValueError, match="always written"):
         thin([SyncPoint(0, 0)], keep_last=0)
+    state = EmissionState(5, 5, 5)
+    assert flush_syncs(state, [], 100) == ((), state), "nothing is acknowledged"

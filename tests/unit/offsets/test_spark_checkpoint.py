@@ -62,13 +62,19 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 class TestAFolder:
-    def test_offsets_and_names_are_those_of_the_target(self, folder: Path, tmp_path: Path) -> None:
-        rewrite_checkpoint(folder, tmp_path / "out", shifted)
+    def test_offsets_and_names_are_those_of_the_target_and_the_original_stays(
+        self, folder: Path, tmp_path: Path
+    ) -> None:
+        before = contents(folder)
+
+        done = rewrite_checkpoint(folder, tmp_path / "out", shifted)
 
         found = contents(tmp_path / "out")
         assert found["offsets/0"] == f'v1\n{METADATA}\n{{"A.orders":{{"0":1005,"1":1007}}}}'.encode()
         assert found["offsets/1"] == f'v1\n{METADATA}\n{{"A.orders":{{"0":1015,"1":-1}}}}'.encode()
         assert found["sources/0/0"] == b'\0v1\n{"A.orders":{"0":-2,"1":1003}}'
+        assert contents(folder) == before
+        assert done.newest == {"0": {TopicPartition("orders", 0): 15, TopicPartition("orders", 1): -1}}
 
     def test_everything_else_is_copied_and_stale_checksums_are_left_out(self, folder: Path, tmp_path: Path) -> None:
         done = rewrite_checkpoint(folder, tmp_path / "out", shifted)
@@ -80,26 +86,10 @@ class TestAFolder:
         assert {name for name in after if after[name] != before[name]} == rewritten == set(done.rewritten)
         assert done.copied == len(after) - len(rewritten)
 
-    def test_the_original_stays_as_it_is(self, folder: Path, tmp_path: Path) -> None:
-        before = contents(folder)
-
-        done = rewrite_checkpoint(folder, tmp_path / "out", shifted)
-
-        assert contents(folder) == before
-        assert done.newest == {"0": {TopicPartition("orders", 0): 15, TopicPartition("orders", 1): -1}}
-
-    def test_what_an_interrupted_writer_left_behind_does_not_matter(self, folder: Path, tmp_path: Path) -> None:
-        (folder / "offsets" / ".2.8f2c.tmp").write_bytes(b"half")
-        (folder / "offsets" / "..2.8f2c.tmp.crc").write_bytes(b"half")
-
-        rewrite_checkpoint(folder, tmp_path / "out", shifted)
-
-        assert sorted(path.name for path in (tmp_path / "out" / "offsets").iterdir()) == ["0", "1"]
-
-    def test_spark_s_own_checksums_are_left_out_too(self, folder: Path, tmp_path: Path) -> None:
-        """`ChecksumCheckpointFileManager`, and Hadoop's checksum of that."""
-        for name in ("1.crc", ".1.crc.crc"):
-            (folder / "offsets" / name).write_bytes(b"checksum")
+    def test_remains_of_an_interrupted_writer_and_checksums_are_left_out(self, folder: Path, tmp_path: Path) -> None:
+        """The checksums of `ChecksumCheckpointFileManager`, and Hadoop's of these."""
+        for name in (".2.8f2c.tmp", "..2.8f2c.tmp.crc", "1.crc", ".1.crc.crc"):
+            (folder / "offsets" / name).write_bytes(b"half")
 
         rewrite_checkpoint(folder, tmp_path / "out", shifted)
 
@@ -170,24 +160,17 @@ class TestWhatIsRefused:
 
 
 class TestOffsetLogs:
-    def test_version_2_names_its_sources(self) -> None:
+    def test_version_2_names_its_sources_and_one_without_an_offset_stays_without(self) -> None:
         text = f'v2\n{METADATA}\norders-stream:{{"orders":{{"0":5}}}}\nother:-'
 
         log = OffsetLog.parse(text)
 
         assert log.sources == (("orders-stream", {TopicPartition("orders", 0): 5}), ("other", None))
         assert str(log) == text
-
-    def test_a_source_without_an_offset_stays_without(self) -> None:
-        text = f'v1\n{METADATA}\n-\n{{"orders":{{"0":5}}}}'
-
-        assert str(OffsetLog.parse(text)) == text
-
-    def test_spaces_in_the_json_do_not_matter(self) -> None:
-        assert parse_offsets('{"orders": {"0": 23, "1": -1}}') == {
-            TopicPartition("orders", 0): 23,
-            TopicPartition("orders", 1): -1,
-        }
+        version_1 = f'v1\n{METADATA}\n-\n{{"orders":{{"0":5}}}}'
+        assert str(OffsetLog.parse(version_1)) == version_1
+        spaced = {TopicPartition("orders", 0): 23, TopicPartition("orders", 1): -1}
+        assert parse_offsets('{"orders": {"0": 23, "1": -1}}') == spaced
 
 
 _names = st.text("abc.-_", min_size=1, max_size=8)

@@ -58,52 +58,38 @@ def target_ids(plan: IdentityPlan) -> dict[int, int | None]:
     return {each.source_id: each.target_id for each in plan.identities}
 
 
+SPACED, DENSE = (
+    Schema(SchemaType.AVRO, text)
+    for text in ('{"type": "record", "name": "R", "fields": []}', '{"name":"R","type":"record","fields":[]}')
+)
+#: The schema in use at the source under the id 5 and the subject a, what the target has, and what is made of it.
+VERDICTS = {
+    "the same": (STRING, Target().with_schema(5, "a", STRING), Identity(5, Verdict.SAME, 5, "a")),
+    "the same in another layout": (SPACED, Target().with_schema(5, "a", DENSE), Identity(5, Verdict.SAME, 5)),
+    "the same id still leads to it": (STRING, Target().with_schema(5, "other", STRING), Identity(5, Verdict.SAME, 5)),
+    "under another id": (STRING, Target().with_schema(8, "a", STRING), Identity(5, Verdict.ELSEWHERE, 8, "a")),
+    "missing": (STRING, Target(), Identity(5, Verdict.MISSING, None, "a")),
+    "another schema under the id": (
+        STRING,
+        Target().with_schema(5, "z", LONG),
+        Identity(5, Verdict.CONFLICT, None, "a"),
+    ),
+    "another schema under the id, its own elsewhere": (
+        STRING,
+        Target().with_schema(5, "z", LONG).with_schema(8, "a", STRING),
+        Identity(5, Verdict.CONFLICT, 8, "a"),
+    ),
+}
+
+
 class TestVerdicts:
-    def test_given_the_same_schema_under_the_same_id_then_nothing_is_to_be_done(self) -> None:
-        plan = plan_identities(source(a=(5, STRING)), Target().with_schema(5, "a", STRING))
-
-        assert plan == IdentityPlan((Identity(5, Verdict.SAME, 5, "a"),))
-        assert plan.in_order
-
-    def test_given_it_under_another_subject_only_then_the_id_still_leads_to_it(self) -> None:
-        plan = plan_identities(source(a=(5, STRING)), Target().with_schema(5, "other", STRING))
-
-        assert plan.identities == (Identity(5, Verdict.SAME, 5),)
-        assert plan.in_order
-
-    def test_given_the_same_schema_in_another_layout_then_it_is_the_same(self) -> None:
-        one = Schema(SchemaType.AVRO, '{"type": "record", "name": "R", "fields": []}')
-        other = Schema(SchemaType.AVRO, '{"name":"R","type":"record","fields":[]}')
-
-        assert plan_identities(source(a=(5, one)), Target().with_schema(5, "a", other)).in_order
-
-    def test_given_the_same_schema_under_another_id_then_the_id_is_to_be_rewritten(self) -> None:
-        plan = plan_identities(source(a=(5, STRING)), Target().with_schema(8, "a", STRING))
-
-        assert plan.identities == (Identity(5, Verdict.ELSEWHERE, 8, "a"),)
-        assert plan.registrations == ()
-        assert not plan.in_order
-
-    def test_given_neither_then_the_schema_is_to_be_registered(self) -> None:
-        plan = plan_identities(source(a=(5, STRING)), Target())
-
-        assert plan.identities == (Identity(5, Verdict.MISSING, None, "a"),)
-        assert plan.registrations == (Registration("a", STRING),)
-        assert not plan.in_order
-
-    def test_given_another_schema_under_the_id_then_that_is_a_conflict(self) -> None:
-        plan = plan_identities(source(a=(5, STRING)), Target().with_schema(5, "z", LONG))
-
-        assert plan.identities == (Identity(5, Verdict.CONFLICT, None, "a"),)
-        assert plan.registrations == (Registration("a", STRING),)
-
-    def test_given_another_schema_under_the_id_and_its_own_elsewhere_then_the_conflict_knows_where(self) -> None:
-        target = Target().with_schema(5, "z", LONG).with_schema(8, "a", STRING)
-
-        plan = plan_identities(source(a=(5, STRING)), target)
-
-        assert plan.identities == (Identity(5, Verdict.CONFLICT, 8, "a"),)
-        assert plan.registrations == ()
+    def test_given_a_schema_in_use_then_the_target_decides_what_is_to_be_done(self, subtests: pytest.Subtests) -> None:
+        for case, (schema, target, identity) in VERDICTS.items():
+            with subtests.test(case):
+                plan = plan_identities(source(a=(5, schema)), target)
+                assert plan.identities == (identity,)
+                assert plan.registrations == (() if identity.target_id else (Registration("a", STRING),))
+                assert plan.in_order is (identity.verdict is Verdict.SAME)
 
     def test_given_ids_that_trade_places_then_both_are_rewritten(self) -> None:
         target = Target().with_schema(2, "a", STRING).with_schema(1, "b", LONG)
@@ -193,9 +179,8 @@ class TestReferences:
 
 
 class TestPrinting:
-    @pytest.mark.parametrize(
-        ("identity", "text"),
-        [
+    def test_given_a_plan_then_it_has_a_line_that_a_person_can_read_for_each_thing_to_know(self) -> None:
+        for identity, text in [
             (Identity(5, Verdict.SAME, 5, "a"), "5: same id on the target"),
             (Identity(5, Verdict.ELSEWHERE, 8, "a"), "5: has the id 8 on the target (a)"),
             (Identity(5, Verdict.MISSING, None, "a"), "5: missing on the target, to be registered under a"),
@@ -204,12 +189,9 @@ class TestPrinting:
                 Identity(5, Verdict.CONFLICT, None, "a"),
                 "5: another schema on the target; this schema is to be registered under a",
             ),
-        ],
-    )
-    def test_given_a_verdict_then_a_person_can_read_it(self, identity: Identity, text: str) -> None:
-        assert str(identity) == text
+        ]:
+            assert str(identity) == text, text
 
-    def test_given_a_plan_then_it_has_a_line_for_each_thing_to_know(self) -> None:
         plan = plan_identities(SourceSchemas({5: SourceSchema(STRING, ("a",)), 6: None}, {}), Target())
 
         assert str(plan).splitlines() == [

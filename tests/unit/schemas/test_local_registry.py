@@ -81,13 +81,9 @@ class TestRegistering:
 
         assert client.register("a", {"schema": text}) != client.register("a", {"schema": text, "schemaType": "JSON"})
 
-    @pytest.mark.parametrize(
-        "body",
-        [{}, {"schema": ""}, {"schema": "{"}, {"schema": "{}"}, {"schema": "x", "schemaType": "XML"}],
-        ids=["nothing", "empty", "not JSON", "no type", "unknown language"],
-    )
-    def test_given_no_schema_then_it_is_refused(self, client: Client, body: object) -> None:
-        assert client.register("a", body) == 42201
+    def test_given_no_schema_then_it_is_refused(self, client: Client) -> None:
+        for body in [{}, {"schema": ""}, {"schema": "{"}, {"schema": "{}"}, {"schema": "x", "schemaType": "XML"}]:
+            assert client.register("a", body) == 42201, body
 
     def test_given_a_schema_then_its_type_is_named_unless_it_is_avro(self, client: Client) -> None:
         client.register("a", STRING)

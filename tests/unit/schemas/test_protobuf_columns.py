@@ -105,24 +105,21 @@ def _nested() -> type[Message]:
     return message_class(outer, inner)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_messages_lists_maps_and_enums_survive_a_column(subtests: pytest.Subtests) -> None:
+    for content in [
         {"one": None, "many": [], "state": "NEW", "by_name": {}},
         {"one": {"n": 0}, "many": [{"n": 1}, {"n": 0}], "state": "PAID", "by_name": {"a": {"n": 5}, "b": {"n": 0}}},
         {"one": {"n": 7}, "many": [], "state": "9", "by_name": {}},
-    ],
-    ids=["nothing set", "all set", "a state of a later version"],
-)
-def test_messages_lists_maps_and_enums_survive_a_column(content: dict[str, Any]) -> None:
-    found = _nested()
-    made = found()
-    fill(made, protobuf_column(found).back(content | {"by_name": list(content["by_name"].items())}))
+    ]:
+        with subtests.test(content=content):
+            found = _nested()
+            made = found()
+            fill(made, protobuf_column(found).back(content | {"by_name": list(content["by_name"].items())}))
 
-    row, again = through_column(made)
+            row, again = through_column(made)
 
-    assert row | {"by_name": dict(row["by_name"])} == content
-    assert again == made
+            assert row | {"by_name": dict(row["by_name"])} == content
+            assert again == made
 
 
 def test_fields_of_another_version_are_null_or_left_out() -> None:
@@ -148,17 +145,15 @@ def test_types_that_no_column_can_have_are_refused() -> None:
             protobuf_column(message_class(described))
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
+def test_what_does_not_fit_is_refused(subtests: pytest.Subtests) -> None:
+    for content, said in [
         ({"more": 1}, "has no field more"),
         ({"one": {"n": "text"}}, "the field n"),
         ({"one": {"n": 2**31}}, "2147483648"),
         ({"state": "SOLD"}, "not one of NEW, PAID"),
-    ],
-)
-def test_what_does_not_fit_is_refused(content: dict[str, Any], said: str) -> None:
-    found = _nested()
+    ]:
+        with subtests.test(said):
+            found = _nested()
 
-    with pytest.raises(ValueError, match=said):
-        fill(found(), protobuf_column(found).back(content))
+            with pytest.raises(ValueError, match=said):
+                fill(found(), protobuf_column(found).back(content))

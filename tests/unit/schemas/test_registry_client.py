@@ -21,6 +21,7 @@ from mirror_lib.cluster.auth.tls import Tls
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError
 from mirror_lib.schemas.errors import (
+    SchemaFormatError,
     SchemaMissingError,
     SchemaRefusedError,
     SchemaRegistryError,
@@ -89,15 +90,6 @@ class TestSchemas:
         assert registry.version("a", 1) == RegisteredSchema("a", 1, number, schema)
         assert registry.lookup("a", schema) == RegisteredSchema("a", 1, number, schema)
 
-    def test_given_an_unknown_id_then_it_is_missing(self, local: LocalSchemaRegistry) -> None:
-        registry = client(local.url)
-
-        with pytest.raises(SchemaMissingError, match="Schema 7 not found"):
-            registry.schema(7)
-        with pytest.raises(SchemaMissingError):
-            registry.places(7)
-        assert registry.find(7) is None
-
     def test_given_a_known_id_then_it_is_asked_for_once(self, local: LocalSchemaRegistry) -> None:
         registry = client(local.url)
         number = registry.register("a", STRING)
@@ -107,8 +99,12 @@ class TestSchemas:
 
         assert len(local.asked) == 1
 
-    def test_given_an_unknown_id_then_it_is_asked_for_again(self, local: LocalSchemaRegistry) -> None:
+    def test_given_an_unknown_id_then_it_is_missing_and_asked_for_again(self, local: LocalSchemaRegistry) -> None:
         registry = client(local.url)
+        with pytest.raises(SchemaMissingError, match="Schema 1 not found"):
+            registry.schema(1)
+        with pytest.raises(SchemaMissingError):
+            registry.places(1)
         assert registry.find(1) is None
 
         registry.register("a", STRING)
@@ -159,14 +155,14 @@ class TestSubjects:
 
         assert registry.lookup("a", STRING) is None
 
-    @pytest.mark.parametrize("subject", ["a/b", "a b", "ä?x=1#y", "%41", "a:b"])
-    def test_given_any_name_then_it_arrives_whole(self, local: LocalSchemaRegistry, subject: str) -> None:
+    def test_given_any_name_then_it_arrives_whole(self, local: LocalSchemaRegistry) -> None:
         registry = client(local.url)
+        subjects = ("a/b", "a b", "ä?x=1#y", "%41", "a:b")
+        for subject in subjects:
+            registry.register(subject, STRING)
+            assert registry.lookup(subject, STRING) is not None, subject
 
-        registry.register(subject, STRING)
-
-        assert registry.subjects() == (subject,)
-        assert registry.lookup(subject, STRING) is not None
+        assert set(registry.subjects()) == {*subjects}
 
     def test_given_a_context_then_all_is_of_it(self, local: LocalSchemaRegistry) -> None:
         whole, lab = client(local.url), client(local.url, context=".lab")
@@ -201,38 +197,36 @@ class TestSubjects:
 
 
 class TestLogins:
-    @pytest.mark.parametrize("login", [BasicLogin("me", PASSWORD), BearerLogin(PASSWORD)])
-    def test_given_the_right_login_then_it_is_served(self, login: BasicLogin | BearerLogin) -> None:
-        with LocalSchemaRegistry(users={"me": PASSWORD}, tokens=[PASSWORD]) as local:
-            assert client(local.url, login=login).subjects() == ()
-
-    def test_given_a_login_in_the_url_then_it_is_used_and_not_shown(self) -> None:
+    def test_given_the_right_login_then_it_is_served(self, subtests: pytest.Subtests) -> None:
+        for login in [BasicLogin("me", PASSWORD), BearerLogin(PASSWORD)]:
+            with subtests.test(login=login), LocalSchemaRegistry(users={"me": PASSWORD}, tokens=[PASSWORD]) as local:
+                assert client(local.url, login=login).subjects() == ()
         with LocalSchemaRegistry(users={"me@home": PASSWORD}) as local:
             registry = client(local.url.replace("://", "://me%40home:s3cret%2B%2F%3D@"))
-
             assert registry.subjects() == ()
             assert registry.access.urls == (local.url,)
             assert "s3cret" not in repr(registry)
 
-    @pytest.mark.parametrize("login", [BasicLogin("me", PASSWORD), BearerLogin(PASSWORD)])
-    def test_given_a_wrong_login_then_the_error_shows_nothing_of_it(self, login: BasicLogin | BearerLogin) -> None:
-        with (
-            LocalSchemaRegistry(users={"me": "another"}) as local,
-            pytest.raises(AuthenticationError, match="401") as caught,
-        ):
-            client(local.url, login=login).subjects()
+    def test_given_a_wrong_login_then_the_error_shows_nothing_of_it(self, subtests: pytest.Subtests) -> None:
+        for login in [BasicLogin("me", PASSWORD), BearerLogin(PASSWORD)]:
+            with subtests.test(login=login):
+                with (
+                    LocalSchemaRegistry(users={"me": "another"}) as local,
+                    pytest.raises(AuthenticationError, match="401") as caught,
+                ):
+                    client(local.url, login=login).subjects()
 
-        assert "s3cret" not in everything_shown(caught.value)
-        assert len(local.asked) == 1
+                assert "s3cret" not in everything_shown(caught.value)
+                assert len(local.asked) == 1
 
-    @pytest.mark.parametrize("token", ["s3cret\n", "s3cret\nX: y", "s3cret\u20ac"])
     def test_given_a_token_that_no_header_can_hold_then_the_error_shows_nothing_of_it(
-        self, local: LocalSchemaRegistry, token: str
+        self, local: LocalSchemaRegistry
     ) -> None:
-        with pytest.raises(ConfigurationError, match="has invalid characters") as caught:
-            client(local.url, login=BearerLogin(token)).subjects()
+        for token in ("s3cret\n", "s3cret\nX: y", "s3cret\u20ac"):
+            with pytest.raises(ConfigurationError, match="has invalid characters") as caught:
+                client(local.url, login=BearerLogin(token)).subjects()
 
-        assert "s3cret" not in everything_shown(caught.value)
+            assert "s3cret" not in everything_shown(caught.value), token
         assert local.asked == []
 
     def test_given_an_answer_that_repeats_the_login_then_the_error_does_not(self) -> None:
@@ -253,14 +247,13 @@ class TestLogins:
         assert access.login == BasicLogin("me", "s3cret")
         assert "s3cret" not in repr(access)
 
-    @pytest.mark.parametrize(
-        "url", ["", " , ", "ftp://me:s3cret@a", "a:8081", "http://me:s3cret@a:x", "http://a/?x=s3cret"]
-    )
-    def test_given_no_url_of_a_registry_then_it_is_refused_unseen(self, url: str) -> None:
-        with pytest.raises(ConfigurationError) as caught:
-            RegistryAccess.of(url)
+    def test_given_no_url_of_a_registry_then_it_is_refused_unseen(self, subtests: pytest.Subtests) -> None:
+        for url in ["", " , ", "ftp://me:s3cret@a", "a:8081", "http://me:s3cret@a:x", "http://a/?x=s3cret"]:
+            with subtests.test(url):
+                with pytest.raises(ConfigurationError) as caught:
+                    RegistryAccess.of(url)
 
-        assert "s3cret" not in everything_shown(caught.value)
+                assert "s3cret" not in everything_shown(caught.value)
 
 
 class TestTls:
@@ -282,12 +275,13 @@ class TestTls:
 
 
 class TestFaults:
-    @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-    def test_given_an_error_that_passes_then_it_is_asked_again(self, local: LocalSchemaRegistry, status: int) -> None:
-        local.failures += [status, status]
+    def test_given_an_error_that_passes_then_it_is_asked_again(self, local: LocalSchemaRegistry) -> None:
+        for status in [429, 500, 502, 503, 504]:
+            local.asked.clear()
+            local.failures += [status, status]
 
-        assert client(local.url).register("a", STRING) == 1
-        assert [each.method for each in local.asked] == ["POST"] * 3
+            assert client(local.url).register("a", STRING) == 1, status
+            assert [each.method for each in local.asked] == ["POST"] * 3, status
 
     def test_given_an_error_that_does_not_pass_then_it_is_told_after_all_attempts(
         self, local: LocalSchemaRegistry
@@ -300,22 +294,27 @@ class TestFaults:
         assert caught.value.retriable
         assert len(local.asked) == 3
 
-    @pytest.mark.parametrize("status", [400, 404, 405, 409, 422, 501])
-    def test_given_any_other_error_then_it_is_told_at_once(self, local: LocalSchemaRegistry, status: int) -> None:
-        local.failures.append(status)
+    def test_given_any_other_error_then_it_is_told_at_once(
+        self, local: LocalSchemaRegistry, subtests: pytest.Subtests
+    ) -> None:
+        for status in [400, 404, 405, 409, 422, 501]:
+            with subtests.test(status=status):
+                local.asked.clear()
+                local.failures.append(status)
 
-        with pytest.raises(SchemaRegistryError, match=str(status)) as caught:
-            client(local.url).subjects()
+                with pytest.raises(SchemaRegistryError, match=str(status)) as caught:
+                    client(local.url).subjects()
 
-        assert not caught.value.retriable
-        assert len(local.asked) == 1
+                assert not caught.value.retriable
+                assert len(local.asked) == 1
 
-    def test_given_a_server_that_is_down_then_the_next_one_is_asked(self, local: LocalSchemaRegistry) -> None:
+    def test_given_a_server_that_is_down_then_the_next_one_is_asked_and_without_one_it_is_unreachable(
+        self, local: LocalSchemaRegistry
+    ) -> None:
         (port,) = free_ports(1)
 
         assert client(f"http://{LOOPBACK}:{port}", local.url).subjects() == ()
 
-    def test_given_no_server_then_it_is_unreachable(self) -> None:
         (port,) = free_ports(1)
 
         with pytest.raises(SchemaRegistryUnreachableError, match="no response from the schema registry"):
@@ -331,12 +330,10 @@ class TestFaults:
                 ask()
             assert not isinstance(caught.value, SchemaMissingError)
 
-    @pytest.mark.parametrize(
-        "body", [b"<html>", b"[]", b"{}", b'{"schema": 1}', b'{"schema": "x", "schemaType": "XML"}', b"\xff"]
-    )
-    def test_given_an_answer_that_makes_no_sense_then_it_is_told(self, body: bytes) -> None:
-        with _canned(200, body) as url, pytest.raises(SchemaRegistryError):
-            client(url).schema(1)
+    def test_given_an_answer_that_makes_no_sense_then_it_is_told(self, subtests: pytest.Subtests) -> None:
+        for body in [b"<html>", b"[]", b"{}", b'{"schema": 1}', b'{"schema": "x", "schemaType": "XML"}', b"\xff"]:
+            with subtests.test(body=body), _canned(200, body) as url, pytest.raises(SchemaRegistryError):
+                client(url).schema(1)
 
     def test_given_a_redirect_then_it_is_not_followed(self, local: LocalSchemaRegistry) -> None:
         with (
@@ -348,8 +345,19 @@ class TestFaults:
         assert local.asked == []
 
 
+def test_the_exit_code_asks_for_a_retry_exactly_if_one_may_help() -> None:
+    for kind in (
+        SchemaFormatError,
+        SchemaMissingError,
+        SchemaRefusedError,
+        SchemaRegistryError,
+        SchemaRegistryUnreachableError,
+    ):
+        assert (kind.exit_code == 1) is kind.retriable, kind
+
+
 class TestValues:
-    def test_given_the_same_json_in_another_layout_then_it_says_the_same(self) -> None:
+    def test_given_the_same_schema_in_another_layout_then_it_says_the_same(self) -> None:
         one = Schema(SchemaType.AVRO, '{"type": "record", "name": "R", "fields": []}')
 
         assert same_text(one, Schema(SchemaType.AVRO, '{"fields":[],"name":"R","type":"record"}'))
@@ -357,7 +365,6 @@ class TestValues:
         assert not same_text(one, Schema(SchemaType.JSON, one.text))
         assert not same_text(one, Schema(SchemaType.AVRO, one.text, metadata="{}"))
 
-    def test_given_protobuf_in_another_layout_then_it_says_the_same(self) -> None:
         one = Schema(SchemaType.PROTOBUF, 'syntax = "proto3";\nmessage A {\n  string b = 1;\n}\n')
 
         assert same_text(one, Schema(SchemaType.PROTOBUF, 'syntax = "proto3"; message A { string b = 1; }'))

@@ -32,9 +32,10 @@ class TestIds:
         assert schema_id(b"\x00\x00\x00\x01\x02payload") == 0x0102
         assert schema_id(b"\x00\x7f\xff\xff\xff") == LARGEST_ID
 
-    @pytest.mark.parametrize(
-        "value",
-        [
+    def test_given_anything_else_then_there_is_no_id_and_no_other_number_is_written(
+        self, subtests: pytest.Subtests
+    ) -> None:
+        for value in [
             None,
             b"",
             b"\x00\x00\x00\x00",
@@ -42,70 +43,57 @@ class TestIds:
             b'{"a": 1}',
             b"\x00\x00\x00\x00\x00",
             b"\x00\x80\x00\x00\x00",
-        ],
-        ids=["null", "empty", "too short", "other magic", "json", "id zero", "id below zero"],
-    )
-    def test_given_anything_else_then_there_is_no_id(self, value: bytes | None) -> None:
-        assert schema_id(value) is None
+        ]:
+            assert schema_id(value) is None, value
 
-    @pytest.mark.parametrize("number", [0, -1, LARGEST_ID + 1])
-    def test_given_a_number_that_no_registry_gives_then_it_is_refused(self, number: int) -> None:
-        with pytest.raises(ValueError, match="is not a schema id"):
-            frame_bytes(number)
+        for number in [0, -1, LARGEST_ID + 1]:
+            with subtests.test(number=number), pytest.raises(ValueError, match="is not a schema id"):
+                frame_bytes(number)
 
 
 class TestGuids:
-    def test_given_the_other_magic_byte_then_sixteen_bytes_are_the_guid(self) -> None:
+    def test_given_the_other_magic_byte_then_sixteen_bytes_are_the_guid_and_nothing_else_is(self) -> None:
         framed = b"\x01" + GUID.bytes + b"payload"
 
         assert schema_guid(framed) == GUID
         assert schema_id(framed) is None
         assert frame_bytes(GUID) + b"payload" == framed
 
-    @pytest.mark.parametrize("value", [None, b"", b"\x01" + GUID.bytes[:15], b"\x00" + GUID.bytes])
-    def test_given_anything_else_then_there_is_no_guid(self, value: bytes | None) -> None:
-        assert schema_guid(value) is None
+        for value in [None, b"", b"\x01" + GUID.bytes[:15], b"\x00" + GUID.bytes]:
+            assert schema_guid(value) is None, value
 
 
 class TestPlaces:
-    def test_given_no_header_then_the_frame_is_in_front_of_the_value(self) -> None:
-        assert find_frame(frame_bytes(7) + b"x") == Frame(7, Place.PREFIX, 5)
-        assert find_frame(frame_bytes(GUID) + b"x", [("other", b"\x00\x00\x00\x00\x09")]) == Frame(
-            GUID, Place.PREFIX, 17
-        )
-
-    def test_given_a_header_then_it_counts_and_not_the_value(self) -> None:
-        headers = [(VALUE_SCHEMA_HEADER, frame_bytes(GUID)), (KEY_SCHEMA_HEADER, frame_bytes(9))]
-
-        assert find_frame(frame_bytes(7) + b"x", headers) == Frame(GUID, Place.HEADER, 17)
-        assert find_frame(frame_bytes(7) + b"x", headers, key=True) == Frame(9, Place.HEADER, 5)
-
-    def test_given_a_header_twice_then_the_last_one_counts(self) -> None:
-        headers = [(VALUE_SCHEMA_HEADER, frame_bytes(1)), (VALUE_SCHEMA_HEADER, frame_bytes(2))]
-
-        assert find_frame(b"bare", headers) == Frame(2, Place.HEADER, 5)
-
-    def test_given_a_header_without_a_value_then_the_frame_is_in_front_of_the_value(self) -> None:
-        assert find_frame(frame_bytes(7), [(VALUE_SCHEMA_HEADER, None)]) == Frame(7, Place.PREFIX, 5)
-
-    def test_given_a_header_that_cannot_be_read_then_there_is_no_frame(self) -> None:
-        assert find_frame(frame_bytes(7), [(VALUE_SCHEMA_HEADER, b"\x02who knows")]) is None
-
-    def test_given_nothing_framed_then_there_is_no_frame(self) -> None:
-        assert find_frame(b"text", [("trace", b"1")]) is None
-        assert find_frame(None) is None
+    def test_given_a_header_then_it_counts_and_not_what_is_in_front_of_the_value(
+        self, subtests: pytest.Subtests
+    ) -> None:
+        both = [(VALUE_SCHEMA_HEADER, frame_bytes(GUID)), (KEY_SCHEMA_HEADER, frame_bytes(9))]
+        twice = [(VALUE_SCHEMA_HEADER, frame_bytes(1)), (VALUE_SCHEMA_HEADER, frame_bytes(2))]
+        framed = frame_bytes(7) + b"x"
+        for case, value, headers, frame in [
+            ("no header", framed, [], Frame(7, Place.PREFIX, 5)),
+            ("another header", frame_bytes(GUID), [("other", frame_bytes(9))], Frame(GUID, Place.PREFIX, 17)),
+            ("headers of both sides", framed, both, Frame(GUID, Place.HEADER, 17)),
+            ("of two the last", b"bare", twice, Frame(2, Place.HEADER, 5)),
+            ("no content", framed, [(VALUE_SCHEMA_HEADER, None)], Frame(7, Place.PREFIX, 5)),
+            ("malformed", framed, [(VALUE_SCHEMA_HEADER, b"\x02who knows")], None),
+            ("no frame", b"text", [("trace", b"1")], None),
+            ("nothing", None, [], None),
+        ]:
+            with subtests.test(case):
+                assert find_frame(value, headers) == frame
+        assert find_frame(framed) == Frame(7, Place.PREFIX, 5)
+        assert find_frame(framed, both, key=True) == Frame(9, Place.HEADER, 5)
 
 
 class TestProtobuf:
-    def test_given_a_single_zero_then_it_is_the_first_message_type(self) -> None:
+    def test_given_indexes_then_they_are_zigzag_varints_and_a_single_zero_is_the_first_message_type(self) -> None:
         assert protobuf_frame(b"\x00\x00\x00\x00\x07\x00payload") == ProtobufFrame(7, (0,), 6)
         assert frame_bytes(7, (0,)) == b"\x00\x00\x00\x00\x07\x00"
 
-    def test_given_indexes_then_count_and_numbers_are_zigzag_varints(self) -> None:
         # Two indexes, 1 and 64: 2, 1 and 64 doubled, the last one in two bytes.
         assert frame_bytes(7, (1, 64)) == b"\x00\x00\x00\x00\x07\x04\x02\x80\x01"
 
-    def test_given_the_long_form_of_the_first_message_type_then_it_is_understood(self) -> None:
         assert protobuf_frame(frame_bytes(7) + b"\x02\x00payload") == ProtobufFrame(7, (0,), 7)
 
     @given(ids | st.uuids(), message_indexes, st.binary())
@@ -116,21 +104,18 @@ class TestProtobuf:
 
         assert protobuf_frame(frame + payload) == ProtobufFrame(schema, indexes, len(frame))
 
-    @pytest.mark.parametrize(
-        "indexes",
-        [b"", b"\x02", b"\x01", b"\x02\x01", b"\x80\x80\x80\x80\x80\x01", b"\xfe\xff\xff\xff\x0f"],
-        ids=["none", "cut", "count below zero", "index below zero", "overlong", "endless count"],
-    )
-    def test_given_indexes_that_cannot_be_read_then_there_is_no_frame(self, indexes: bytes) -> None:
-        assert protobuf_frame(frame_bytes(7) + indexes) is None
+    def test_given_indexes_of_no_message_type_then_there_is_no_frame_and_none_is_written(
+        self, subtests: pytest.Subtests
+    ) -> None:
+        for indexes in [b"", b"\x02", b"\x01", b"\x02\x01", b"\x80\x80\x80\x80\x80\x01", b"\xfe\xff\xff\xff\x0f"]:
+            assert protobuf_frame(frame_bytes(7) + indexes) is None, indexes
+
+        for indexes in [(), (-1,), (LARGEST_ID + 1,)]:
+            with subtests.test(indexes=indexes), pytest.raises(ValueError, match="is not a message type"):
+                frame_bytes(7, indexes)
 
     @given(st.binary(max_size=60))
     def test_given_any_bytes_then_reading_ends_within_them(self, content: bytes) -> None:
         frame = protobuf_frame(content)
 
         assert frame is None or frame.length <= len(content)
-
-    @pytest.mark.parametrize("indexes", [(), (-1,), (LARGEST_ID + 1,)])
-    def test_given_indexes_of_no_message_type_then_they_are_refused(self, indexes: tuple[int, ...]) -> None:
-        with pytest.raises(ValueError, match="is not a message type"):
-            frame_bytes(7, indexes)

@@ -45,9 +45,8 @@ def topology(
     )
 
 
-@pytest.mark.parametrize(
-    ("topic", "exclusion"),
-    [
+def test_topics_are_selected_as_mm2_selects_them() -> None:
+    for topic, exclusion in [
         ("topic1", None),
         ("heartbeats", None),
         ("us-west.heartbeats", None),
@@ -66,11 +65,12 @@ def topology(
         ("orders.internal", Exclusion.FILTERED),
         ("target", None),
         ("target.", None),
-    ],
-)
-def test_topics_are_selected_as_mm2_selects_them(topic: str, exclusion: Exclusion | None) -> None:
-    assert topology().exclusion(topic) is exclusion
-    assert topology().replicates(topic) is (exclusion is None)
+    ]:
+        assert topology().exclusion(topic) is exclusion, topic
+        assert topology().replicates(topic) is (exclusion is None), topic
+    # The filter decides about users' own topics, however internal they look.
+    assert topology(exclude="").replicates("orders.internal")
+    assert topology(exclude="").exclusion("mm2-x.internal") is Exclusion.INTERNAL
 
 
 def test_heartbeats_pass_the_filter_and_nothing_else() -> None:
@@ -84,11 +84,6 @@ def test_heartbeats_pass_the_filter_and_nothing_else() -> None:
     assert topology(topics="heartbeats", heartbeats=False).replicates("heartbeats")
 
 
-def test_users_internal_looking_topics_are_the_filters_business() -> None:
-    assert topology(exclude="").replicates("orders.internal")
-    assert topology(exclude="").exclusion("mm2-x.internal") is Exclusion.INTERNAL
-
-
 def test_the_identity_policy_sees_cycles_of_heartbeats_only() -> None:
     identity = topology(policy=IDENTITY)
 
@@ -97,30 +92,29 @@ def test_the_identity_policy_sees_cycles_of_heartbeats_only() -> None:
     assert identity.replicates("source.heartbeats")
     assert identity.remote_topic("topic1") == "topic1"
     assert identity.remote_topic("heartbeats") == "source.heartbeats"
+    assert ancestry(IDENTITY, "orders") == ("source",)
+    assert hops(IDENTITY, "orders", "other") is None
 
 
 HOME = RenameRules(explicit={"target.orders": "orders", "target.payments": "other", "target.east.stock": "stock"})
 
 
-@pytest.mark.parametrize(
-    ("topic", "exclusion"),
-    [
+def test_a_flow_back_takes_copies_of_the_target_that_a_rule_leads_home() -> None:
+    for topic, exclusion in [
         ("target.orders", None),
         # Neither its name there, nor the name of the target's own topic.
         ("target.payments", Exclusion.CYCLE),
         ("target.east.stock", Exclusion.CYCLE),
         ("target.more", Exclusion.CYCLE),
-    ],
-)
-def test_a_flow_back_takes_copies_of_the_target_that_a_rule_leads_home(topic: str, exclusion: Exclusion | None) -> None:
-    back = replace(topology(rename=HOME), way_back=True, handovers=UNRESTRICTED)
+    ]:
+        back = replace(topology(rename=HOME), way_back=True, handovers=UNRESTRICTED)
 
-    assert back.exclusion(topic) is exclusion
-    assert topology(rename=HOME).exclusion(topic) is Exclusion.CYCLE
-    # Only what a cutover has moved: before that the flow there copies it.
-    moved = Handovers(here=frozenset({topic}))
-    assert replace(back, handovers=NO_HANDOVERS).exclusion(topic) is (exclusion or Exclusion.NOT_HANDED_OVER)
-    assert replace(back, handovers=moved).exclusion(topic) is exclusion
+        assert back.exclusion(topic) is exclusion, topic
+        assert topology(rename=HOME).exclusion(topic) is Exclusion.CYCLE, topic
+        # Only what a cutover has moved: before that the flow there copies it.
+        moved = Handovers(here=frozenset({topic}))
+        assert replace(back, handovers=NO_HANDOVERS).exclusion(topic) is (exclusion or Exclusion.NOT_HANDED_OVER), topic
+        assert replace(back, handovers=moved).exclusion(topic) is exclusion, topic
 
 
 def test_with_moved_topics_a_flow_selects_what_it_copied_before_cutovers() -> None:
@@ -189,11 +183,6 @@ def test_hops_count_the_copies(chain: list[str]) -> None:
     assert hops(DEFAULT, name, "nowhere") is None
 
 
-def test_with_identity_everything_is_one_hop_from_the_source() -> None:
-    assert ancestry(IDENTITY, "orders") == ("source",)
-    assert hops(IDENTITY, "orders", "other") is None
-
-
 def test_names_are_explicit_before_regex_before_policy() -> None:
     rules = RenameRules({"orders": "sales"}, "o(.*)", "x$1")
     renamed = topology(rename=rules)
@@ -201,11 +190,11 @@ def test_names_are_explicit_before_regex_before_policy() -> None:
     assert renamed.remote_topic("orders") == "sales"
     assert renamed.remote_topic("others") == "xthers"
     assert renamed.remote_topic("payments") == "source.payments"
-
-
-def test_heartbeats_are_renamed_only_by_name() -> None:
+    # Heartbeats are renamed only by name.
     assert topology(rename=RenameRules(pattern=".*", replacement="x")).remote_topic("heartbeats") == "source.heartbeats"
     assert topology(rename=RenameRules({"heartbeats": "pulse"})).remote_topic("heartbeats") == "pulse"
+    limited = renamed.include_only(["a"])
+    assert pickle.loads(pickle.dumps(limited)) == limited
 
 
 def test_checkpoints_of_topics_from_the_target_speak_of_the_original() -> None:
@@ -223,9 +212,6 @@ def test_a_limited_run_takes_no_more_than_the_flow() -> None:
     assert limited.exclusion("heartbeats") is Exclusion.NOT_REQUESTED
     assert not limited.include_only(["sales"]).replicates("orders")
     assert not topology().include_only([]).replicates("orders")
-
-
-def test_a_wrong_limit_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="flow source->target: the run cannot be limited"):
         topology().include_only(["(a"])
 
@@ -236,50 +222,30 @@ def test_the_name_table_knows_what_is_reserved() -> None:
 
     assert [finding.fault for finding in built.findings] == [NameFault.RESERVED] * 3
     assert built.targets["d"] == "source.d"
-
-
-def test_a_prefix_can_make_a_name_too_long() -> None:
-    built = topology().name_table({"x" * 242: 1, "y" * 243: 1})
-
-    assert [finding.target[7:8] for finding in built.findings] == ["y"]
-
-
-def test_topologies_pickle() -> None:
-    flow = topology(rename=RenameRules({"a": "b"}, "c(.)", "$1")).include_only(["a"])
-
-    assert pickle.loads(pickle.dumps(flow)) == flow
+    # With its prefix a name can be too long.
+    too_long = topology().name_table({"x" * 242: 1, "y" * 243: 1})
+    assert [finding.target[7:8] for finding in too_long.findings] == ["y"]
 
 
 class TestAChoiceThatSelectsNothing:
     LISTED = ("orders", "payments", "__consumer_offsets", "target.loop")
 
-    def test_given_no_choice_then_nothing_is_refused(self) -> None:
+    def test_given_no_choice_or_one_topic_that_is_taken_then_nothing_is_refused(self) -> None:
         topology(topics="nothing").refuse_empty_choice(self.LISTED)
+        for chosen in (["orders"], ["nowhere", "pay.*"]):
+            topology().include_only(chosen).refuse_empty_choice(self.LISTED)
 
-    @pytest.mark.parametrize("chosen", [["orders"], ["nowhere", "pay.*"]])
-    def test_given_one_topic_that_is_taken_then_nothing_is_refused(self, chosen: list[str]) -> None:
-        topology().include_only(chosen).refuse_empty_choice(self.LISTED)
-
-    @pytest.mark.parametrize(
-        ("chosen", "told"),
-        [
-            ("ordres", "and the source has no such topic"),
-            ("__consumer_offsets", r"__consumer_offsets \(internal\)"),
-            ("target.*", r"target\.loop \(cycle\)"),
-            ("payments", r"payments \(filtered\)"),
-        ],
-    )
-    def test_given_none_that_is_taken_then_it_is_refused_with_why(self, chosen: str, told: str) -> None:
-        given = topology(topics="orders").include_only([chosen])
-
-        with pytest.raises(ConfigurationError, match=told):
-            given.refuse_empty_choice(self.LISTED)
-
-    def test_given_a_topic_that_was_handed_over_then_that_is_said(self) -> None:
-        given = replace(topology(), handovers=Handovers(away=frozenset({"orders"}))).include_only(["orders"])
-
-        with pytest.raises(ConfigurationError, match=r"orders \(handed over\)"):
-            given.refuse_empty_choice(self.LISTED)
+    def test_given_none_that_is_taken_then_it_is_refused_with_why(self, subtests: pytest.Subtests) -> None:
+        narrow = topology(topics="orders")
+        for flow, chosen, told in [
+            (narrow, "ordres", "and the source has no such topic"),
+            (narrow, "__consumer_offsets", r"__consumer_offsets \(internal\)"),
+            (narrow, "target.*", r"target\.loop \(cycle\)"),
+            (narrow, "payments", r"payments \(filtered\)"),
+            (replace(topology(), handovers=Handovers(away=frozenset({"orders"}))), "orders", r"orders \(handed over\)"),
+        ]:
+            with subtests.test(chosen), pytest.raises(ConfigurationError, match=told):
+                flow.include_only([chosen]).refuse_empty_choice(self.LISTED)
 
     def test_given_thousands_of_names_then_the_error_shows_the_first_ones(self) -> None:
         given = topology(topics="orders").include_only([f"no-such-topic-{number}" for number in range(9_000)])

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from mirror_lib.topology.java_types import ValueType, parse_list, parse_raw_boolean, parse_value
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "value"),
-    [
+def test_values_are_trimmed_and_typed() -> None:
+    for kind, text, value in [
         (ValueType.BOOLEAN, " TRUE ", True),
         (ValueType.BOOLEAN, "False", False),
         (ValueType.INT, " 25 ", 25),
@@ -26,15 +25,12 @@ from mirror_lib.topology.java_types import ValueType, parse_list, parse_raw_bool
         (ValueType.LIST, "  ", ()),
         (ValueType.LIST, " a , b,c ", ("a", "b", "c")),
         (ValueType.LIST, "a,,b", ("a", "", "b")),
-    ],
-)
-def test_values_are_trimmed_and_typed(kind: ValueType, text: str, value: object) -> None:
-    assert parse_value(kind, text) == value
+    ]:
+        assert parse_value(kind, text) == value, text
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
+def test_other_texts_are_refused(subtests: pytest.Subtests) -> None:
+    for kind, text in [
         (ValueType.BOOLEAN, "yes"),
         (ValueType.BOOLEAN, ""),
         (ValueType.INT, "2147483648"),
@@ -43,19 +39,22 @@ def test_values_are_trimmed_and_typed(kind: ValueType, text: str, value: object)
         (ValueType.SHORT, "32768"),
         (ValueType.LONG, "5s"),
         (ValueType.DOUBLE, "nan"),
-    ],
-)
-def test_other_texts_are_refused(kind: ValueType, text: str) -> None:
-    with pytest.raises(ValueError):
-        parse_value(kind, text)
+    ]:
+        with subtests.test(text), pytest.raises(ValueError):
+            parse_value(kind, text)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("true", True), ("TrUe", True), ("true ", False), (" true", False), ("yes", False), ("", False), (None, False)],
-)
-def test_flows_are_selected_by_the_untrimmed_text(text: str | None, value: bool) -> None:
-    assert parse_raw_boolean(text) is value
+def test_flows_are_selected_by_the_untrimmed_text() -> None:
+    for text, value in [
+        ("true", True),
+        ("TrUe", True),
+        ("true ", False),
+        (" true", False),
+        ("yes", False),
+        ("", False),
+        (None, False),
+    ]:
+        assert parse_raw_boolean(text) is value, text
 
 
 @given(st.integers(-(2**31), 2**31 - 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -49,9 +50,8 @@ class Broken(Upper):
         raise KeyError("suffix")
 
 
-@pytest.mark.parametrize(
-    ("topic", "source", "upstream", "original"),
-    [
+def test_the_default_policy_takes_names_apart_as_java_splits() -> None:
+    for topic, source, upstream, original in [
         ("orders", None, None, "orders"),
         ("A.orders", "A", "orders", "orders"),
         ("B.A.x", "B", "A.x", "x"),
@@ -65,19 +65,14 @@ class Broken(Upper):
         ("..", None, None, ".."),
         ("", None, None, ""),
         ("A.b.", "A", "b.", "b."),
-    ],
-)
-def test_the_default_policy_takes_names_apart_as_java_splits(
-    topic: str, source: str | None, upstream: str | None, original: str
-) -> None:
-    assert DEFAULT.topic_source(topic) == source
-    assert DEFAULT.upstream_topic(topic) == upstream
-    assert DEFAULT.original_topic(topic) == original
+    ]:
+        assert DEFAULT.topic_source(topic) == source, topic
+        assert DEFAULT.upstream_topic(topic) == upstream, topic
+        assert DEFAULT.original_topic(topic) == original, topic
 
 
-@pytest.mark.parametrize(
-    ("separator", "topic", "source", "upstream"),
-    [
+def test_a_separator_is_literal_text() -> None:
+    for separator, topic, source, upstream in [
         ("_", "A_orders", "A", "orders"),
         ("_", "A.orders", None, None),
         ("_", "a__", None, None),
@@ -87,46 +82,36 @@ def test_the_default_policy_takes_names_apart_as_java_splits(
         ("|", "a|b", "a", "b"),
         ("", "a", None, None),
         ("", "ab", "a", "b"),
-    ],
-)
-def test_a_separator_is_literal_text(separator: str, topic: str, source: str | None, upstream: str | None) -> None:
-    policy = DefaultReplicationPolicy({SEPARATOR: separator})
+    ]:
+        policy = DefaultReplicationPolicy({SEPARATOR: separator})
 
-    assert (policy.topic_source(topic), policy.upstream_topic(topic)) == (source, upstream)
+        assert (policy.topic_source(topic), policy.upstream_topic(topic)) == (source, upstream), separator
 
 
-@pytest.mark.parametrize(
-    ("options", "syncs", "checkpoints"),
-    [
-        ({}, "mm2-offset-syncs.B.internal", "B.checkpoints.internal"),
-        ({SEPARATOR: "_"}, "mm2-offset-syncs_B_internal", "B_checkpoints_internal"),
-        (
-            {SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "false"},
-            "mm2-offset-syncs.B.internal",
-            "B.checkpoints.internal",
-        ),
-        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "TRUE"}, "mm2-offset-syncs_B_internal", "B_checkpoints_internal"),
-        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "yes"}, "mm2-offset-syncs.B.internal", "B.checkpoints.internal"),
-        ({INTERNAL_SEPARATOR_ENABLED: "false"}, "mm2-offset-syncs.B.internal", "B.checkpoints.internal"),
-    ],
-)
-@pytest.mark.parametrize("kind", [DefaultReplicationPolicy, IdentityReplicationPolicy])
-def test_internal_topics_follow_the_separator_unless_told_otherwise(
-    kind: type[DefaultReplicationPolicy], options: Mapping[str, str], syncs: str, checkpoints: str
-) -> None:
-    policy = kind(options)
-
-    assert policy.offset_syncs_topic("B") == syncs
-    assert policy.checkpoints_topic("B") == checkpoints
-    assert policy.is_mm2_internal_topic(syncs)
-    assert policy.is_checkpoints_topic(checkpoints)
-    assert policy.is_internal_topic(checkpoints)
-    assert policy.heartbeats_topic() == "heartbeats"
+def test_internal_topics_follow_the_separator_unless_told_otherwise(subtests: pytest.Subtests) -> None:
+    dotted = ("mm2-offset-syncs.B.internal", "B.checkpoints.internal")
+    separated = ("mm2-offset-syncs_B_internal", "B_checkpoints_internal")
+    cases: list[tuple[Mapping[str, str], tuple[str, str]]] = [
+        ({}, dotted),
+        ({SEPARATOR: "_"}, separated),
+        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "false"}, dotted),
+        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "TRUE"}, separated),
+        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "yes"}, dotted),
+        ({INTERNAL_SEPARATOR_ENABLED: "false"}, dotted),
+    ]
+    for (options, (syncs, checkpoints)), kind in product(cases, (DefaultReplicationPolicy, IdentityReplicationPolicy)):
+        with subtests.test(options=options, kind=kind):
+            policy = kind(options)
+            assert policy.offset_syncs_topic("B") == syncs
+            assert policy.checkpoints_topic("B") == checkpoints
+            assert policy.is_mm2_internal_topic(syncs)
+            assert policy.is_checkpoints_topic(checkpoints)
+            assert policy.is_internal_topic(checkpoints)
+            assert policy.heartbeats_topic() == "heartbeats"
 
 
-@pytest.mark.parametrize(
-    ("topic", "mm2", "internal"),
-    [
+def test_only_topics_of_kafka_and_mm2_are_internal(subtests: pytest.Subtests) -> None:
+    for topic, mm2, internal in [
         ("__consumer_offsets", False, True),
         (".hidden", False, True),
         ("mm2-offset-syncs.B.internal", True, True),
@@ -137,17 +122,15 @@ def test_internal_topics_follow_the_separator_unless_told_otherwise(
         ("x-internal", False, False),
         ("mm2-offset-syncs_B_internal", False, False),
         ("orders", False, False),
-    ],
-)
-def test_only_topics_of_kafka_and_mm2_are_internal(topic: str, mm2: bool, internal: bool) -> None:
-    for policy in (DEFAULT, IDENTITY, Upper({})):
-        assert policy.is_mm2_internal_topic(topic) is mm2
-        assert policy.is_internal_topic(topic) is internal
+    ]:
+        with subtests.test(topic):
+            for policy in (DEFAULT, IDENTITY, Upper({})):
+                assert policy.is_mm2_internal_topic(topic) is mm2
+                assert policy.is_internal_topic(topic) is internal
 
 
-@pytest.mark.parametrize(
-    ("topic", "heartbeats"),
-    [
+def test_heartbeats_topics_are_known_over_any_number_of_hops() -> None:
+    for topic, heartbeats in [
         ("heartbeats", True),
         ("A.heartbeats", True),
         ("B.A.heartbeats", True),
@@ -155,11 +138,9 @@ def test_only_topics_of_kafka_and_mm2_are_internal(topic: str, mm2: bool, intern
         ("A.my-heartbeats", False),
         ("heartbeats.x", False),
         ("A_heartbeats", False),
-    ],
-)
-def test_heartbeats_topics_are_known_over_any_number_of_hops(topic: str, heartbeats: bool) -> None:
-    assert DEFAULT.is_heartbeats_topic(topic) is heartbeats
-    assert IDENTITY.is_heartbeats_topic(topic) is heartbeats
+    ]:
+        assert DEFAULT.is_heartbeats_topic(topic) is heartbeats, topic
+        assert IDENTITY.is_heartbeats_topic(topic) is heartbeats, topic
 
 
 def test_the_identity_policy_keeps_names_and_calls_everything_its_sources() -> None:
@@ -201,6 +182,7 @@ def test_source_separator_and_upstream_make_up_the_name(topic: str, separator: s
 def test_classes_are_found_by_java_name_or_python_path() -> None:
     assert policy_for(JAVA + "DefaultReplicationPolicy", {}) == DEFAULT
     assert policy_for(JAVA + "IdentityReplicationPolicy", {SOURCE_ALIAS: "A"}) == IDENTITY
+    assert pickle.loads(pickle.dumps(IDENTITY)) == IDENTITY
     own = policy_for("mirror_lib.topology.policy.DefaultReplicationPolicy", {SEPARATOR: "_"})
     assert own.format_remote_topic("A", "t") == "A_t"
 
@@ -214,9 +196,11 @@ def test_a_policy_of_ones_own_gets_the_options(monkeypatch: pytest.MonkeyPatch) 
     assert policy.checkpoints_topic("A") == "A.checkpoints.internal"
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
+def test_a_class_that_cannot_be_used_is_a_configuration_error(
+    monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    _importable(monkeypatch)
+    for name, says in [
         ("Upper", "not the full name"),
         ("org.apache.kafka.connect.mirror.LegacyReplicationPolicy", "does not exist"),
         ("com.example.Policy", "does not exist"),
@@ -225,21 +209,11 @@ def test_a_policy_of_ones_own_gets_the_options(monkeypatch: pytest.MonkeyPatch) 
         ("company_naming.Broken", "could not be created"),
         ("", "not the full name"),
         (".Upper", "does not exist"),
-    ],
-)
-def test_a_class_that_cannot_be_used_is_a_configuration_error(
-    monkeypatch: pytest.MonkeyPatch, name: str, says: str
-) -> None:
-    _importable(monkeypatch)
-
-    with pytest.raises(ConfigurationError, match=says) as caught:
-        policy_for(name, {})
-
-    assert "replication.policy.class" in str(caught.value)
-
-
-def test_policies_pickle() -> None:
-    assert pickle.loads(pickle.dumps(IDENTITY)) == IDENTITY
+    ]:
+        with subtests.test(name):
+            with pytest.raises(ConfigurationError, match=says) as caught:
+                policy_for(name, {})
+            assert "replication.policy.class" in str(caught.value)
 
 
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:

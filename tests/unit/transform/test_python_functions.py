@@ -43,24 +43,17 @@ def missing(path: str = "company_x.masking.mask") -> NoFunction:
     return function
 
 
-@pytest.mark.parametrize(
-    ("path", "reference"),
-    [
+def test_a_path_says_what_the_function_is_given_or_is_refused() -> None:
+    for path, reference in [
         ("company.masking.mask", FunctionReference("company.masking", "mask", FunctionKind.DATAFRAME)),
         ("company.masking:mask", FunctionReference("company.masking", "mask", FunctionKind.ARROW)),
         (" masking:mask ", FunctionReference("masking", "mask", FunctionKind.ARROW)),
-    ],
-)
-def test_a_path_says_what_the_function_is_given(path: str, reference: FunctionReference) -> None:
-    assert parse_reference(path) == reference
-    assert str(reference) == path.strip()
+    ]:
+        assert parse_reference(path) == reference, path
+        assert str(reference) == path.strip(), path
 
-
-@pytest.mark.parametrize(
-    "path", ["", "mask", ":mask", "company.:mask", "company..mask", "a-b.mask", "a.class", "a:b:c", "a:b.c"]
-)
-def test_what_is_no_path_is_refused(path: str) -> None:
-    assert isinstance(parse_reference(path), NoFunction)
+    for path in ["", "mask", ":mask", "company.:mask", "company..mask", "a-b.mask", "a.class", "a:b:c", "a:b.c"]:
+        assert isinstance(parse_reference(path), NoFunction), path
 
 
 @given(st.text())
@@ -118,31 +111,34 @@ def test_what_cannot_be_called_is_refused(company: Write, path: str, about: str)
     assert about in missing(path).sentence
 
 
-def test_a_name_that_is_nearly_right_is_suggested(company: Write) -> None:
+def test_a_name_that_is_nearly_right_is_suggested_and_a_faulty_module_refused_with_its_line(company: Write) -> None:
     company("def mask(frame): ...\n")
 
     assert missing("company_x.masking.msk").advice == "did you mean mask?"
 
-
-@pytest.mark.parametrize(
-    "signature",
-    ["frame", "frame, other=1", "*frames", "frame, /", "frame, *, other=1", "frame, **options", "frame=None"],
-)
-def test_a_function_takes_one_argument(company: Write, signature: str) -> None:
-    company(f"def mask({signature}): ...\n")
-
-    assert found().hints == ()
-
-
-def test_a_module_with_a_fault_is_refused_with_its_line(company: Write) -> None:
     company("def mask(frame:\n")
 
     assert "line 2" in missing().sentence
 
 
-@pytest.mark.parametrize(
-    ("source", "what", "influence"),
-    [
+def test_a_function_takes_one_argument(company: Write, subtests: pytest.Subtests) -> None:
+    for signature in [
+        "frame",
+        "frame, other=1",
+        "*frames",
+        "frame, /",
+        "frame, *, other=1",
+        "frame, **options",
+        "frame=None",
+    ]:
+        with subtests.test(signature):
+            company(f"def mask({signature}): ...\n")
+
+            assert found().hints == ()
+
+
+def test_what_may_make_results_differ_is_named_and_nothing_else(company: Write, subtests: pytest.Subtests) -> None:
+    for source, what, influence in [
         ("import random\ndef mask(f): return random.random()", "random.random", Influence.RANDOM),
         ("import random as r\ndef mask(f): return r.Random().random()", "random.Random", Influence.RANDOM),
         ("from random import choice\ndef mask(f): return choice(f)", "random.choice", Influence.RANDOM),
@@ -174,20 +170,16 @@ def test_a_module_with_a_fault_is_refused_with_its_line(company: Write) -> None:
             "uuid.uuid1",
             Influence.RANDOM,
         ),
-    ],
-)
-def test_what_may_make_results_differ_is_named(company: Write, source: str, what: str, influence: Influence) -> None:
-    company(source)
+    ]:
+        with subtests.test(source):
+            company(source)
 
-    hints = found().hints
+            hints = found().hints
 
-    assert (what, influence) in [(hint.what, hint.influence) for hint in hints]
-    assert {hint.influence for hint in hints} == {influence}
+            assert (what, influence) in [(hint.what, hint.influence) for hint in hints]
+            assert {hint.influence for hint in hints} == {influence}
 
-
-@pytest.mark.parametrize(
-    "source",
-    [
+    for source in [
         "import uuid\ndef mask(f): return uuid.uuid5(uuid.NAMESPACE_DNS, f)",
         "import random\ndef other(): return random.random()\ndef mask(f): return f",
         "def random(): return 4\ndef mask(f): return random()",
@@ -195,17 +187,15 @@ def test_what_may_make_results_differ_is_named(company: Write, source: str, what
         "import time\ndef mask(f): return time.strptime(f)",
         "from hashlib import sha256\ndef mask(f): return sha256(f)",
         "def mask(f): return f.random.random()",
-    ],
-)
-def test_what_depends_on_its_argument_alone_has_no_hints(company: Write, source: str) -> None:
-    company(source)
+    ]:
+        with subtests.test(source):
+            company(source)
 
-    assert found().hints == ()
+            assert found().hints == ()
 
 
-@pytest.mark.parametrize(
-    ("source", "doubt"),
-    [
+def test_what_cannot_be_seen_is_said(company: Write, subtests: pytest.Subtests) -> None:
+    for source, doubt in [
         ("import functools\ndef make(f): ...\nmask = functools.partial(make)", "made when the module is imported"),
         ("mask = lambda frame: frame", "made when the module is imported"),
         ("from .inner import mask", "imported from company_x.inner.mask"),
@@ -213,13 +203,10 @@ def test_what_depends_on_its_argument_alone_has_no_hints(company: Write, source:
         ("from elsewhere import *", "made when the module is imported"),
         ("import functools\n@functools.cache\ndef mask(frame): ...", "decorators"),
         ("if True:\n    def mask(frame): ...", ""),
-    ],
-)
-def test_what_cannot_be_seen_is_said(company: Write, source: str, doubt: str) -> None:
-    company(source)
+    ]:
+        with subtests.test(source):
+            company(source)
 
-    assert any(doubt in each for each in found().doubts)
+            assert any(doubt in each for each in found().doubts)
 
-
-def test_a_module_without_source_is_taken_with_a_doubt() -> None:
     assert found("math.sqrt").doubts == ("its source code is not available",)

@@ -6,8 +6,6 @@ import pickle
 import subprocess
 import sys
 
-import pytest
-
 from mirror_lib.transform.model import (
     ColumnExpressions,
     DataFormat,
@@ -37,12 +35,10 @@ def test_the_columns_that_are_set_come_in_one_order() -> None:
     assert not ColumnExpressions()
 
 
-def test_a_transform_without_topics_takes_all() -> None:
+def test_topics_are_java_regexes_for_whole_names_and_without_any_all_are_taken() -> None:
     assert Transform("all").takes("anything")
     assert Transform("all").matching_pattern("anything") is None
 
-
-def test_topics_are_java_regexes_for_whole_names() -> None:
     transform = Transform("some", topics=("orders.*", "pay"))
 
     assert transform.takes("orders-eu")
@@ -51,15 +47,11 @@ def test_topics_are_java_regexes_for_whole_names() -> None:
     assert transform.matching_pattern("pay") == "pay"
     assert transform.matching_pattern("payments") is None
 
-
-def test_a_flag_in_one_topic_pattern_holds_for_those_after_it_as_in_mm2() -> None:
     transform = Transform("some", topics=("(?i)orders", "pay"))
 
     assert transform.takes("PAY")
     assert transform.matching_pattern("PAY") == "(?i)orders, pay"
 
-
-def test_an_empty_list_of_topics_takes_none() -> None:
     assert not Transform("none", topics=()).takes("anything")
 
 
@@ -72,9 +64,8 @@ def test_a_topic_goes_through_the_transforms_that_take_it_in_their_order() -> No
     assert FlowTransforms((two,)).of("c") == ()
 
 
-@pytest.mark.parametrize(
-    ("transform", "expected"),
-    [
+def test_what_spark_is_known_to_do_counts_more_than_what_is_said() -> None:
+    for transform, expected in [
         (Transform("plain"), Determinism.YES),
         (Transform("random", non_determinism=(RANDOM,)), Determinism.NO),
         (Transform("said", non_determinism=(RANDOM,), stated_deterministic=True), Determinism.NO),
@@ -87,20 +78,16 @@ def test_a_topic_goes_through_the_transforms_that_take_it_in_their_order() -> No
             Transform("function", function=FUNCTION, non_determinism=(RANDOM,), stated_deterministic=True),
             Determinism.YES,
         ),
-    ],
-)
-def test_what_spark_is_known_to_do_counts_more_than_what_is_said(transform: Transform, expected: Determinism) -> None:
-    assert transform.determinism is expected
+    ]:
+        assert transform.determinism is expected, transform
 
 
-def test_reasons_and_paths_of_functions_read_well() -> None:
+def test_reasons_and_paths_read_well_and_no_password_is_printed() -> None:
     assert str(RANDOM) == "rand() depends on chance"
     assert str(UNSEEN) == "the dependencies of mask() are unknown"
     assert str(FUNCTION) == "company.masking:mask"
     assert str(FunctionReference("company.masking", "mask", FunctionKind.DATAFRAME)) == "company.masking.mask"
 
-
-def test_the_password_of_a_registry_is_not_printed() -> None:
     registry = SchemaRegistry(("http://registry:8081",), "me", "hunter2")
 
     assert "hunter2" not in repr(FlowTransforms((), registry))

@@ -19,14 +19,12 @@ def only(topic: str, transforms: FlowTransforms) -> TopicPath:
     return path
 
 
-def test_without_transforms_every_topic_is_copied_as_it_is() -> None:
+def test_a_topic_without_a_transform_of_its_own_is_copied_as_it_is() -> None:
     path = only("orders", NO_TRANSFORMS)
 
     assert path == TopicPath("orders", Path.RAW_COPY, (), "the flow has no transforms")
     assert str(path) == "orders: raw copy (the flow has no transforms)"
 
-
-def test_a_topic_that_no_transform_takes_is_copied_as_it_is() -> None:
     path = only("logs", FlowTransforms((DROP_TESTS,)))
 
     assert path.path is Path.RAW_COPY
@@ -74,6 +72,10 @@ def test_what_is_not_the_same_each_time_says_how_often_its_records_arrive() -> N
     assert "in transactions" in in_transactions.reason
     assert "at least once" not in in_transactions.reason
 
+    (path,) = topic_paths(["orders"], FlowTransforms((MASK,)), transactions=True)
+
+    assert "transactions" not in path.reason
+
 
 def test_topics_that_share_a_target_are_written_in_transactions_where_they_are_enabled() -> None:
     merged = ("orders", "sales")
@@ -84,12 +86,6 @@ def test_topics_that_share_a_target_are_written_in_transactions_where_they_are_e
     assert (orders.path, orders.transforms) == (Path.TRANSFORM, ())
     assert "in transactions" in orders.reason
     assert (other.path, without.path) == (Path.RAW_COPY, Path.RAW_COPY)
-
-
-def test_what_is_the_same_each_time_needs_no_transactions() -> None:
-    (path,) = topic_paths(["orders"], FlowTransforms((MASK,)), transactions=True)
-
-    assert "transactions" not in path.reason
 
 
 @given(st.lists(st.text(alphabet="abc.-", min_size=1)), st.lists(st.sampled_from(["a.*", "b", "[ab]c*", ".*"])))

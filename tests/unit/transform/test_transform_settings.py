@@ -133,7 +133,7 @@ def test_what_makes_a_result_differ_is_kept() -> None:
     assert transform.determinism is Determinism.NO
 
 
-def test_registries_have_addresses_and_a_user() -> None:
+def test_registries_have_addresses_and_a_user_and_formats_are_read_with_them() -> None:
     flow = good(
         {
             "mirror.transform.registry.source.url": "http://one:8081/, https://two/api",
@@ -147,16 +147,13 @@ def test_registries_have_addresses_and_a_user() -> None:
     assert flow.target_registry == SchemaRegistry(("http://three:8081",))
     assert "hunter2" not in repr(flow)
 
-
-def test_formats_of_a_registry_are_read_with_it() -> None:
     flow = good(REGISTRY | one(decode_value="avro", decode_key="protobuf", filter="value.a = key.b"))
 
     assert flow.transforms[0].decode == DecodeSettings(Decoding(DataFormat.PROTOBUF), Decoding(DataFormat.AVRO))
 
 
-@pytest.mark.parametrize(
-    ("settings", "key", "about", "advice"),
-    [
+def test_an_error_names_its_key_and_says_what_to_do(subtests: pytest.Subtests) -> None:
+    for settings, key, about, advice in [
         (one(filtr="true"), "a.filtr", "unknown setting filtr", "did you mean mirror.transform.a.filter?"),
         (one(sql="x", filter="true"), "a.sql", "unknown setting sql", "did you mean mirror.transform.a.sql.file?"),
         (one(decode="json", filter="true"), "a.decode", "unknown setting decode", "decode."),
@@ -193,23 +190,19 @@ def test_formats_of_a_registry_are_read_with_it() -> None:
             "schema.value has no field contry",
             "did you mean value.country?",
         ),
-    ],
-)
-def test_an_error_names_its_key_and_says_what_to_do(
-    settings: dict[str, str], key: str, about: str, advice: str
-) -> None:
-    found = [each for each in errors(settings) if each.key == f"mirror.transform.{key}"]
+    ]:
+        with subtests.test(key):
+            found = [each for each in errors(settings) if each.key == f"mirror.transform.{key}"]
 
-    assert any(about in each.message and advice in (each.suggestion or "") for each in found), errors(settings)
-    for each in found:
-        assert each.message.startswith(f"mirror.transform.{key}: ")
-        assert each.suggestion
-        assert describe(each)
+            assert any(about in each.message and advice in (each.suggestion or "") for each in found), errors(settings)
+            for each in found:
+                assert each.message.startswith(f"mirror.transform.{key}: ")
+                assert each.suggestion
+                assert describe(each)
 
 
-@pytest.mark.parametrize(
-    ("settings", "about", "advice"),
-    [
+def test_names_must_have_settings() -> None:
+    for settings, about, advice in [
         ({"mirror.transforms": "mask"}, "the transform mask has no settings", "mirror.transform.mask.filter"),
         (
             one("mask", filter="true") | {"mirror.transforms": "mask, msk"},
@@ -219,76 +212,71 @@ def test_an_error_names_its_key_and_says_what_to_do(
         (one("mask", filter="true") | {"mirror.transforms": "mask,mask"}, "mask is in it twice", "once"),
         ({"mirror.transforms": "registry"}, "registry is not allowed as the name", ""),
         ({"mirror.transforms": "a.b"}, "'a.b' is not a valid name", "letters"),
-    ],
-)
-def test_names_must_have_settings(settings: dict[str, str], about: str, advice: str) -> None:
-    (problem,) = errors(settings)
+    ]:
+        (problem,) = errors(settings)
 
-    assert problem.key == "mirror.transforms"
-    assert about in problem.message
-    assert advice in (problem.suggestion or "")
+        assert problem.key == "mirror.transforms", about
+        assert about in problem.message, about
+        assert advice in (problem.suggestion or ""), about
 
 
-@pytest.mark.parametrize(
-    ("key", "advice"),
-    [
+def test_keys_that_are_none_are_errors_and_it_is_known_which_are_judged_here() -> None:
+    for key, advice in [
         ("mirror.transforms.mask.filter", "did you mean mirror.transform.mask.filter?"),
         ("mirror.transform.mask", "mirror.transform.<name>.filter"),
         ("mirror.transform.", "mirror.transform.<name>.filter"),
         ("mirror.transform.registry.source.urls", "did you mean mirror.transform.registry.source.url?"),
         ("mirror.transform.registry.source", "did you mean mirror.transform.registry.source"),
-    ],
-)
-def test_a_key_that_is_none_is_an_error(key: str, advice: str) -> None:
-    assert [(each.key, advice in (each.suggestion or "")) for each in errors({key: "true"})] == [(key, True)]
+    ]:
+        assert [(each.key, advice in (each.suggestion or "")) for each in errors({key: "true"})] == [(key, True)], key
+
+    for key, ours in [
+        ("mirror.transforms", True),
+        ("mirror.transform.a.filter", True),
+        ("mirror.transform.registry.source.url", True),
+        ("mirror.transforms.a.filter", True),
+        ("mirror.transform", False),
+        ("transforms", False),
+        ("mirror.schedule", False),
+    ]:
+        assert is_transform_key(key) is ours, key
 
 
-@pytest.mark.parametrize(
-    "url", ["registry:8081", "ftp://registry", "http://me:hunter2@registry:8081", "http://", "http://a b"]
-)
-def test_an_address_of_a_registry_is_http_without_a_user(url: str) -> None:
-    (problem,) = errors({"mirror.transform.registry.source.url": url})
+def test_an_address_of_a_registry_is_http_without_a_user_and_a_password_needs_one() -> None:
+    for url in ["registry:8081", "ftp://registry", "http://me:hunter2@registry:8081", "http://", "http://a b"]:
+        (problem,) = errors({"mirror.transform.registry.source.url": url})
 
-    assert problem.key == "mirror.transform.registry.source.url"
-    assert "hunter2" not in describe(problem)
+        assert problem.key == "mirror.transform.registry.source.url", url
+        assert "hunter2" not in describe(problem), url
 
-
-def test_a_password_needs_a_user() -> None:
     (problem,) = errors(REGISTRY | {"mirror.transform.registry.source.password": "hunter2"})
 
     assert problem.key == "mirror.transform.registry.source.password"
     assert "hunter2" not in describe(problem)
 
 
-@pytest.mark.parametrize(
-    ("settings", "key", "advice"),
-    [
+def test_what_has_no_effect_or_may_be_meant_otherwise_is_a_warning() -> None:
+    for settings, key, advice in [
         (one("mask", filter="true") | {"mirror.transform.maks.filter": "x"}, "maks.filter", "did you mean mask?"),
         ({"mirror.transform.mask.filter": "true"}, "mask.filter", "add mask to mirror.transforms"),
         (one(filter="true", schema_value="a INT"), "a.schema.value", "set decode.value=json"),
         (one(filter="true", topics=" "), "a.topics", "remove it"),
         (one(value="rand()", deterministic="true"), "a.deterministic", "remove rand()"),
         ({"mirror.transform.registry.target.user": "me"}, "registry.target.user", "registry.target.url"),
-    ],
-)
-def test_what_has_no_effect_or_may_be_meant_otherwise_is_a_warning(
-    settings: dict[str, str], key: str, advice: str
-) -> None:
-    (problem,) = warnings(settings)
+    ]:
+        (problem,) = warnings(settings)
 
-    assert problem.key == f"mirror.transform.{key}"
-    assert advice in (problem.suggestion or "")
+        assert problem.key == f"mirror.transform.{key}", key
+        assert advice in (problem.suggestion or ""), key
 
 
-def test_an_expression_is_shown_with_a_mark_at_the_fault() -> None:
+def test_a_fault_is_shown_with_a_mark_or_with_the_file_and_its_line(tmp_path: Path) -> None:
     (problem,) = errors(one(filter="key = 'a' AND contry = 'XX'"))
 
     assert problem.message == "mirror.transform.a.filter: line 1, column 15: records have no column contry"
     assert problem.suggestion is not None
     assert problem.suggestion.endswith("\n    key = 'a' AND contry = 'XX'\n                  ^^^^^^")
 
-
-def test_a_fault_in_a_file_is_shown_with_the_file_and_its_line(tmp_path: Path) -> None:
     file = tmp_path / "mask.sql"
     file.write_text("SELECT key\nFROM records\nLIMIT 5\n")
 
@@ -296,8 +284,6 @@ def test_a_fault_in_a_file_is_shown_with_the_file_and_its_line(tmp_path: Path) -
 
     assert f"{file}, line 3, column 1: LIMIT is not allowed here" in problem.message
 
-
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "mask.sql"
     file.write_bytes(b"SELECT \xff")
 
@@ -315,7 +301,7 @@ def test_a_value_of_a_provider_is_not_shown() -> None:
     assert "hunter2" not in describe(problems[0])
 
 
-def test_a_transform_with_an_error_is_left_out_and_the_others_are_read() -> None:
+def test_a_flow_judges_its_own_settings_and_leaves_transforms_with_errors_out() -> None:
     flow, problems = parse_transforms(
         one("bad", filter="count(*)") | one("fine", filter="true") | {"mirror.transforms": "bad, fine"}
     )
@@ -323,21 +309,14 @@ def test_a_transform_with_an_error_is_left_out_and_the_others_are_read() -> None
     assert [transform.name for transform in flow.transforms] == ["fine"]
     assert {each.key for each in problems} == {"mirror.transform.bad.filter"}
 
+    settings = one("a", filter="key is not null") | {
+        "mirror.transform.b.filter": "(",
+        "mirror.transform.c.filter": "(",
+    }
 
-@pytest.mark.parametrize(
-    ("key", "ours"),
-    [
-        ("mirror.transforms", True),
-        ("mirror.transform.a.filter", True),
-        ("mirror.transform.registry.source.url", True),
-        ("mirror.transforms.a.filter", True),
-        ("mirror.transform", False),
-        ("transforms", False),
-        ("mirror.schedule", False),
-    ],
-)
-def test_it_is_known_which_keys_are_judged_here(key: str, ours: bool) -> None:
-    assert is_transform_key(key) is ours
+    _, problems = parse_transforms(settings, shared={"mirror.transform.b.filter"})
+
+    assert [each.key for each in problems] == ["mirror.transform.c.filter"]
 
 
 def test_a_flow_without_transforms_does_not_load_the_sql_parser() -> None:
@@ -376,17 +355,6 @@ def test_any_settings_end_in_transforms_or_problems_with_their_keys(settings: di
     if not any(each.severity is Severity.ERROR for each in problems):
         listed = [name for name in parse_list(settings.get("mirror.transforms", "")) if name]
         assert [transform.name for transform in flow.transforms] == listed
-
-
-def test_settings_that_other_flows_share_are_not_judged_by_a_flow_that_names_no_such_transform() -> None:
-    settings = one("a", filter="key is not null") | {
-        "mirror.transform.b.filter": "(",
-        "mirror.transform.c.filter": "(",
-    }
-
-    _, problems = parse_transforms(settings, shared={"mirror.transform.b.filter"})
-
-    assert [each.key for each in problems] == ["mirror.transform.c.filter"]
 
 
 def test_relative_files_begin_at_the_folder_that_is_given(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ PLAIN = b"clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\
 CONNECTOR = b'{"name": "mm2", "config": {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}}'
 
 
-@pytest.mark.parametrize(
-    ("data", "what", "todo"),
-    [
+def test_another_format_is_one_sentence(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for data, what, todo in [
         (CONNECTOR, "a Connect connector (JSON)", "mirror config import"),
         (b"\xef\xbb\xbf" + CONNECTOR, "a Connect connector (JSON)", "mirror config import"),
         (CONNECTOR[:-1], "malformed JSON", "mirror config import"),
@@ -41,23 +40,20 @@ CONNECTOR = b'{"name": "mm2", "config": {"connector.class": "org.apache.kafka.co
         (b"-----BEGIN CERTIFICATE-----\nMII=\n", "a certificate or key", "properties file"),
         (b"\x00\x01\x02", "binary", "properties file"),
         (PLAIN * (LARGEST_FILE_BYTES // len(PLAIN) + 1), "larger than 10 MiB", "properties file"),
-    ],
-    ids=lambda value: "data" if isinstance(value, bytes) else value,
-)
-def test_another_format_is_one_sentence(tmp_path: Path, data: bytes, what: str, todo: str) -> None:
-    file = tmp_path / "mirror.properties"
-    file.write_bytes(data)
+    ]:
+        with subtests.test(what):
+            file = tmp_path / "mirror.properties"
+            file.write_bytes(data)
 
-    (told,) = check(file)
+            (told,) = check(file)
 
-    assert told.severity is Severity.ERROR
-    assert what in told.message
-    assert todo in (told.suggestion or "")
+            assert told.severity is Severity.ERROR
+            assert what in told.message
+            assert todo in (told.suggestion or "")
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_a_properties_file_is_read_as_one() -> None:
+    for data in [
         PLAIN,
         PLAIN.replace(b"\n", b"\r\n"),
         b"# kind: KafkaMirrorMaker2\n" + PLAIN,
@@ -66,7 +62,5 @@ def test_another_format_is_one_sentence(tmp_path: Path, data: bytes, what: str, 
         PLAIN + b"connector.class = x\n",
         "clusters = A, B\n".encode("utf-16"),
         b"",
-    ],
-)
-def test_a_properties_file_is_read_as_one(data: bytes) -> None:
-    assert foreign_format(data) is None
+    ]:
+        assert foreign_format(data) is None, data

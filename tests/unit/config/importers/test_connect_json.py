@@ -22,9 +22,8 @@ TEXTS = {"connector.class": CLASS, "name": "mm2", "tasks.max": "4", "enabled": "
 SINK = {"connector.class": "io.example.Sink"}
 
 
-@pytest.mark.parametrize(
-    ("document", "paused", "version"),
-    [
+def test_every_form_gives_the_same_connector() -> None:
+    for document, paused, version in [
         (CONFIG, False, None),
         ({"name": "mm2", "config": CONFIG}, False, None),
         ({"name": "mm2", "config": CONFIG, "tasks": [{"connector": "mm2", "task": 0}], "type": "source"}, False, None),
@@ -48,19 +47,16 @@ SINK = {"connector.class": "io.example.Sink"}
             False,
             "2.7.1",
         ),
-    ],
-)
-def test_every_form_gives_the_same_connector(document: Any, paused: bool, version: str | None) -> None:
-    (found,) = connectors_in(document, "x.json")
+    ]:
+        (found,) = connectors_in(document, "x.json")
 
-    assert (found.name, found.kind, found.config) == ("mm2", ConnectorKind.SOURCE, TEXTS)
-    assert found.paused is paused
-    assert found.version == version
+        assert (found.name, found.kind, found.config) == ("mm2", ConnectorKind.SOURCE, TEXTS), document
+        assert found.paused is paused, document
+        assert found.version == version, document
 
 
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
+def test_what_cannot_be_used_is_named(subtests: pytest.Subtests) -> None:
+    for document, message in [
         (["a", "b"], "only the names of connectors"),
         ({"a": {"status": {}}}, r"\['a'\] has no settings"),
         ({"error_code": 404, "message": "not found"}, "is an error from Connect: not found"),
@@ -70,33 +66,26 @@ def test_every_form_gives_the_same_connector(document: Any, paused: bool, versio
         ("text", "must be a connector, not a text"),
         ({"name": "m", "config": {**CONFIG, "topics": ["a"]}}, "x.json.topics must be a text or a number, not a list"),
         ({"m": {"info": {"config": [1]}}}, r"\['m'\].info.config must be an object of settings, not a list"),
-    ],
-)
-def test_what_cannot_be_used_is_named(document: Any, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message) as caught:
-        connectors_in(document, "x.json")
+    ]:
+        with subtests.test(message):
+            with pytest.raises(ConfigurationError, match=message) as caught:
+                connectors_in(document, "x.json")
 
-    assert caught.value.action
+            assert caught.value.action
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
+def test_classes_of_connectors_and_releases_of_kafka_are_known_by_their_names() -> None:
+    for name, kind in [
         (CLASS, ConnectorKind.SOURCE),
         ("MirrorSourceConnector", ConnectorKind.SOURCE),
         ("MirrorCheckpoint", ConnectorKind.CHECKPOINT),
         (" org.apache.kafka.connect.mirror.MirrorHeartbeatConnector ", ConnectorKind.HEARTBEAT),
         ("com.example.MirrorSourceConnector", None),
         ("", None),
-    ],
-)
-def test_classes_of_connectors(name: str, kind: ConnectorKind | None) -> None:
-    assert kind_of(name) is kind
+    ]:
+        assert kind_of(name) is kind, name
 
-
-@pytest.mark.parametrize(
-    ("version", "release"),
-    [
+    for version, release in [
         ("3.9.0", (3, 9)),
         ("4.1.0-SNAPSHOT", (4, 1)),
         ("3.9.0.redhat-00001", (3, 9)),
@@ -107,10 +96,8 @@ def test_classes_of_connectors(name: str, kind: ConnectorKind | None) -> None:
         ("6.2.0-ccs", (2, 8)),
         ("1", None),
         ("unknown", None),
-    ],
-)
-def test_releases_of_kafka(version: str, release: tuple[int, int] | None) -> None:
-    assert kafka_release(version) == release
+    ]:
+        assert kafka_release(version) == release, version
 
 
 _JSON = st.recursive(

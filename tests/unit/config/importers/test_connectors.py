@@ -28,6 +28,9 @@ WORKER = {
     "offset.storage.topic": "connect-offsets",
 }
 VERSION = "kafka-version=4.3.0"
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+Connectors = list[dict[str, str]]
+Worker = Mapping[str, str] | None
 
 
 def imported(
@@ -65,123 +68,172 @@ def test_three_connectors_are_one_flow() -> None:
     assert lines["A->B.enabled"] == lines["A->B.emit.heartbeats.enabled"] == "true"
     assert lines["emit.heartbeats.enabled"] == "false"
     assert "A->B.emit.checkpoints.enabled" not in lines
-
-
-def test_connectors_that_are_missing_are_switched_off() -> None:
-    lines = assignments(imported(flow()[:1]))
-
-    assert lines["A->B.emit.checkpoints.enabled"] == "false"
-    assert lines["A->B.emit.heartbeats.enabled"] == "false"
-
-
-def test_without_a_source_connector_nothing_is_copied() -> None:
-    undecided = imported(flow()[1:])
-    decided = imported(flow()[1:], "A->B.source-connector=none")
-
-    assert questions(undecided) == {"A->B.source-connector": ["none"]}
-    assert assignments(decided)["A->B.enabled"] == "false"
-    assert decided.questions == ()
+    # Connectors that are missing are switched off.
+    source_only = assignments(imported(flow()[:1]))
+    assert source_only["A->B.emit.checkpoints.enabled"] == source_only["A->B.emit.heartbeats.enabled"] == "false"
 
 
 def test_no_flow_is_enabled_while_a_question_is_open() -> None:
     result = imported(flow(errors__tolerance="all"))
 
-    assert questions(result) == {"A->B.errors.tolerance": ["fail", "skip", "quarantine"]}
     assert assignments(result)["A->B.enabled"] == "false"
     assert "--answer 'A->B.errors.tolerance=skip'" in result.text
 
 
-@pytest.mark.parametrize("policy", list(PoisonPolicy))
-def test_what_becomes_of_records_that_connect_skipped(policy: PoisonPolicy) -> None:
-    lines = assignments(imported(flow(errors__tolerance="all"), f"A->B.errors.tolerance={policy}"))
-
-    assert lines["A->B.mirror.poison.policy"] == policy
-    assert lines["A->B.enabled"] == "true"
+def flow_but(*, source: Mapping[str, str] | None = None, checkpoint: Mapping[str, str] | None = None) -> Connectors:
+    """A flow whose connectors differ in some settings."""
+    connectors = flow()
+    return [connectors[0] | (source or {}), connectors[1] | (checkpoint or {}), connectors[2]]
 
 
-def test_a_setting_that_two_connectors_read_and_have_differently_is_a_question() -> None:
-    source, checkpoint, heartbeat = flow(topics="a")
-    checkpoint |= {"topics": "b", "groups": "g", "replication.factor": "9"}
-    source |= {"groups": "ignored"}
+#: What is left open, connectors and worker, the question with its choices, and what an answer gives.
+QUESTIONS: list[tuple[str, Connectors, Worker, str, list[str], dict[str, dict[str, str | None]]]] = [
+    (
+        "without a source connector nothing is copied",
+        flow()[1:],
+        None,
+        "A->B.source-connector",
+        ["none"],
+        {"none": {"A->B.enabled": "false"}},
+    ),
+    (
+        "records that Connect skipped",
+        flow(errors__tolerance="all"),
+        None,
+        "A->B.errors.tolerance",
+        ["fail", "skip", "quarantine"],
+        {policy: {"A->B.mirror.poison.policy": policy, "A->B.enabled": "true"} for policy in PoisonPolicy},
+    ),
+    (
+        "a setting that two connectors read and have differently",
+        flow_but(
+            source={"topics": "a", "groups": "ignored"},
+            checkpoint={"topics": "b", "groups": "g", "replication.factor": "9"},
+        ),
+        None,
+        "A->B.topics",
+        ["source", "checkpoint"],
+        {"checkpoint": {"A->B.topics": "b", "A->B.groups": "g"}},
+    ),
+    (
+        "a policy that one connector lacks",
+        flow_but(source={"replication.policy.separator": "-"})[:2],
+        None,
+        "A->B.replication.policy.separator",
+        ["source", "default"],
+        {"default": {"A->B.replication.policy.separator": None}},
+    ),
+    (
+        "two source connectors of a flow",
+        [connector("Source", name="x", topics="a"), connector("Source", name="y", topics="b")],
+        None,
+        "A->B.source-connector",
+        ["x", "y"],
+        {"y": {"A->B.topics": "b"}},
+    ),
+    (
+        "flows that see a cluster differently",
+        [*flow(), connector("Source", "B", "A") | {"source.cluster.bootstrap.servers": "b2:9092"}],
+        None,
+        "B.bootstrap.servers",
+        ["A->B", "B->A"],
+        {"B->A": {"B.bootstrap.servers": "b2:9092"}},
+    ),
+    (
+        "a worker of other brokers",
+        flow(),
+        {**WORKER, "bootstrap.servers": "elsewhere:9092"},
+        "A->B.data-brokers",
+        ["target", "producer"],
+        {
+            "target": {"A->B.producer.override.bootstrap.servers": None},
+            "producer": {"A->B.producer.override.bootstrap.servers": "elsewhere:9092"},
+        },
+    ),
+    (
+        "a converter of the worker that changes records",
+        [{name: value for name, value in each.items() if name != "value.converter"} for each in flow()],
+        {**WORKER, "value.converter": JSON_CONVERTER},
+        "A->B.value.converter",
+        ["bytes"],
+        {},
+    ),
+    (
+        "a converter of the connector that changes records",
+        flow(value__converter=JSON_CONVERTER),
+        None,
+        "A->B.value.converter",
+        ["bytes"],
+        {},
+    ),
+    (
+        "an unknown provider",
+        flow(source__cluster__ssl__key__password="${vault:path:key}"),
+        None,
+        "provider.vault",
+        ["env", "dir", "keep"],
+        {
+            "env": {"A.ssl.key.password": "${env:MIRROR_PATH_KEY}"},
+            "dir": {"A.ssl.key.password": "${secrets:/etc/mirror/secrets/path:key}"},
+            "keep": {"A.ssl.key.password": "${vault:path:key}"},
+        },
+    ),
+]
 
-    result = imported([source, checkpoint, heartbeat])
-    decided = imported([source, checkpoint, heartbeat], "A->B.topics=checkpoint")
 
-    assert questions(result) == {"A->B.topics": ["source", "checkpoint"]}
-    assert assignments(decided)["A->B.topics"] == "b"
-    assert assignments(decided)["A->B.groups"] == "g"
-    assert {"groups", "replication.factor"} <= reasons(decided).keys()
-
-
-def test_a_policy_that_one_connector_lacks_is_a_question() -> None:
-    source, checkpoint, _ = flow()
-    source["replication.policy.separator"] = "-"
-
-    result = imported([source, checkpoint])
-    default = imported([source, checkpoint], "A->B.replication.policy.separator=default")
-
-    assert questions(result) == {"A->B.replication.policy.separator": ["source", "default"]}
-    assert "A->B.replication.policy.separator" not in assignments(default)
+def test_what_connectors_leave_open_is_a_question_that_its_answer_decides(subtests: pytest.Subtests) -> None:
+    for case, connectors, worker, question, choices, decided in QUESTIONS:
+        with subtests.test(case):
+            assert questions(imported(connectors, worker=worker)) == {question: choices}
+            for answer, expected in decided.items():
+                result = imported(connectors, f"{question}={answer}", worker=worker)
+                lines = assignments(result)
+                assert {name: lines.get(name) for name in expected} == expected, answer
+                assert result.questions == ()
 
 
-def test_secrets_are_in_no_question() -> None:
-    source, checkpoint, _ = flow()
-    source["source.cluster.ssl.key.password"], checkpoint["source.cluster.ssl.key.password"] = "hush1", "hush2"
+def test_what_connectors_agree_on_is_no_question(subtests: pytest.Subtests) -> None:
+    source = connector("Source", name="x", topics="a")
+    other_order = {"source.cluster.bootstrap.servers": "a2:9092, a1:9092"}
+    for connectors in ([source, source], flow_but(checkpoint=other_order)[:2]):
+        assert imported(connectors).questions == ()
+    ignored = imported(QUESTIONS[2][1], "A->B.topics=checkpoint")
+    assert {"groups", "replication.factor"} <= reasons(ignored).keys(), "another connector has them"
 
-    (question,) = imported([source, checkpoint]).questions
+
+def test_a_question_about_secrets_does_not_show_them() -> None:
+    passwords = [{"source.cluster.ssl.key.password": text} for text in ("hush1", "hush2")]
+
+    (question,) = imported(flow_but(source=passwords[0], checkpoint=passwords[1])[:2]).questions
 
     assert "hush" not in "\n".join(question.lines())
 
 
-def test_two_source_connectors_of_a_flow_are_a_question() -> None:
-    one, other = connector("Source", name="x", topics="a"), connector("Source", name="y", topics="b")
+def test_classes_and_placeholders_of_others_are_questions() -> None:
+    identity = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    java = flow(replication__policy__class="com.example.TopicReplicationPolicy")
+    assert list(questions(imported(java))) == ["A->B.replication.policy.class"]
+    for answer, expected in (("identity", identity), ("default", None), ("my.package.Policy", "my.package.Policy")):
+        lines = assignments(imported(java, f"A->B.replication.policy.class={answer}"))
+        assert lines.get("A->B.replication.policy.class") == expected, answer
+    strimzis = flow(replication__policy__class="io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy")
+    assert assignments(imported(strimzis))["A->B.replication.policy.class"] == identity
 
-    assert questions(imported([one, other])) == {"A->B.source-connector": ["x", "y"]}
-    assert assignments(imported([one, other], "A->B.source-connector=y"))["A->B.topics"] == "b"
-    assert imported([one, one]).questions == ()
-
-
-def test_flows_that_see_a_cluster_differently_are_a_question() -> None:
-    back = connector("Source", "B", "A")
-    back["source.cluster.bootstrap.servers"] = "b2:9092"
-
-    result = imported([*flow(), back])
-    decided = imported([*flow(), back], "B.bootstrap.servers=B->A")
-
-    assert questions(result) == {"B.bootstrap.servers": ["A->B", "B->A"]}
-    assert assignments(decided)["B.bootstrap.servers"] == "b2:9092"
-
-
-def test_the_order_of_brokers_is_no_question() -> None:
-    source, checkpoint, _ = flow()
-    checkpoint["source.cluster.bootstrap.servers"] = "a2:9092, a1:9092"
-
-    assert imported([source, checkpoint]).questions == ()
+    placeholder = flow(topics="${TOPICS}")
+    assert list(questions(imported(placeholder))) == ["placeholders"]
+    lines = assignments(imported(placeholder, "placeholders=env"))
+    assert (lines["A->B.topics"], lines["config.providers"]) == ("${env:TOPICS}", "env")
 
 
 # The producer of the data
 
 
-@pytest.mark.parametrize("answer", ["target", "producer"])
-def test_a_worker_of_other_brokers_is_a_question(answer: str) -> None:
-    worker = {**WORKER, "bootstrap.servers": "elsewhere:9092"}
-
-    result = imported(flow(), worker=worker)
-    lines = assignments(imported(flow(), f"A->B.data-brokers={answer}", worker=worker))
-
-    assert questions(result) == {"A->B.data-brokers": ["target", "producer"]}
-    expected = "elsewhere:9092" if answer == "producer" else None
-    assert lines.get("A->B.producer.override.bootstrap.servers") == expected
-
-
-def test_positions_of_a_worker_are_taken_over_where_they_stand_under_our_name() -> None:
+def test_a_worker_gives_positions_under_our_name_intervals_and_exactly_once() -> None:
     ours = [connector("Source", name="MirrorSourceConnector")]
 
     assert "B.offset.storage.topic" not in assignments(imported(flow(name="mm2"), worker=WORKER))
     assert assignments(imported(ours, worker=WORKER))["B.offset.storage.topic"] == "connect-offsets"
 
-
-def test_the_worker_gives_intervals_and_exactly_once() -> None:
     worker = {
         **WORKER,
         "offset.flush.interval.ms": "5",
@@ -195,18 +247,6 @@ def test_the_worker_gives_intervals_and_exactly_once() -> None:
     assert assignments(result)["B.offset.flush.interval.ms"] == "5"
     assert assignments(result)["B.exactly.once.source.support"] == "enabled"
     assert {"plugin.path", "consumer.fetch.min.bytes", "group.id", "config.storage.topic"} <= reasons(result).keys()
-
-
-def test_converters_that_change_records_are_a_question() -> None:
-    json_converter = "org.apache.kafka.connect.json.JsonConverter"
-    connectors = flow()
-    for each in connectors:
-        del each["value.converter"]
-
-    of_worker = imported(connectors, worker={**WORKER, "value.converter": json_converter})
-    of_connector = imported(flow(value__converter=json_converter))
-
-    assert questions(of_worker) == questions(of_connector) == {"A->B.value.converter": ["bytes"]}
 
 
 def test_transforms_keep_the_converters_of_the_worker() -> None:
@@ -224,72 +264,24 @@ def test_transforms_keep_the_converters_of_the_worker() -> None:
 # Versions, names of others
 
 
-@pytest.mark.parametrize(
-    ("version", "expected"),
-    [
-        ("2.4.0", r".*[\-\.]internal, .*\.replica, __.*"),
-        ("4.2.0", r".*[\-\.]internal, .*\.replica, __.*"),
-        ("4.3", None),
-    ],
-)
-def test_the_default_exclusions_are_those_of_the_version(version: str, expected: str | None) -> None:
-    documents = {
-        "m": {
-            "info": {"config": connector("Source")},
-            "status": {"connector": {"version": version, "state": "RUNNING"}},
-        }
-    }
-    answers = Answers({})
-    clusters = recognise([("x", json.dumps(documents).encode())], answers).clusters
-
-    result = import_connectors(clusters, answers, jaas_options=lambda _: {})
-
-    assert result.questions == ()
-    assert assignments(result).get("A->B.topics.exclude") == expected
+def described(document: Any, answers: Mapping[str, str]) -> ImportedConnectors:
+    given_answers = Answers(answers)
+    clusters = recognise([("x", json.dumps(document).encode())], given_answers).clusters
+    return import_connectors(clusters, given_answers, jaas_options=lambda _: {})
 
 
-@pytest.mark.parametrize(("version", "counts"), [("3.9", True), ("4.0", False)])
-def test_old_names_count_before_kafka_4(version: str, counts: bool) -> None:
-    answers = Answers({"kafka-version": version})
-    clusters = recognise([("x", json.dumps(connector("Source", topics__blacklist="b")).encode())], answers).clusters
-
-    result = import_connectors(clusters, answers, jaas_options=lambda _: {})
-
-    assert (assignments(result)["A->B.topics.exclude"] == "b") is counts
-    assert ("topics.blacklist" in reasons(result)) is not counts
-
-
-def test_an_unknown_version_is_a_question() -> None:
-    answers = Answers({})
-    clusters = recognise([("x", json.dumps(connector("Source")).encode())], answers).clusters
-
-    result = import_connectors(clusters, answers, jaas_options=lambda _: {})
-
-    assert list(questions(result)) == ["kafka-version"]
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("identity", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"),
-        ("default", None),
-        ("my.package.Policy", "my.package.Policy"),
-    ],
-)
-def test_a_java_policy_is_a_question(answer: str, expected: str | None) -> None:
-    connectors = flow(replication__policy__class="com.example.TopicReplicationPolicy")
-
-    assert list(questions(imported(connectors))) == ["A->B.replication.policy.class"]
-    lines = assignments(imported(connectors, f"A->B.replication.policy.class={answer}"))
-    assert lines.get("A->B.replication.policy.class") == expected
-
-
-def test_strimzis_policy_is_kafkas() -> None:
-    lines = assignments(
-        imported(flow(replication__policy__class="io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"))
-    )
-
-    assert lines["A->B.replication.policy.class"] == "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+def test_the_version_decides_about_default_exclusions_and_old_names() -> None:
+    old_default = r".*[\-\.]internal, .*\.replica, __.*"
+    for version, expected in [("2.4.0", old_default), ("4.2.0", old_default), ("4.3", None)]:
+        status = {"connector": {"version": version, "state": "RUNNING"}}
+        result = described({"m": {"info": {"config": connector("Source")}, "status": status}}, {})
+        assert result.questions == (), version
+        assert assignments(result).get("A->B.topics.exclude") == expected, version
+    for version, counts in [("3.9", True), ("4.0", False)]:
+        result = described(connector("Source", topics__blacklist="b"), {"kafka-version": version})
+        assert (assignments(result)["A->B.topics.exclude"] == "b") is counts, version
+        assert ("topics.blacklist" in reasons(result)) is not counts, version
+    assert list(questions(described(connector("Source"), {}))) == ["kafka-version"]
 
 
 def test_settings_of_aws_pass_through_unchanged() -> None:
@@ -361,42 +353,17 @@ def test_secrets_of_kubernetes_become_folders() -> None:
     assert "Folder /etc/mirror/secrets/ns/name with the keys of ns/name as files: key" in result.text
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("env", "${env:MIRROR_PATH_KEY}"),
-        ("dir", "${secrets:/etc/mirror/secrets/path:key}"),
-        ("keep", "${vault:path:key}"),
-    ],
-)
-def test_an_unknown_provider_is_a_question(answer: str, expected: str) -> None:
-    connectors = flow(source__cluster__ssl__key__password="${vault:path:key}")
-
-    assert questions(imported(connectors)) == {"provider.vault": ["env", "dir", "keep"]}
-    assert assignments(imported(connectors, f"provider.vault={answer}"))["A.ssl.key.password"] == expected
-
-
-def test_placeholders_of_other_tools_are_a_question() -> None:
-    connectors = flow(topics="${TOPICS}")
-
-    assert list(questions(imported(connectors))) == ["placeholders"]
-    lines = assignments(imported(connectors, "placeholders=env"))
-    assert (lines["A->B.topics"], lines["config.providers"]) == ("${env:TOPICS}", "env")
-
-
 # Answers, aliases
 
 
-@pytest.mark.parametrize("answer", ["nothing=1", "A->B.errors.tolerance=perhaps", "x", "=x"])
-def test_answers_to_nothing_are_refused(answer: str) -> None:
-    with pytest.raises(ConfigurationError):
-        imported(flow(errors__tolerance="all"), answer)
+def test_answers_to_nothing_and_aliases_that_cannot_be_used_are_refused(subtests: pytest.Subtests) -> None:
+    for answer in ["nothing=1", "A->B.errors.tolerance=perhaps", "x", "=x"]:
+        with subtests.test(answer), pytest.raises(ConfigurationError):
+            imported(flow(errors__tolerance="all"), answer)
 
-
-@pytest.mark.parametrize("alias", ["", "a b", "a->b", "A", "a\u202eb"])
-def test_aliases_that_cannot_be_used_are_refused(alias: str) -> None:
-    with pytest.raises(ConfigurationError, match="alias"):
-        imported([connector("Source") | {"target.cluster.alias": alias}])
+    for alias in ["", "a b", "a->b", "A", "a\u202eb"]:
+        with subtests.test(alias), pytest.raises(ConfigurationError, match="alias"):
+            imported([connector("Source") | {"target.cluster.alias": alias}])
 
 
 def test_every_setting_is_a_line_or_a_comment() -> None:
@@ -411,22 +378,15 @@ def test_every_setting_is_a_line_or_a_comment() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["x\nA->B.topics=evil", "\u202e", "\x1b[2J", "\ud800", "\u20ac'#"])
-def test_names_of_strangers_are_no_lines_of_the_file(text: str) -> None:
-    document = {text: {"info": {"config": connector("Source", unknown=text)}}}
-    answers = Answers({"kafka-version": "4.3"})
-    clusters = recognise([("x", json.dumps(document).encode())], answers).clusters
-
-    result = import_connectors(clusters, answers, jaas_options=lambda _: {})
-
-    assert "A->B.topics" not in assignments(result)
-    assert result.text.replace("\n", "").isprintable()
-
-
-def test_aliases_need_not_be_ascii() -> None:
-    result = imported([connector("Source") | {"source.cluster.alias": "k\u00f6ln"}])
-
-    assert assignments(result)["k\u00f6ln->B.mirror.schedule"] == "5m"
+def test_names_of_strangers_are_no_lines_of_the_file() -> None:
+    for text in ["x\nA->B.topics=evil", "\u202e", "\x1b[2J", "\ud800", "\u20ac'#"]:
+        document = {text: {"info": {"config": connector("Source", unknown=text)}}}
+        result = described(document, {"kafka-version": "4.3"})
+        assert "A->B.topics" not in assignments(result), text
+        assert result.text.replace("\n", "").isprintable(), text
+    # Aliases need not be ASCII.
+    german = imported([connector("Source") | {"source.cluster.alias": "k\u00f6ln"}])
+    assert assignments(german)["k\u00f6ln->B.mirror.schedule"] == "5m"
 
 
 _NAMES = st.one_of(

@@ -95,24 +95,24 @@ PATTERNS = {
 }
 
 
-@pytest.mark.parametrize("form", [old_form, new_form])
-def test_connectors_have_what_strimzi_gives_them(form: Any) -> None:
-    resource = form(MIRROR)
+def test_connectors_have_what_strimzi_gives_them() -> None:
+    for form in [old_form, new_form]:
+        resource = form(MIRROR)
 
-    assert config_of(resource) == {**PLAIN, **PATTERNS, "sync.topic.acls.enabled": "false", "tasks.max": "5"}
-    assert config_of(resource, ConnectorKind.CHECKPOINT) == {
-        **PLAIN,
-        **PATTERNS,
-        "sync.group.offsets.enabled": "true",
-        "tasks.max": "3",
-    }
-    assert [each.name for each in read(resource).connectors] == [
-        "source->target.MirrorSourceConnector",
-        "source->target.MirrorCheckpointConnector",
-    ]
+        assert config_of(resource) == {**PLAIN, **PATTERNS, "sync.topic.acls.enabled": "false", "tasks.max": "5"}, form
+        assert config_of(resource, ConnectorKind.CHECKPOINT) == {
+            **PLAIN,
+            **PATTERNS,
+            "sync.group.offsets.enabled": "true",
+            "tasks.max": "3",
+        }, form
+        assert [each.name for each in read(resource).connectors] == [
+            "source->target.MirrorSourceConnector",
+            "source->target.MirrorCheckpointConnector",
+        ], form
 
 
-def test_since_v1_a_connector_overrides_its_clusters() -> None:
+def test_which_clusters_a_connector_overrides_depends_on_the_version(subtests: pytest.Subtests) -> None:
     overriding = {
         "target.cluster.security.protocol": "XXX",
         "source.cluster.security.protocol": "YYY",
@@ -120,16 +120,15 @@ def test_since_v1_a_connector_overrides_its_clusters() -> None:
 
     assert config_of(new_form({"sourceConnector": {"config": overriding}})) == {**PLAIN, **overriding}
 
+    for answer, expected in [("before-0.49", "PLAINTEXT"), ("since-0.49", "YYY")]:
+        with subtests.test(answer):
+            resource = old_form({"sourceConnector": {"config": {"source.cluster.security.protocol": "YYY"}}})
+            undecided = Answers({})
+            read(resource, undecided)
+            found = read(resource, Answers({"strimzi-version": answer}))
 
-@pytest.mark.parametrize(("answer", "expected"), [("before-0.49", "PLAINTEXT"), ("since-0.49", "YYY")])
-def test_before_v1_the_version_of_the_operator_decides(answer: str, expected: str) -> None:
-    resource = old_form({"sourceConnector": {"config": {"source.cluster.security.protocol": "YYY"}}})
-    undecided = Answers({})
-    read(resource, undecided)
-    found = read(resource, Answers({"strimzi-version": answer}))
-
-    assert list(undecided.open) == ["strimzi-version"]
-    assert one(found).config["source.cluster.security.protocol"] == expected
+            assert list(undecided.open) == ["strimzi-version"]
+            assert one(found).config["source.cluster.security.protocol"] == expected
 
 
 def test_old_names_of_patterns_count_where_the_new_ones_are_missing() -> None:
@@ -172,29 +171,30 @@ def test_tls() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "mechanism", "module"),
-    [
+def test_passwords() -> None:
+    for kind, mechanism, module in [
         ("plain", "PLAIN", "plain.PlainLoginModule"),
         ("scram-sha-256", "SCRAM-SHA-256", "scram.ScramLoginModule"),
         ("scram-sha-512", "SCRAM-SHA-512", "scram.ScramLoginModule"),
-    ],
-)
-def test_passwords(kind: str, mechanism: str, module: str) -> None:
-    login = {
-        "type": kind,
-        "username": "shaza",
-        "passwordSecret": {"secretName": "my-secret", "password": "pa55word"},
-    }
-    jaas = (
-        f'org.apache.kafka.common.security.{module} required username="shaza" '
-        'password="${strimzisecrets:namespace/my-secret:pa55word}";'
-    )
+    ]:
+        login = {
+            "type": kind,
+            "username": "shaza",
+            "passwordSecret": {"secretName": "my-secret", "password": "pa55word"},
+        }
+        jaas = (
+            f'org.apache.kafka.common.security.{module} required username="shaza" '
+            'password="${strimzisecrets:namespace/my-secret:pa55word}";'
+        )
 
-    found = _with_source(authentication=login)
+        found = _with_source(authentication=login)
 
-    assert found == {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
-    assert _with_source(authentication=login, tls={})["security.protocol"] == "SASL_SSL"
+        assert found == {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": jaas,
+        }, kind
+        assert _with_source(authentication=login, tls={})["security.protocol"] == "SASL_SSL", kind
 
 
 def test_a_custom_login_lets_only_its_own_settings_through() -> None:
@@ -230,7 +230,7 @@ def _oauth(**more: Any) -> tuple[dict[str, str], Answers]:
     return {key.removeprefix("source.cluster."): value for key, value in found.items()}, answers
 
 
-def test_client_credentials_become_kafkas_own_login() -> None:
+def test_client_credentials_and_token_files_become_kafkas_own_login_and_other_grants_a_question() -> None:
     found, answers = _oauth(scope="kafka", tlsTrustedCertificates=[{"secretName": "ca", "certificate": "c.crt"}])
 
     assert answers.open == {}
@@ -242,29 +242,22 @@ def test_client_credentials_become_kafkas_own_login() -> None:
         'ssl.truststore.location="${strimzisecretfile:namespace/ca:c.crt}" ssl.truststore.type="PEM";'
     )
 
-
-def test_a_token_file_is_named_by_its_url() -> None:
     found, answers = _oauth(accessTokenLocation="/var/run/token")
 
     assert answers.open == {}
     assert found["sasl.oauthbearer.token.endpoint.url"] == "file:/var/run/token"
 
-
-@pytest.mark.parametrize(
-    "more",
-    [
+    for more in [
         {"clientAssertionLocation": "/jwt"},
         {"refreshToken": {"secretName": "s", "key": "k"}},
         {"username": "u", "passwordSecret": {"secretName": "s", "password": "p"}},
         {"audience": "kafka"},
         {"tokenEndpointUri": None},
-    ],
-)
-def test_other_grants_are_a_question(more: Mapping[str, Any]) -> None:
-    found, answers = _oauth(**more)
+    ]:
+        found, answers = _oauth(**more)
 
-    assert list(answers.open) == ["login.source"]
-    assert "sasl.jaas.config" not in found
+        assert list(answers.open) == ["login.source"], more
+        assert "sasl.jaas.config" not in found, more
 
 
 def test_certificates_by_a_pattern() -> None:
@@ -286,22 +279,17 @@ def test_certificates_by_a_pattern() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("spec", "paused"),
-    [
+def test_pauses_and_the_status_tell_the_state_of_a_connector() -> None:
+    for spec, paused in [
         ({}, False),
         ({"pause": "true"}, True),
         ({"pause": "false"}, False),
         ({"state": "paused"}, True),
         ({"state": "stopped"}, True),
         ({"state": "running", "pause": "true"}, False),
-    ],
-)
-def test_pauses(spec: Mapping[str, str], paused: bool) -> None:
-    assert one(read(old_form({"sourceConnector": spec}))).paused is paused
+    ]:
+        assert one(read(old_form({"sourceConnector": spec}))).paused is paused, spec
 
-
-def test_the_status_tells_version_and_state() -> None:
     resource = new_form({"sourceConnector": {}})
     resource["status"] = {
         "connectorPlugins": [
@@ -317,7 +305,7 @@ def test_the_status_tells_version_and_state() -> None:
     assert one(read(resource)).version == "4.2.0"
 
 
-def test_the_worker_has_the_config_of_the_target() -> None:
+def test_the_worker_has_the_config_of_the_target_or_of_a_connect_cluster_of_its_own() -> None:
     config = {"offset.flush.interval.ms": "7", "producer.linger.ms": "1"}
     clusters = [dict(SOURCE), {**TARGET, "config": config}]
 
@@ -331,8 +319,6 @@ def test_the_worker_has_the_config_of_the_target() -> None:
     assert newer is not None
     assert newer.settings["offset.storage.topic"] == "o"
 
-
-def test_a_connect_cluster_that_is_not_the_target_is_told_apart() -> None:
     other = {"alias": "other", "bootstrapServers": "other:9092"}
     clusters = [dict(SOURCE), dict(TARGET), other]
 
@@ -368,13 +354,19 @@ def test_given_a_mirror_without_connectors_next_to_another_then_a_note_names_it(
     assert "spec.mirrors[1] has neither sourceConnector" in found[1].notes[0]
 
 
-def test_what_strimzi_does_not_know_or_let_through_is_listed() -> None:
+def test_what_strimzi_does_not_let_through_and_what_runs_pods_is_listed() -> None:
     connector = {"config": {"tasks.max": "8", "topics": "a"}, "unknown": "1"}
 
     found = read(old_form({"sourceConnector": connector, "config": {"replication.factor": "3"}}))
 
     assert "tasks.max" not in one(found).config
     assert {each.name for each in found.listed} == {"tasks.max", "unknown", "config"}
+
+    found = read(old_form({"sourceConnector": {}}, replicas="3", jvmOptions={"-Xmx": "1g"}, template={"pod": {}}))
+
+    listed = {each.name: each for each in found.listed}
+    assert listed.keys() == {"replicas", "jvmOptions", "template"}
+    assert all(each.reason for each in listed.values())
 
 
 def test_lists_and_other_kinds_are_looked_through() -> None:
@@ -405,17 +397,8 @@ def test_connectors_of_their_own_kind() -> None:
     assert [(each.name, each.config["tasks.max"]) for each in found[0].connectors] == [("mm2", "2")]
 
 
-def test_what_runs_pods_is_listed_with_a_reason() -> None:
-    found = read(old_form({"sourceConnector": {}}, replicas="3", jvmOptions={"-Xmx": "1g"}, template={"pod": {}}))
-
-    listed = {each.name: each for each in found.listed}
-    assert listed.keys() == {"replicas", "jvmOptions", "template"}
-    assert all(each.reason for each in listed.values())
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
+def test_broken_resources_name_the_path(subtests: pytest.Subtests) -> None:
+    for spec, message in [
         ({"mirrors": "x"}, "spec.mirrors has no mirror"),
         ({"mirrors": [{"sourceCluster": "source", "targetCluster": "target"}]}, "no mirror has a connector"),
         ({"mirrors": [[]]}, r"spec.mirrors\[0\] must be an object"),
@@ -429,13 +412,12 @@ def test_what_runs_pods_is_listed_with_a_reason() -> None:
             {"clusters": [{**SOURCE, "authentication": {"type": "tls"}}, dict(TARGET)]},
             "certificateAndKey must have a secretName",
         ),
-    ],
-)
-def test_broken_resources_name_the_path(spec: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message) as caught:
-        read(old_form({"sourceConnector": {}}, **spec))
+    ]:
+        with subtests.test(message):
+            with pytest.raises(ConfigurationError, match=message) as caught:
+                read(old_form({"sourceConnector": {}}, **spec))
 
-    assert caught.value.action
+            assert caught.value.action
 
 
 _FULL = old_form(

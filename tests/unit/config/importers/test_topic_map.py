@@ -72,20 +72,20 @@ def test_several_topics_for_one_are_a_merge_that_is_told() -> None:
     assert any("same number of partitions" in remark for remark in found.remarks)
 
 
-@pytest.mark.parametrize("prefix", ["", "A->B."])
-def test_what_stands_before_a_name_stays_there(prefix: str) -> None:
-    found = _translate(f"{_MM2}{prefix}source.replication.topic.x=y\n")
+def test_what_stands_before_a_name_stays_there() -> None:
+    for prefix in ["", "A->B."]:
+        found = _translate(f"{_MM2}{prefix}source.replication.topic.x=y\n")
 
-    assert found.settings == {f"{prefix}mirror.topics.rename": "x:y"}
-    (line,) = found.translated
-    assert (line.line, line.name, line.key) == (
-        5,
-        f"{prefix}source.replication.topic.x",
-        f"{prefix}mirror.topics.rename",
-    )
+        assert found.settings == {f"{prefix}mirror.topics.rename": "x:y"}, prefix
+        (line,) = found.translated
+        assert (line.line, line.name, line.key) == (
+            5,
+            f"{prefix}source.replication.topic.x",
+            f"{prefix}mirror.topics.rename",
+        ), prefix
 
 
-def test_the_list_of_a_flow_holds_those_of_all_flows_too_for_it_replaces_theirs() -> None:
+def test_renames_of_a_flow_or_of_the_file_are_kept_in_its_list() -> None:
     after = _after(
         _MM2 + "source.replication.topic.x=y\nsource.replication.topic.a=b\nA->B.source.replication.topic.x=z\n"
     )
@@ -93,8 +93,6 @@ def test_the_list_of_a_flow_holds_those_of_all_flows_too_for_it_replaces_theirs(
     assert after["mirror.topics.rename"] == "x:y, a:b"
     assert after["A->B.mirror.topics.rename"] == "x:z, a:b"
 
-
-def test_renames_that_the_file_has_are_kept() -> None:
     found = _translate(
         _MM2 + "mirror.topics.rename = a:b\nsource.replication.topic.x=y\nsource.replication.topic.a=c\n"
     )
@@ -113,24 +111,21 @@ def test_topics_that_are_chosen_already_stay_and_what_they_leave_out_is_told() -
     assert found.remarks == ("A->B.topics does not match z: add the topics to copy.",)
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
+def test_what_has_no_counterpart_becomes_a_comment_with_the_reason() -> None:
+    for line, reason in [
         ("source.replication.topic.a* = b", "'a*' is not a valid topic name"),
         ("source.replication.topic.a = b c", "'b c' is not a valid topic name"),
         ("source.replication.topic.a =", "'' is not a valid topic name"),
         ("source.replication.topic.a = b, c", "one topic of the target"),
         ("source.replication.group.id = g", "positions are stored"),
-    ],
-)
-def test_what_has_no_counterpart_becomes_a_comment_with_the_reason(line: str, reason: str) -> None:
-    found = _translate(f"{_MM2}{line}\nsource.replication.topic.x=y\n")
+    ]:
+        found = _translate(f"{_MM2}{line}\nsource.replication.topic.x=y\n")
 
-    (left,) = found.untranslated
-    assert (left.line, left.name) == (5, line.split(" ")[0])
-    assert reason in left.reason
-    assert f"\n# {line.split(' ')[0]}" in found.text
-    assert _settings(found.text) == {**_settings(_MM2), "mirror.topics.rename": "x:y"}
+        (left,) = found.untranslated
+        assert (left.line, left.name) == (5, line.split(" ")[0]), line
+        assert reason in left.reason, line
+        assert f"\n# {line.split(' ')[0]}" in found.text, line
+        assert _settings(found.text) == {**_settings(_MM2), "mirror.topics.rename": "x:y"}, line
 
 
 def test_of_a_repeated_setting_the_last_one_counts() -> None:
@@ -155,14 +150,12 @@ def test_one_factor_becomes_that_of_each_internal_topic_unless_it_has_its_own() 
     }
 
 
-def test_all_other_lines_stay_as_they_are() -> None:
+def test_all_other_lines_stay_as_they_are_and_mean_the_same() -> None:
     others = "# a comment\n\n  key\\ with\\ blanks : a \\\n     b\r\n! another\nlast = \\u00e9"
     found = _translate(f"{_MM2}source.replication.topic.x = \\\n  y\n{others}")
 
     assert found.text == f"{_MM2}mirror.topics.rename = x:y\n{others}"
 
-
-def test_characters_outside_ascii_mean_the_same_afterwards() -> None:
     text = _MM2 + "source.replication.topic.x=y\n# bient\u00f4t\nA->B.name = \u00e9\n"
 
     found = translate_topic_map(text.encode("iso-8859-1"))
@@ -173,10 +166,10 @@ def test_characters_outside_ascii_mean_the_same_afterwards() -> None:
     assert "# bient\\u00f4t\n" in of_utf8
 
 
-@pytest.mark.parametrize("text", [_MM2, "", "source.replication.topic.x = \\u12\n"])
-def test_a_file_that_cannot_be_read_or_has_none_of_these_settings_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError):
-        _translate(text)
+def test_a_file_that_cannot_be_read_or_has_none_of_these_settings_is_refused(subtests: pytest.Subtests) -> None:
+    for text in [_MM2, "", "source.replication.topic.x = \\u12\n"]:
+        with subtests.test(text), pytest.raises(ConfigurationError):
+            _translate(text)
 
 
 @given(st.dictionaries(_names, _names, min_size=1, max_size=6))

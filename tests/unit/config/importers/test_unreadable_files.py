@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from mirror_lib.config.importers import MirrorMaker1, import_mirror_maker_1, recognise, translate_topic_map
@@ -13,20 +11,17 @@ from mirror_lib.errors import ConfigurationError
 _BROKEN = b"connector.class=org.apache.kafka.connect.mirror.MirrorSourceConnector\nname=C:\\users\ntopics=\\u12\n"
 
 
-@pytest.mark.parametrize(
-    "import_file",
-    [
+def test_lines_with_broken_escapes_are_named_with_what_to_write(subtests: pytest.Subtests) -> None:
+    for import_file in [
         lambda data: recognise([("c.properties", data)], Answers({})),
         lambda data: import_mirror_maker_1(MirrorMaker1(data, b"", ".*"), source="A", target="B"),
         translate_topic_map,
-    ],
-    ids=["connector", "MirrorMaker 1", "topic map"],
-)
-def test_lines_with_broken_escapes_are_named_with_what_to_write(import_file: Callable[[bytes], object]) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        import_file(_BROKEN)
+    ]:
+        with subtests.test(import_file=import_file):
+            with pytest.raises(ConfigurationError) as refused:
+                import_file(_BROKEN)
 
-    told = str(refused.value)
-    assert "line 2: invalid escape \\user" in told
-    assert "line 3: invalid escape \\u12" in told
-    assert "In these lines: write a single backslash as \\\\." in told
+            told = str(refused.value)
+            assert "line 2: invalid escape \\user" in told
+            assert "line 3: invalid escape \\u12" in told
+            assert "In these lines: write a single backslash as \\\\." in told

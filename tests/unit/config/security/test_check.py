@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
@@ -56,9 +55,8 @@ def test_given_a_mechanism_that_is_not_spoken_then_those_that_are_get_listed(tmp
     assert suggestion == "use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, AWS_MSK_IAM"
 
 
-@pytest.mark.parametrize(
-    ("lines", "key", "message"),
-    [
+def test_given_versions_or_suites_that_cannot_be_spoken_then_the_error_names_the_setting(tmp_path: Path) -> None:
+    for lines, key, message in [
         (["A.ssl.enabled.protocols = TLSv1.4"], "A.ssl.enabled.protocols", "TLSv1.4 is unknown"),
         (["A.ssl.enabled.protocols = TLSv1.1"], "A.ssl.enabled.protocols", "has neither TLSv1.2 nor TLSv1.3"),
         (["A.ssl.cipher.suites = TLS_NONE"], "A.ssl.cipher.suites", "TLS_NONE is unknown, or no longer supported"),
@@ -67,33 +65,24 @@ def test_given_a_mechanism_that_is_not_spoken_then_those_that_are_get_listed(tmp
             "A.ssl.cipher.suites",
             "has no suite of the versions",
         ),
-    ],
-)
-def test_given_versions_or_suites_that_cannot_be_spoken_then_the_error_names_the_setting(
-    tmp_path: Path, lines: list[str], key: str, message: str
-) -> None:
-    ((found, said, suggestion),) = errors(tmp_path, "A.security.protocol = SSL", *lines)
-    assert found == key
-    assert message in said
-    assert suggestion == "use others, or remove the setting"
+    ]:
+        ((found, said, suggestion),) = errors(tmp_path, "A.security.protocol = SSL", *lines)
+        assert found == key, key
+        assert message in said, key
+        assert suggestion == "use others, or remove the setting", key
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
+def test_given_a_setting_or_flow_without_effect_then_nothing_is_wrong(tmp_path: Path) -> None:
+    for lines in [
         # TLS is not supported, so its settings do not count; neither do those of a flow that is switched off.
         ["A.security.protocol = SASL_PLAINTEXT", f"A.{LOGIN}", "A.ssl.engine.factory.class = com.example.Engine"],
         ["A.security.protocol = SSL", "A.sasl.login.class = com.example.Login"],
         ["A.ssl.provider = BCJSSE"],
         ["A.ssl.enabled.protocols = TLSv1.4"],
         ["A.security.protocol = SSL", "A.ssl.protocol = TLSv1.3", "A.ssl.provider ="],
-    ],
-)
-def test_given_a_setting_without_effect_then_nothing_is_wrong(tmp_path: Path, lines: list[str]) -> None:
-    assert errors(tmp_path, *lines) == []
+    ]:
+        assert errors(tmp_path, *lines) == [], lines
 
-
-def test_given_a_flow_that_is_switched_off_then_its_clients_are_not_looked_at(tmp_path: Path) -> None:
     lines = ["A.security.protocol = SSL", "A.ssl.provider = BCJSSE"]
     assert len(errors(tmp_path, *lines)) == 1
     assert errors(tmp_path, *lines, enabled="false") == []

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mirror_lib.config.security.java_only import java_only_problem
 
 KAFKA = "org.apache.kafka.common.security"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_what_only_java_can_do_is_told_with_what_to_do_instead() -> None:
+    for name, value in [
         ("sasl.login.class", "com.example.Login"),
         ("sasl.login.callback.handler.class", "software.amazon.msk.auth.iam.IAMClientCallbackHandler"),
         ("sasl.client.callback.handler.class", "com.example.Handler"),
@@ -27,18 +24,15 @@ KAFKA = "org.apache.kafka.common.security"
         ("ssl.keystore.type", "JCEKS"),
         ("ssl.truststore.type", "BCFKS"),
         ("ssl.protocol", "SSLv3"),
-    ],
-)
-def test_what_only_java_can_do_is_told_with_what_to_do_instead(name: str, value: str) -> None:
-    problem = java_only_problem(name, value)
-    assert problem is not None
-    assert problem.what
-    assert problem.action
+    ]:
+        problem = java_only_problem(name, value)
+        assert problem is not None, name
+        assert problem.what, name
+        assert problem.action, name
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_what_says_no_more_than_javas_default_is_nothing_to_complain_of() -> None:
+    for name, value in [
         ("sasl.login.callback.handler.class", f"{KAFKA}.oauthbearer.OAuthBearerLoginCallbackHandler"),
         ("sasl.login.callback.handler.class", f"{KAFKA}.oauthbearer.secured.OAuthBearerLoginCallbackHandler"),
         # docs/clouds.md: no Java is needed for these.
@@ -58,7 +52,5 @@ def test_what_only_java_can_do_is_told_with_what_to_do_instead(name: str, value:
         ("ssl.provider", ""),
         ("security.providers", " "),
         ("ssl.secure.random.implementation", "SHA1PRNG"),
-    ],
-)
-def test_what_says_no_more_than_javas_default_is_nothing_to_complain_of(name: str, value: str) -> None:
-    assert java_only_problem(name, value) is None
+    ]:
+        assert java_only_problem(name, value) is None, name

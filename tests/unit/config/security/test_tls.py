@@ -12,9 +12,8 @@ ALL13 = ",".join(TLS13_SUITES)
 OLDER = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
 
 
-@pytest.mark.parametrize(
-    ("java", "openssl"),
-    [
+def test_a_suite_of_java_has_another_name_in_openssl_or_is_not_spoken(subtests: pytest.Subtests) -> None:
+    for java, openssl in [
         ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"),
         ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
         ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"),
@@ -27,26 +26,26 @@ OLDER = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
         ("TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "ECDHE-ECDSA-AES128-SHA"),
         ("TLS_ECDHE_ECDSA_WITH_AES_128_CCM", "ECDHE-ECDSA-AES128-CCM"),
         ("TLS_ECDHE_ECDSA_WITH_AES_256_CCM_8", "ECDHE-ECDSA-AES256-CCM8"),
-    ],
-)
-def test_a_suite_of_java_has_another_name_in_openssl(java: str, openssl: str) -> None:
-    assert openssl_name(java) == openssl
-    # OpenSSL takes it, at the lowest security level at least.
-    ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers(f"{openssl}:@SECLEVEL=0")
+    ]:
+        with subtests.test(java):
+            assert openssl_name(java) == openssl
+            # OpenSSL takes it, at the lowest security level at least.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers(f"{openssl}:@SECLEVEL=0")
+
+    for suite in [
+        "TLS_RSA_WITH_RC4_128_SHA",
+        "SSL_RSA_WITH_3DES_EDE_CBC_SHA",
+        "TLS_RSA_WITH_NULL_SHA256",
+        "TLS_DH_anon_X",
+        "",
+        "A",
+    ]:
+        with subtests.test(suite), pytest.raises(TlsVersionsError, match=f"ssl.cipher.suites: {suite} is unknown"):
+            openssl_name(suite)
 
 
-@pytest.mark.parametrize(
-    "suite",
-    ["TLS_RSA_WITH_RC4_128_SHA", "SSL_RSA_WITH_3DES_EDE_CBC_SHA", "TLS_RSA_WITH_NULL_SHA256", "TLS_DH_anon_X", "", "A"],
-)
-def test_a_suite_that_openssl_does_not_speak_is_named(suite: str) -> None:
-    with pytest.raises(TlsVersionsError, match=f"ssl.cipher.suites: {suite} is unknown"):
-        openssl_name(suite)
-
-
-@pytest.mark.parametrize(
-    ("protocols", "suites", "expected"),
-    [
+def test_versions_and_suites_together_say_what_may_be_spoken_or_are_refused(subtests: pytest.Subtests) -> None:
+    for protocols, suites, expected in [
         (None, None, TlsVersions()),
         ("TLSv1.2,TLSv1.3", "", TlsVersions()),
         ("TLSv1, TLSv1.1, TLSv1.2", None, TlsVersions(tls13=False)),
@@ -57,24 +56,15 @@ def test_a_suite_that_openssl_does_not_speak_is_named(suite: str) -> None:
         (None, f"{ALL13},{OLDER}", TlsVersions(ciphers=("ECDHE-ECDSA-AES128-GCM-SHA256",))),
         ("TLSv1.2", f"TLS_AES_128_GCM_SHA256,{OLDER}", TlsVersions(True, False, ("ECDHE-ECDSA-AES128-GCM-SHA256",))),
         (None, f"{ALL13},TLS_EMPTY_RENEGOTIATION_INFO_SCSV", TlsVersions(tls12=False)),
-    ],
-)
-def test_versions_and_suites_together_say_what_may_be_spoken(
-    protocols: str | None, suites: str | None, expected: TlsVersions
-) -> None:
-    assert tls_versions(protocols, suites) == expected
+    ]:
+        assert tls_versions(protocols, suites) == expected, protocols
 
-
-@pytest.mark.parametrize(
-    ("protocols", "suites", "message"),
-    [
+    for protocols, suites, message in [
         ("TLSv1.1", None, "neither TLSv1.2 nor TLSv1.3"),
         ("TLSv1.4", None, "TLSv1.4 is unknown"),
         ("TLSv1.2", ALL13, "no suite of the versions"),
         ("TLSv1.3", OLDER, "no suite of the versions"),
         (None, "TLS_AES_256_GCM_SHA384", "excludes TLS_AES_128_GCM_SHA256, TLS_CHACHA20_POLY1305_SHA256"),
-    ],
-)
-def test_what_cannot_be_followed_is_refused(protocols: str | None, suites: str | None, message: str) -> None:
-    with pytest.raises(TlsVersionsError, match=message):
-        tls_versions(protocols, suites)
+    ]:
+        with subtests.test(message), pytest.raises(TlsVersionsError, match=message):
+            tls_versions(protocols, suites)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from mirror_lib.config.loader import check
 from mirror_lib.config.model import Problem
 
@@ -26,32 +24,27 @@ def warnings(folder: Path, text: str) -> list[Problem]:
     return [each for each in check(path) if each.key == "A->B.transforms.route.regex"]
 
 
-@pytest.mark.parametrize(
-    ("regex", "more", "source"),
-    [
+def test_the_lines_of_the_rename_are_given_for_names_of_the_source(tmp_path: Path) -> None:
+    for regex, more, source in [
         (r"A\\.(.*)", "", "(.*)"),
         ("A.(.*)", "", "(.*)"),
         (r"A\\.(.*)\\.v1", "", r"(.*)\\.v1"),
         (r"A\\.(orders-.*)", "", "(orders-.*)"),
         ("(.*)", _IDENTITY, "(.*)"),
         ("A_(.*)", "replication.policy.separator = _\n", "(.*)"),
-    ],
-)
-def test_the_lines_of_the_rename_are_given_for_names_of_the_source(
-    tmp_path: Path, regex: str, more: str, source: str
-) -> None:
-    text = f"A->B.transforms.route.regex = {regex}\nA->B.transforms.route.replacement = $1\n{more}"
+    ]:
+        text = f"A->B.transforms.route.regex = {regex}\nA->B.transforms.route.replacement = $1\n{more}"
 
-    (problem,) = warnings(tmp_path, text)
+        (problem,) = warnings(tmp_path, text)
 
-    assert problem.suggestion is not None
-    assert problem.suggestion.startswith(
-        f"write A->B.mirror.topics.rename.regex = {source} and A->B.mirror.topics.rename.replacement = $1, "
-    )
-    assert problem.line == 7
+        assert problem.suggestion is not None, regex
+        assert problem.suggestion.startswith(
+            f"write A->B.mirror.topics.rename.regex = {source} and A->B.mirror.topics.rename.replacement = $1, "
+        ), regex
+        assert problem.line == 7, regex
 
 
-def test_no_lines_are_invented_where_the_prefix_cannot_be_told(tmp_path: Path) -> None:
+def test_no_lines_are_invented_for_an_unknown_prefix_or_a_router_of_some_records(tmp_path: Path) -> None:
     text = "A->B.transforms.route.regex = (.*)[.](.*)\nA->B.transforms.route.replacement = $2\n"
 
     (problem,) = warnings(tmp_path, text)
@@ -59,8 +52,6 @@ def test_no_lines_are_invented_where_the_prefix_cannot_be_told(tmp_path: Path) -
     assert problem.suggestion is not None
     assert problem.suggestion.startswith("write A->B.mirror.topics.rename.regex for the names of source topics")
 
-
-def test_a_router_with_a_predicate_chooses_records_and_is_no_rename(tmp_path: Path) -> None:
     text = """\
 A->B.transforms.route.regex = (.*)
 A->B.transforms.route.replacement = $1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,9 +52,8 @@ def lines(found: Preview) -> list[str]:
     return [" ".join(line.split()) for line in PreviewText(POLICY).lines(found) if line]
 
 
-@pytest.mark.parametrize(
-    ("content", "shown"),
-    [
+def test_bytes_are_text_in_one_line_where_they_can_be_and_what_is_long_is_cut() -> None:
+    for content, shown in [
         (None, "(null)"),
         (b"", "(empty)"),
         (b'{"id": 1, "name": "Z\xc3\xbcrich"}', '{"id": 1, "name": "Zürich"}'),
@@ -64,13 +62,9 @@ def lines(found: Preview) -> list[str]:
         (b"no \xff text", "0x6e6f20ff2074657874"),
         (b"\x1b[2J", "0x1b5b324a"),
         ("right \u202e left".encode(), "right \\u202e left"),
-    ],
-)
-def test_bytes_are_text_in_one_line_where_they_can_be(content: bytes | None, shown: str) -> None:
-    assert readable(content) == shown
+    ]:
+        assert readable(content) == shown, shown
 
-
-def test_what_is_long_is_cut_and_says_how_long_it_is() -> None:
     text, octets = "ü" * 1000, b"\xff" * 1000
 
     assert readable(text.encode()) == "ü" * 200 + "... (2,000 bytes)"
@@ -116,14 +110,10 @@ def test_a_changed_record_shows_what_changed_and_names_the_rest() -> None:
         "unchanged: key, headers",
     ]
     assert summary(found) == "1 record: 1 changed."
-
-
-def test_a_record_without_a_change_says_so() -> None:
-    given = record()
-
-    found = preview([given], PreviewResult({FIRST: (unchanged(given),)}))
-
-    assert lines(found)[-1] == "to A.orders-2, unchanged"
+    same = preview([given], PreviewResult({FIRST: (unchanged(given),)}))
+    assert lines(same)[-1] == "to A.orders-2, unchanged"
+    none = preview([], PreviewResult())
+    assert (lines(none), summary(none), none.failures) == ([], "No records.", ())
 
 
 def test_the_topic_and_the_partition_count_as_changed_where_a_transform_chose_others() -> None:
@@ -203,12 +193,6 @@ def test_programs_get_a_record_before_and_after() -> None:
             }
         ],
     }
-
-
-def test_no_records_are_no_failure() -> None:
-    found = preview([], PreviewResult())
-
-    assert (lines(found), summary(found), found.failures) == ([], "No records.", ())
 
 
 class Schemas:

@@ -93,15 +93,14 @@ class TestUsedSchemas:
             SchemaUse(GUID, IN_HEADER): 1,
         }
 
-    def test_given_keys_and_values_then_each_side_has_its_own(self) -> None:
+    def test_given_keys_and_values_then_each_side_has_its_own_and_nothing_without_a_frame(self) -> None:
         given_record = record(frame_bytes(1) + b"v", frame_bytes(2) + b"k")
 
         assert used_schemas([given_record], "key") == {SchemaUse(2, IN_FRONT): 1}
         assert used_schemas([given_record], "value") == {SchemaUse(1, IN_FRONT): 1}
 
-    @pytest.mark.parametrize("value", [None, b"", b"{}", b"\0\0\0\1", b"\0\0\0\0\0x", b"\1short"])
-    def test_given_no_frame_then_there_is_nothing(self, value: bytes | None) -> None:
-        assert not used_schemas([record(value)], "value")
+        for value in [None, b"", b"{}", b"\0\0\0\1", b"\0\0\0\0\0x", b"\1short"]:
+            assert not used_schemas([record(value)], "value"), value
 
     @given(st.lists(st.one_of(st.integers(1, LARGEST_ID), st.uuids())))
     def test_given_any_records_then_every_one_is_counted_once(self, named: list[int | UUID]) -> None:
@@ -119,9 +118,8 @@ class TestChains:
         assert decoded_formats(chain, "key") == ()
         assert decoded_formats(chain, "value") == (DataFormat.AVRO, DataFormat.PROTOBUF)
 
-    @pytest.mark.parametrize(
-        ("transform", "expected"),
-        [
+    def test_given_a_transform_then_it_is_known_whether_it_writes_by_a_schema(self) -> None:
+        for transform, expected in [
             (Transform("filter", filter="true", decode=DecodeSettings(value=AVRO)), False),
             (Transform("key", columns=ColumnExpressions(key="value.a"), decode=DecodeSettings(value=AVRO)), False),
             (Transform("undecoded", columns=ColumnExpressions(value="value")), False),
@@ -134,13 +132,8 @@ class TestChains:
                 ),
                 True,
             ),
-        ],
-        ids=lambda each: each.name if isinstance(each, Transform) else "",
-    )
-    def test_given_a_transform_then_it_is_known_whether_it_writes_by_a_schema(
-        self, transform: Transform, expected: bool
-    ) -> None:
-        assert is_written(TransformChain((transform,)), "value") is expected
+        ]:
+            assert is_written(TransformChain((transform,)), "value") is expected, transform
 
 
 @pytest.fixture
@@ -161,10 +154,15 @@ def order(registries: Registries) -> SourceRecord:
     return record(AvroCodec(registries.source).encode(number, {"a": 1}))
 
 
-def outcomes(registries: Registries, asked: SideUses) -> list[tuple[Outcome, int | None, bool]]:
+def ask_ids(registries: Registries, asked: SideUses) -> tuple[Finding, ...]:
+    """What becomes of ids that are taken for ids."""
     found = ask(registries, asked)
     assert not isinstance(found, Lookalike)
-    return [(each.outcome, each.target_id, each.is_taken) for each in found]
+    return tuple(found)
+
+
+def outcomes(registries: Registries, asked: SideUses) -> list[tuple[Outcome, int | None, bool]]:
+    return [(each.outcome, each.target_id, each.is_taken) for each in ask_ids(registries, asked)]
 
 
 class TestAsk:
@@ -188,9 +186,7 @@ class TestAsk:
     def test_given_a_target_without_the_schema_then_its_subject_there_is_told(
         self, registries: Registries, order: SourceRecord
     ) -> None:
-        (found,) = ask(registries, uses(order))  # type: ignore[misc]
-
-        assert isinstance(found, Finding)
+        (found,) = ask_ids(registries, uses(order))
         assert (found.outcome, found.subject, found.is_taken) == (Outcome.MISSING, "A.orders-value", False)
         assert not found.resolves
 
@@ -235,8 +231,7 @@ class TestAsk:
         asked = uses(order, framed(UUID(answer["guid"])), framed(GUID), decoded=False)
         registries.target.register("other", STRING)
 
-        found = ask(registries, asked)
-        assert not isinstance(found, Lookalike)
+        found = ask_ids(registries, asked)
         by_guid = {each.use.schema: each for each in found}
         assert by_guid[GUID].outcome is Outcome.UNKNOWN
         assert by_guid[UUID(answer["guid"])].outcome is Outcome.MISSING
@@ -245,8 +240,7 @@ class TestAsk:
         done = list(register(registries, asked, found))
 
         assert [each.subject for each in done] == ["A.orders-value"]
-        again = ask(registries, asked)
-        assert not isinstance(again, Lookalike)
+        again = ask_ids(registries, asked)
         assert {each.outcome for each in again if each.use.schema == UUID(answer["guid"])} == {Outcome.SAME}
 
     def test_given_any_outcome_of_an_id_then_a_run_finds_the_same(
@@ -259,8 +253,7 @@ class TestAsk:
         for number in (1, 99):
             with pytest.raises(SchemaMissingError):
                 run.target_id(asked.topic, number)
-        found = ask(registries, asked)
-        assert not isinstance(found, Lookalike)
+        found = ask_ids(registries, asked)
         assert [each.outcome for each in found] == [Outcome.MISSING, Outcome.UNKNOWN]
         registries.target.register("other", STRING)
 
@@ -278,8 +271,7 @@ class TestRegister:
         imports = Schema(SchemaType.AVRO, ORDER.text, (SchemaReference("x", "address", 1),))
         number = registries.source.register("orders-value", imports)
         asked = uses(framed(number))
-        found = ask(registries, asked)
-        assert not isinstance(found, Lookalike)
+        found = ask_ids(registries, asked)
 
         done = [each.subject for each in register(registries, asked, found)]
 
@@ -291,26 +283,17 @@ class TestRegister:
         list(register(registries, asked, found))
         assert registries.target.subjects() == ("A.orders-value", "address", "other")
 
-    def test_given_nothing_missing_then_nothing_is_registered(
-        self, registries: Registries, order: SourceRecord
-    ) -> None:
-        registries.target.register("A.orders-value", ORDER)
-        asked = uses(order)
-        found = ask(registries, asked)
-        assert not isinstance(found, Lookalike)
-
-        assert list(register(registries, asked, found)) == []
-
-    def test_given_a_kept_id_that_is_another_schemas_then_registering_would_not_help(
+    def test_given_a_kept_id_that_is_another_schemas_or_nothing_missing_then_nothing_is_registered(
         self, registries: Registries, order: SourceRecord
     ) -> None:
         registries.target.register("other", STRING)
-        asked = uses(order, decoded=False)
-        found = ask(registries, asked)
-        assert not isinstance(found, Lookalike)
-
-        assert list(register(registries, asked, found)) == []
+        kept = uses(order, decoded=False)
+        assert list(register(registries, kept, ask_ids(registries, kept))) == []
         assert registries.target.subjects() == ("other",)
+
+        registries.target.register("A.orders-value", ORDER)
+        decoded = uses(order)
+        assert list(register(registries, decoded, ask_ids(registries, decoded))) == []
 
     def test_given_a_read_only_target_then_its_refusal_is_told(
         self,
@@ -320,8 +303,7 @@ class TestRegister:
     ) -> None:
         local[1].answer("PUT", "/mode", None, b'{"mode": "READONLY"}')
         asked = uses(order)
-        found = ask(registries, asked)
-        assert not isinstance(found, Lookalike)
+        found = ask_ids(registries, asked)
 
         with pytest.raises(SchemaRefusedError):
             list(register(registries, asked, found))
@@ -330,22 +312,18 @@ class TestRegister:
 class TestSettings:
     SET = model.SchemaRegistry(("http://registry:8081",))
 
-    @pytest.mark.parametrize(
-        ("transforms", "lacking"),
-        [
+    def test_given_a_registry_that_is_not_set_then_its_key_is_named(self, subtests: pytest.Subtests) -> None:
+        for transforms, lacking in [
             (FlowTransforms(), ["source", "target"]),
-            (FlowTransforms(source_registry=SET), ["target"]),
-            (FlowTransforms(target_registry=SET), ["source"]),
-        ],
-    )
-    def test_given_a_registry_that_is_not_set_then_its_key_is_named(
-        self, transforms: FlowTransforms, lacking: list[str]
-    ) -> None:
-        with pytest.raises(ConfigurationError) as caught:
-            registries_of(transforms, "A->B")
+            (FlowTransforms(source_registry=self.SET), ["target"]),
+            (FlowTransforms(target_registry=self.SET), ["source"]),
+        ]:
+            with subtests.test(transforms=transforms):
+                with pytest.raises(ConfigurationError) as caught:
+                    registries_of(transforms, "A->B")
 
-        for side in ("source", "target"):
-            assert (f"mirror.transform.registry.{side}.url" in caught.value.action) is (side in lacking)
+                for side in ("source", "target"):
+                    assert (f"mirror.transform.registry.{side}.url" in caught.value.action) is (side in lacking)
 
     def test_given_a_written_side_then_the_latest_version_is_used_and_a_missing_subject_is_refused(
         self, registries: Registries
@@ -370,20 +348,17 @@ def finding(outcome: Outcome, *, topic: str = "orders", number: int = 7, records
 class TestReport:
     SAMPLES = (TopicSample("orders", 1_000, 5_000), TopicSample("carts", 10, 10, 1), TopicSample("empty", 0, 0))
 
-    @pytest.mark.parametrize(
-        ("outcome", "in_order"),
-        [(each, each in (Outcome.SAME, Outcome.REWRITTEN)) for each in Outcome],
-    )
-    def test_given_an_outcome_then_it_is_in_order_when_readers_find_the_schema(
-        self, outcome: Outcome, in_order: bool
+    def test_given_an_outcome_then_it_is_in_order_when_readers_find_the_schema(self) -> None:
+        for outcome, in_order in [(each, each in (Outcome.SAME, Outcome.REWRITTEN)) for each in Outcome]:
+            report = SchemaPreflight(self.SAMPLES, (finding(Outcome.SAME), finding(outcome, number=8)))
+
+            assert report.in_order is in_order, outcome
+            assert report.to_dict()["in_order"] is in_order, outcome
+            assert [each["resolves"] for each in report.to_dict()["schemas"]] == [True, in_order], outcome
+
+    def test_given_lookalikes_then_they_count_only_where_the_source_knows_nothing_and_without_findings_it_is_in_order(
+        self,
     ) -> None:
-        report = SchemaPreflight(self.SAMPLES, (finding(Outcome.SAME), finding(outcome, number=8)))
-
-        assert report.in_order is in_order
-        assert report.to_dict()["in_order"] is in_order
-        assert [each["resolves"] for each in report.to_dict()["schemas"]] == [True, in_order]
-
-    def test_given_lookalikes_then_they_count_only_where_the_source_knows_nothing_at_all(self) -> None:
         numbers = (Lookalike("carts", "key", ("232", "233"), 10),)
 
         assert SchemaPreflight(self.SAMPLES, (finding(Outcome.SAME),), numbers).in_order
@@ -391,7 +366,6 @@ class TestReport:
         assert not strange.in_order
         assert any("Is it the registry of the producers?" in line for line in strange.summary())
 
-    def test_given_nothing_found_then_it_is_in_order_and_says_so(self) -> None:
         report = SchemaPreflight(self.SAMPLES, ())
 
         assert report.in_order

@@ -61,74 +61,66 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize(("text", "steps"), PATHS.items())
-def test_paths(text: str, steps: tuple[str, ...]) -> None:
-    assert parse_path(text) == steps
+def test_paths_are_those_of_kafka_and_a_backtick_needs_a_partner(subtests: pytest.Subtests) -> None:
+    for text, steps in PATHS.items():
+        assert parse_path(text) == steps, text
+
+    for text, position in [("`foo.bar.baz", 0), ("foo.`bar.baz", 4), ("foo.bar.`baz", 8), ("foo.bar.`baz\\`", 8)]:
+        with subtests.test(text), pytest.raises(ValueError, match=f"position {position}"):
+            parse_path(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "position"), [("`foo.bar.baz", 0), ("foo.`bar.baz", 4), ("foo.bar.`baz", 8), ("foo.bar.`baz\\`", 8)]
-)
-def test_a_backtick_without_a_partner(text: str, position: int) -> None:
-    with pytest.raises(ValueError, match=f"position {position}"):
-        parse_path(text)
+def test_a_field_takes_the_place_of_the_whole_and_the_whole_that_of_a_field(subtests: pytest.Subtests) -> None:
+    magic = ExtractField(Side.VALUE, "magic", ("magic",))
+    inner = ExtractField(Side.VALUE, "a.b", ("a", "b"))
+    hoist = HoistField(Side.VALUE, "magic")
+    hoisted = struct_schema([Field("magic", INT32)])
+    cases: list[tuple[Transform, Value, Schema | None, tuple[Schema | None, Value]]] = [
+        (magic, {"magic": 42}, None, (None, 42)),
+        (magic, {"other": 42}, None, (None, None)),
+        (magic, None, None, (None, None)),
+        (inner, {"a": {"b": 42}}, None, (None, 42)),
+        (inner, {"a": None}, None, (None, None)),
+        (inner, nested(), OUTER, (INT32, Int32(1))),
+        # A null of the field's type.
+        (ExtractField(Side.VALUE, "d", ("d",)), None, OUTER, (STRING, None)),
+        (hoist, 42, None, (None, {"magic": 42})),
+        (hoist, Int32(42), INT32, (hoisted, Struct(hoisted, {"magic": Int32(42)}))),
+        # A tombstone is none any more.
+        (hoist, None, None, (None, {"magic": None})),
+        (Flatten(Side.VALUE), None, None, (None, None)),
+    ]
+    for transform, value, schema, expected in cases:
+        with subtests.test(transform=transform, value=value):
+            assert value_of(transform, value, schema) == expected
 
 
-class TestExtractField:
-    def test_a_field_takes_the_place_of_the_whole(self) -> None:
-        extract = ExtractField(Side.VALUE, "magic", ("magic",))
-
-        assert value_of(extract, {"magic": 42}) == (None, 42)
-        assert value_of(extract, {"other": 42}) == (None, None)
-        assert value_of(extract, None) == (None, None)
-
-    def test_a_nested_field(self) -> None:
-        extract = ExtractField(Side.VALUE, "a.b", ("a", "b"))
-
-        assert value_of(extract, {"a": {"b": 42}}) == (None, 42)
-        assert value_of(extract, {"a": None}) == (None, None)
-        assert value_of(extract, nested(), OUTER) == (INT32, Int32(1))
-        with pytest.raises(DataError, match="nested field access"):
-            value_of(extract, {"a": 1})
-
-    def test_a_struct_must_have_the_field(self) -> None:
-        with pytest.raises(DataError, match="Unknown field: nope"):
-            value_of(ExtractField(Side.VALUE, "nope", ("nope",)), nested(), OUTER)
-
-    def test_a_null_struct_gives_a_null_of_the_fields_type(self) -> None:
-        assert value_of(ExtractField(Side.VALUE, "d", ("d",)), None, OUTER) == (STRING, None)
-
-
-class TestHoistField:
-    def test_the_whole_becomes_a_field(self) -> None:
-        hoist = HoistField(Side.VALUE, "magic")
-
-        assert value_of(hoist, 42) == (None, {"magic": 42})
-        schema = struct_schema([Field("magic", INT32)])
-        assert value_of(hoist, Int32(42), INT32) == (schema, Struct(schema, {"magic": Int32(42)}))
-
-    def test_a_tombstone_is_none_any_more(self) -> None:
-        assert value_of(HoistField(Side.VALUE, "magic"), None) == (None, {"magic": None})
-
-    def test_a_null_where_a_value_is_required_fails(self) -> None:
-        with pytest.raises(DataError, match='null used for required field: "magic"'):
-            value_of(HoistField(Side.VALUE, "magic"), None, INT32)
+def test_what_has_not_the_shape_for_a_transform_is_refused(subtests: pytest.Subtests) -> None:
+    with_map = struct_schema([Field("m", Schema(SchemaType.MAP, keys=STRING, values=STRING))])
+    cases: list[tuple[Transform, Value, Schema | None, str]] = [
+        (ExtractField(Side.VALUE, "a.b", ("a", "b")), {"a": 1}, None, "nested field access"),
+        (ExtractField(Side.VALUE, "nope", ("nope",)), nested(), OUTER, "Unknown field: nope"),
+        (HoistField(Side.VALUE, "magic"), None, INT32, 'null used for required field: "magic"'),
+        (ValueToKey(("zip",)), nested(), OUTER, "Field does not exist: zip"),
+        (ValueToKey(("a",)), None, None, r"Only Map objects supported.*found: null"),
+        (
+            Flatten(Side.VALUE),
+            Struct.of(with_map, [("m", {})]),
+            with_map,
+            r"does not support MAP .* \(for field m\)",
+        ),
+    ]
+    for transform, value, schema, message in cases:
+        with subtests.test(transform=transform), pytest.raises(DataError, match=message):
+            value_of(transform, value, schema)
 
 
 class TestValueToKey:
-    def test_fields_of_the_value_make_the_key(self) -> None:
-        after = apply(ValueToKey(("a", "b")), SmtRecord("t", key="old", value={"a": 1, "b": 2, "c": 3}))
+    def test_fields_of_the_value_make_the_key_and_a_missing_one_is_null_in_a_map(self) -> None:
+        after = apply(ValueToKey(("a", "b", "zip")), SmtRecord("t", key="old", value={"a": 1, "b": 2, "c": 3}))
 
         assert after is not None
-        assert (after.key, after.value) == ({"a": 1, "b": 2}, {"a": 1, "b": 2, "c": 3})
-
-    def test_a_missing_field_is_null_in_a_map_and_an_error_in_a_struct(self) -> None:
-        after = apply(ValueToKey(("zip",)), SmtRecord("t", value={"a": 1}))
-        assert after is not None
-        assert after.key == {"zip": None}
-
-        with pytest.raises(DataError, match="Field does not exist: zip"):
-            apply(ValueToKey(("zip",)), SmtRecord("t", value=nested(), value_schema=OUTER))
+        assert (after.key, after.value) == ({"a": 1, "b": 2, "zip": None}, {"a": 1, "b": 2, "c": 3})
 
     def test_with_a_schema(self) -> None:
         after = apply(ValueToKey(("d",)), SmtRecord("t", value=nested(), value_schema=OUTER))
@@ -136,10 +128,6 @@ class TestValueToKey:
         assert after is not None
         schema = struct_schema([Field("d", STRING)])
         assert (after.key_schema, after.key) == (schema, Struct(schema, {"d": "x"}))
-
-    def test_a_tombstone_fails(self) -> None:
-        with pytest.raises(DataError, match=r"Only Map objects supported.*found: null"):
-            apply(ValueToKey(("a",)), SmtRecord("t"))
 
 
 class TestFlatten:
@@ -173,13 +161,3 @@ class TestFlatten:
 
         assert schema is not None
         assert [each.schema.default for each in schema.fields] == [Int32(7), "y"]
-
-    def test_a_map_within_a_struct_is_refused(self) -> None:
-        inner = Schema(SchemaType.MAP, keys=STRING, values=STRING)
-        outer = struct_schema([Field("m", inner)])
-
-        with pytest.raises(DataError, match=r"does not support MAP .* \(for field m\)"):
-            value_of(Flatten(Side.VALUE), Struct.of(outer, [("m", {})]), outer)
-
-    def test_a_tombstone_passes(self) -> None:
-        assert value_of(Flatten(Side.VALUE), None) == (None, None)

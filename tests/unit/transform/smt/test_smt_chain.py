@@ -126,7 +126,7 @@ def test_a_tombstone_meets_a_transform_that_cannot_take_it() -> None:
     assert again.attributes()["offset"] == 7
 
 
-def test_tombstones_may_be_kept_from_it() -> None:
+def test_tombstones_may_be_kept_from_a_transform_and_an_empty_chain_hands_the_record_on() -> None:
     sparing = chain(
         MASK | {"predicate": "tombstone", "negate": "true"},
         **PLAIN_VALUES,
@@ -136,6 +136,10 @@ def test_tombstones_may_be_kept_from_it() -> None:
 
     assert sparing.transform(RawRecord("t")) == RawRecord("t")
     assert sparing.transform(RawRecord("t", value=b'{"card":1}')) == RawRecord("t", value=b'{"card":0}')
+
+    record = RawRecord("t", 1, b"k", b"v", (("h", None),), 3)
+
+    assert SmtChain(model.ChainSettings()).transform(record) is record
 
 
 class TestAsMirrorMaker:
@@ -153,7 +157,7 @@ class TestAsMirrorMaker:
         assert after == RawRecord("t", key=b'"aw=="', value=b'{"data":"aGk="}')
 
 
-def test_what_a_chain_says_of_itself() -> None:
+def test_what_a_chain_and_its_transforms_say_of_themselves() -> None:
     plain = chain({"type": "DropHeaders", "headers": "a"})
     assert (plain.may_drop, plain.may_route, plain.may_change_key, plain.may_change_value) == (False,) * 4
     assert plain.may_change_headers
@@ -165,11 +169,9 @@ def test_what_a_chain_says_of_itself() -> None:
     assert (masking.may_change_key, masking.may_change_value) == (False, True)
     assert not masking.may_change_headers
 
-
-def test_an_empty_chain_hands_the_record_on() -> None:
-    record = RawRecord("t", 1, b"k", b"v", (("h", None),), 3)
-
-    assert SmtChain(model.ChainSettings()).transform(record) is record
+    assert model.ValueToKey(("a",)).sides() == {Side.VALUE}
+    assert model.ValueToKey(("a",)).changed_sides() == {Side.KEY}
+    assert model.HeaderFrom(Side.KEY, (("a", "b"),), move=False).changed_sides() == frozenset()
 
 
 def test_a_chain_crosses_processes() -> None:
@@ -207,9 +209,3 @@ def test_any_bytes_are_transformed_or_refused_with_the_place(value: bytes) -> No
     with pytest.raises(SmtError) as caught:
         masking.transform(RawRecord("t", value=value))
     assert caught.value.configured in ("transforms.t0", "value.converter")
-
-
-def test_sides_of_transforms() -> None:
-    assert model.ValueToKey(("a",)).sides() == {Side.VALUE}
-    assert model.ValueToKey(("a",)).changed_sides() == {Side.KEY}
-    assert model.HeaderFrom(Side.KEY, (("a", "b"),), move=False).changed_sides() == frozenset()

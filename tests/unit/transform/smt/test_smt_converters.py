@@ -73,9 +73,8 @@ class TestPlainJson:
             "m": "java.util.HashMap",
         }
 
-    @pytest.mark.parametrize(
-        "text",
-        [
+    def test_untouched_values_arrive_letter_by_letter_and_a_null_is_a_tombstone(self) -> None:
+        for text in [
             "123456789012345678901234567890",
             "-0.0",
             "1.10",
@@ -88,20 +87,19 @@ class TestPlainJson:
             "{}",
             '""',
             "true",
-        ],
-    )
-    def test_untouched_values_arrive_letter_by_letter(self, text: str) -> None:
-        assert written(plain(text)) == text
+        ]:
+            assert written(plain(text)) == text, text
 
-    def test_blanks_go_and_the_last_of_equal_names_counts(self) -> None:
         assert written(plain(' { "a" : [ 1 , 2 ] , "a" : 3 } ')) == '{"a":3}'
 
-    @pytest.mark.parametrize("text", ["", " ", "{", "NaN", "{} {}", "[1,]", "'a'", '"\t"', "01"])
-    def test_what_is_no_json_is_refused_and_so_is_what_jackson_would_cut(self, text: str) -> None:
-        with pytest.raises(DataError, match="not JSON"):
-            plain(text)
+        assert decode(PLAIN, None) == (None, None)
+        assert encode(PLAIN, None, None) is None
 
-    def test_broken_characters_and_endless_nesting_are_refused(self) -> None:
+    def test_what_is_no_json_is_refused_and_so_is_what_jackson_would_cut(self, subtests: pytest.Subtests) -> None:
+        for text in ["", " ", "{", "NaN", "{} {}", "[1,]", "'a'", '"\t"', "01"]:
+            with subtests.test(text), pytest.raises(DataError, match="not JSON"):
+                plain(text)
+
         with pytest.raises(DataError, match="not UTF-8"):
             decode(PLAIN, b'"\xff"')
         with pytest.raises(DataError, match="too deeply"):
@@ -109,34 +107,25 @@ class TestPlainJson:
         with pytest.raises(DataError, match="digits"):
             decode(PLAIN, b"9" * 5000)
 
-    def test_a_null_is_a_tombstone(self) -> None:
-        assert decode(PLAIN, None) == (None, None)
-        assert encode(PLAIN, None, None) is None
-
-    @pytest.mark.parametrize(
-        ("value", "text"),
-        [
+    def test_values_that_transforms_make_and_logical_ones_need_a_schema(self, subtests: pytest.Subtests) -> None:
+        for value, text in [
             (Float64(math.inf), '"Infinity"'),
             (Float64(1e10), "1.0E10"),
             (Float32(0.1), "0.1"),
             (Int8(5), "5"),
             (b"hi", '"aGk="'),
             ({1: "a"}, '[[1,"a"]]'),
-        ],
-    )
-    def test_values_that_transforms_make(self, value: Value, text: str) -> None:
-        assert written(value) == text
+        ]:
+            assert written(value) == text, text
 
-    @pytest.mark.parametrize("value", [Moment(0), Decimal(1), [Moment(0)]])
-    def test_logical_values_need_a_schema(self, value: Value) -> None:
-        with pytest.raises(DataError, match="does not have corresponding schema type"):
-            written(value)
+        for value in [Moment(0), Decimal(1), [Moment(0)]]:
+            with subtests.test(value=value), pytest.raises(DataError, match="does not have corresponding schema type"):
+                written(value)
 
 
 class TestEnvelope:
-    @pytest.mark.parametrize(
-        ("schema", "payload", "expected"),
-        [
+    def test_payloads_of_each_schema(self) -> None:
+        for schema, payload, expected in [
             ('{"type":"boolean"}', "true", (Schema(T.BOOLEAN), True)),
             ('{"type":"boolean","optional":true}', "null", (Schema(T.BOOLEAN, optional=True), None)),
             ('{"type":"boolean","default":true}', "null", (Schema(T.BOOLEAN, default=True), True)),
@@ -180,10 +169,8 @@ class TestEnvelope:
                 "4000000000",
                 (Schema(T.INT64, name="org.apache.kafka.connect.data.Timestamp", version=1), Moment(4_000_000_000)),
             ),
-        ],
-    )
-    def test_payloads_of_each_schema(self, schema: str, payload: str, expected: tuple[Schema | None, Value]) -> None:
-        assert enveloped(schema, payload) == expected
+        ]:
+            assert enveloped(schema, payload) == expected, schema
 
     def test_a_struct_takes_its_defaults_and_order_from_the_schema(self) -> None:
         fields = '[{"field":"a","type":"string","optional":true},{"field":"b","type":"int32","default":7}]'
@@ -218,29 +205,12 @@ class TestEnvelope:
         )
         assert encode(ENVELOPE, None, None) is None
 
-    @pytest.mark.parametrize("text", ["{}", "1", '{"schema":null}', '{"schema":null,"payload":1,"more":1}', "[1,2]"])
-    def test_other_json_is_no_envelope(self, text: str) -> None:
-        with pytest.raises(DataError, match="may not contain additional fields"):
-            decode(ENVELOPE, text.encode())
+    def test_what_is_no_schema_or_no_envelope_is_refused(self, subtests: pytest.Subtests) -> None:
+        for text in ["{}", "1", '{"schema":null}', '{"schema":null,"payload":1,"more":1}', "[1,2]"]:
+            with subtests.test(text), pytest.raises(DataError, match="may not contain additional fields"):
+                decode(ENVELOPE, text.encode())
 
-    @pytest.mark.parametrize(
-        ("schema", "payload"),
-        [
-            ('{"type":"int8"}', "128"),
-            ('{"type":"int32"}', '"5"'),
-            ('{"type":"int32"}', "1.0"),
-            ('{"type":"boolean"}', "0"),
-            ('{"type":"string"}', "5"),
-            ('{"type":"array","items":{"type":"int8"}}', "{}"),
-        ],
-    )
-    def test_a_payload_that_java_would_zero_or_cut_is_refused(self, schema: str, payload: str) -> None:
-        with pytest.raises(DataError, match="does not match its schema"):
-            enveloped(schema, payload)
-
-    @pytest.mark.parametrize(
-        ("schema", "says"),
-        [
+        for schema, says in [
             ("{}", "must contain 'type' field"),
             ('{"type":"date"}', "Unknown schema type: date"),
             ('{"type":"array"}', "element type"),
@@ -249,11 +219,28 @@ class TestEnvelope:
             ('{"type":"struct","fields":[{"type":"string"}]}', "field name"),
             ('{"type":"int8","default":"x"}', "does not match its schema"),
             ('{"type":"string","parameters":{"a":1}}', "string values"),
-        ],
-    )
-    def test_what_is_no_schema_is_refused(self, schema: str, says: str) -> None:
-        with pytest.raises(DataError, match=says):
-            enveloped(schema, "null")
+        ]:
+            with subtests.test(schema), pytest.raises(DataError, match=says):
+                enveloped(schema, "null")
+
+    def test_a_payload_that_java_would_zero_or_cut_and_a_null_without_a_place_are_refused(
+        self, subtests: pytest.Subtests
+    ) -> None:
+        for schema, payload in [
+            ('{"type":"int8"}', "128"),
+            ('{"type":"int32"}', '"5"'),
+            ('{"type":"int32"}', "1.0"),
+            ('{"type":"boolean"}', "0"),
+            ('{"type":"string"}', "5"),
+            ('{"type":"array","items":{"type":"int8"}}', "{}"),
+        ]:
+            with subtests.test(schema), pytest.raises(DataError, match="does not match its schema"):
+                enveloped(schema, payload)
+
+        with pytest.raises(DataError, match="null value for field that is required"):
+            encode(ENVELOPE, BYTES, None)
+        with pytest.raises(DataError, match="Invalid null value for required INT8"):
+            enveloped('{"type":"int8"}', "null")
 
     def test_a_decimal_must_have_the_scale_of_its_schema_unless_it_is_written_as_a_number(self) -> None:
         schema = Schema(T.BYTES, name=DECIMAL_NAME, parameters=(("scale", "2"),))
@@ -263,18 +250,15 @@ class TestEnvelope:
             encode(PLAIN, schema, Decimal(0))
         assert encode(numeric, schema, Decimal("1.5")) == b"1.5"
 
-    def test_a_null_without_a_place_fails(self) -> None:
-        with pytest.raises(DataError, match="null value for field that is required"):
-            encode(ENVELOPE, BYTES, None)
-        with pytest.raises(DataError, match="Invalid null value for required INT8"):
-            enveloped('{"type":"int8"}', "null")
-
 
 class TestOtherConverters:
-    def test_bytes_pass(self) -> None:
+    def test_bytes_pass_and_in_headers_become_base64(self) -> None:
         assert decode(RAW, b"\xff") == (OPTIONAL_BYTES, b"\xff")
         assert encode(RAW, BYTES, b"\xff") == b"\xff"
         assert encode(RAW, BYTES, None) is None
+        assert encode(SIMPLE, BYTES, b"hi") == b"aGk="
+        assert encode(SIMPLE, Schema(T.INT8), Int8(5)) == b"5"
+        assert encode(SIMPLE, OPTIONAL_BYTES, None) is None
 
     def test_nothing_else_is_written_as_bytes(self) -> None:
         with pytest.raises(DataError, match="Invalid schema type for ByteArrayConverter: STRING"):
@@ -289,11 +273,6 @@ class TestOtherConverters:
         assert encode(TEXT, None, None) is None
         with pytest.raises(DataError, match="not UTF-8"):
             decode(TEXT, b"\xff")
-
-    def test_headers_of_the_source_become_base64(self) -> None:
-        assert encode(SIMPLE, BYTES, b"hi") == b"aGk="
-        assert encode(SIMPLE, Schema(T.INT8), Int8(5)) == b"5"
-        assert encode(SIMPLE, OPTIONAL_BYTES, None) is None
 
 
 #: JSON as any program may write it, its floating numbers as texts that Python reads exactly.

@@ -13,6 +13,8 @@ from mirror_lib.transform.smt.settings import parse_settings
 from mirror_lib.transform.smt.values.data import BYTES, STRING, Schema, SchemaType
 
 PACKAGE = "org.apache.kafka.connect.transforms"
+TEXT = "org.apache.kafka.connect.storage.StringConverter"
+AVRO = "io.confluent.connect.avro.AvroConverter"
 JSON = {
     "key.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -81,9 +83,8 @@ def test_without_transforms_nothing_is_looked_at() -> None:
     assert parsed.problems == ()
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
+def test_options_become_values() -> None:
+    for settings, expected in [
         (one("RegexRouter", regex="a(.*)", replacement="$1"), model.RegexRouter("a(.*)", "$1")),
         (one("DropHeaders", headers="a, b"), model.DropHeaders(frozenset({"a", "b"}))),
         (one("ValueToKey", fields="id"), model.ValueToKey(("id",))),
@@ -130,15 +131,12 @@ def test_without_transforms_nothing_is_looked_at() -> None:
             one("MaskField$Value", fields="a", replace_null_with_default="FALSE"),
             model.MaskField(Side.VALUE, ("a",), replace_null_with_default=False),
         ),
-    ],
-)
-def test_options_become_values(settings: dict[str, str], expected: model.Transform) -> None:
-    assert the_transform(settings) == expected
+    ]:
+        assert the_transform(settings) == expected, settings
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
+def test_what_connect_would_refuse_is_refused_by_its_key() -> None:
+    for settings, key in [
         (one("RegexRouter", regex="(", replacement="x"), "transforms.t.regex"),
         (one("RegexRouter", regex="a", replacement="$1"), "transforms.t.replacement"),
         (one("RegexRouter", regex="a"), "transforms.t.replacement"),
@@ -161,32 +159,61 @@ def test_options_become_values(settings: dict[str, str], expected: model.Transfo
         (one("Filter", predicate="isOther"), "transforms.t.predicate"),
         (one("Filter", negate="true"), "transforms.t.negate"),
         (one("Filter", predicate="p", negate="maybe") | {"predicates": "p"}, "predicates.p.type"),
-    ],
-)
-def test_what_connect_would_refuse_is_refused_by_its_key(settings: dict[str, str], key: str) -> None:
-    assert key in errors(settings)
+        (one("Filter") | {"transforms": "t,t"}, "transforms"),
+    ]:
+        assert key in errors(settings), key
 
 
-@pytest.mark.parametrize("name", ["com.example.Mine$Value", f"{PACKAGE}.SetSchemaMetadata$Value"])
-def test_other_classes_are_refused_with_what_to_do(name: str) -> None:
-    problem = only_error({"transforms": "t", "transforms.t.type": name})
+def test_other_classes_and_converters_are_refused_with_what_to_do(subtests: pytest.Subtests) -> None:
+    mask = one("MaskField$Value", fields="a")
+    for settings, key, message, action in [
+        *(
+            ({"transforms": "t", "transforms.t.type": name}, "transforms.t.type", name, action)
+            for name in ("com.example.Mine$Value", f"{PACKAGE}.SetSchemaMetadata$Value")
+            for action in ("Spark SQL expression", "Python function")
+        ),
+        (
+            {"transforms": "t", "transforms.t.type": f"{PACKAGE}.MaskField", "transforms.t.fields": "a"},
+            "transforms.t.type",
+            "",
+            "MaskField$Key or MaskField$Value",
+        ),
+        (
+            {"transforms": "t", "transforms.t.type": f"{PACKAGE}.RegexRooter"},
+            "transforms.t.type",
+            "",
+            f"write {PACKAGE}.RegexRouter",
+        ),
+        # Fields need a converter that has fields.
+        ({**mask, "value.converter": "", "key.converter": ""}, "value.converter", "", "JsonConverter"),
+        ({**mask, "value.converter": TEXT, "key.converter": ""}, "value.converter", "", "JsonConverter"),
+        # The default of headers cannot write a literal.
+        (
+            one("InsertHeader", header="h", value_literal="x") | {"header.converter": ""},
+            "header.converter",
+            "",
+            "SimpleHeaderConverter",
+        ),
+        (one("Filter") | {"value.converter": AVRO}, "value.converter", AVRO, ""),
+    ]:
+        with subtests.test(key, action=action):
+            problem = only_error(settings)
+            assert problem.key == key
+            assert message in problem.message
+            assert action in problem.action
 
-    assert problem.key == "transforms.t.type"
-    assert name in problem.message
-    assert "Spark SQL expression" in problem.action
-    assert "Python function" in problem.action
 
-
-def test_a_class_without_its_side_is_abstract() -> None:
-    problem = only_error({"transforms": "t", "transforms.t.type": f"{PACKAGE}.MaskField", "transforms.t.fields": "a"})
-
-    assert "MaskField$Key or MaskField$Value" in problem.action
-
-
-def test_a_misspelt_class_is_guessed() -> None:
-    problem = only_error({"transforms": "t", "transforms.t.type": f"{PACKAGE}.RegexRooter"})
-
-    assert problem.action == f"write {PACKAGE}.RegexRouter"
+def test_what_may_be_meant_otherwise_is_told_of(subtests: pytest.Subtests) -> None:
+    for settings, told in [
+        (one("Filter"), "drops every record"),
+        (one("InsertHeader", header="h", value_literal="10:30"), "is read as 10"),
+        (one("MaskField$Value", fields="a"), "MM2 does not do"),
+    ]:
+        with subtests.test(told):
+            parsed = parse_settings(settings)
+            assert parsed.chain is not None
+            (problem,) = (each for each in parsed.problems if told in each.message and each.warning)
+            assert problem.key == "value.converter" or told != "MM2 does not do"
 
 
 def test_all_problems_come_at_once() -> None:
@@ -205,51 +232,22 @@ def test_all_problems_come_at_once() -> None:
     }
 
 
-def test_an_unknown_option_of_a_known_transform_is_a_warning() -> None:
+def test_settings_that_no_transform_reads_are_warnings() -> None:
     parsed = parse_settings(one("DropHeaders", headers="a", header="b"))
 
     assert parsed.chain is not None
     assert next(problem.key for problem in parsed.problems if problem.warning) == "transforms.t.header"
 
-
-def test_settings_of_a_transform_that_is_not_named_are_a_warning() -> None:
     parsed = parse_settings({"transforms.forgotten.type": f"{PACKAGE}.Filter"})
 
     assert parsed.chain == model.ChainSettings()
     assert [(problem.key, problem.warning) for problem in parsed.problems] == [("transforms.forgotten.type", True)]
 
 
-def test_a_name_twice_is_refused() -> None:
-    assert "transforms" in errors(one("Filter") | {"transforms": "t,t"})
-
-
-def test_a_filter_without_a_predicate_is_told_of() -> None:
-    parsed = parse_settings(one("Filter"))
-
-    assert parsed.chain is not None
-    assert "drops every record" in parsed.problems[0].message
-
-
-def test_a_literal_that_connect_reads_otherwise_is_told_of() -> None:
-    parsed = parse_settings(one("InsertHeader", header="h", value_literal="10:30"))
-
-    assert parsed.chain is not None
-    assert any("is read as 10" in problem.message for problem in parsed.problems)
-
-
-def test_fields_need_a_converter_that_has_fields() -> None:
-    mask = one("MaskField$Value", fields="a")
-
-    for converter in ("", "org.apache.kafka.connect.storage.StringConverter"):
-        problem = only_error({**mask, "value.converter": converter, "key.converter": ""})
-        assert problem.key == "value.converter"
-        assert "JsonConverter" in problem.action
-
-
 def test_a_key_made_of_the_value_may_be_written_as_text() -> None:
     settings = {
         **JSON,
-        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "key.converter": TEXT,
         "transforms": "toKey, extract",
         "transforms.toKey.type": f"{PACKAGE}.ValueToKey",
         "transforms.toKey.fields": "id",
@@ -268,21 +266,6 @@ def test_mere_routing_works_with_the_default_converters() -> None:
     assert parse_settings(settings).problems == ()
 
 
-def test_the_default_header_converter_cannot_write_a_literal() -> None:
-    problem = only_error(one("InsertHeader", header="h", value_literal="x") | {"header.converter": ""})
-
-    assert problem.key == "header.converter"
-    assert "SimpleHeaderConverter" in problem.action
-
-
-def test_an_unknown_converter_is_refused_by_its_name() -> None:
-    avro = "io.confluent.connect.avro.AvroConverter"
-    problem = only_error(one("Filter") | {"value.converter": avro})
-
-    assert problem.key == "value.converter"
-    assert avro in problem.message
-
-
 def test_options_of_the_json_converter() -> None:
     settings = one("MaskField$Value", fields="a") | {
         "value.converter.decimal.format": "numeric",
@@ -295,15 +278,6 @@ def test_options_of_the_json_converter() -> None:
     assert parsed.chain is not None
     assert parsed.chain.value_converter == model.ConverterSettings(
         "value.converter", ConverterKind.JSON, True, numeric_decimals=True, replace_null_with_default=False
-    )
-
-
-def test_decoding_which_mirror_maker_does_not_do_is_told_of() -> None:
-    parsed = parse_settings(one("MaskField$Value", fields="a"))
-
-    assert any(
-        problem.key == "value.converter" and problem.warning and "MM2 does not do" in problem.message
-        for problem in parsed.problems
     )
 
 

@@ -14,9 +14,8 @@ def _carrying(text: str) -> tuple[str, int]:
     return made.text.partition("\n")[2], made.stars
 
 
-@pytest.mark.parametrize(
-    ("text", "made", "stars"),
-    [
+def test_columns_are_put_first_in_a_plain_select_and_anything_else_is_refused(subtests: pytest.Subtests) -> None:
+    for text, made, stars in [
         ("SELECT key FROM records", "SELECT __a, __b, key FROM records", 0),
         (
             "-- SELECT this\nselect/* x */key FROM records",
@@ -29,15 +28,9 @@ def _carrying(text: str) -> tuple[str, int]:
         ("SELECT * FROM records", "SELECT __a, __b, * FROM records", 1),
         ("SELECT r.*, 2 * 3 AS partition FROM records r", "SELECT __a, __b, r.*, 2 * 3 AS partition FROM records r", 1),
         ("SELECT count(*) AS key FROM records", "SELECT __a, __b, count(*) AS key FROM records", 0),
-    ],
-)
-def test_columns_are_put_first(text: str, made: str, stars: int) -> None:
-    assert _carrying(text) == (made, stars)
+    ]:
+        assert _carrying(text) == (made, stars), text
 
-
-@pytest.mark.parametrize(
-    "text", ["", "WITH a AS (SELECT 1) SELECT 1", "(SELECT 1)", "'SELECT' 1", "SELECT DISTINCT key"]
-)
-def test_what_is_no_plain_select_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"a\.sql is not a plain SELECT"):
-        _carrying(text)
+    for text in ["", "WITH a AS (SELECT 1) SELECT 1", "(SELECT 1)", "'SELECT' 1", "SELECT DISTINCT key"]:
+        with subtests.test(text), pytest.raises(ConfigurationError, match=r"a\.sql is not a plain SELECT"):
+            _carrying(text)

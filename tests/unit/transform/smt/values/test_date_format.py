@@ -22,9 +22,8 @@ def milliseconds(*parts: int) -> int:
 INDEPENDENCE = milliseconds(2001, 7, 4, 12, 8, 56, 235_000)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
+def test_formats() -> None:
+    for pattern, text in [
         ("yyyy.MM.dd 'at' HH:mm:ss z", "2001.07.04 at 12:08:56 UTC"),
         ("EEE, MMM d, ''yy", "Wed, Jul 4, '01"),
         ("h:mm a", "12:08 PM"),
@@ -36,10 +35,8 @@ INDEPENDENCE = milliseconds(2001, 7, 4, 12, 8, 56, 235_000)
         ("yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "2001-07-04T12:08:56.235Z"),
         ("yyyyMMdd", "20010704"),
         ("D u k EEEE S SSSSSS y M", "185 3 12 Wednesday 235 000235 2001 7"),
-    ],
-)
-def test_formats(pattern: str, text: str) -> None:
-    assert DateFormat.compile(pattern).format(INDEPENDENCE) == text
+    ]:
+        assert DateFormat.compile(pattern).format(INDEPENDENCE) == text, pattern
 
 
 @pytest.mark.parametrize(
@@ -53,9 +50,8 @@ def test_what_cannot_be_is_refused_by_its_letter(pattern: str, says: str) -> Non
         DateFormat.compile(pattern)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "moment"),
-    [
+def test_texts_are_read_as_leniently_as_java_does_or_refused(subtests: pytest.Subtests) -> None:
+    for pattern, text, moment in [
         ("yyyyMMddHHmmss", "20010704120856", milliseconds(2001, 7, 4, 12, 8, 56)),
         ("yyyy-MM-dd HH:mm", "2001-07-04 12:08 and more", milliseconds(2001, 7, 4, 12, 8)),
         ("yyyy-MM-dd", "2001-13-32", milliseconds(2002, 2, 1)),
@@ -69,38 +65,30 @@ def test_what_cannot_be_is_refused_by_its_letter(pattern: str, says: str) -> Non
         ("yyyy-MM-dd kk", "2001-07-04 24", milliseconds(2001, 7, 4)),
         ("ss.SSS", "1.5", 1005),
         ("yyyy", "  2001", milliseconds(2001, 1, 1)),
-    ],
-)
-def test_texts_are_read_as_leniently_as_java_does(pattern: str, text: str, moment: int) -> None:
-    assert DateFormat.compile(pattern).parse(text) == moment
+    ]:
+        assert DateFormat.compile(pattern).parse(text) == moment, pattern
 
-
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
+    for pattern, text in [
         ("yyyy-MM-dd", "2001/07/04"),
         ("yyyy", "x"),
         ("yyyyMMdd", "200107"),
         ("MMM yyyy", "Foo 2001"),
         ("yyyy z", "2001 "),
-    ],
-)
-def test_what_does_not_fit_is_refused(pattern: str, text: str) -> None:
-    with pytest.raises(DataError, match="does not match pattern"):
-        DateFormat.compile(pattern).parse(text)
+    ]:
+        with subtests.test(pattern), pytest.raises(DataError, match="does not match pattern"):
+            DateFormat.compile(pattern).parse(text)
 
 
-@pytest.mark.parametrize("pattern", ["yy-MM-dd", "EEE yyyy", "yyyy D"])
-def test_patterns_that_can_only_be_written(pattern: str) -> None:
-    written = DateFormat.compile(pattern)
+def test_patterns_that_can_only_be_written_and_moments_before_the_gregorian_calendar(subtests: pytest.Subtests) -> None:
+    for pattern in ["yy-MM-dd", "EEE yyyy", "yyyy D"]:
+        with subtests.test(pattern):
+            written = DateFormat.compile(pattern)
 
-    assert written.format(INDEPENDENCE)
-    assert written.why_not_parsed() is not None
-    with pytest.raises(DataError, match="cannot be parsed here"):
-        written.parse("01-07-04")
+            assert written.format(INDEPENDENCE)
+            assert written.why_not_parsed() is not None
+            with pytest.raises(DataError, match="cannot be parsed here"):
+                written.parse("01-07-04")
 
-
-def test_before_the_gregorian_calendar_nothing_is_said() -> None:
     with pytest.raises(DataError, match="1582"):
         DateFormat.compile("yyyy").format(-13_000_000_000_000)
 
@@ -135,16 +123,13 @@ def test_moments_of_one_resolution_have_one_text(pattern: str, at: int, later: i
     assert written.format(at) == written.format(first) == written.format(first + later % written.resolution)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "resolution"),
-    [
+def test_the_resolution_is_that_of_the_finest_letter() -> None:
+    for pattern, resolution in [
         ("yyyy", 86_400_000),
         ("'S'yyyy", 86_400_000),
         ("yyyyMMddHH", 3_600_000),
         ("h:mm", 60_000),
         ("ss", 1000),
         ("sS", 1),
-    ],
-)
-def test_the_resolution_is_that_of_the_finest_letter(pattern: str, resolution: int) -> None:
-    assert DateFormat.compile(pattern).resolution == resolution
+    ]:
+        assert DateFormat.compile(pattern).resolution == resolution, pattern

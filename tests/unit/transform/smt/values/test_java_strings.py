@@ -23,16 +23,14 @@ from mirror_lib.transform.smt.values.data import (
     Schema,
     SchemaType,
     Struct,
-    Value,
     struct_schema,
 )
 from mirror_lib.transform.smt.values.java_strings import connect_text, java_text, number_text
 from mirror_lib.transform.smt.values.literals import parse_literal
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
+def test_floating_numbers() -> None:
+    for number, text in [
         (0.0, "0.0"),
         (-0.0, "-0.0"),
         (1.0, "1.0"),
@@ -48,10 +46,8 @@ from mirror_lib.transform.smt.values.literals import parse_literal
         (Float32(0.1), "0.1"),
         (Float32(3.4028234663852886e38), "3.4028235E38"),
         (Float32(16777216), "1.6777216E7"),
-    ],
-)
-def test_floating_numbers(number: float, text: str) -> None:
-    assert number_text(number) == text
+    ]:
+        assert number_text(number) == text, text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -59,7 +55,19 @@ def test_a_double_comes_back_from_its_text(number: float) -> None:
     assert float(number_text(number)) == number
 
 
-def test_objects_as_java_prints_them() -> None:
+def test_values_as_connect_writes_them_in_headers_and_java_prints_them() -> None:
+    for value, text in [
+        (b"hi", "aGk="),
+        ([b"hi", 'say "x"'], '["aGk=","say \\"x\\""]'),
+        ({"a": 1, "b": None}, '{"a":1,"b":null}'),
+        (Moment(0), "00:00:00.000Z"),
+        (Moment(86_400_000), "1970-01-02"),
+        (Moment(86_400_001), "1970-01-02T00:00:00.001Z"),
+        (True, "true"),
+        ('say "x"', 'say "x"'),
+    ]:
+        assert connect_text(value) == text, text
+
     struct = Struct.of(struct_schema([Field("a", STRING), Field("b", STRING)]), [("a", "x")])
 
     assert java_text({"a": 1, "b": [True, None, 1.5]}) == "{a=1, b=[true, null, 1.5]}"
@@ -69,29 +77,11 @@ def test_objects_as_java_prints_them() -> None:
         java_text(b"x")
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (b"hi", "aGk="),
-        ([b"hi", 'say "x"'], '["aGk=","say \\"x\\""]'),
-        ({"a": 1, "b": None}, '{"a":1,"b":null}'),
-        (Moment(0), "00:00:00.000Z"),
-        (Moment(86_400_000), "1970-01-02"),
-        (Moment(86_400_001), "1970-01-02T00:00:00.001Z"),
-        (True, "true"),
-        ('say "x"', 'say "x"'),
-    ],
-)
-def test_values_as_connect_writes_them_in_headers(value: Value, text: str) -> None:
-    assert connect_text(value) == text
-
-
 T = SchemaType
 
 
-@pytest.mark.parametrize(
-    ("literal", "schema", "value"),
-    [
+def test_literals_are_read_as_connect_reads_them_but_arrays_and_maps(subtests: pytest.Subtests) -> None:
+    for literal, schema, value in [
         ("text", STRING, "text"),
         ("", STRING, ""),
         ("  ", STRING, "  "),
@@ -116,24 +106,18 @@ T = SchemaType
         ("14:34:54.346Z", TIME, Moment(52_494_346)),
         ("2019-08-23T14:34:54.346Z", TIMESTAMP, Moment(1_566_570_894_346)),
         ("14:34:54.346", Schema(T.INT8), Int8(14)),
-    ],
-)
-def test_literals_are_read_as_connect_reads_them(literal: str, schema: Schema | None, value: Value) -> None:
-    assert parse_literal(literal) == (schema, value)
+    ]:
+        assert parse_literal(literal) == (schema, value), literal
 
-
-def test_a_long_number_beyond_64_bits_is_a_decimal() -> None:
     schema, value = parse_literal("123456789012345678901234567890")
 
     assert value == Decimal("123456789012345678901234567890")
     assert schema is not None
     assert (schema.type, schema.parameters) == (T.BYTES, (("scale", "0"),))
 
-
-@pytest.mark.parametrize("literal", ["[1]", " {a:1}", "[", "{"])
-def test_arrays_and_maps_are_refused(literal: str) -> None:
-    with pytest.raises(ValueError, match="arrays and maps"):
-        parse_literal(literal)
+    for literal in ["[1]", " {a:1}", "[", "{"]:
+        with subtests.test(literal), pytest.raises(ValueError, match="arrays and maps"):
+            parse_literal(literal)
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="[{"), max_size=30))

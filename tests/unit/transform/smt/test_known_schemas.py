@@ -1,8 +1,9 @@
-"""Envelopes of JsonConverter whose schema was there before: read and written as if each were the first."""
+"""Schemas that were there before: what was made of them is found again, and makes no difference."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,43 @@ from mirror_lib.transform.smt.converters.json_data import (
 )
 from mirror_lib.transform.smt.converters.json_text import read_json, write_json
 from mirror_lib.transform.smt.model import ConverterKind, ConverterSettings
-from mirror_lib.transform.smt.values.data import DataError, Schema, Value
+from mirror_lib.transform.smt.schema_cache import SchemaCache
+from mirror_lib.transform.smt.values.data import STRING, DataError, Schema, SchemaType, Value
+
+
+def test_what_was_made_of_a_schema_by_a_setting_is_found_again() -> None:
+    cache: SchemaCache[list[str]] = SchemaCache()
+    setting = object()
+
+    first, again = (cache.get(setting, STRING, lambda: ["made"]) for _ in range(2))
+
+    assert first is again
+    assert cache.get(object(), STRING, lambda: ["other"]) == ["other"]
+    assert cache.get(setting, replace(STRING), lambda: ["of another schema"]) == ["of another schema"]
+
+
+def test_a_failure_is_not_kept() -> None:
+    cache: SchemaCache[str] = SchemaCache()
+    setting = object()
+
+    def fail() -> str:
+        raise DataError("no")
+
+    for _ in range(2):
+        with pytest.raises(DataError, match="no"):
+            cache.get(setting, STRING, fail)
+    assert cache.get(setting, STRING, lambda: "made") == "made"
+
+
+def test_schemas_without_end_are_told_apart() -> None:
+    cache: SchemaCache[str | None] = SchemaCache()
+    setting = object()
+
+    # None of these objects is kept by anybody else, so their places in memory are used again.
+    for number in range(1000):
+        schema = Schema(SchemaType.STRUCT, name=f"s{number}")
+        assert cache.get(setting, schema, lambda name=schema.name: name) == f"s{number}"  # type: ignore[misc]
+
 
 SETTINGS = ConverterSettings("value.converter", ConverterKind.JSON)
 _SCHEMAS = (
@@ -104,10 +141,11 @@ def test_the_same_envelope_has_the_same_schema() -> None:
     assert first is second
 
 
-@pytest.mark.parametrize("replaces", [True, False])
-def test_what_a_schema_means_depends_on_the_settings(replaces: bool) -> None:
-    settings = ConverterSettings("value.converter", ConverterKind.JSON, replace_null_with_default=replaces)
+def test_what_a_schema_means_depends_on_the_settings(subtests: pytest.Subtests) -> None:
+    for replaces in [True, False]:
+        with subtests.test(replaces=replaces):
+            settings = ConverterSettings("value.converter", ConverterKind.JSON, replace_null_with_default=replaces)
 
-    for _ in range(2):
-        _, value = decode(settings, b'{"schema":{"type":"int64","optional":true,"default":7},"payload":null}')
-        assert value == (7 if replaces else None)
+            for _ in range(2):
+                _, value = decode(settings, b'{"schema":{"type":"int64","optional":true,"default":7},"payload":null}')
+                assert value == (7 if replaces else None)
