@@ -121,6 +121,11 @@ def test_what_was_copied_again_counts_where_it_stands_last(ledger: Ledger, caplo
             [segment(50, 100, 60, run_id="r2")],
             [segment(0, 0, 50), segment(50, 100, 60, run_id="r2")],
         ),
+        "rewind in the same call": (
+            [],
+            [segment(0, 0, 100), segment(50, 100, 60, run_id="r2")],
+            [segment(0, 0, 50), segment(50, 100, 60, run_id="r2")],
+        ),
         "target created anew": (
             [segment(0, 0, 100)],
             [segment(100, 0, 10, run_id="r2")],
