@@ -119,7 +119,7 @@ def _fail(scene: Scene, moving: Migration) -> None:
     definition = _define(scene, moving, "failing", Style.TOGETHER)
     moving.run(definition, until=Step.PREFLIGHT)
     produce(scene.pair.source, "failing", numbered(COPIED, COPIED + 2, PARTITIONS))
-    Machine(moving.desk(definition, Engine(copy=_no_spark, compare=HERE.compare))).run()
+    Machine(moving.context(definition, Engine(copy=_no_spark, compare=HERE.compare))).run()
     _expect(scene, moving, "failing", CutoverState.FAILED, Step.REHEARSE)
     produce(scene.pair.target, "failing", numbered(900, 901, 1))
     moving.run(definition)
@@ -167,7 +167,7 @@ def _return(scene: Scene, moving: Migration) -> None:
     produce(scene.pair.target, topic, numbered(COPIED, COPIED + 10, PARTITIONS))
     commit(scene.pair.target, f"group-{topic}", topic, {0: 22, 1: 24})
     back = failback_of(moving.config, moving.ledger, definition.name)
-    create(moving.ledger, back, by="test", desk=moving.desk(back))
+    create(moving.ledger, back, by="test", context=moving.context(back))
     done = moving.run_to_the_end(back)
     if done.state is not CutoverState.FINISHED:
         raise RuntimeError(progress_text(done))
@@ -179,7 +179,7 @@ def _roll_back(scene: Scene, moving: Migration) -> None:
     topic = "undone"
     definition = _define(scene, moving, topic, Style.TOGETHER)
     moving.run_to_the_end(definition, until=Step.SWITCH)
-    gates = roll_back(moving.desk(definition))
+    gates = roll_back(moving.context(definition))
     if not all(gate.passed for gate in gates):
         raise RuntimeError(f"not rolled back: {gates}")
     done = moving.where(definition)

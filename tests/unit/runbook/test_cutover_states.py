@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-import pytest
-
 from mirror_lib.runbook.model import CutoverState, Step
 from mirror_lib.runbook.states import shown as states_shown
 from mirror_lib.runbook.states.cutover import INSIDE, Event, Known, Refusal, State, after, choices, state_of
@@ -31,79 +29,70 @@ def test_every_state_is_of_one_kind() -> None:
     assert sorted(kinds) == sorted(State)
 
 
-@pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Event)))
-def test_every_event_leads_to_a_state_or_is_refused_with_a_way_on_that_is_open(state: State, event: Event) -> None:
-    then = after(state, event)
-
-    if isinstance(then, Refusal):
-        assert then.reason
-        assert then.do
-        assert (then.way is None) == state.has_ended
-        assert then.way is None or isinstance(after(state, then.way), State)
-    else:
-        assert then in State
-
-
-@pytest.mark.parametrize("state", list(State))
-@pytest.mark.parametrize("event", [Event.YES, Event.NO])
-def test_an_answer_is_taken_only_by_a_process_that_asks(state: State, event: Event) -> None:
-    then = after(state, event)
-
-    assert isinstance(then, State) == (state in ASKING)
-    assert isinstance(then, Refusal) or then.is_carried
+def test_every_event_leads_to_a_state_or_is_refused_with_a_way_on_that_is_open() -> None:
+    for state, event in itertools.product(State, Event):
+        then = after(state, event)
+        if isinstance(then, Refusal):
+            assert then.reason, (state, event)
+            assert then.do, (state, event)
+            assert (then.way is None) == state.has_ended, (state, event)
+            assert then.way is None or isinstance(after(state, then.way), State), (state, event)
+        else:
+            assert then in State, (state, event)
 
 
-@pytest.mark.parametrize("state", UNATTENDED)
-def test_a_yes_to_a_cutover_that_nobody_carries_out_says_to_trigger_it_again(state: State) -> None:
-    answer = refused(state, Event.YES)
-
-    assert "has no running process" in answer.reason
-    assert answer.way is Event.TRIGGER
-
-
-@pytest.mark.parametrize("state", [*CARRIED, *ROLLING_BACK])
-@pytest.mark.parametrize("event", [Event.KILL, Event.MARK])
-def test_a_process_that_is_killed_leaves_a_state_in_which_it_can_be_triggered_again_or_taken_back(
-    state: State, event: Event
-) -> None:
-    then = after(state, event)
-
-    assert then in UNATTENDED
-    assert {Event.TRIGGER, Event.ROLL_BACK} <= set(choices(State(then)))
+def test_an_answer_is_taken_only_by_a_process_that_asks() -> None:
+    for state, event in itertools.product(State, (Event.YES, Event.NO)):
+        then = after(state, event)
+        assert isinstance(then, State) == (state in ASKING), (state, event)
+        assert isinstance(then, Refusal) or then.is_carried, (state, event)
 
 
-@pytest.mark.parametrize("state", CARRIED)
-def test_a_second_trigger_is_refused_while_a_process_carries_it_out(state: State) -> None:
-    assert "is already running" in refused(state, Event.TRIGGER).reason
+def test_a_yes_to_a_cutover_that_nobody_carries_out_says_to_trigger_it_again() -> None:
+    for state in UNATTENDED:
+        answer = refused(state, Event.YES)
+        assert "has no running process" in answer.reason, state
+        assert answer.way is Event.TRIGGER, state
 
 
-@pytest.mark.parametrize("state", [*CARRIED, *UNATTENDED])
-def test_a_cleared_task_carries_it_out_again_and_asks_anew(state: State) -> None:
-    then = after(state, Event.CLEAR)
-
-    assert isinstance(then, State)
-    assert then.is_carried
-    assert then.question is None
+def test_a_process_that_is_killed_leaves_a_state_in_which_it_can_be_triggered_again_or_taken_back() -> None:
+    for state, event in itertools.product([*CARRIED, *ROLLING_BACK], (Event.KILL, Event.MARK)):
+        then = after(state, event)
+        assert then in UNATTENDED, (state, event)
+        assert {Event.TRIGGER, Event.ROLL_BACK} <= set(choices(State(then))), (state, event)
 
 
-@pytest.mark.parametrize("state", list(State))
-def test_a_restart_of_airflow_changes_nothing_that_the_ledger_keeps(state: State) -> None:
-    assert after(state, Event.RESTART) is state
+def test_a_second_trigger_is_refused_while_a_process_carries_it_out() -> None:
+    for state in CARRIED:
+        assert "is already running" in refused(state, Event.TRIGGER).reason, state
 
 
-@pytest.mark.parametrize("state", [state for state in State if not state.has_ended])
-def test_people_can_bring_every_state_to_an_end(state: State) -> None:
-    seen, ahead = {state}, [state]
-    while ahead:
-        here = ahead.pop()
-        for event in (*choices(here), *INSIDE):
-            then = after(here, event)
-            if isinstance(then, State) and then not in seen:
-                seen.add(then)
-                ahead.append(then)
+def test_a_cleared_task_carries_it_out_again_and_asks_anew() -> None:
+    for state in (*CARRIED, *UNATTENDED):
+        then = after(state, Event.CLEAR)
+        assert isinstance(then, State), state
+        assert then.is_carried, state
+        assert then.question is None, state
 
-    assert State.FINISHED in seen or state in ROLLING_BACK
-    assert State.ROLLED_BACK in seen
+
+def test_a_restart_of_airflow_changes_nothing_that_the_ledger_keeps() -> None:
+    for state in State:
+        assert after(state, Event.RESTART) is state
+
+
+def test_people_can_bring_every_state_to_an_end() -> None:
+    for state in (state for state in State if not state.has_ended):
+        seen, ahead = {state}, [state]
+        while ahead:
+            here = ahead.pop()
+            for event in (*choices(here), *INSIDE):
+                then = after(here, event)
+                if isinstance(then, State) and then not in seen:
+                    seen.add(then)
+                    ahead.append(then)
+
+        assert State.FINISHED in seen or state in ROLLING_BACK, state
+        assert State.ROLLED_BACK in seen, state
 
 
 def test_the_writers_wait_from_their_word_to_the_release_whoever_acts() -> None:
@@ -117,11 +106,9 @@ def test_the_writers_wait_from_their_word_to_the_release_whoever_acts() -> None:
         State.STOPPED_FROZEN,
         State.ROLLING_BACK_FROZEN,
     }
-
-
-@pytest.mark.parametrize("state", [state for state in State if state.writers_wait and state.is_unattended])
-def test_where_writers_wait_for_nobody_both_ways_out_are_open(state: State) -> None:
-    assert choices(state) == (Event.TRIGGER, Event.ROLL_BACK)
+    # Where nobody acts, both ways out are open.
+    for state in (state for state in waiting if state.is_unattended):
+        assert choices(state) == (Event.TRIGGER, Event.ROLL_BACK), state
 
 
 def test_a_writer_that_is_found_takes_the_word_back() -> None:

@@ -34,12 +34,13 @@ def test_a_group_that_reads_and_does_not_move_is_named() -> None:
     assert "group app reads orders, but does not move" in gate.what
 
 
-def test_a_group_that_reads_only_what_stays_is_nobodys_concern() -> None:
+def test_only_topics_of_applications_that_stay_split_something() -> None:
+    offsets = frozenset({"orders", "__consumer_offsets"})
+
+    # What stays is nobody's concern; what has moved or comes from the target does not stay.
     assert not find_splits(readers("payments", moving=False), WAVE)
-
-
-def test_topics_that_have_moved_or_come_from_the_target_do_not_stay() -> None:
     assert not find_splits(readers("orders", "moved", gone=frozenset({"moved"})), WAVE)
+    assert not find_splits(Belonging(written={"t": offsets}), WAVE)
 
 
 def test_a_transactional_id_that_writes_to_a_topic_that_stays_is_named() -> None:
@@ -50,10 +51,6 @@ def test_a_transactional_id_that_writes_to_a_topic_that_stays_is_named() -> None
     assert not gate.passed
     assert "transactional id pay-1 writes in transactions to orders, and also ledger, which stays" in gate.what
     assert "pay-2" not in gate.what
-
-
-def test_offsets_that_are_committed_in_the_transaction_are_no_topic_that_stays() -> None:
-    assert not find_splits(Belonging(written={"t": frozenset({"orders", "__consumer_offsets"})}), WAVE)
 
 
 def test_only_whole_names_that_an_operator_has_given_may_be_split() -> None:

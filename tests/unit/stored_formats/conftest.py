@@ -17,7 +17,6 @@ from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.store import Ledger
 from tests.stored_formats.folder import FACTS, POSTGRES, SQLITE, read_json, version_folders
 from tests.stored_formats.snapshots import restore_postgres, row_counts
-from tests.support.ledger.postgres import postgres_server
 
 Fact = dict[str, Any]
 
@@ -45,13 +44,6 @@ def folder(request: pytest.FixtureRequest) -> Path:
     """The folder of a version."""
     path: Path = request.param
     return path
-
-
-@pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """The URL of a PostgreSQL server for all tests; its absence is a failure."""
-    with postgres_server() as url:
-        yield url
 
 
 BOTH = (SQLITE, pytest.param(POSTGRES, marks=pytest.mark.integration))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.admin.client import ConfigEntry, ConfigOperation, ConfigOrigin, TopicConfigs
-from mirror_lib.config.model import ClientSettings, ConfigRules, FlowClients, FlowConfig
+from mirror_lib.config.model import ConfigRules, FlowConfig
 from mirror_lib.errors import AuthorizationError, ConfigurationError
 from mirror_lib.sync.configs.plan import (
     ConfigDrift,
@@ -21,17 +21,15 @@ from mirror_lib.sync.configs.plan import (
     TopicConfigSteps,
     plan_configs,
 )
-from mirror_lib.topology.names import FlowId
+from tests.support.flow_configs import FLOW, flow_config
 
-CLIENT = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": "localhost:1"})
-CLIENTS = FlowClients(**dict.fromkeys(FlowClients.model_fields, CLIENT))
 SET, DELETE = ConfigOperation.SET, ConfigOperation.DELETE
 TOPIC, BROKER, CLUSTER = ConfigOrigin.TOPIC, ConfigOrigin.BROKER, ConfigOrigin.CLUSTER
 BROKER_FILE, DEFAULT = ConfigOrigin.BROKER_FILE, ConfigOrigin.DEFAULT
 
 
 def a_flow(rules: ConfigRules | None = None, **settings: Any) -> FlowConfig:
-    return FlowConfig(flow=FlowId("A", "B"), clients=CLIENTS, config_rules=rules or ConfigRules(), **settings)
+    return flow_config(config_rules=rules or ConfigRules(), **settings)
 
 
 def configs(topic: str, *entries: ConfigEntry) -> TopicConfigs:
@@ -56,49 +54,36 @@ def steps(flow: FlowConfig, theirs: ConfigEntry, ours: ConfigEntry) -> list[tupl
     return [(step.operation, step.new) for change in made.changes for step in change.steps]
 
 
-@pytest.mark.parametrize(
-    ("origin", "with_target_defaults", "with_source_defaults"),
-    [
-        (TOPIC, (SET, "5"), (SET, "5")),
-        (BROKER, (SET, "5"), (SET, "5")),
-        (CLUSTER, (SET, "5"), (SET, "5")),
-        (BROKER_FILE, None, None),
-        (DEFAULT, (DELETE, None), (SET, "5")),
-    ],
-)
-def test_the_origin_on_the_source_decides_as_in_mm2(
-    origin: ConfigOrigin,
-    with_target_defaults: tuple[ConfigOperation, str | None] | None,
-    with_source_defaults: tuple[ConfigOperation, str | None] | None,
-) -> None:
-    theirs, ours = entry("5", origin), entry("7", TOPIC)
-
-    for source, expected in (("target", with_target_defaults), ("source", with_source_defaults)):
-        made = steps(a_flow(use_defaults_from=source), theirs, ours)
-
-        assert made == ([] if expected is None else [expected])
+def test_the_origin_on_the_source_decides_as_in_mm2() -> None:
+    for origin, with_target_defaults, with_source_defaults in (
+        (TOPIC, [(SET, "5")], [(SET, "5")]),
+        (BROKER, [(SET, "5")], [(SET, "5")]),
+        (CLUSTER, [(SET, "5")], [(SET, "5")]),
+        (BROKER_FILE, [], []),
+        (DEFAULT, [(DELETE, None)], [(SET, "5")]),
+    ):
+        theirs, ours = entry("5", origin), entry("7", TOPIC)
+        assert steps(a_flow(use_defaults_from="target"), theirs, ours) == with_target_defaults, origin
+        assert steps(a_flow(use_defaults_from="source"), theirs, ours) == with_source_defaults, origin
 
 
-@pytest.mark.parametrize("hidden", [{"read_only": True}, {"sensitive": True}])
-def test_what_is_read_only_or_sensitive_stays_alone(hidden: dict[str, bool]) -> None:
-    for rules in (ConfigRules(), ConfigRules(always=("retention.ms",))):
-        assert steps(a_flow(rules), entry("5", TOPIC, **hidden), entry("7", TOPIC)) == []
+def test_what_is_read_only_or_sensitive_stays_alone() -> None:
+    for hidden in ({"read_only": True}, {"sensitive": True}):
+        for rules in (ConfigRules(), ConfigRules(always=("retention.ms",))):
+            assert steps(a_flow(rules), entry("5", TOPIC, **hidden), entry("7", TOPIC)) == [], hidden
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_mm2s_excluded_configs_are_neither_set_nor_deleted() -> None:
+    for name in (
         "follower.replication.throttled.replicas",
         "leader.replication.throttled.replicas",
         "message.timestamp.difference.max.ms",
         "message.timestamp.type",
         "unclean.leader.election.enable",
         "min.insync.replicas",
-    ],
-)
-def test_mm2s_excluded_configs_are_neither_set_nor_deleted(name: str) -> None:
-    for origin in (TOPIC, DEFAULT):
-        assert steps(a_flow(), entry("1", origin, name), entry("2", TOPIC, name)) == []
+    ):
+        for origin in (TOPIC, DEFAULT):
+            assert steps(a_flow(), entry("1", origin, name), entry("2", TOPIC, name)) == [], name
 
 
 def test_a_list_of_exclusions_of_ones_own_replaces_mm2s() -> None:
@@ -115,11 +100,9 @@ def test_nothing_is_sent_for_what_is_right_already() -> None:
     assert steps(flow, entry("5", TOPIC), entry("5", TOPIC)) == []
     assert steps(flow, entry("5", DEFAULT), entry("7", DEFAULT)) == []
     assert steps(flow, entry("5", DEFAULT), entry("7", BROKER_FILE)) == []
-
-
-def test_a_value_set_on_the_source_is_pinned_though_the_targets_default_is_the_same() -> None:
-    """MM2 sets it, so that a later change of the target's default does not reach the topic."""
-    assert steps(a_flow(), entry("5", TOPIC), entry("5", DEFAULT)) == [(SET, "5")]
+    # As MM2, so that a later change of the target's default does not reach the topic.
+    assert steps(flow, entry("5", TOPIC), entry("5", DEFAULT)) == [(SET, "5")]
+    assert plan(flow, [entry("5", TOPIC)], [entry("5", TOPIC)]) == ConfigPlan(FLOW, unchanged=1)
 
 
 def test_never_leaves_alone_what_is_set_by_hand_on_the_target() -> None:
@@ -130,13 +113,13 @@ def test_never_leaves_alone_what_is_set_by_hand_on_the_target() -> None:
     assert ConfigRulebook(flow).at_creation(configs("t", entry("5", TOPIC))) == {}
 
 
-@pytest.mark.parametrize("origin", [TOPIC, BROKER, CLUSTER, BROKER_FILE, DEFAULT])
-def test_always_copies_the_value_in_effect_even_if_it_is_excluded(origin: ConfigOrigin) -> None:
+def test_always_copies_the_value_in_effect_even_if_it_is_excluded() -> None:
     flow = a_flow(ConfigRules(always=(r"min\.insync\.replicas",), default=(".*",)))
     name = "min.insync.replicas"
 
-    assert steps(flow, entry("2", origin, name), entry("1", DEFAULT, name)) == [(SET, "2")]
-    assert ConfigRulebook(flow).at_creation(configs("t", entry("2", origin, name))) == {name: "2"}
+    for origin in (TOPIC, BROKER, CLUSTER, BROKER_FILE, DEFAULT):
+        assert steps(flow, entry("2", origin, name), entry("1", DEFAULT, name)) == [(SET, "2")], origin
+        assert ConfigRulebook(flow).at_creation(configs("t", entry("2", origin, name))) == {name: "2"}, origin
 
 
 def test_default_removes_what_the_remote_topic_has_of_its_own() -> None:
@@ -196,16 +179,9 @@ def test_the_plan_tells_old_and_new_values_and_the_rule() -> None:
 def test_the_drift_report_says_what_differs_and_who_wins() -> None:
     flow = a_flow(ConfigRules(never=("segment.ms",), override={"flush.ms": "9"}))
     names = ("segment.ms", "min.insync.replicas", "flush.ms", "retention.bytes", "max.message.bytes")
-    theirs = [
-        entry("1", origin, name) for name, origin in zip(names, (TOPIC, TOPIC, TOPIC, DEFAULT, TOPIC), strict=True)
-    ]
-    ours = [
-        entry("2", TOPIC, "segment.ms"),
-        entry("2", TOPIC, "min.insync.replicas"),
-        entry("9", TOPIC, "flush.ms"),
-        entry("2", DEFAULT, "retention.bytes"),
-        entry("2", TOPIC, "max.message.bytes"),
-    ]
+    origins = (TOPIC, TOPIC, TOPIC, DEFAULT, TOPIC)
+    theirs = [entry("1", origin, name) for name, origin in zip(names, origins, strict=True)]
+    ours = [entry("9" if name == "flush.ms" else "2", origins[at], name) for at, name in enumerate(names)]
 
     drift = {row.name: (row.winner, row.rule, row.planned) for row in plan(flow, theirs, ours).drift}
 
@@ -216,12 +192,6 @@ def test_the_drift_report_says_what_differs_and_who_wins() -> None:
         "retention.bytes": (ConfigWinner.TARGET_DEFAULT, ConfigRule.TARGET_DEFAULT, False),
         "max.message.bytes": (ConfigWinner.SOURCE, ConfigRule.SET_ON_TOPIC, True),
     }
-
-
-def test_equal_values_are_no_drift() -> None:
-    made = plan(a_flow(), [entry("5", TOPIC)], [entry("5", TOPIC)])
-
-    assert made == ConfigPlan(FlowId("A", "B"), unchanged=1)
 
 
 def test_a_topic_that_cannot_be_read_is_a_problem_and_stops_no_other() -> None:

@@ -14,19 +14,14 @@ def interval(seconds: int = 600, *, enabled: bool = True) -> Interval:
     return Interval("sync.enabled", enabled, "sync.interval.seconds", seconds)
 
 
-def test_a_step_that_was_never_done_is_due() -> None:
-    assert interval().why_not(None, LAST) is None
-
-
 def test_a_step_is_left_out_until_its_interval_has_passed() -> None:
     reason = interval().why_not(LAST, LAST + timedelta(seconds=300))
 
     assert reason == "it last ran at 10:00:00 UTC and is due again at 10:10:00 (sync.interval.seconds)"
     assert interval().why_not(LAST, LAST + timedelta(seconds=600)) is None
-
-
-def test_a_schedule_as_long_as_the_interval_may_jitter() -> None:
+    # A schedule as long as the interval may jitter.
     assert interval().why_not(LAST, LAST + timedelta(seconds=595)) is None
+    assert interval().why_not(None, LAST) is None
 
 
 def test_a_step_that_is_switched_off_says_by_which_key() -> None:

@@ -49,38 +49,23 @@ def test_one_name_in_both_directions_is_refused_and_the_way_is_told(tmp_path: Pa
             refuse_loops(config, config.flow(flow), ["orders"])
 
 
-def test_the_default_policys_names_show_the_way_so_both_directions_may_run(tmp_path: Path) -> None:
-    config = a_file(tmp_path, "AB", "A->B.enabled = true", "B->A.enabled = true")
+def test_directions_that_share_no_name_may_both_run(tmp_path: Path) -> None:
+    there, back = "A->B.enabled = true", "B->A.enabled = true"
+    apart = ("A->B.topics = east-.*", "B->A.topics = west-.*", IDENTITY)
 
-    assert refuse_loops(config, config.flow("A->B"), ["orders", "B.orders"]) == ()
-
-
-def test_two_directions_that_share_no_topic_may_have_one_name(tmp_path: Path) -> None:
-    config = a_file(
-        tmp_path,
-        "AB",
-        *("A->B.enabled = true", "A->B.topics = east-.*", "B->A.enabled = true", "B->A.topics = west-.*", IDENTITY),
-    )
-
-    assert refuse_loops(config, config.flow("A->B"), ["east-orders"]) == ()
-
-
-def test_one_name_in_one_direction_is_fine(tmp_path: Path) -> None:
-    config = a_file(tmp_path, "AB", "A->B.enabled = true", IDENTITY)
-
-    assert refuse_loops(config, config.flow("A->B"), ["orders"]) == ()
+    for lines, topics in (
+        # The default policy's names show the way.
+        ((there, back), ["orders", "B.orders"]),
+        ((there, back, *apart), ["east-orders"]),
+        ((there, IDENTITY), ["orders"]),
+    ):
+        config = a_file(tmp_path, "AB", *lines)
+        assert refuse_loops(config, config.flow("A->B"), topics) == (), lines
 
 
 def test_a_circle_of_other_flows_further_on_is_told_and_not_refused(tmp_path: Path) -> None:
-    config = a_file(
-        tmp_path,
-        "ABC",
-        "A->B.enabled = true",
-        "B->C.enabled = true",
-        "C->B.enabled = true",
-        "A->B.topics = t",
-        IDENTITY,
-    )
+    flows = [f"{flow}.enabled = true" for flow in ("A->B", "B->C", "C->B")]
+    config = a_file(tmp_path, "ABC", *flows, "A->B.topics = t", IDENTITY)
 
     (loop,) = refuse_loops(config, config.flow("A->B"), ["t"])
 

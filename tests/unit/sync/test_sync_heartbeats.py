@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,24 +65,17 @@ def check(flow: FlowTopology, *tails: HeartbeatTail, written_ms: int | None = No
     return check_upstreams(flow, tails, now_ms=NOW, max_age_seconds=60, written_ms=written_ms)
 
 
-def test_by_default_every_pair_of_clusters_writes_heartbeats_enabled_or_not(tmp_path: Path) -> None:
-    pairs = {str(pair.flow) for pair in emitting_flows(config(tmp_path))}
+def test_every_pair_of_clusters_writes_heartbeats_enabled_or_not_unless_it_is_switched_off(tmp_path: Path) -> None:
+    flow = FlowId("A", "B")
 
-    assert pairs == {"A->B", "B->A", "A->C", "C->A", "B->C", "C->B"}
-
-
-def test_a_flow_is_watched_by_what_its_reverse_pair_writes_into_its_source(tmp_path: Path) -> None:
-    pairs = emitting_flows(config(tmp_path), FlowId("A", "B"))
-
+    every = {str(pair.flow) for pair in emitting_flows(config(tmp_path))}
+    assert every == {"A->B", "B->A", "A->C", "C->A", "B->C", "C->B"}
+    # The flow is watched by what its reverse pair writes into its source.
+    pairs = emitting_flows(config(tmp_path), flow)
     assert [(str(pair.flow), pair.flow.target) for pair in pairs] == [("B->A", "A"), ("A->B", "B")]
-
-
-def test_pairs_that_do_not_emit_are_left_out(tmp_path: Path) -> None:
-    one_off = config(tmp_path, "B->A.emit.heartbeats.enabled = false")
-    assert [str(pair.flow) for pair in emitting_flows(one_off, FlowId("A", "B"))] == ["A->B"]
-
-    all_off = config(tmp_path, "emit.heartbeats.enabled = false")
-    assert emitting_flows(all_off) == ()
+    one_off = emitting_flows(config(tmp_path, "B->A.emit.heartbeats.enabled = false"), flow)
+    assert [str(pair.flow) for pair in one_off] == ["A->B"]
+    assert emitting_flows(config(tmp_path, "emit.heartbeats.enabled = false")) == ()
 
 
 def test_the_topic_is_created_as_mm2_creates_it(tmp_path: Path) -> None:
@@ -139,58 +131,47 @@ def test_a_heartbeat_within_the_allowed_age_is_fresh(tmp_path: Path) -> None:
     assert describe(source) == "A: fresh, 1 hop, age 60.0 s, latency 7.5 s"
 
 
-def test_an_older_one_is_stale(tmp_path: Path) -> None:
-    (source,) = check(topology(tmp_path), tail("A.heartbeats", 60.001))
+def test_one_that_is_older_from_the_future_or_missing_says_so(tmp_path: Path) -> None:
+    flow = topology(tmp_path)
+    (old,) = check(flow, tail("A.heartbeats", 60.001))
+    (nearly,) = check(flow, tail("A.heartbeats", -5))
+    (ahead,) = check(flow, tail("A.heartbeats", -90))
+    (none,) = check(flow)
+    (empty,) = check(flow, HeartbeatTail("A.heartbeats"))
+    # Its own topic counts whatever it holds.
+    (unreadable,) = check(flow, HeartbeatTail("A.heartbeats", unreadable=3))
 
-    assert source.state is HeartbeatState.STALE
-    assert source.problem == "its latest heartbeat is 60 s old; the maximum age is 60 s."
-
-
-def test_one_from_the_future_says_that_clocks_differ(tmp_path: Path) -> None:
-    (nearly,) = check(topology(tmp_path), tail("A.heartbeats", -5))
-    (ahead,) = check(topology(tmp_path), tail("A.heartbeats", -90))
-
+    assert old.state is HeartbeatState.STALE
+    assert old.problem == "its latest heartbeat is 60 s old; the maximum age is 60 s."
     assert nearly.state is HeartbeatState.FRESH
     assert (ahead.state, ahead.age_seconds) == (HeartbeatState.CLOCK_AHEAD, -90.0)
     assert "90 s in the future" in ahead.problem
-
-
-def test_a_source_without_heartbeats_is_missing_and_it_is_said_why(tmp_path: Path) -> None:
-    (none,) = check(topology(tmp_path))
-    (empty,) = check(topology(tmp_path), HeartbeatTail("A.heartbeats"))
-
-    assert (none.state, none.hops, none.problem) == (
-        HeartbeatState.MISSING,
-        None,
-        "none of its heartbeats topics was copied.",
-    )
-    assert (empty.state, empty.hops, empty.problem) == (HeartbeatState.MISSING, 1, "its heartbeats topics are empty.")
+    assert (none.state, none.hops) == (HeartbeatState.MISSING, None)
+    assert none.problem == "none of its heartbeats topics was copied."
     assert describe(none).startswith("A: missing, route unknown: ")
+    assert (empty.state, empty.hops, empty.problem) == (HeartbeatState.MISSING, 1, "its heartbeats topics are empty.")
+    assert unreadable.state is HeartbeatState.MISSING
 
 
-def test_clusters_behind_the_source_are_judged_by_their_own_heartbeats(tmp_path: Path) -> None:
-    found = check(topology(tmp_path), tail("A.C.heartbeats", 300), tail("A.heartbeats", 2))
+def test_each_cluster_upstream_is_judged_by_the_newest_heartbeat_that_came_over_it(tmp_path: Path) -> None:
+    fresh, stale = HeartbeatState.FRESH, HeartbeatState.STALE
+    over_c, empty = tail("A.C.heartbeats", 3), HeartbeatTail("A.heartbeats")
+    two_ways = (tail("A.D.C.heartbeats", 1), tail("A.C.heartbeats", 9), tail("A.heartbeats", 1))
+    # An application's topic that is called like heartbeats says nothing about a cluster.
+    sensors = HeartbeatTail("A.sensors.heartbeats", unreadable=100)
 
-    assert [(each.cluster, each.hops, each.state) for each in found] == [
-        ("A", 1, HeartbeatState.FRESH),
-        ("C", 2, HeartbeatState.STALE),
-    ]
+    for tails, expected in (
+        ((tail("A.C.heartbeats", 300), tail("A.heartbeats", 2)), [("A", 1, fresh, 2.0), ("C", 2, stale, 300.0)]),
+        # The source has no heartbeats of its own.
+        ((empty, over_c), [("A", 1, fresh, 3.0), ("C", 2, fresh, 3.0)]),
+        # Of two ways, the shorter counts as hops.
+        (two_ways, [("A", 1, fresh, 1.0), ("C", 2, fresh, 1.0), ("D", 2, fresh, 1.0)]),
+        ((tail("A.heartbeats", 1), sensors), [("A", 1, fresh, 1.0)]),
+    ):
+        found = check(topology(tmp_path), *tails)
+        assert [(each.cluster, each.hops, each.state, each.age_seconds) for each in found] == expected
 
-
-def test_a_cluster_without_heartbeats_of_its_own_is_judged_by_those_that_came_over_it(tmp_path: Path) -> None:
-    found = check(topology(tmp_path), HeartbeatTail("A.heartbeats"), tail("A.C.heartbeats", 3))
-
-    assert [(each.cluster, each.topic, each.state) for each in found] == [
-        ("A", "A.C.heartbeats", HeartbeatState.FRESH),
-        ("C", "A.C.heartbeats", HeartbeatState.FRESH),
-    ]
-
-
-def test_of_two_ways_the_shorter_counts_as_hops_and_the_newest_heartbeat_as_age(tmp_path: Path) -> None:
-    found = check(topology(tmp_path), tail("A.D.C.heartbeats", 1), tail("A.C.heartbeats", 9), tail("A.heartbeats", 1))
-
-    ways = {each.cluster: (each.hops, each.age_seconds) for each in found}
-    assert ways == {"A": (1, 1.0), "C": (2, 1.0), "D": (2, 1.0)}
+    assert {each.topic for each in check(topology(tmp_path), empty, over_c)} == {"A.C.heartbeats"}
 
 
 def test_a_heartbeat_written_before_the_copy_must_have_arrived(tmp_path: Path) -> None:
@@ -213,25 +194,23 @@ def test_the_newest_heartbeat_counts_whatever_the_order_and_all_writers_are_name
     assert newest_of("A.heartbeats", []) == HeartbeatTail("A.heartbeats")
 
 
-@pytest.mark.parametrize(
-    ("schedule", "seconds"),
-    [
-        ("30s", 60 + 2 * 30),
-        ("5m", 60 + 2 * 300),
-        ("@hourly", 60 + 2 * 3600),
-        ("@continuous", 60),
-        ("*/5 * * * *", 60 + 2 * 300),
-        ("0 3 * * *", 60 + 2 * 86_400),
-        ("0 3 * * 1-5", 60 + 2 * 3 * 86_400),
-        ("0 3 1 * *", 60 + 2 * 31 * 86_400),
-        ("@once", 60 + 2 * 86_400),
-        (None, 60 + 2 * 86_400),
-    ],
-)
-def test_the_allowed_age_follows_the_schedule(schedule: str | None, seconds: float) -> None:
-    assert default_max_age_seconds(schedule) == seconds
-    # Rarer heartbeats may be older.
-    assert default_max_age_seconds(schedule, 3600) == seconds - 60 + 3600
+def test_the_allowed_age_follows_the_schedule() -> None:
+    ages: dict[str | None, float] = {
+        "30s": 60 + 2 * 30,
+        "5m": 60 + 2 * 300,
+        "@hourly": 60 + 2 * 3600,
+        "@continuous": 60,
+        "*/5 * * * *": 60 + 2 * 300,
+        "0 3 * * *": 60 + 2 * 86_400,
+        "0 3 * * 1-5": 60 + 2 * 3 * 86_400,
+        "0 3 1 * *": 60 + 2 * 31 * 86_400,
+        "@once": 60 + 2 * 86_400,
+        None: 60 + 2 * 86_400,
+    }
+    for schedule, seconds in ages.items():
+        assert default_max_age_seconds(schedule) == seconds, schedule
+        # Rarer heartbeats may be older.
+        assert default_max_age_seconds(schedule, 3600) == seconds - 60 + 3600, schedule
 
 
 def test_an_upstream_cluster_is_plain_data_for_programs(tmp_path: Path) -> None:
@@ -250,40 +229,20 @@ def test_an_upstream_cluster_is_plain_data_for_programs(tmp_path: Path) -> None:
     }
 
 
-def test_a_topic_of_an_application_that_is_called_like_heartbeats_says_nothing_about_a_cluster(tmp_path: Path) -> None:
-    flow = topology(tmp_path)
-    sensors = HeartbeatTail("A.sensors.heartbeats", unreadable=100)
-
-    found = check(flow, tail("A.heartbeats", 1), sensors)
-
-    assert [(upstream.cluster, upstream.state) for upstream in found] == [("A", HeartbeatState.FRESH)]
-
-
-def test_the_flows_own_heartbeats_topic_counts_whatever_it_holds(tmp_path: Path) -> None:
-    (own,) = check(topology(tmp_path), HeartbeatTail("A.heartbeats", unreadable=3))
-
-    assert own.state is HeartbeatState.MISSING
-
-
-@pytest.mark.parametrize(
-    ("partitions", "policy", "lines", "is_told"),
-    [
+def test_a_topic_that_is_copied_for_its_name_alone_and_does_not_look_like_heartbeats_is_told(tmp_path: Path) -> None:
+    for partitions, policy, lines, is_told in (
         (1, "compact", (), False),
         (3, "compact", (), True),
         (1, "delete", (), True),
         (3, "delete", ("A->B.topics = sensors.*",), False),
-    ],
-)
-def test_a_topic_that_is_copied_for_its_name_alone_and_does_not_look_like_heartbeats_is_told(
-    tmp_path: Path, partitions: int, policy: str, lines: tuple[str, ...], *, is_told: bool
-) -> None:
-    flow = topology(tmp_path, "A->B.topics = orders", *lines)
-    of_topic = tuple(PartitionDescription(number, 1, "localhost", (1,), (1,)) for number in range(partitions))
-    sources = {"sensors.heartbeats": TopicDescription("sensors.heartbeats", "id", of_topic)}
-    entry = ConfigEntry("cleanup.policy", policy, ConfigOrigin.TOPIC)
-    configs = {"sensors.heartbeats": TopicConfigs("sensors.heartbeats", {"cleanup.policy": entry})}
+    ):
+        flow = topology(tmp_path, "A->B.topics = orders", *lines)
+        of_topic = tuple(PartitionDescription(number, 1, "localhost", (1,), (1,)) for number in range(partitions))
+        sources = {"sensors.heartbeats": TopicDescription("sensors.heartbeats", "id", of_topic)}
+        entry = ConfigEntry("cleanup.policy", policy, ConfigOrigin.TOPIC)
+        configs = {"sensors.heartbeats": TopicConfigs("sensors.heartbeats", {"cleanup.policy": entry})}
 
-    told = list(mistaken_heartbeats(flow, sources, configs))
+        told = list(mistaken_heartbeats(flow, sources, configs))
 
-    assert bool(told) is is_told
-    assert all("heartbeats.replication.enabled=false" in each for each in told)
+        assert bool(told) is is_told, (partitions, policy)
+        assert all("heartbeats.replication.enabled=false" in each for each in told)

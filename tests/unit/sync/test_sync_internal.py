@@ -15,28 +15,17 @@ from mirror_lib.cluster.admin.client import (
     TopicSpec,
 )
 from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, TopicExistsError, UnsupportedRequestError
-from mirror_lib.config.model import (
-    ClientSettings,
-    CopySettings,
-    FlowClients,
-    FlowConfig,
-    OffsetSyncsLocation,
-    PoisonPolicy,
-)
+from mirror_lib.config.model import CopySettings, FlowConfig, OffsetSyncsLocation, PoisonPolicy
 from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, TopicMissingError
 from mirror_lib.sync.topics.internal import InternalTopic, InternalTopicState, ensure_internal_topics
-from mirror_lib.topology.names import FlowId
+from tests.support.flow_configs import flow_config
 
-CLIENT = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": "localhost:1"})
-CLIENTS = FlowClients(**dict.fromkeys(FlowClients.model_fields, CLIENT))
 #: Connect leaves the segments at 1 GiB, of which none is compacted before it is full.
 POSITIONS = TopicSpec("mm2-offsets.A.internal", 25, 2, {"cleanup.policy": "compact", "segment.bytes": "16777216"})
 
 
 def a_flow(**settings: Any) -> FlowConfig:
-    return FlowConfig(
-        flow=FlowId("A", "B"),
-        clients=CLIENTS,
+    return flow_config(
         offset_storage_topic="mm2-offsets.A.internal",
         offset_storage_replication_factor=2,
         offset_syncs_topic_replication_factor=1,
@@ -92,24 +81,18 @@ def test_missing_topics_are_created_as_mm2_creates_them() -> None:
     assert source.created == [TopicSpec("mm2-offset-syncs.B.internal", 1, 1, {"cleanup.policy": "compact"})]
 
 
-def test_offset_syncs_on_the_target_carry_the_sources_alias() -> None:
-    source, target = FakeAdmin("A"), FakeAdmin("B")
-    ensure(a_flow(offset_syncs_topic_location=OffsetSyncsLocation.TARGET), source, target)
-    assert [spec.name for spec in target.created] == ["mm2-offsets.A.internal", "mm2-offset-syncs.A.internal"]
-    assert source.created == []
-
-
-def test_a_custom_separator_changes_the_syncs_name_and_never_that_of_the_positions() -> None:
-    source, target = FakeAdmin("A"), FakeAdmin("B")
-    ensure(a_flow(replication_policy_separator="-"), source, target)
-    assert [spec.name for spec in source.created] == ["mm2-offset-syncs-B-internal"]
-    assert [spec.name for spec in target.created] == ["mm2-offsets.A.internal"]
-
-
-def test_without_offset_syncs_only_the_position_topic_is_made() -> None:
-    source, target = FakeAdmin("A"), FakeAdmin("B")
-    assert len(ensure(a_flow(emit_offset_syncs_enabled=False), source, target)) == 1
-    assert source.created == []
+def test_the_syncs_topic_is_where_it_is_used_and_named_as_in_mm2_and_that_of_the_positions_never_changes() -> None:
+    for settings, on_source, on_target in (
+        # On the target it carries the source's alias.
+        ({"offset_syncs_topic_location": OffsetSyncsLocation.TARGET}, [], ["mm2-offset-syncs.A.internal"]),
+        ({"replication_policy_separator": "-"}, ["mm2-offset-syncs-B-internal"], []),
+        ({"emit_offset_syncs_enabled": False}, [], []),
+    ):
+        source, target = FakeAdmin("A"), FakeAdmin("B")
+        made = ensure(a_flow(**settings), source, target)
+        assert [spec.name for spec in source.created] == on_source, settings
+        assert [spec.name for spec in target.created] == ["mm2-offsets.A.internal", *on_target], settings
+        assert len(made) == 1 + len(on_source) + len(on_target)
 
 
 def test_a_quarantine_topic_that_keeps_everything_is_made_for_that_policy_only() -> None:
@@ -138,13 +121,13 @@ def test_topics_that_are_there_are_left_alone() -> None:
     assert source.created == target.created == []
 
 
-@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
-def test_a_position_topic_that_is_not_compacted_is_refused(policy: str) -> None:
-    target = FakeAdmin("B", {"mm2-offsets.A.internal": policy})
-    with pytest.raises(ConfigurationError, match="positions would be deleted") as caught:
-        ensure(a_flow(), FakeAdmin("A"), target)
-    assert caught.value.where.topic == "mm2-offsets.A.internal"
-    assert "B.offset.storage.topic" in caught.value.action
+def test_a_position_topic_that_is_not_compacted_is_refused() -> None:
+    for policy in ("delete", "compact,delete"):
+        target = FakeAdmin("B", {"mm2-offsets.A.internal": policy})
+        with pytest.raises(ConfigurationError, match="positions would be deleted") as caught:
+            ensure(a_flow(), FakeAdmin("A"), target)
+        assert caught.value.where.topic == "mm2-offsets.A.internal"
+        assert "B.offset.storage.topic" in caught.value.action
 
 
 def test_a_position_topic_whose_configs_may_not_be_seen_is_used_and_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -159,16 +142,13 @@ def test_a_position_topic_whose_configs_may_not_be_seen_is_used_and_told(caplog:
     assert syncs.notice is None
 
 
-@pytest.mark.parametrize(
-    ("refusal", "state"),
-    [
+def test_failures_that_mm2_tolerates_are_tolerated() -> None:
+    for refusal, state in (
         (TopicExistsError("there."), InternalTopicState.EXISTS),
         (UnsupportedRequestError("old."), InternalTopicState.ASSUMED),
-    ],
-)
-def test_failures_that_mm2_tolerates_are_tolerated(refusal: MirrorError, state: InternalTopicState) -> None:
-    source = FakeAdmin("A", refusals={"mm2-offset-syncs.B.internal": refusal})
-    assert ensure(a_flow(), source, FakeAdmin("B"))[1].state is state
+    ):
+        source = FakeAdmin("A", refusals={"mm2-offset-syncs.B.internal": refusal})
+        assert ensure(a_flow(), source, FakeAdmin("B"))[1].state is state
 
 
 def test_a_topic_that_is_missing_and_may_not_be_created_is_told_at_once() -> None:

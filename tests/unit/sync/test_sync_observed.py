@@ -39,21 +39,8 @@ def row(group: str, number: int = 0, **values: object) -> GroupRow:
 
 
 def test_a_group_is_kept_with_where_it_stands_and_why_it_does_not_follow() -> None:
-    plan = GroupPlan(
-        FLOW,
-        (
-            row(
-                "x",
-                upstream=7,
-                exact=6,
-                target_committed=5,
-                read_again=2,
-                skipped=3,
-                reason=GroupReason.REFUSED,
-                what="no",
-            ),
-        ),
-    )
+    stands = {"upstream": 7, "exact": 6, "target_committed": 5, "read_again": 2, "skipped": 3}
+    plan = GroupPlan(FLOW, (row("x", **stands, reason=GroupReason.REFUSED, what="no"),))
 
     (kept,) = group_rows(plan, NOON, applied=True)
 
@@ -103,20 +90,17 @@ def test_a_row_is_kept_for_each_cluster_upstream() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("done", "differences"),
-    [
+def test_what_a_step_found_to_differ_is_counted() -> None:
+    steps: list[tuple[dict[str, object], int]] = [
         ({"changed": 3, "unchanged": 9, "failed": 2}, 5),
         ({"created": 4, "unchanged": 9, "failed": 0}, 4),
         ({"reasons": {"in-sync": 9, "refused": 1, "between-syncs": 2, "topic-not-replicated": 7}, "failed": 1}, 3),
         ({"reasons": {"fresh": 2, "stale": 1}, "failed": 0}, 1),
-    ],
-)
-def test_what_a_step_found_to_differ_is_counted(done: dict[str, object], differences: int) -> None:
-    kept = step_row("A->B", "some_step", {"skipped": None, "problems": [], **done}, NOON)
-
-    assert (kept.differences, kept.failed, kept.skipped) == (differences, done["failed"], None)
-    assert kept.summary["problems"] == []
+    ]
+    for done, differences in steps:
+        kept = step_row("A->B", "some_step", {"skipped": None, "problems": [], **done}, NOON)
+        assert (kept.differences, kept.failed, kept.skipped) == (differences, done["failed"], None)
+        assert kept.summary["problems"] == []
 
 
 def test_a_step_that_is_not_due_leaves_what_it_found_the_last_time(ledger: Ledger) -> None:

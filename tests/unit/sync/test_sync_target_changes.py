@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionState
 from mirror_lib.errors import (
-    ReplicationError,
     SourceClusterChangedError,
     TargetClusterChangedError,
     TargetDeletedError,
@@ -41,9 +38,8 @@ def position(**changes: Any) -> Position:
     )
 
 
-@pytest.mark.parametrize(
-    ("known", "now"),
-    [
+def test_a_target_that_holds_what_was_copied_is_fine() -> None:
+    for known, now in (
         (then(), NOW),
         # Records of others behind ours are for the take-over to judge.
         (then(), NOW._replace(log_end=50)),
@@ -56,15 +52,12 @@ def position(**changes: Any) -> Position:
         # A transaction may be decided either way.
         (then(undecided=True), NOW._replace(log_end=30)),
         (None, NOW._replace(log_end=None)),
-    ],
-)
-def test_a_target_that_holds_what_was_copied_is_fine(known: CopiedTo | None, now: TargetPartition) -> None:
-    assert target_change(known, now) is None
+    ):
+        assert target_change(known, now) is None, (known, now)
 
 
-@pytest.mark.parametrize(
-    ("known", "now", "error"),
-    [
+def test_a_target_that_lacks_it_is_told_by_its_kind() -> None:
+    for known, now, error in (
         (then(), NOW._replace(topic="orders"), TargetRenamedError),
         # Another name counts also where that topic does not exist.
         (then(), TargetPartition("orders", None, None), TargetRenamedError),
@@ -75,38 +68,23 @@ def test_a_target_that_holds_what_was_copied_is_fine(known: CopiedTo | None, now
         (then(), NOW._replace(log_end=39), TargetTruncatedError),
         (then(topic_id=None), NOW._replace(log_end=0), TargetTruncatedError),
         (then(log_end=None, topic=None), NOW._replace(log_end=0), TargetTruncatedError),
-    ],
-)
-def test_a_target_that_lacks_it_is_told_by_its_kind(
-    known: CopiedTo, now: TargetPartition, error: type[ReplicationError]
-) -> None:
-    found = target_change(known, now)
-
-    assert isinstance(found, error)
-    assert found.exit_code == 3
+    ):
+        found = target_change(known, now)
+        assert isinstance(found, error), (known, now)
+        assert found.exit_code == 3
 
 
-@pytest.mark.parametrize(
-    ("own", "sharing", "expected"),
-    [
-        (position(), [], then(topic_id=None, clusters=None)),
-        # In a merge the last writer says how far the log reaches.
-        (position(), [position(target_offset=70)], then(topic_id=None, clusters=None, log_end=70)),
-        (position(target_offset=None), [], then(topic_id=None, clusters=None, log_end=None)),
-        (
-            position(state=PositionState.OPEN, in_transactions=True),
-            [],
-            then(topic_id=None, clusters=None, undecided=True),
-        ),
-    ],
-)
-def test_positions_say_where_records_are(own: Position, sharing: list[Position], expected: CopiedTo) -> None:
-    assert copied_to(own, sharing) == expected
+def test_positions_say_where_records_are_unless_they_are_before_the_first() -> None:
+    known = then(topic_id=None, clusters=None)
+    undecided = position(state=PositionState.OPEN, in_transactions=True)
 
-
-@pytest.mark.parametrize("nothing", [position(offset=-1, target_offset=0), position(offset=-1, target_offset=None)])
-def test_a_position_before_the_first_record_says_so_of_none(nothing: Position) -> None:
-    assert copied_to(nothing) is None
+    assert copied_to(position(), []) == known
+    # In a merge the last writer says how far the log reaches.
+    assert copied_to(position(), [position(target_offset=70)]) == known._replace(log_end=70)
+    assert copied_to(position(target_offset=None), []) == known._replace(log_end=None)
+    assert copied_to(undecided, []) == known._replace(undecided=True)
+    assert copied_to(position(offset=-1, target_offset=0)) is None
+    assert copied_to(position(offset=-1, target_offset=None)) is None
 
 
 def test_another_cluster_is_told_by_its_side() -> None:
@@ -116,9 +94,7 @@ def test_another_cluster_is_told_by_its_side() -> None:
     assert isinstance(target_cluster_change(PAIR, target), TargetClusterChangedError)
     assert source_cluster_change(PAIR, target) is None
     assert target_cluster_change(PAIR, source) is None
-
-
-@pytest.mark.parametrize(("known", "now"), [(None, PAIR), (PAIR, None), (PAIR, PAIR)])
-def test_unknown_clusters_are_no_change(known: ClusterPair | None, now: ClusterPair | None) -> None:
-    assert source_cluster_change(known, now) is None
-    assert target_cluster_change(known, now) is None
+    # Unknown clusters are no change.
+    for known, now in ((None, PAIR), (PAIR, None), (PAIR, PAIR)):
+        assert source_cluster_change(known, now) is None
+        assert target_cluster_change(known, now) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -100,50 +101,28 @@ def test_one_altered_record_is_found_with_what_differs(
     assert outcome.records == count - 1
 
 
-@given(data=st.data(), count=st.integers(2, 150), sizes=st.tuples(_SIZES, _SIZES), at_once=st.integers(1, 5))
-def test_one_missing_record_is_found_and_the_rest_compared(
-    data: st.DataObject, count: int, sizes: tuple[list[int], list[int]], at_once: int
+@pytest.mark.parametrize("change", ["missing", "duplicated", "swapped"])
+@given(data=st.data(), sizes=st.tuples(_SIZES, _SIZES), at_once=st.integers(1, 5))
+def test_one_record_that_is_elsewhere_is_found_and_the_rest_compared(
+    change: str, data: st.DataObject, sizes: tuple[list[int], list[int]], at_once: int
 ) -> None:
-    records, place = numbered(count), data.draw(st.integers(0, count - 1))
-    copy = at(records[:place] + records[place + 1 :], 10)
-    check = check_of(whole_range([OffsetRun(0, 10, count)], to_end=10 + count - 1))
-
-    outcome = compared(check, log(records, sizes[0]), log(copy, sizes[1]), at_once=at_once)
-
-    assert _found(outcome) == [(DifferenceKind.MISSING, place, None)]
-    assert outcome.records == count - 1
-
-
-@given(data=st.data(), count=st.integers(1, 150), sizes=st.tuples(_SIZES, _SIZES), at_once=st.integers(1, 5))
-def test_one_duplicated_record_is_found_and_the_rest_compared(
-    data: st.DataObject, count: int, sizes: tuple[list[int], list[int]], at_once: int
-) -> None:
-    records, place = numbered(count), data.draw(st.integers(0, count - 1))
-    copy = at(records[: place + 1] + records[place:], 10)
-    check = check_of(whole_range([OffsetRun(0, 10, count)], to_end=10 + count + 1))
-
-    outcome = compared(check, log(records, sizes[0]), log(copy, sizes[1]), at_once=at_once)
-
-    # The second of the two stands where the next record should.
-    assert _found(outcome) == [(DifferenceKind.EXTRA, None, 10 + place + 1)]
-    assert outcome.records == count
-
-
-@given(data=st.data(), count=st.integers(2, 150), sizes=st.tuples(_SIZES, _SIZES), at_once=st.integers(1, 5))
-def test_two_swapped_records_are_found_as_such(
-    data: st.DataObject, count: int, sizes: tuple[list[int], list[int]], at_once: int
-) -> None:
-    records, place = numbered(count), data.draw(st.integers(0, count - 2))
-    copy = list(records)
-    copy[place], copy[place + 1] = copy[place + 1], copy[place]
-    check = check_of(whole_range([OffsetRun(0, 10, count)], to_end=10 + count))
+    count = data.draw(st.integers(1 if change == "duplicated" else 2, 150))
+    records = numbered(count)
+    place = data.draw(st.integers(0, count - (2 if change == "swapped" else 1)))
+    before, behind = records[:place], records[place:]
+    copy, kind, source_offset, target_offset, compared_records = {
+        "missing": ([*before, *behind[1:]], DifferenceKind.MISSING, place, None, count - 1),
+        # The second of the two stands where the next record should.
+        "duplicated": ([*before, *behind[:1], *behind], DifferenceKind.EXTRA, None, 10 + place + 1, count),
+        "swapped": ([*before, *behind[1::-1], *behind[2:]], DifferenceKind.REORDERED, place, 10 + place, count - 2),
+    }[change]
+    check = check_of(whole_range([OffsetRun(0, 10, count)], to_end=10 + len(copy)))
 
     outcome = compared(check, log(records, sizes[0]), log(at(copy, 10), sizes[1]), at_once=at_once)
 
-    difference = _one(outcome)
-    assert _found(outcome) == [(DifferenceKind.REORDERED, place, 10 + place)]
-    assert difference.records == 2
-    assert outcome.records == count - 2
+    assert _found(outcome) == [(kind, source_offset, target_offset)]
+    assert outcome.differences[0].records == (2 if change == "swapped" else 1)
+    assert outcome.records == compared_records
 
 
 @given(
@@ -172,44 +151,25 @@ def test_holes_that_the_map_knows_are_no_differences(count: int, holes: list[tup
     assert outcome.records == count * len(holes)
 
 
-def test_records_at_the_end_of_the_source_are_missing_when_the_target_ends_before() -> None:
-    records = numbered(10)
-    check = check_of(whole_range([OffsetRun(0, 0, 10)], to_end=8))
+def test_what_one_side_has_alone_is_told_by_its_kind() -> None:
+    ten, hundred = numbered(10), numbered(100)
+    lossy = hundred[:40] + hundred[41:]
+    with_hole = [OffsetRun(0, 0, 4), OffsetRun(5, 4, 5)]
 
-    outcome = compared(check, log(records), log(records[:8]))
-
-    assert _found(outcome) == [(DifferenceKind.MISSING, 8, None), (DifferenceKind.MISSING, 9, None)]
-
-
-def test_a_loss_inside_a_target_that_ends_before_the_map_is_the_only_difference() -> None:
-    records = numbered(100)
-    copy = at(records[:40] + records[41:], 0)
-    check = check_of(whole_range([OffsetRun(0, 0, 100)]), target_end=99)
-
-    outcome = compared(check, log(records, [9]), log(copy, [7]))
-
-    assert _found(outcome) == [(DifferenceKind.MISSING, 40, None)]
-    assert outcome.records == 99
-
-
-def test_records_behind_the_map_are_extra_when_no_run_is_writing() -> None:
-    records = numbered(10)
-    check = check_of(whole_range([OffsetRun(0, 0, 8)], to_end=10))
-
-    outcome = compared(check, log(records[:8]), log(records))
-
-    assert _found(outcome) == [(DifferenceKind.EXTRA, None, 8), (DifferenceKind.EXTRA, None, 9)]
-
-
-def test_a_record_of_the_source_that_the_map_skips_is_told() -> None:
-    records = numbered(10)
-    copy = at(records[:4] + records[5:], 0)
-    check = check_of(whole_range([OffsetRun(0, 0, 4), OffsetRun(5, 4, 5)], to_end=9))
-
-    outcome = compared(check, log(records), log(copy))
-
-    assert _found(outcome) == [(DifferenceKind.UNMAPPED, 4, None)]
-    assert outcome.records == 9
+    for name, runs, ends, source, target, kind, places, count in (
+        ("the target ends before", [OffsetRun(0, 0, 10)], 8, ten, ten[:8], DifferenceKind.MISSING, [8, 9], 8),
+        ("behind the map", [OffsetRun(0, 0, 8)], 10, ten[:8], ten, DifferenceKind.EXTRA, [8, 9], 8),
+        ("the map skips it", with_hole, 9, ten, [*ten[:4], *ten[5:]], DifferenceKind.UNMAPPED, [4], 9),
+        # The only difference, though the map knows records behind the target's end.
+        ("inside", [OffsetRun(0, 0, 100)], None, hundred, lossy, DifferenceKind.MISSING, [40], 99),
+    ):
+        more = {"target_end": 99} if ends is None else {}
+        check = check_of(whole_range(runs, to_end=ends), **more)
+        outcome = compared(check, log(source, [9]), log(at(target, 0), [7]))
+        is_extra = kind is DifferenceKind.EXTRA
+        expected = [(kind, None, place) if is_extra else (kind, place, None) for place in places]
+        assert _found(outcome) == expected, name
+        assert outcome.records == count, name
 
 
 def test_what_the_ledger_names_as_left_out_is_counted_and_no_difference() -> None:
@@ -236,71 +196,58 @@ def test_records_that_a_lost_piece_of_the_map_leaves_out_are_compared_in_their_o
     assert outcome.outside_map == 10
 
 
-@pytest.mark.parametrize("compacted", [True, False])
-def test_a_record_that_is_gone_on_the_target_is_compacted_only_where_that_can_be(compacted: bool) -> None:
+def test_a_record_that_is_gone_on_one_side_is_compacted_only_where_that_can_be() -> None:
     records = numbered(10)
     left = [record for record in records if record.offset != 4]
-    check = check_of(whole_range([OffsetRun(0, 0, 10)], to_end=10), target_compacted=compacted)
 
-    outcome = compared(check, log(records), log(left))
+    for compacted in (True, False):
+        on_target = check_of(whole_range([OffsetRun(0, 0, 10)], to_end=10), target_compacted=compacted)
+        outcome = compared(on_target, log(records), log(left))
+        assert _found(outcome) == ([] if compacted else [(DifferenceKind.MISSING, 4, None)])
+        assert (outcome.compacted_target, outcome.records) == (int(compacted), 9)
 
-    assert _found(outcome) == ([] if compacted else [(DifferenceKind.MISSING, 4, None)])
-    assert outcome.compacted_target == int(compacted)
-    assert outcome.records == 9
+        on_source = check_of(whole_range([OffsetRun(0, 0, 10)], to_end=10), source_compacted=compacted)
+        outcome = compared(on_source, log(left), log(records))
+        assert _found(outcome) == ([] if compacted else [(DifferenceKind.EXTRA, None, 4)])
+        assert outcome.compacted_source == int(compacted)
 
 
-@pytest.mark.parametrize(("compacted", "free"), [(True, 2), (True, 1), (True, 0), (False, 2)])
-def test_records_that_no_map_knows_are_compacted_at_most_where_the_target_has_unused_offsets_for_them(
-    compacted: bool, free: int
-) -> None:
+def test_records_that_no_map_knows_are_compacted_at_most_where_the_target_has_unused_offsets_for_them() -> None:
     """A killed run wrote them, and the target's cleaner removed them before the next run could find them there."""
     records = numbered(10)
-    target = [*records[:4], *at(records[6:], 4 + free)]
-    runs = [OffsetRun(0, 0, 4), OffsetRun(6, 4 + free, 4)]
-    check = check_of(whole_range(runs, to_end=8 + free), target_compacted=compacted)
+    for compacted, free in ((True, 2), (True, 1), (True, 0), (False, 2)):
+        target = [*records[:4], *at(records[6:], 4 + free)]
+        runs = [OffsetRun(0, 0, 4), OffsetRun(6, 4 + free, 4)]
+        check = check_of(whole_range(runs, to_end=8 + free), target_compacted=compacted)
 
-    outcome = compared(check, log(records), log(target))
+        outcome = compared(check, log(records), log(target))
 
-    explained = free if compacted else 0
-    assert outcome.compacted_target == explained
-    assert _found(outcome) == [(DifferenceKind.UNMAPPED, offset, None) for offset in range(4 + explained, 6)]
+        explained = free if compacted else 0
+        assert outcome.compacted_target == explained, (compacted, free)
+        assert _found(outcome) == [(DifferenceKind.UNMAPPED, offset, None) for offset in range(4 + explained, 6)]
 
 
-@pytest.mark.parametrize("standing", [0, 1])
-@pytest.mark.parametrize("at_the_end", [True, False])
-@pytest.mark.parametrize(("compacted", "free"), [(True, 3), (True, 2), (True, 1), (True, 0), (False, 2)])
-def test_target_records_that_no_map_knows_are_compacted_at_most_where_the_source_has_unused_offsets_for_them(
-    compacted: bool, free: int, at_the_end: bool, standing: int
-) -> None:
+def test_target_records_that_no_map_knows_are_compacted_at_most_where_the_source_has_unused_offsets_for_them() -> None:
     """A killed run wrote them, and the source's cleaner removed them before the next run could find them there."""
     records = numbered(10)
-    # Of the source's offsets in the hole, one may hold a record that the target has too, before the others.
-    free += standing
-    source = [*records[: 4 + standing], *([] if at_the_end else at(records[6 + standing :], 4 + free))]
-    runs = [OffsetRun(0, 0, 4), *([] if at_the_end else [OffsetRun(4 + free, 6 + standing, 4 - standing)])]
-    target = records[: 6 + standing] if at_the_end else records
-    ends = (4 + free, len(target)) if at_the_end else (8 + free - standing, len(records))
-    range_ = replace(whole_range(runs, to_end=ends[1]), source_next=ends[0])
+    holes = [(True, 3), (True, 2), (True, 1), (True, 0), (False, 2)]
+    for (compacted, unused), at_the_end, standing in product(holes, (True, False), (0, 1)):
+        # Of the source's offsets in the hole, one may hold a record that the target has too, before the others.
+        free = unused + standing
+        source = [*records[: 4 + standing], *([] if at_the_end else at(records[6 + standing :], 4 + free))]
+        runs = [OffsetRun(0, 0, 4), *([] if at_the_end else [OffsetRun(4 + free, 6 + standing, 4 - standing)])]
+        target = records[: 6 + standing] if at_the_end else records
+        ends = (4 + free, len(target)) if at_the_end else (8 + free - standing, len(records))
+        range_ = replace(whole_range(runs, to_end=ends[1]), source_next=ends[0])
 
-    outcome = compared(check_of(range_, source_compacted=compacted), log(source), log(target))
+        outcome = compared(check_of(range_, source_compacted=compacted), log(source), log(target))
 
-    explained = min(free - standing, 2) if compacted else 0
-    assert outcome.compacted_source == explained
-    found = range(4 + standing + explained, 6 + standing)
-    assert _found(outcome) == [(DifferenceKind.EXTRA, None, offset) for offset in found]
-    assert outcome.outside_map == standing
-
-
-@pytest.mark.parametrize("compacted", [True, False])
-def test_a_record_that_is_gone_on_the_source_is_compacted_only_where_that_can_be(compacted: bool) -> None:
-    records = numbered(10)
-    left = [record for record in records if record.offset != 4]
-    check = check_of(whole_range([OffsetRun(0, 0, 10)], to_end=10), source_compacted=compacted)
-
-    outcome = compared(check, log(left), log(records))
-
-    assert _found(outcome) == ([] if compacted else [(DifferenceKind.EXTRA, None, 4)])
-    assert outcome.compacted_source == int(compacted)
+        explained = min(unused, 2) if compacted else 0
+        row = (compacted, unused, at_the_end, standing)
+        assert outcome.compacted_source == explained, row
+        found = range(4 + standing + explained, 6 + standing)
+        assert _found(outcome) == [(DifferenceKind.EXTRA, None, offset) for offset in found], row
+        assert outcome.outside_map == standing, row
 
 
 @given(data=st.data(), count=st.integers(1, 60), sizes=st.tuples(_SIZES, _SIZES), at_once=st.integers(1, 5))
@@ -360,51 +307,34 @@ def test_a_comparison_that_is_cut_short_says_how_far_it_came() -> None:
     assert (outcome.source_next, outcome.target_next) == (12, 112)
 
 
-def test_times_of_a_target_that_gives_its_own_are_not_compared_and_that_is_said() -> None:
+def test_times_that_a_broker_gives_are_compared_only_where_it_is_the_sources() -> None:
     records = numbered(20)
     stamped = [replace(record, timestamp=record.timestamp + 1_000) for record in records]
+    seen = [replace(record, timestamp=records[-1].timestamp) for record in records]
     check = check_of(whole_range([OffsetRun(0, 0, 20)], to_end=20))
 
-    outcome = compared(check, log(records, [4]), log(stamped, [9], attributes=LOG_APPEND_TIME))
+    by_target = compared(check, log(records, [4]), log(stamped, [9], attributes=LOG_APPEND_TIME))
+    # As a reader sees them.
+    by_source = compared(check, log(records, attributes=LOG_APPEND_TIME), log(seen))
 
-    assert outcome.differences == ()
-    assert not outcome.timestamps_compared
-    assert outcome.records == 20
-
-
-def test_times_that_the_source_gave_itself_are_compared_as_a_reader_sees_them() -> None:
-    records = numbered(5)
-    seen = [replace(record, timestamp=records[-1].timestamp) for record in records]
-    check = check_of(whole_range([OffsetRun(0, 0, 5)], to_end=5))
-
-    outcome = compared(check, log(records, attributes=LOG_APPEND_TIME), log(seen))
-
-    assert outcome.differences == ()
-    assert outcome.records == 5
-    assert outcome.timestamps_compared
+    assert (by_target.differences, by_target.records, by_target.timestamps_compared) == ((), 20, False)
+    assert (by_source.differences, by_source.records, by_source.timestamps_compared) == ((), 20, True)
 
 
-def test_records_of_other_sources_of_a_merge_are_passed_over() -> None:
+def test_records_of_others_are_passed_over_in_a_merge_or_where_the_ledger_knows_them() -> None:
     mine, other = numbered(10), at(numbered(3, first=500), 5)
     copy = [*mine[:5], *other, *at(mine[5:], 8)]
-    check = check_of(whole_range([OffsetRun(0, 0, 5), OffsetRun(5, 8, 5)]), shared_target=True)
-
-    outcome = compared(check, log(mine), log(copy))
-
-    assert outcome.differences == ()
-    assert (outcome.records, outcome.foreign) == (10, 3)
-
-
-@pytest.mark.parametrize(("first", "following", "extra"), [(5, 8, 0), (5, 7, 1), (0, 5, 3)])
-def test_what_the_ledger_knows_to_be_written_by_others_is_no_difference(first: int, following: int, extra: int) -> None:
-    mine, other = numbered(10), at(numbered(3, first=500), 5)
-    copy = [*mine[:5], *other, *at(mine[5:], 8)]
-    check = check_of(whole_range([OffsetRun(0, 0, 5), OffsetRun(5, 8, 5)]), known_foreign=((first, following),))
-
-    outcome = compared(check, log(mine), log(copy))
-
-    assert [each.kind for each in outcome.differences] == [DifferenceKind.EXTRA] * extra
-    assert (outcome.records, outcome.foreign) == (10, 3 - extra)
+    settings: list[tuple[dict[str, object], int]] = [
+        ({"shared_target": True}, 0),
+        ({"known_foreign": ((5, 8),)}, 0),
+        ({"known_foreign": ((5, 7),)}, 1),
+        ({"known_foreign": ((0, 5),)}, 3),
+    ]
+    for known, extra in settings:
+        check = check_of(whole_range([OffsetRun(0, 0, 5), OffsetRun(5, 8, 5)]), **known)
+        outcome = compared(check, log(mine), log(copy))
+        assert [each.kind for each in outcome.differences] == [DifferenceKind.EXTRA] * extra, known
+        assert (outcome.records, outcome.foreign) == (10, 3 - extra), known
 
 
 def test_a_foreign_record_that_equals_the_next_one_is_not_taken_for_it() -> None:

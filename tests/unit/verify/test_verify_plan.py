@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,38 +41,33 @@ def _check(*facts: VerifyFacts, **more: Any) -> PartitionCheck:
     return check
 
 
-def test_everything_that_both_sides_hold_is_compared() -> None:
-    check = _check(_facts(source_start=100, target_start=300))
-
+def _range(check: PartitionCheck) -> tuple[int, int, int, int]:
     (range_,) = check.ranges
-    assert (range_.source_first, range_.source_next, range_.target_first, range_.target_next) == (
-        300,
-        10_000,
-        300,
-        10_000,
-    )
-    assert (range_.records, check.expired) == (9_700, 300)
+    return range_.source_first, range_.source_next, range_.target_first, range_.target_next
 
 
-def test_nothing_may_follow_the_copy_when_no_run_is_writing() -> None:
-    (range_,) = _check(_facts(target_end=10_003)).ranges
+def test_all_that_both_sides_hold_is_compared_and_behind_the_map_only_where_no_run_is_writing() -> None:
+    whole = (0, 10_000, 0, 10_000)
+    later = VerifiedMark(10_200, 10_200)
 
-    assert range_.to_end
-    assert range_.target_next == 10_003
+    for name, changes, range_, to_end in (
+        ("both sides", {"source_start": 100, "target_start": 300}, (300, 10_000, 300, 10_000), True),
+        ("nothing may follow the copy", {"target_end": 10_003}, (0, 10_000, 0, 10_003), True),
+        ("a run writes", {"settled": None, "target_end": 10_500}, whole, False),
+        # A position that is newer than the end says nothing of it.
+        ("a newer position", {"settled": later, "source_end": 10_200}, whole, False),
+        (
+            "somebody wrote behind what retention has deleted",
+            {"source_start": 10_000, "target_end": 10_001},
+            (10_000, 10_000, 10_000, 10_001),
+            True,
+        ),
+    ):
+        check = _check(_facts(**changes))
+        assert (_range(check), check.ranges[0].to_end) == (range_, to_end), name
 
-
-def test_what_follows_the_map_is_not_judged_while_a_run_writes() -> None:
-    (range_,) = _check(_facts(settled=None, target_end=10_500)).ranges
-
-    assert not range_.to_end
-    assert range_.target_next == 10_000
-
-
-def test_a_position_that_is_newer_than_the_end_says_nothing_of_it() -> None:
-    (range_,) = _check(_facts(settled=VerifiedMark(10_200, 10_200), source_end=10_200)).ranges
-
-    assert not range_.to_end
-    assert (range_.source_next, range_.target_next) == (10_000, 10_000)
+    check = _check(_facts(source_start=100, target_start=300))
+    assert (check.ranges[0].records, check.expired) == (9_700, 300)
 
 
 def test_what_the_map_knows_behind_a_targets_end_is_compared_so_that_its_loss_is_found() -> None:
@@ -89,137 +83,86 @@ def test_offsets_before_the_map_are_told() -> None:
     assert check.offsets_before_map == 500
 
 
-def test_recent_begins_where_all_was_equal_last() -> None:
-    (range_,) = _check(_facts(verified=VerifiedMark(9_000, 9_000)), mode=VerifyMode.RECENT).ranges
+def test_recent_begins_where_all_was_equal_last_or_anew_where_the_logs_are_others() -> None:
+    mark = VerifiedMark(9_000, 9_000)
+    copied_again = {
+        "runs": (OffsetRun(0, 9_000, 10_000),),
+        "target_end": 19_000,
+        "settled": VerifiedMark(10_000, 19_000),
+    }
+    behind_all = {
+        "target_start": 10_000,
+        "target_end": 10_001,
+        "source_end": 10_003,
+        "settled": VerifiedMark(10_003, 10_001),
+    }
 
-    assert (range_.source_first, range_.target_first, range_.records) == (9_000, 9_000, 1_000)
+    for name, verified, changes, range_ in (
+        ("where it was equal", mark, {}, (9_000, 10_000, 9_000, 10_000)),
+        # The first record that both sides have.
+        ("the target has deleted", mark, {"target_start": 9_500}, (9_500, 10_000, 9_500, 10_000)),
+        ("the source has deleted", mark, {"source_start": 9_500}, (9_500, 10_000, 9_500, 10_000)),
+        ("behind all that was copied", mark, behind_all, (10_000, 10_003, 10_000, 10_001)),
+        ("the log is shorter", VerifiedMark(20_000, 20_000), {}, (0, 10_000, 0, 10_000)),
+        ("the partition was copied again", mark, copied_again, (0, 10_000, 9_000, 19_000)),
+    ):
+        check = _check(_facts(verified=verified, **changes), mode=VerifyMode.RECENT)
+        assert _range(check) == range_, name
+        if range_[0] == 9_500:
+            assert (check.ranges[0].records, check.expired) == (500, 9_500), name
 
 
-def test_recent_has_nothing_to_do_where_nothing_came() -> None:
-    plan = _plan(_facts(verified=VerifiedMark(10_000, 10_000)), mode=VerifyMode.RECENT)
-
-    assert plan.partitions == ()
-    assert plan.idle == 1
-
-
-def test_where_nothing_came_it_is_equal_up_to_the_end_still() -> None:
+def test_where_nothing_came_recent_has_nothing_to_do_and_it_is_equal_up_to_the_end_still() -> None:
     resting = _facts(verified=VerifiedMark(10_000, 10_000))
 
-    (verdict,) = _plan(resting, mode=VerifyMode.RECENT).confirmed
+    plan = _plan(resting, mode=VerifyMode.RECENT)
 
+    assert (plan.partitions, plan.idle) == ((), 1)
+    (verdict,) = plan.confirmed
     assert (verdict.source, verdict.verdict, verdict.records) == (resting.source, Verdict.EQUAL, 0)
     (outcome,) = verdict.outcomes
     assert (outcome.source_first, outcome.source_next) == (10_000, 10_000)
     assert (outcome.target_first, outcome.target_next) == (10_000, 10_000)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"settled": None},
-        {"settled": VerifiedMark(10_005, 10_005)},
-        {"target_end": 10_001},
-        {"verified": None, "runs": (), "settled": VerifiedMark(0, 0)},
-        {"verified": VerifiedMark(9_000, 9_000)},
-    ],
-    ids=["a run is writing", "more was copied", "more was written", "never verified", "not to the end"],
-)
-def test_where_something_may_have_come_nothing_is_confirmed(changes: dict[str, Any]) -> None:
-    settings = {"verified": VerifiedMark(10_000, 10_000), **changes}
-
-    assert _plan(_facts(**settings), mode=VerifyMode.RECENT).confirmed == ()
+def test_where_something_may_have_come_nothing_is_confirmed() -> None:
+    changes: dict[str, dict[str, Any]] = {
+        "a run is writing": {"settled": None},
+        "more was copied": {"settled": VerifiedMark(10_005, 10_005)},
+        "more was written": {"target_end": 10_001},
+        "never verified": {"verified": None, "runs": (), "settled": VerifiedMark(0, 0)},
+        "not to the end": {"verified": VerifiedMark(9_000, 9_000)},
+    }
+    for name, changed in changes.items():
+        facts = _facts(**{"verified": VerifiedMark(10_000, 10_000), **changed})
+        assert _plan(facts, mode=VerifyMode.RECENT).confirmed == (), name
 
 
-@pytest.mark.parametrize(
-    "deleted", [{"target_start": 9_500}, {"source_start": 9_500}], ids=["on the target", "at the source"]
-)
-def test_recent_begins_at_the_first_record_that_both_sides_have_where_retention_has_passed_what_was_verified(
-    deleted: dict[str, int],
-) -> None:
-    check = _check(_facts(verified=VerifiedMark(9_000, 9_000), **deleted), mode=VerifyMode.RECENT)
+def test_where_retention_has_deleted_all_that_was_copied_it_is_equal_up_to_the_end_and_counted_as_expired() -> None:
+    for start in ("source_start", "target_start"):
+        for mode in (VerifyMode.RECENT, VerifyMode.FULL):
+            (verdict,) = _plan(_facts(**{start: 10_000}), mode=mode).confirmed
+            assert (verdict.verdict, verdict.records, verdict.expired_records) == (Verdict.EQUAL, 0, 10_000), start
+            (outcome,) = verdict.outcomes
+            assert (outcome.source_next, outcome.target_next) == (10_000, 10_000), start
 
-    (range_,) = check.ranges
-    assert (range_.source_first, range_.target_first, range_.records) == (9_500, 9_500, 500)
-    assert check.expired == 9_500
-
-
-def test_recent_has_nothing_to_compare_where_retention_has_deleted_all_that_was_copied() -> None:
     deleted = _facts(verified=VerifiedMark(9_000, 9_000), target_start=10_000)
-
     assert _plan(deleted, mode=VerifyMode.RECENT).partitions == ()
-
-
-@pytest.mark.parametrize("mode", [VerifyMode.RECENT, VerifyMode.FULL])
-@pytest.mark.parametrize("start", ["source_start", "target_start"])
-def test_where_retention_has_deleted_all_that_was_copied_it_is_equal_up_to_the_end_and_counted_as_expired(
-    mode: VerifyMode, start: str
-) -> None:
-    (verdict,) = _plan(_facts(**{start: 10_000}), mode=mode).confirmed
-
-    assert (verdict.verdict, verdict.records, verdict.expired_records) == (Verdict.EQUAL, 0, 10_000)
-    (outcome,) = verdict.outcomes
-    assert (outcome.source_next, outcome.target_next) == (10_000, 10_000)
-
-
-def test_where_somebody_wrote_behind_what_retention_has_deleted_that_is_compared() -> None:
-    (range_,) = _check(_facts(source_start=10_000, target_end=10_001)).ranges
-
-    assert (range_.source_first, range_.source_next, range_.target_first, range_.target_next) == (
-        10_000,
-        10_000,
-        10_000,
-        10_001,
-    )
-
-
-def test_recent_begins_behind_all_that_was_copied_where_retention_has_deleted_that() -> None:
-    deleted = _facts(
-        verified=VerifiedMark(9_000, 9_000),
-        target_start=10_000,
-        target_end=10_001,
-        source_end=10_003,
-        settled=VerifiedMark(10_003, 10_001),
-    )
-
-    (range_,) = _check(deleted, mode=VerifyMode.RECENT).ranges
-
-    assert (range_.source_first, range_.source_next, range_.target_first) == (10_000, 10_003, 10_000)
-
-
-def test_recent_begins_anew_where_the_log_is_shorter_than_what_was_verified() -> None:
-    (range_,) = _check(_facts(verified=VerifiedMark(20_000, 20_000)), mode=VerifyMode.RECENT).ranges
-
-    assert range_.source_first == 0
-
-
-def test_recent_begins_anew_where_the_partition_was_copied_again() -> None:
-    again = _facts(
-        runs=(OffsetRun(0, 9_000, 10_000),),
-        target_end=19_000,
-        settled=VerifiedMark(10_000, 19_000),
-        verified=VerifiedMark(9_000, 9_000),
-    )
-
-    (range_,) = _check(again, mode=VerifyMode.RECENT).ranges
-
-    assert (range_.source_first, range_.target_first) == (0, 9_000)
 
 
 def test_given_an_empty_source_and_a_target_with_records_from_before_the_flow_then_none_of_them_is_compared() -> None:
     """A flow back whose partition nobody wrote to after the cutover: the first start there had skipped these three."""
-    fact = _facts(
-        runs=(), verified=None, source_start=0, source_end=0, target_start=0, target_end=3, settled=VerifiedMark(0, 3)
-    )
-
-    plan = _plan(fact)
+    plan = _plan(_facts(runs=(), source_end=0, target_end=3, settled=VerifiedMark(0, 3)))
 
     assert (list(plan.unverifiable), list(plan.partitions)) == ([], [])
 
 
-def test_without_a_map_nothing_can_be_said() -> None:
+def test_without_a_map_nothing_can_be_said_of_a_partition_that_is_not_empty() -> None:
     plan = _plan(_facts(runs=(), settled=None))
+    empty = _plan(_facts(runs=(), settled=None, source_end=0, target_end=0))
 
     assert [verdict.reason for verdict in plan.unverifiable] == ["no-map"]
+    assert (empty.idle, empty.unverifiable) == (1, ())
 
 
 def test_where_nothing_was_written_the_source_is_read_for_what_should_have_been() -> None:
@@ -228,15 +171,7 @@ def test_where_nothing_was_written_the_source_is_read_for_what_should_have_been(
         check = _check(_facts(runs=(), target_end=target_end, settled=VerifiedMark(10_000, target_end)))
 
         assert check.nothing_copied
-        assert [(each.source_first, each.source_next, each.target_next) for each in check.ranges] == [
-            (0, 10_000, target_end)
-        ]
-
-
-def test_an_empty_partition_is_idle() -> None:
-    plan = _plan(_facts(runs=(), settled=None, source_end=0, target_end=0))
-
-    assert (plan.idle, plan.unverifiable) == (1, ())
+        assert _range(check) == (0, 10_000, 0, target_end)
 
 
 def test_a_budget_is_shared_by_all_partitions_and_takes_the_oldest_records() -> None:

@@ -83,41 +83,31 @@ def _report(*verdicts: PartitionVerdict, routed: tuple[RoutedVerdict, ...] = ())
     )
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "code", "beginning"),
-    [
+def test_the_worst_verdict_decides() -> None:
+    for verdicts, code, beginning in (
         ((), 0, "Nothing to compare"),
         ((EQUAL,), 0, "EQUAL: 10 records"),
         ((EQUAL, UNKNOWN), 1, "NOT VERIFIED: 1 "),
         ((EQUAL, UNKNOWN, DIFFERENT), 3, "DIFFERENT: 30 differences in 1 "),
-    ],
-)
-def test_the_worst_verdict_decides(verdicts: tuple[PartitionVerdict, ...], code: int, beginning: str) -> None:
-    report = _report(*verdicts)
-
-    assert report.exit_code == code
-    assert report.sentence.startswith(beginning)
+    ):
+        report = _report(*verdicts)
+        assert report.exit_code == code
+        assert report.sentence.startswith(beginning)
 
 
-@pytest.mark.parametrize(
-    ("routed", "code", "beginning"),
-    [
+def test_partitions_that_transforms_send_records_to_count_like_all_others() -> None:
+    for routed, code, beginning in (
         (SENT_TO, 0, "EQUAL: 17 records in 1 partition (and 1 target partition of routes)"),
         (SENT_NOWHERE, 1, "NOT VERIFIED: 1 "),
         (SENT_AMISS, 3, "DIFFERENT: 30 differences in 1 "),
-    ],
-)
-def test_partitions_that_transforms_send_records_to_count_like_all_others(
-    routed: RoutedVerdict, code: int, beginning: str
-) -> None:
-    report = _report(EQUAL, routed=(routed,))
-
-    assert report.exit_code == code
-    assert report.sentence.startswith(beginning)
-    (told,) = report.to_dict()["routed"]
-    assert (told["topic"], told["partition"], told["verdict"]) == ("payments.de", 3, routed.verdict.value)
-    assert told["sources"] == [["orders", 0], ["<b>", 1]]
-    assert len(told["differences"]) == len(routed.differences)
+    ):
+        report = _report(EQUAL, routed=(routed,))
+        assert report.exit_code == code
+        assert report.sentence.startswith(beginning)
+        (told,) = report.to_dict()["routed"]
+        assert (told["topic"], told["partition"], told["verdict"]) == ("payments.de", 3, routed.verdict.value)
+        assert told["sources"] == [["orders", 0], ["<b>", 1]]
+        assert len(told["differences"]) == len(routed.differences)
 
 
 def test_the_page_lists_what_transforms_send_elsewhere() -> None:
@@ -130,23 +120,16 @@ def test_the_page_lists_what_transforms_send_elsewhere() -> None:
     assert "of routes" not in to_html(_report(EQUAL))
 
 
-@pytest.mark.parametrize(
-    ("routed", "kept"),
-    [
+def test_a_partition_whose_records_are_not_where_it_sent_them_is_not_verified_up_to_there() -> None:
+    for routed, kept in (
         (SENT_TO, ["equal", "different"]),
         (SENT_AMISS, ["different", "different"]),
         (SENT_NOWHERE, ["unverifiable", "different"]),
         (replace(SENT_NOWHERE, lasting=True), ["equal", "different"]),
-    ],
-    ids=["equal", "different", "passing", "lasting"],
-)
-def test_a_partition_whose_records_are_not_where_it_sent_them_is_not_verified_up_to_there(
-    routed: RoutedVerdict, kept: list[str]
-) -> None:
-    rows = rows_of(_report(EQUAL, DIFFERENT, routed=(routed,)))
-
-    assert [row.verdict for row in rows] == kept
-    assert {row.topic for row in rows} == {"orders", "<b>"}
+    ):
+        rows = rows_of(_report(EQUAL, DIFFERENT, routed=(routed,)))
+        assert [row.verdict for row in rows] == kept, routed
+        assert {row.topic for row in rows} == {"orders", "<b>"}, routed
 
 
 def test_an_end_by_a_budget_is_told() -> None:
@@ -164,9 +147,7 @@ def test_confidence_is_what_independent_draws_give() -> None:
     assert confidence.of(0.01) == pytest.approx(1 - 0.99**1_000)
     assert confidence.of_blocks(0.5) == pytest.approx(0.75)
     assert confidence.of(confidence.share_found) == pytest.approx(0.95)
-
-
-def test_a_sample_of_everything_misses_nothing() -> None:
+    # A sample of everything misses nothing.
     assert Confidence(sampled=10, population=10, spans=1).of(1e-9) == 1.0
 
 
@@ -223,27 +204,23 @@ def test_verdicts_come_back_from_executors_as_they_were() -> None:
     assert from_arrow([to_arrow([EQUAL, DIFFERENT]), to_arrow([UNKNOWN])]) == [EQUAL, DIFFERENT, UNKNOWN]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        VerifyArguments(config=Path("/m.properties"), flow="A->B"),
-        VerifyArguments(
-            config=Path("/m.properties"),
-            flow="A->B",
-            verification_id="v",
-            mode=VerifyMode.SAMPLE,
-            topics=("-a.*", "b"),
-            tasks=3,
-            max_bytes=5,
-            max_seconds=1.5,
-            seed=9,
-            report=Path("/r.json"),
-            html=Path("/r.html"),
-        ),
-    ],
-)
-def test_the_jobs_arguments_survive_a_command_line(arguments: VerifyArguments) -> None:
-    assert VerifyArguments.parse(arguments.command_line()) == arguments
+def test_the_jobs_arguments_survive_a_command_line() -> None:
+    least = VerifyArguments(config=Path("/m.properties"), flow="A->B")
+    every = replace(
+        least,
+        verification_id="v",
+        mode=VerifyMode.SAMPLE,
+        topics=("-a.*", "b"),
+        tasks=3,
+        max_bytes=5,
+        max_seconds=1.5,
+        seed=9,
+        report=Path("/r.json"),
+        html=Path("/r.html"),
+    )
+
+    for arguments in (least, every):
+        assert VerifyArguments.parse(arguments.command_line()) == arguments
 
 
 def test_the_console_says_how_many_partitions_its_table_lacks(capsys: pytest.CaptureFixture[str]) -> None:

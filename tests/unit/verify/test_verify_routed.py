@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,6 +81,7 @@ def row(source: tuple[int, int], target: tuple[int, int], to: TopicPartition = T
 
 #: 60 records stayed, 40 were sent away.
 ROWS = (row((0, 100), (0, 60), HERE), row((0, 100), (0, 40)))
+TWO_STRETCHES = (ROWS[0], row((0, 30), (0, 10)), row((30, 100), (10, 40), stretch=1))
 
 
 def routed(rows: Sequence[RoutedRangeRow] = ROWS, *, start: int = 0, end: int = 40, **more: Any) -> RoutedFacts:
@@ -124,10 +124,12 @@ def test_what_was_sent_away_before_the_first_record_that_stayed_is_read_too() ->
     ]
 
 
-def test_while_a_run_writes_then_what_stands_behind_is_left_to_the_next_verification() -> None:
-    (check,) = plan(of=routed(end=45, writing=True)).routed.checks
+def test_what_stands_behind_is_not_looked_at_while_a_run_writes_or_where_others_have_written_before() -> None:
+    late = (ROWS[0], row((0, 100), (5, 45)))
 
-    assert check.outside == ()
+    for of in (routed(end=45, writing=True), routed(late, end=50)):
+        (check,) = plan(of=of).routed.checks
+        assert check.outside == ()
 
 
 def test_behind_an_interrupted_run_only_that_is_compared_of_which_it_is_known_where_all_went() -> None:
@@ -141,12 +143,6 @@ def test_behind_an_interrupted_run_only_that_is_compared_of_which_it_is_known_wh
     assert [(each.source_first, each.source_next) for each in check.ranges] == [(0, 60), (60, 100)]
 
 
-def test_where_records_stood_before_the_first_that_was_sent_there_then_others_may_stand_behind_it() -> None:
-    (check,) = plan(of=routed((ROWS[0], row((0, 100), (5, 45))), end=50)).routed.checks
-
-    assert check.outside == ()
-
-
 def test_what_stands_between_two_runs_is_looked_at() -> None:
     rows = (ROWS[0], row((0, 50), (0, 20)), row((50, 100), (22, 40), stretch=1))
 
@@ -157,14 +153,9 @@ def test_what_stands_between_two_runs_is_looked_at() -> None:
 
 
 def test_recent_compares_whole_stretches_that_hold_something_new() -> None:
-    rows = (
-        row((0, 100), (0, 60), HERE),
-        row((0, 30), (0, 10)),
-        row((30, 100), (10, 40), stretch=1),
-    )
     old = payments(verified=VerifiedMark(80, 60))
 
-    found = plan(old, of=routed(rows), mode=VerifyMode.RECENT)
+    found = plan(old, of=routed(TWO_STRETCHES), mode=VerifyMode.RECENT)
 
     (check,) = found.routed.checks
     assert [(each.target_first, each.target_next) for each in check.spans] == [(10, 40)]
@@ -200,57 +191,38 @@ def test_another_source_partition_that_rests_is_read_where_its_records_stand_amo
     assert len(found.confirmed) == 1
 
 
-@pytest.mark.parametrize(
-    ("facts", "of", "reason"),
-    [
-        (payments(source_start=10), routed(), "expired"),
-        (payments(), routed(start=10), "expired"),
-        (payments(source_end=90, settled=None), routed(), "source-truncated"),
-        (payments(known_gaps=(KnownGap(10, 20, "source-truncated"),)), routed(), "source-truncated"),
-        (payments(), routed(shared=frozenset({THERE})), "routed"),
-        (payments(), replace(routed(), copied_to=frozenset({"payments.de"})), "routed"),
-        (payments(chain=TransformChain((Transform("other", filter="true"),))), routed(), "routed"),
-        (payments(runs=(), settled=None), routed(), "no-map"),
-        (payments(), routed((*ROWS, row((0, 9), (30, 45), topic="orders"))), "source-not-verified"),
-    ],
-    ids=[
-        "source expired",
-        "target expired",
-        "source ends before",
-        "source was truncated",
-        "another flow",
-        "another topic is copied there",
-        "the transform is gone",
-        "the source partition is unverifiable",
-        "a topic that is not selected",
-    ],
-)
-def test_what_cannot_be_told_is_said(facts: VerifyFacts, of: RoutedFacts, reason: str) -> None:
-    found = plan(facts, of=of)
+def test_what_cannot_be_told_is_said() -> None:
+    other = TransformChain((Transform("other", filter="true"),))
+    truncated = payments(known_gaps=(KnownGap(10, 20, "source-truncated"),))
+    not_selected = routed((*ROWS, row((0, 9), (30, 45), topic="orders")))
+    missing = RoutedTarget(obstacle=Obstacle("topic-missing", "it is gone."))
 
-    assert reasons(found) == [reason]
-    assert found.routed.checks[0].spans == ()
-    (verdict,) = judged(found, RoutedFindings(), {})
-    assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, reason)
+    for name, facts, of, reason in (
+        ("source expired", payments(source_start=10), routed(), "expired"),
+        ("target expired", payments(), routed(start=10), "expired"),
+        ("source ends before", payments(source_end=90, settled=None), routed(), "source-truncated"),
+        ("source was truncated", truncated, routed(), "source-truncated"),
+        ("another flow", payments(), routed(shared=frozenset({THERE})), "routed"),
+        ("another topic", payments(), replace(routed(), copied_to=frozenset({"payments.de"})), "routed"),
+        ("the transform is gone", payments(chain=other), routed(), "routed"),
+        ("the source partition is unverifiable", payments(runs=(), settled=None), routed(), "no-map"),
+        ("a topic that is not selected", payments(), not_selected, "source-not-verified"),
+        ("a target that cannot be asked", payments(), replace(routed(), targets={THERE: missing}), "topic-missing"),
+    ):
+        found = plan(facts, of=of)
+        assert reasons(found) == [reason], name
+        assert found.routed.checks[0].spans == (), name
+        (verdict,) = judged(found, RoutedFindings(), {})
+        assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, reason), name
 
-
-def test_a_target_that_cannot_be_asked_is_unverifiable_for_that_reason() -> None:
-    missing = replace(routed(), targets={THERE: RoutedTarget(obstacle=Obstacle("topic-missing", "it is gone."))})
-
-    assert reasons(plan(of=missing)) == ["topic-missing"]
-
-
-def test_a_sample_says_that_it_cannot_tell() -> None:
-    found = plan(mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=1_000))
-
-    assert reasons(found) == ["sample"]
-    assert found.routed.checks[0].spans == ()
+    sample = plan(mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=1_000))
+    assert reasons(sample) == ["sample"]
+    assert sample.routed.checks[0].spans == ()
 
 
 def test_what_one_side_does_not_hold_any_more_is_counted_and_the_rest_compared() -> None:
-    rows = (row((0, 100), (0, 60), HERE), row((0, 30), (0, 10)), row((30, 100), (10, 40), stretch=1))
-
-    for facts, of in ((payments(source_start=30), routed(rows)), (payments(), routed(rows, start=10))):
+    for facts, start in ((payments(source_start=30), 0), (payments(), 10)):
+        of = routed(TWO_STRETCHES, start=start)
         (check,) = plan(facts, of=of).routed.checks
         assert (check.expired, check.obstacles) == (10, ())
         assert [(each.target_first, each.target_next) for each in check.spans] == [(10, 40)]
@@ -334,8 +306,8 @@ def heap(values: Iterable[str]) -> Multiset:
 class Sides:
     """What the source makes for a partition, by the offset of its record, and what stands there, by its offset."""
 
-    made: Sequence[str] = tuple(f"{number}" for number in range(40))
-    stands: Sequence[str] = tuple(f"{number}" for number in range(40))
+    made: Sequence[str] = tuple(map(str, range(40)))
+    stands: Sequence[str] = tuple(map(str, range(40)))
     strangers: Sequence[int] = ()
     doubtful: Sequence[str] = ()
     unexpected: Sequence[str] = ()
@@ -398,49 +370,31 @@ def test_the_same_records_in_another_order_are_equal_and_nobody_looks_again() ->
     assert sides.looked == []
 
 
-@pytest.mark.parametrize(
-    ("stands", "expected"),
-    [
-        ([*map(str, range(39))], [(DifferenceKind.MISSING, 39, None)]),
-        ([*map(str, range(40)), "7"], [(DifferenceKind.EXTRA, 7, 40)]),
-        ([*map(str, range(40)), "of somebody else"], [(DifferenceKind.EXTRA, None, 40)]),
-        (
-            [*map(str, range(39)), "changed"],
-            [(DifferenceKind.MISSING, 39, None), (DifferenceKind.EXTRA, None, 39)],
+FORTY = [str(number) for number in range(40)]
+
+
+def test_a_record_that_is_missing_or_too_much_is_found_and_told_where() -> None:
+    missing, extra = DifferenceKind.MISSING, DifferenceKind.EXTRA
+    cases: dict[str, tuple[Sides, list[tuple[DifferenceKind, int | None, int | None]]]] = {
+        "deleted": (Sides(stands=FORTY[:39]), [(missing, 39, None)]),
+        "duplicated": (Sides(stands=[*FORTY, "7"]), [(extra, 7, 40)]),
+        # Each is one difference.
+        "three times": (Sides(stands=[*FORTY, "7", "7"]), [(extra, 7, 40), (extra, 7, 41)]),
+        "added": (Sides(stands=[*FORTY, "of somebody else"]), [(extra, None, 40)]),
+        "changed": (Sides(stands=[*FORTY[:39], "changed"]), [(missing, 39, None), (extra, None, 39)]),
+        "where the flow has written nothing": (Sides(strangers=(40, 41)), [(extra, None, 40), (extra, None, 41)]),
+        "beside what was left out": (
+            Sides(doubtful=("left out", "too large"), stands=[*FORTY[:39], "left out"]),
+            [(missing, 39, None)],
         ),
-    ],
-    ids=["deleted", "duplicated", "added", "changed"],
-)
-def test_a_record_that_is_missing_or_too_much_is_found_and_told_where(
-    stands: list[str], expected: list[tuple[DifferenceKind, int | None, int | None]]
-) -> None:
-    verdict = Sides(stands=stands).verdict()
+    }
+    for name, (sides, expected) in cases.items():
+        verdict = sides.verdict()
+        assert (verdict.verdict, verdict.difference_count) == (Verdict.DIFFERENT, len(expected)), name
+        found = [(each.kind, each.source_offset, each.target_offset) for each in verdict.differences]
+        assert found == expected, name
 
-    assert (verdict.verdict, verdict.difference_count) == (Verdict.DIFFERENT, len(expected))
-    assert [(each.kind, each.source_offset, each.target_offset) for each in verdict.differences] == expected
-
-
-def test_of_several_that_are_too_much_each_is_one_difference() -> None:
-    verdict = Sides(stands=[*map(str, range(40)), "7", "7"]).verdict()
-
-    assert [each.target_offset for each in verdict.differences] == [40, 41]
-
-
-def test_when_everything_differs_then_counts_are_told() -> None:
-    verdict = Sides(made=[f"{n}" for n in range(3_000)], stands=[f"other {n}" for n in range(2_900)]).verdict()
-
-    assert (verdict.verdict, verdict.difference_count, verdict.differences) == (Verdict.DIFFERENT, 100, ())
-    assert "3,000 records expected from the source, 2,900 found on the target" in (verdict.detail or "")
-
-
-def test_records_where_the_flow_has_written_nothing_are_too_much() -> None:
-    verdict = Sides(strangers=(40, 41)).verdict()
-
-    assert (verdict.verdict, verdict.records, verdict.difference_count) == (Verdict.DIFFERENT, 40, 2)
-    assert [(each.kind, each.target_offset) for each in verdict.differences] == [
-        (DifferenceKind.EXTRA, 40),
-        (DifferenceKind.EXTRA, 41),
-    ]
+    assert Sides(strangers=(40, 41)).verdict().records == 40
 
 
 def test_records_that_no_run_has_sent_there_are_missing() -> None:
@@ -451,6 +405,13 @@ def test_records_that_no_run_has_sent_there_are_missing() -> None:
         (DifferenceKind.MISSING, 0),
         (DifferenceKind.MISSING, 1),
     }
+
+
+def test_when_everything_differs_then_counts_are_told() -> None:
+    verdict = Sides(made=[f"{n}" for n in range(3_000)], stands=[f"other {n}" for n in range(2_900)]).verdict()
+
+    assert (verdict.verdict, verdict.difference_count, verdict.differences) == (Verdict.DIFFERENT, 100, ())
+    assert "3,000 records expected from the source, 2,900 found on the target" in (verdict.detail or "")
 
 
 def test_a_partition_that_the_ledger_does_not_know_is_judged_by_what_goes_there() -> None:
@@ -471,38 +432,27 @@ def test_what_was_copied_before_the_ledger_knew_is_no_proof_of_equality() -> Non
     assert verdict.records == 40
 
 
-@pytest.mark.parametrize("stands", [[*map(str, range(40))], [*map(str, range(40)), "left out"]])
-def test_what_the_ledger_names_as_left_out_may_stand_there_or_not(stands: list[str]) -> None:
-    assert Sides(doubtful=("left out", "too large"), stands=stands).verdict().verdict is Verdict.EQUAL
+def test_what_the_ledger_names_as_left_out_may_stand_there_or_not() -> None:
+    for stands in (FORTY, [*FORTY, "left out"]):
+        assert Sides(doubtful=("left out", "too large"), stands=stands).verdict().verdict is Verdict.EQUAL
 
 
-def test_what_is_missing_beside_what_was_left_out_is_found() -> None:
-    verdict = Sides(doubtful=("left out", "too large"), stands=[*map(str, range(39)), "left out"]).verdict()
-
-    assert [(each.kind, each.source_offset) for each in verdict.differences] == [(DifferenceKind.MISSING, 39)]
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "stands", "verdict"),
-    [
-        (False, True, [*map(str, range(30))], Verdict.EQUAL),
-        (False, True, [*map(str, range(40)), "extra"], Verdict.DIFFERENT),
-        (True, False, [*map(str, range(40)), "of a record that is gone"], Verdict.EQUAL),
-        (True, False, [*map(str, range(30))], Verdict.DIFFERENT),
+def test_what_compaction_may_have_removed_is_no_difference() -> None:
+    for source, target, stands, verdict in (
+        (False, True, FORTY[:30], Verdict.EQUAL),
+        (False, True, [*FORTY, "extra"], Verdict.DIFFERENT),
+        (True, False, [*FORTY, "of a record that is gone"], Verdict.EQUAL),
+        (True, False, FORTY[:30], Verdict.DIFFERENT),
         (False, True, ["0"], Verdict.EQUAL),
-    ],
-)
-def test_what_compaction_may_have_removed_is_no_difference(
-    source: bool, target: bool, stands: list[str], verdict: Verdict
-) -> None:
-    of = plan(payments(source_compacted=source))
-    (check,) = of.routed.checks
-    of = replace(of, routed=replace(of.routed, checks=(replace(check, target_compacted=target),)))
+    ):
+        of = plan(payments(source_compacted=source))
+        (check,) = of.routed.checks
+        of = replace(of, routed=replace(of.routed, checks=(replace(check, target_compacted=target),)))
 
-    found = Sides(stands=stands).verdict(of)
+        found = Sides(stands=stands).verdict(of)
 
-    assert found.verdict is verdict
-    assert verdict is Verdict.DIFFERENT or found.compacted == abs(40 - len(stands))
+        assert found.verdict is verdict, stands
+        assert verdict is Verdict.DIFFERENT or found.compacted == abs(40 - len(stands)), stands
 
 
 def test_too_much_that_compaction_may_have_removed_cannot_be_told() -> None:
@@ -526,20 +476,15 @@ def test_where_the_source_was_not_read_to_the_end_then_it_is_not_equal() -> None
     assert (verdict.verdict, verdict.reason, verdict.lasting) == (Verdict.UNVERIFIABLE, "transient", False)
 
 
-@pytest.mark.parametrize(
-    ("standing", "reason"),
-    [
+def test_where_the_target_could_not_be_read_then_it_is_not_equal() -> None:
+    of = plan()
+    for standing, reason in (
         (TargetDigests(THERE, error=TransientError("no answer.")), "transient"),
         (TargetDigests(THERE, times_replaced=True), "timestamps"),
         (TargetDigests(THERE, log_start=3), "expired"),
-    ],
-)
-def test_where_the_target_could_not_be_read_then_it_is_not_equal(standing: TargetDigests, reason: str) -> None:
-    of = plan()
-
-    (verdict,) = judged(of, Sides().findings(of), {THERE: standing})
-
-    assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, reason)
+    ):
+        (verdict,) = judged(of, Sides().findings(of), {THERE: standing})
+        assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, reason)
 
 
 @given(
@@ -566,8 +511,7 @@ def test_findings_of_several_tasks_add_up() -> None:
 
 
 def test_the_second_look_reads_only_what_may_go_where_something_differs() -> None:
-    rows = (row((0, 100), (0, 60), HERE), row((0, 30), (0, 10)), row((30, 100), (10, 40), stretch=1))
-    job = job_of(plan(of=routed(rows)))
+    job = job_of(plan(of=routed(TWO_STRETCHES)))
 
     again = for_second_read(job, {(THERE, 1)})
 

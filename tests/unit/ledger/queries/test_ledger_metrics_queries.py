@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-
-import pytest
+from datetime import timedelta
 
 from mirror_lib.ledger.flow_figures import FlowFigures, GapTotals, GroupTotals
-from mirror_lib.ledger.observed_rows import (
-    FlowObservationRow,
-    GroupObservationRow,
-    HeartbeatObservationRow,
-    PartitionObservationRow,
-    StepOutcomeRow,
-)
-from mirror_lib.ledger.rows import GapRow, GapState, PartitionRunRow, VerificationRow
+from mirror_lib.ledger.observed_rows import HeartbeatObservationRow, PartitionObservationRow, StepOutcomeRow
+from mirror_lib.ledger.rows import GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.relay.run_lock import hold_lock
+from tests.support.ledger import rows
 from tests.support.ledger.cutover_rows import cutover_row
+from tests.support.ledger.rows import FLOW, NOON
 
-NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-FLOW = "a->b"
 MINUTE = timedelta(minutes=1)
 
 
@@ -31,68 +23,12 @@ def only(ledger: Ledger, flow: str = FLOW, **options: int) -> FlowFigures:
     return found
 
 
-def observe(ledger: Ledger, at: datetime, *partitions: PartitionObservationRow, flow: str = FLOW) -> FlowObservationRow:
-    row = FlowObservationRow(
-        flow=flow, observed_at=at, partitions=2, lagging=1, stalled=0, records_behind=1, outlook="ok"
-    )
-    ledger.observations.save_flow(row, partitions)
-    return row
+def observe(ledger: Ledger, *partitions: PartitionObservationRow, **values: object) -> None:
+    ledger.observations.save_flow(rows.observed_flow(**values), partitions)
 
 
-def partition(number: int, position: int | None, end: int = 100, **values: object) -> PartitionObservationRow:
-    row = PartitionObservationRow(
-        flow=FLOW,
-        topic="orders",
-        partition=number,
-        target_topic="a.orders",
-        observed_at=NOON,
-        log_start=0,
-        log_end=end,
-        position=position,
-        outlook="ok",
-    )
-    return replace(row, **values)
-
-
-def group(name: str, number: int = 0, **values: object) -> GroupObservationRow:
-    row = GroupObservationRow(
-        flow=FLOW, group=name, topic="orders", partition=number, target_topic="a.orders", observed_at=NOON
-    )
-    return replace(row, **values)
-
-
-def verification(number: int, at: datetime, **values: object) -> VerificationRow:
-    row = VerificationRow(
-        id=f"{at:%H%M}",
-        flow=FLOW,
-        topic="orders",
-        partition=number,
-        target_topic="a.orders",
-        mode="full",
-        verdict="equal",
-        source_first=0,
-        source_next=50,
-        target_first=0,
-        target_next=50,
-        started_at=at,
-        finished_at=at,
-    )
-    return replace(row, **values)
-
-
-def gap(cause: str, **values: object) -> GapRow:
-    row = GapRow(
-        id=f"{cause}{len(values)}{values}",
-        flow=FLOW,
-        topic="orders",
-        partition=0,
-        cause=cause,
-        first_offset=10,
-        next_offset=30,
-        detail="",
-        found_at=NOON,
-    )
-    return replace(row, **values)
+def partition(number: int, position: int | None, **values: object) -> PartitionObservationRow:
+    return rows.observed_partition(partition=number, position=position, log_start=0, log_end=100, **values)
 
 
 def test_a_flow_that_the_ledger_does_not_know_has_no_figures(ledger: Ledger) -> None:
@@ -101,7 +37,7 @@ def test_a_flow_that_the_ledger_does_not_know_has_no_figures(ledger: Ledger) -> 
 
 def test_flows_that_were_not_asked_for_are_left_out_and_the_others_come_in_the_order_asked_for(ledger: Ledger) -> None:
     for name in ("a->b", "b->a", "c->a"):
-        observe(ledger, NOON, flow=name)
+        observe(ledger, flow=name)
 
     found = ledger.metrics.figures(["c->a", "a->b", "c->a"])
 
@@ -111,7 +47,7 @@ def test_flows_that_were_not_asked_for_are_left_out_and_the_others_come_in_the_o
 
 def test_the_two_newest_observations_are_told(ledger: Ledger) -> None:
     for minutes in (1, 3, 2):
-        observe(ledger, NOON + minutes * MINUTE)
+        observe(ledger, observed_at=NOON + minutes * MINUTE)
 
     found = only(ledger)
 
@@ -150,24 +86,19 @@ def test_a_run_is_under_way_as_long_as_it_holds_the_lock_of_its_flow(ledger: Led
 
 
 def test_the_times_of_the_newest_run_with_records_are_told_round_by_round(ledger: Ledger) -> None:
-    def row(run_id: str, number: int, round_number: int, first: int, **values: object) -> PartitionRunRow:
-        made = PartitionRunRow(
-            run_id=run_id, round=round_number, topic="orders", partition=number, target_topic="a.orders",
-            start_offset=0, end_offset=5, source_next=5, target_first=0, target_next=5, records=5,
-            first_timestamp=first, last_timestamp=first + 10, seconds=2.0, state="done", updated_at=NOON,
-        )  # fmt: skip
-        return replace(made, **values)
-
+    copied = {"records": 5, "seconds": 2.0, "updated_at": NOON}
     for run_id, records in (("old", 5), ("new", 5), ("idle", 0)):
         ledger.start_run(run_id=run_id, flow=FLOW, trigger="cli")
         ledger.finish_run(run_id, state="succeeded", records=records)
     ledger.save_partition_runs(
         [
-            row("old", 0, 1, 1),
-            row("new", 0, 1, 200),
-            row("new", 1, 1, 100, seconds=3.0, updated_at=NOON + MINUTE),
-            row("new", 2, 1, 0, records=0, first_timestamp=None, last_timestamp=None),
-            row("new", 0, 2, 300),
+            rows.partition_run("old", first_timestamp=1, last_timestamp=11, **copied),
+            rows.partition_run("new", first_timestamp=200, last_timestamp=210, **copied),
+            rows.partition_run(
+                "new", 1, first_timestamp=100, last_timestamp=110, records=5, seconds=3.0, updated_at=NOON + MINUTE
+            ),
+            rows.partition_run("new", 2, seconds=2.0, updated_at=NOON),
+            rows.partition_run("new", round=2, first_timestamp=300, last_timestamp=310, **copied),
         ]
     )
 
@@ -175,29 +106,33 @@ def test_the_times_of_the_newest_run_with_records_are_told_round_by_round(ledger
 
 
 def test_gaps_are_added_up_by_cause_and_count_offsets_where_the_records_are_not_known(ledger: Ledger) -> None:
-    rows = (
-        gap("retention-gap"),
-        gap("retention-gap", first_offset=40, next_offset=50, partition=1, records=3, state=GapState.ACCEPTED.value),
-        gap("record-too-large", records=1, state=GapState.ACCEPTED.value),
-    )
-    for row in rows:
+    decided = {"state": GapState.ACCEPTED.value}
+    for row in (
+        rows.gap(id="g1"),
+        rows.gap(id="g2", first_offset=40, next_offset=50, partition=1, records=3, **decided),
+        rows.gap(id="g3", cause="record-too-large", records=1, **decided),
+    ):
         ledger.record_gap(row)
 
     assert only(ledger).gaps == {"retention-gap": GapTotals(2, 23, 1), "record-too-large": GapTotals(1, 1, 0)}
 
 
 def test_verifications_are_added_up_against_what_is_copied(ledger: Ledger) -> None:
-    observe(ledger, NOON, partition(0, position=80), partition(1, position=50), partition(2, position=70))
+    observe(ledger, partition(0, position=80), partition(1, position=50), partition(2, position=70))
+    compared: list[tuple[int, int, dict[str, object]]] = [
+        (0, 0, {}),
+        (0, 2, {"source_next": 60}),
+        (1, 3, {}),
+        # It differed after it was found equal: nothing is known to be equal now.
+        (2, 0, {"source_next": 70}),
+        (2, 1, {"verdict": "different", "source_next": 20}),
+        # A sample leaves out what lies between.
+        (1, 4, {"mode": "sample"}),
+    ]
     ledger.save_verifications(
         [
-            verification(0, NOON),
-            verification(0, NOON + 2 * MINUTE, source_next=60),
-            verification(1, NOON + 3 * MINUTE),
-            # It differed after it was found equal: nothing is known to be equal now.
-            verification(2, NOON, source_next=70),
-            verification(2, NOON + MINUTE, verdict="different", source_next=20),
-            # A sample leaves out what lies between.
-            verification(1, NOON + 4 * MINUTE, mode="sample", source_next=50),
+            rows.verification(id=f"v{minutes}", partition=number, finished_at=NOON + minutes * MINUTE, **values)
+            for number, minutes, values in compared
         ]
     )
 
@@ -210,12 +145,8 @@ def test_verifications_are_added_up_against_what_is_copied(ledger: Ledger) -> No
 
 
 def test_what_was_found_equal_again_after_a_difference_counts_from_there(ledger: Ledger) -> None:
-    ledger.save_verifications(
-        [
-            verification(0, NOON, verdict="different"),
-            verification(0, NOON + MINUTE),
-        ]
-    )
+    again = rows.verification(id="v2", finished_at=NOON + MINUTE)
+    ledger.save_verifications([rows.verification(verdict="different"), again])
 
     found = only(ledger).verified
 
@@ -226,9 +157,10 @@ def test_what_was_found_equal_again_after_a_difference_counts_from_there(ledger:
 
 
 def test_partitions_that_stand_still_and_groups_out_of_sync_are_counted_by_reason(ledger: Ledger) -> None:
-    observe(ledger, NOON, partition(0, 1, reason="retention-gap"), partition(1, 1, reason="retention-gap"),
-            partition(2, 100))  # fmt: skip
-    ledger.observations.save_groups(FLOW, [group("x", reason="refused"), group("y"), group("y", 1, reason="pending")])
+    stalled = [partition(number, 1, reason="retention-gap") for number in (0, 1)]
+    groups = [("x", 0, "refused"), ("y", 0, None), ("y", 1, "pending")]
+    observe(ledger, *stalled, partition(2, 100))
+    ledger.observations.save_groups(FLOW, [rows.observed_group(*each, reason=reason) for *each, reason in groups])
 
     found = only(ledger)
 
@@ -238,28 +170,25 @@ def test_partitions_that_stand_still_and_groups_out_of_sync_are_counted_by_reaso
 
 
 def test_groups_count_once_and_not_for_topics_that_are_not_the_flows(ledger: Ledger) -> None:
-    rows = [
-        group("x", 0, read_again=5, skipped=9),
-        group("x", 1, read_again=7, reason="between-syncs"),
-        group("y", 0),
-        group("z", 0, reason="topic-not-replicated"),
-        group("w", 0, reason="topic-handed-over"),
-        group("w", 1, read_again=1, skipped=2),
-    ]
-    ledger.observations.save_groups(FLOW, rows)
-
-    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=3, behind=1, read_again=13, skipped=11)
-    assert only(ledger).groups == GroupTotals(groups=3, behind=1, read_again=13, skipped=11)
-
-
-def test_a_flow_whose_groups_were_never_looked_at_has_no_totals(ledger: Ledger) -> None:
     assert ledger.metrics.group_totals(FLOW) is None
 
-
-def test_where_no_map_can_tell_what_would_be_read_again_there_is_no_sum(ledger: Ledger) -> None:
-    ledger.observations.save_groups(FLOW, [group("x"), group("y")])
-
+    # Where no map can tell what would be read again, there is no sum.
+    ledger.observations.save_groups(FLOW, [rows.observed_group("x"), rows.observed_group("y")])
     assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=2, behind=0, read_again=None)
+
+    ledger.observations.save_groups(
+        FLOW,
+        [
+            rows.observed_group("x", 0, read_again=5, skipped=9),
+            rows.observed_group("x", 1, read_again=7, reason="between-syncs"),
+            rows.observed_group("y", 0),
+            rows.observed_group("z", 0, reason="topic-not-replicated"),
+            rows.observed_group("w", 0, reason="topic-handed-over"),
+            rows.observed_group("w", 1, read_again=1, skipped=2),
+        ],
+    )
+    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=3, behind=1, read_again=13, skipped=11)
+    assert only(ledger).groups == GroupTotals(groups=3, behind=1, read_again=13, skipped=11)
 
 
 def test_steps_heartbeats_and_cutovers_belong_to_their_flow(ledger: Ledger) -> None:
@@ -280,9 +209,8 @@ def test_steps_heartbeats_and_cutovers_belong_to_their_flow(ledger: Ledger) -> N
     assert only(ledger).carried == frozenset()
 
 
-@pytest.mark.parametrize(("number", "partitions"), [(0, []), (2, [3, 1]), (9, [3, 1, 2])])
-def test_the_partitions_furthest_behind_come_first(ledger: Ledger, number: int, partitions: list[int]) -> None:
-    never = partition(3, None)
-    observe(ledger, NOON, partition(0, 100), partition(1, 20), partition(2, 99), never)
+def test_the_partitions_furthest_behind_come_first(ledger: Ledger) -> None:
+    observe(ledger, partition(0, 100), partition(1, 20), partition(2, 99), partition(3, None))
 
-    assert [row.partition for row in only(ledger, worst_partitions=number).worst] == partitions
+    for number, partitions in ((0, []), (2, [3, 1]), (9, [3, 1, 2])):
+        assert [row.partition for row in only(ledger, worst_partitions=number).worst] == partitions

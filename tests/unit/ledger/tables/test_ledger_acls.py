@@ -28,22 +28,16 @@ ROW = ReplicatedAclRow(
 )
 
 
-def test_acls_come_back_by_flow(ledger: Ledger) -> None:
+def test_acls_come_back_by_flow_and_a_later_state_replaces_the_earlier_one(ledger: Ledger) -> None:
     other = replace(ROW, operation="WRITE", kind="staged", state="waiting", withdrawn=True)
+    later = replace(ROW, state="creating", changed_by="somebody")
 
     ledger.save_acls([other, ROW, replace(ROW, flow="b->a")])
 
     assert ledger.acls("a->b") == (ROW, other)
     assert ledger.acls("c->d") == ()
-
-
-def test_a_later_state_replaces_the_earlier_one(ledger: Ledger) -> None:
-    ledger.save_acls([ROW])
-    later = replace(ROW, state="creating", changed_by="somebody")
-
     ledger.save_acls([later])
-
-    assert ledger.acls("a->b") == (later,)
+    assert ledger.acls("a->b") == (later, other)
 
 
 def test_only_the_given_acls_are_forgotten(ledger: Ledger) -> None:

@@ -18,34 +18,18 @@ from mirror_lib.ledger.tables.segment_runs import FULL_BYTES, FULL_RECORDS, RowS
 from mirror_lib.ledger.tables.segments import SMALL_ROWS_AT_MOST
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.run_columns import RunColumns
-from mirror_lib.offsets.runs import OffsetRun, Segment, merge
+from mirror_lib.offsets.runs import OffsetRun, merge
+from tests.support.ledger.rows import FLOW, segment_of
 from tests.support.records.offset_maps import run_lists
 
-FLOW = "a->b"
 _flows = itertools.count()
-
-
-def _row(runs: tuple[OffsetRun, ...], *, run_id: str = "r1", flow: str = FLOW, partition: int = 0) -> SegmentRow:
-    segment = Segment.of(runs)
-    return SegmentRow(
-        flow=flow,
-        topic="orders",
-        partition=partition,
-        source_first=segment.source_first,
-        source_next=segment.source_next,
-        target_first=segment.target_first,
-        target_next=segment.target_next,
-        records=segment.records,
-        runs=segment.encoded_runs,
-        run_id=run_id,
-    )
 
 
 def _with_hole(number: int, **place: object) -> SegmentRow:
     """What one run adds to a transactional partition: four records, a marker, four records, a marker."""
     first = number * 10
     runs = (OffsetRun(first, number * 8, 4), OffsetRun(first + 5, number * 8 + 4, 4))
-    return replace(_row(runs, run_id=f"r{number}"), **place)
+    return replace(segment_of(runs, run_id=f"r{number}"), **place)
 
 
 def _stored(ledger: Ledger, partition: int = 0, flow: str = FLOW) -> tuple[SegmentRow, ...]:
@@ -88,7 +72,7 @@ def test_a_rewind_into_a_compacted_row_keeps_every_record_before_it(ledger: Ledg
     ledger.append_segments([_with_hole(number) for number in range(10)])
     ledger.compact_segments(FLOW, "orders", 0)
 
-    ledger.append_segments([_row((OffsetRun(47, 200, 5),), run_id="again")])
+    ledger.append_segments([segment_of((OffsetRun(47, 200, 5),), run_id="again")])
 
     found = OffsetMap.of_segments(_stored(ledger))
     assert found.to_target(46).offset == 4 * 8 + 5
@@ -113,7 +97,7 @@ def test_a_dense_row_goes_on_as_one_row_behind_compacted_ones(ledger: Ledger) ->
     ledger.compact_segments(FLOW, "orders", 0)
 
     for number in range(5):
-        ledger.append_segments([_row((OffsetRun(30 + number, 24 + number, 1),))])
+        ledger.append_segments([segment_of((OffsetRun(30 + number, 24 + number, 1),))])
 
     assert [row.records for row in _stored(ledger)] == [24, 5]
 
@@ -139,7 +123,7 @@ def test_a_partitions_map_is_replaced_as_a_whole(ledger: Ledger) -> None:
 
 
 def test_sizes_are_told_without_reading_maps(ledger: Ledger) -> None:
-    ledger.append_segments([_with_hole(0), _with_hole(1), _row((OffsetRun(7, 9, 5),), partition=2)])
+    ledger.append_segments([_with_hole(0), _with_hole(1), segment_of((OffsetRun(7, 9, 5),), partition=2)])
 
     first, second = ledger.map_sizes(FLOW)
 
@@ -168,7 +152,7 @@ def test_compaction_never_changes_the_map(
     for part in parts:
         moved = merge(OffsetRun(run.source_first + source, run.target_first + target, run.count) for run in part)
         source, target = moved[-1].source_next, moved[-1].target_next
-        appended.append(_row(moved, flow=flow))
+        appended.append(segment_of(moved, flow=flow))
         ledger.append_segments([appended[-1]])
         if data.draw(st.booleans()):
             ledger.compact_segments(flow, "orders", 0)
@@ -181,29 +165,22 @@ def test_compaction_never_changes_the_map(
 class TestWhichRowsBecomeOne:
     SMALL = RowSize(0, 10, 100)
 
-    def test_small_neighbours_do(self) -> None:
-        rows = [replace(self.SMALL, source_first=number) for number in range(5)]
+    def test_small_neighbours_until_the_row_is_full(self) -> None:
+        small = [replace(self.SMALL, source_first=number) for number in range(5)]
+        halves = [RowSize(number, 10, FULL_BYTES // 2) for number in range(5)]
+        full, huge = RowSize(10, FULL_RECORDS, 5), RowSize(5, 10, 100 * FULL_BYTES)
 
-        assert groups_to_merge(rows) == [rows]
-
-    def test_until_the_row_is_full(self) -> None:
-        rows = [RowSize(number, 10, FULL_BYTES // 2) for number in range(5)]
-
-        assert groups_to_merge(rows) == [rows[:2], rows[2:4]]
-
-    def test_full_rows_are_rewritten_only_with_a_small_one_before_them(self) -> None:
-        full = RowSize(10, FULL_RECORDS, 5)
-
-        assert groups_to_merge([full, full, full]) == []
-        assert groups_to_merge([full, self.SMALL, full, full]) == [[self.SMALL, full]]
-
-    def test_a_single_row_and_none_are_left_alone(self) -> None:
-        assert groups_to_merge([self.SMALL]) == groups_to_merge([]) == []
-
-    def test_a_huge_row_is_never_rewritten(self) -> None:
-        huge = RowSize(5, 10, 100 * FULL_BYTES)
-
-        assert groups_to_merge([self.SMALL, huge, self.SMALL, self.SMALL]) == [[self.SMALL, self.SMALL]]
+        for rows, merged in (
+            ([], []),
+            ([self.SMALL], []),
+            (small, [small]),
+            (halves, [halves[:2], halves[2:4]]),
+            # Full rows are rewritten only with a small one before them, and huge ones never.
+            ([full, full, full], []),
+            ([full, self.SMALL, full, full], [[self.SMALL, full]]),
+            ([self.SMALL, huge, self.SMALL, self.SMALL], [[self.SMALL, self.SMALL]]),
+        ):
+            assert groups_to_merge(rows) == merged
 
     @given(sizes=st.lists(st.tuples(st.integers(1, 2 * FULL_RECORDS), st.integers(0, 20 * FULL_BYTES)), max_size=200))
     def test_few_small_rows_are_left_but_beside_huge_ones(self, sizes: list[tuple[int, int]]) -> None:
@@ -262,10 +239,10 @@ def test_rows_that_both_flows_have_copied_stay_apart(ledger: Ledger) -> None:
 
 
 def test_a_row_without_holes_does_not_continue_one_that_the_opposite_flow_has_copied(ledger: Ledger) -> None:
-    ledger.replace_segments(FLOW, "orders", 0, [_row((OffsetRun(0, 0, 10),), run_id="way-back-1")])
+    ledger.replace_segments(FLOW, "orders", 0, [segment_of((OffsetRun(0, 0, 10),), run_id="way-back-1")])
 
-    ledger.append_segments([_row((OffsetRun(10, 10, 5),))])
-    ledger.append_segments([_row((OffsetRun(15, 15, 5),))])
+    ledger.append_segments([segment_of((OffsetRun(10, 10, 5),))])
+    ledger.append_segments([segment_of((OffsetRun(15, 15, 5),))])
 
     assert map_parts(_stored(ledger)) == (MapPart(0, 0, by_opposite=True), MapPart(10, 10, by_opposite=False))
     assert len(_stored(ledger)) == 2

@@ -19,16 +19,11 @@ CUTOVER = cutover_row(
 STEP = attempt_row("wave-1", "inventory", state="failed", at=NOON)
 
 
-def test_a_cutover_is_found_by_its_name(ledger: Ledger) -> None:
+def test_a_cutover_is_found_by_its_name_which_is_given_once(ledger: Ledger) -> None:
     ledger.cutovers.create(CUTOVER)
 
     assert ledger.cutovers.find("wave-1") == CUTOVER
     assert ledger.cutovers.find("wave-2") is None
-
-
-def test_a_name_is_given_once(ledger: Ledger) -> None:
-    ledger.cutovers.create(CUTOVER)
-
     with pytest.raises(LedgerError, match="wave-1"):
         ledger.cutovers.create(replace(CUTOVER, flow="b->a"))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mirror_lib.ledger.driver_rows import DriverRow, DriverState
 from mirror_lib.ledger.store import Ledger
 
@@ -43,14 +41,12 @@ def test_a_driver_that_does_not_renew_its_row_is_silent_and_does_not_run(ledger:
     assert ledger.drivers.running("B->A") is None
 
 
-@pytest.mark.parametrize("has_ended", [False, True])
-def test_a_cancelled_driver_is_told_with_its_next_renewal_unless_it_has_ended(ledger: Ledger, has_ended: bool) -> None:
-    begin(ledger, "d")
-    begin(ledger, "other")
-    if has_ended:
-        ledger.drivers.end("d", exit_code=0, report=None)
+def test_a_cancelled_driver_is_told_with_its_next_renewal_unless_it_has_ended(ledger: Ledger) -> None:
+    for name in ("running", "ended", "other"):
+        begin(ledger, name)
+    ledger.drivers.end("ended", exit_code=0, report=None)
 
-    assert ledger.drivers.cancel("d") is not has_ended
-
-    assert ledger.drivers.renew("d") is not has_ended
+    for name, is_cancelled in (("running", True), ("ended", False)):
+        assert ledger.drivers.cancel(name) is is_cancelled
+        assert ledger.drivers.renew(name) is is_cancelled
     assert not ledger.drivers.renew("other")

@@ -8,17 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger.rows import GapRow, GapState, PartitionRunRow
+from mirror_lib.ledger.rows import GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.topology.names import TopicPartition
+from tests.support.ledger.rows import NOON, gap, partition_run
 
-NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-RETENTION = GapRow(
-    id="g1",
-    flow="a->b",
-    topic="orders",
-    partition=0,
-    cause="retention-gap",
+RETENTION = gap(
     first_offset=40,
     next_offset=60,
     first_time=NOON - timedelta(hours=1),
@@ -26,25 +21,7 @@ RETENTION = GapRow(
     topic_id="id-1",
     detail="records 40 to 59 were deleted.",
     run_id="r1",
-    found_at=NOON,
 )
-
-
-def _copied(run_id: str, partition: int, last_timestamp: int | None, *, topic: str = "orders") -> PartitionRunRow:
-    return PartitionRunRow(
-        run_id=run_id,
-        round=1,
-        topic=topic,
-        partition=partition,
-        target_topic=f"a.{topic}",
-        start_offset=0,
-        end_offset=9,
-        source_next=9,
-        target_first=0,
-        target_next=9,
-        last_timestamp=last_timestamp,
-        state="done",
-    )
 
 
 class TestRecording:
@@ -82,22 +59,21 @@ class TestRecording:
 
         assert (seen.id, seen.first_offset, seen.next_offset) == ("g1", 30, 40)
 
-    @pytest.mark.parametrize(
-        "other",
-        [
+    def test_another_gap_is_another_row(self, ledger: Ledger) -> None:
+        others: list[dict[str, object]] = [
             {"flow": "a->c"},
             {"topic": "payments"},
             {"partition": 1},
             {"cause": "poison"},
             {"first_offset": 100, "next_offset": 101},
-        ],
-    )
-    def test_another_gap_is_another_row(self, ledger: Ledger, other: dict[str, object]) -> None:
-        ledger.record_gap(RETENTION)
+        ]
+        rows = [replace(RETENTION, id=f"g{number}", **other) for number, other in enumerate(others, 2)]  # type: ignore[arg-type]
 
-        ledger.record_gap(replace(RETENTION, id="g2", **other))  # type: ignore[arg-type]
+        for row in (RETENTION, *rows):
+            ledger.record_gap(row)
 
-        assert {row.id for flow in ("a->b", "a->c") for row in ledger.gaps(flow)} == {"g1", "g2"}
+        found = {row.id for flow in ("a->b", "a->c") for row in ledger.gaps(flow)}
+        assert found == {"g1", "g2", "g3", "g4", "g5", "g6"}
 
     def test_a_gap_that_opens_again_after_it_was_decided_is_a_new_row(self, ledger: Ledger) -> None:
         ledger.record_gap(RETENTION)
@@ -115,16 +91,15 @@ class TestRecording:
 
 class TestListing:
     def test_gaps_are_listed_newest_first_up_to_the_limit(self, ledger: Ledger) -> None:
+        assert ledger.gaps("a->b") == ledger.open_gaps("a->b") == ()
+        assert ledger.stopped_partitions("a->b") == frozenset()
+
         for hour in range(3):
             found_at = NOON + timedelta(hours=hour)
             ledger.record_gap(replace(RETENTION, id=f"g{hour}", partition=hour, found_at=found_at))
 
         assert [row.id for row in ledger.gaps("a->b", limit=2)] == ["g2", "g1"]
         assert [row.id for row in ledger.gaps("a->b", limit=None)] == ["g2", "g1", "g0"]
-
-    def test_a_flow_without_gaps_has_none(self, ledger: Ledger) -> None:
-        assert ledger.gaps("a->b") == ledger.open_gaps("a->b") == ()
-        assert ledger.stopped_partitions("a->b") == frozenset()
 
 
 class TestDeciding:
@@ -156,8 +131,8 @@ class TestDeciding:
         ledger.record_gap(replace(RETENTION, id="g2", partition=1))
         ledger.record_gap(replace(RETENTION, id="g3", flow="a->c", partition=2))
 
-        for gap in ("g1", "g3"):
-            ledger.decide_gap(gap, GapState.STOPPED, by="alice")
+        for gap_id in ("g1", "g3"):
+            ledger.decide_gap(gap_id, GapState.STOPPED, by="alice")
         ledger.decide_gap("g2", GapState.ACCEPTED, by="alice")
         assert ledger.stopped_partitions("a->b") == {TopicPartition("orders", 0)}
 
@@ -175,9 +150,15 @@ class TestLastCopies:
         for run in ("r1", "r2", "r3"):
             ledger.start_run(run_id=run, flow="a->b", trigger="cli")
         ledger.start_run(run_id="other", flow="a->c", trigger="cli")
-        ledger.save_partition_runs([_copied("r1", 0, 1_000), _copied("r1", 1, 7_000)])
-        ledger.save_partition_runs([_copied("r2", 0, 2_000), _copied("r2", 0, 5_000, topic="payments")])
-        ledger.save_partition_runs([_copied("r3", 0, None), _copied("other", 0, 9_000)])
+        for run, partition, last_timestamp, topic in (
+            ("r1", 0, 1_000, "orders"),
+            ("r1", 1, 7_000, "orders"),
+            ("r2", 0, 2_000, "orders"),
+            ("r2", 0, 5_000, "payments"),
+            ("r3", 0, None, "orders"),
+            ("other", 0, 9_000, "orders"),
+        ):
+            ledger.save_partition_runs([partition_run(run, partition, topic=topic, last_timestamp=last_timestamp)])
 
         found = ledger.last_copies("a->b", ["orders"])
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from mirror_lib.ledger.offset_rows import PositionRow
-from mirror_lib.ledger.rows import PartitionRunRow, RoundRow
+from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.history import Forgotten
+from tests.support.ledger.rows import partition_run
 
 FLOW = "A->B"
 KEEP = timedelta(days=90)
@@ -21,25 +22,7 @@ def run(ledger: Ledger, run_id: str, *partitions: int, flow: str = FLOW, state: 
     """A run of one round with these partitions, whose positions it commits when it is done."""
     ledger.start_run(run_id=run_id, flow=flow, trigger="cli")
     ledger.save_round(RoundRow(run_id=run_id, flow=flow, number=1, began_at=datetime.now(UTC), planning_seconds=0.1))
-    ledger.save_partition_runs(
-        [
-            PartitionRunRow(
-                run_id=run_id,
-                round=1,
-                topic="orders",
-                partition=partition,
-                target_topic="A.orders",
-                start_offset=0,
-                end_offset=10,
-                source_next=10,
-                target_first=0,
-                target_next=10,
-                records=10,
-                state=state,
-            )
-            for partition in partitions
-        ]
-    )
+    ledger.save_partition_runs([partition_run(run_id, number, records=10, state=state) for number in partitions])
     if state == "done":
         ledger.save_positions(
             [
@@ -75,21 +58,17 @@ def test_what_is_not_old_stays(ledger: Ledger) -> None:
     assert len(ledger.rounds(FLOW)) == 2
 
 
-def test_interrupted_runs_stay_until_a_later_one_has_committed_the_partition(ledger: Ledger) -> None:
+def test_interrupted_runs_stay_until_a_later_one_has_committed_the_partition_and_other_flows_are_left_alone(
+    ledger: Ledger,
+) -> None:
     run(ledger, "done", 0)
     run(ledger, "interrupted", 0, state="copying")
-
-    ledger.history.forget(FLOW, keep=KEEP, now=in_days(91))
-
-    assert partitions_of(ledger, "interrupted") == [0]
-
-
-def test_other_flows_are_left_alone(ledger: Ledger) -> None:
     run(ledger, "theirs", 0, flow="A->C")
     run(ledger, "theirs again", 0, flow="A->C")
 
     ledger.history.forget(FLOW, keep=KEEP, now=in_days(91))
 
+    assert partitions_of(ledger, "interrupted") == [0]
     assert partitions_of(ledger, "theirs") == [0]
 
 

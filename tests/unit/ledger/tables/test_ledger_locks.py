@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text, update
@@ -44,18 +45,17 @@ def test_given_a_free_lock_when_acquired_then_it_has_the_run_the_holder_and_the_
     assert ledger.lock_holder(FLOW) == taken
 
 
-def test_given_a_held_lock_when_another_run_wants_it_then_the_present_holder_is_the_answer(ledger: Ledger) -> None:
-    first = acquire(ledger, "r1")
-
-    assert acquire(ledger, "r2") == first
-    assert ledger.lock_holder(FLOW) == first
-
-
-def test_two_attempts_of_one_run_are_two_holders(ledger: Ledger) -> None:
+def test_given_a_held_lock_when_another_run_or_attempt_wants_it_then_the_present_holder_is_the_answer(
+    ledger: Ledger,
+) -> None:
     first = acquire(ledger, "r1", "process 1")
 
-    assert acquire(ledger, "r1", "process 2") == first
+    assert acquire(ledger, "r2") == acquire(ledger, "r1", "process 2") == first
+    assert ledger.lock_holder(FLOW) == first
     assert not ledger.renew_lock(flow=FLOW, run_id="r1", holder="process 2")
+    # Other flows have locks of their own.
+    assert acquire(ledger, "r2", flow="b->a").run_id == "r2"
+    assert ledger.lock_holder("c->d") is None
 
 
 def test_given_an_answer_that_was_lost_when_the_holder_asks_again_then_it_has_the_lock(ledger: Ledger) -> None:
@@ -68,36 +68,21 @@ def test_given_an_answer_that_was_lost_when_the_holder_asks_again_then_it_has_th
     assert again.renewed_at >= first.renewed_at
 
 
-def test_flows_have_locks_of_their_own(ledger: Ledger) -> None:
-    acquire(ledger, "r1")
-
-    assert acquire(ledger, "r2", flow="b->a").run_id == "r2"
-    assert ledger.lock_holder("c->d") is None
-
-
-def test_given_a_lease_that_ended_when_another_run_wants_it_then_it_has_it_and_the_first_cannot_renew(
+def test_given_a_lease_that_ended_or_a_clock_that_was_set_back_when_another_run_wants_it_then_it_has_it(
     ledger: Ledger,
 ) -> None:
-    acquire(ledger, "r1")
-    let_time_pass(ledger, LEASE)
-
-    assert ledger.lock_holder(FLOW) is None
-    assert acquire(ledger, "r2").run_id == "r2"
-    assert not ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
-
-
-def test_given_a_clock_that_was_set_back_when_another_run_wants_it_then_a_dead_holder_has_it_no_longer(
-    ledger: Ledger,
-) -> None:
-    acquire(ledger, "r1")
-    let_time_pass(ledger, 1 - LEASE)
-    assert acquire(ledger, "r2").run_id == "r1"
-
-    let_time_pass(ledger, -2 * 86_400)
-
-    assert ledger.lock_holder(FLOW) is None
-    assert acquire(ledger, "r2").run_id == "r2"
-    assert not ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
+    acquire(ledger, "r0")
+    # The clock was set back by less than a lease, and by two days.
+    for number, (seconds, is_held) in enumerate(((LEASE, False), (1 - LEASE, True), (-2 * 86_400, False))):
+        before, after = f"r{number}", f"r{number + 1}"
+        let_time_pass(ledger, seconds)
+        if is_held:
+            assert acquire(ledger, after).run_id == before
+            ledger.release_lock(flow=FLOW, run_id=before, holder=f"process of {before}")
+        else:
+            assert ledger.lock_holder(FLOW) is None
+        assert acquire(ledger, after).run_id == after
+        assert not ledger.renew_lock(flow=FLOW, run_id=before, holder=f"process of {before}")
 
 
 def test_given_a_renewal_when_the_old_lease_would_have_ended_then_the_lock_is_still_held(ledger: Ledger) -> None:
@@ -119,38 +104,30 @@ def test_the_lease_is_the_holders_not_that_of_the_one_who_asks(ledger: Ledger) -
     assert acquire(ledger, "r2", lease_seconds=1.0).run_id == "r1"
 
 
-def test_given_a_released_lock_then_it_is_free(ledger: Ledger) -> None:
-    acquire(ledger, "r1")
+def test_only_the_holder_releases_and_then_it_is_free(ledger: Ledger) -> None:
+    held = acquire(ledger, "r1")
+
+    for run_id, holder in (("r2", "process of r1"), ("r1", "process of r2")):
+        ledger.release_lock(flow=FLOW, run_id=run_id, holder=holder)
+        assert ledger.lock_holder(FLOW) == held, (run_id, holder)
 
     ledger.release_lock(flow=FLOW, run_id="r1", holder="process of r1")
-
     assert ledger.lock_holder(FLOW) is None
     assert not ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
     assert acquire(ledger, "r2").run_id == "r2"
 
 
-@pytest.mark.parametrize(("run_id", "holder"), [("r2", "process of r1"), ("r1", "process of r2")])
-def test_only_the_holder_releases(ledger: Ledger, run_id: str, holder: str) -> None:
-    held = acquire(ledger, "r1")
-
-    ledger.release_lock(flow=FLOW, run_id=run_id, holder=holder)
-
-    assert ledger.lock_holder(FLOW) == held
-
-
-def test_given_a_holder_known_to_be_dead_when_taken_from_it_then_its_lease_does_not_count(ledger: Ledger) -> None:
-    dead = acquire(ledger, "r1")
-
-    assert acquire(ledger, "r2", instead_of=dead).run_id == "r2"
-
-
-def test_given_a_renewal_since_it_was_looked_at_when_taken_then_the_holder_keeps_it(ledger: Ledger) -> None:
+def test_given_a_holder_known_to_be_dead_when_taken_from_it_then_its_lease_does_not_count_unless_it_was_renewed_since(
+    ledger: Ledger,
+) -> None:
     seen = acquire(ledger, "r1")
     assert ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
 
-    held = acquire(ledger, "r2", instead_of=replace(seen, renewed_at=seen.renewed_at - timedelta(microseconds=1)))
+    earlier = replace(seen, renewed_at=seen.renewed_at - timedelta(microseconds=1))
+    held = acquire(ledger, "r2", instead_of=earlier)
 
     assert held.run_id == "r1"
+    assert acquire(ledger, "r2", instead_of=held).run_id == "r2"
 
 
 @pytest.mark.integration
@@ -178,30 +155,28 @@ def test_given_threads_that_want_it_at_once_then_one_has_it_and_all_agree(ledger
     assert {answer.run_id for answer in answers} == {answers[0].run_id}
 
 
-def _contend(url: str, name: str, rounds: int, seen: str) -> None:
-    """Hold the lock some times; each time note begin and end in a file, by a clock that all processes share."""
-    with Ledger.open(url) as ledger, open(seen, "a", buffering=1) as notes:  # noqa: PTH123
-        for number in range(rounds):
-            run_id = f"{name}-{number}"
-            while acquire(ledger, run_id, name).run_id != run_id:
+def _contend(urls: list[str], name: str, rounds: int, seen: Path) -> None:
+    """Hold the lock in each ledger; each time note begin and end in a file, by a clock that all processes share."""
+    for number, url in enumerate(urls):
+        with Ledger.open(url) as ledger, (seen / f"{number}-{name}").open("a", buffering=1) as notes:
+            for attempt in range(rounds):
+                run_id = f"{name}-{attempt}"
+                while acquire(ledger, run_id, name).run_id != run_id:
+                    time.sleep(0.002)
+                began = time.monotonic_ns()
                 time.sleep(0.002)
-            began = time.monotonic_ns()
-            time.sleep(0.002)
-            ended = time.monotonic_ns()
-            ledger.release_lock(flow=FLOW, run_id=run_id, holder=name)
-            notes.write(f"{began} {ended}\n")
+                ended = time.monotonic_ns()
+                ledger.release_lock(flow=FLOW, run_id=run_id, holder=name)
+                notes.write(f"{began} {ended}\n")
 
 
 @pytest.mark.integration
-def test_given_processes_that_contend_then_never_two_hold_it(
-    ledger: Ledger, ledger_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("held")
+def test_given_processes_that_contend_then_never_two_hold_it(ledger_urls: list[str], tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    seen.mkdir()
     context = multiprocessing.get_context("spawn")
-    processes = [
-        context.Process(target=_contend, args=(ledger_url, f"p{number}", 8, str(folder / f"{number}")))
-        for number in range(3)
-    ]
+    # The same processes in both databases: to start them takes longer than to contend.
+    processes = [context.Process(target=_contend, args=(ledger_urls, f"p{number}", 8, seen)) for number in range(3)]
 
     for process in processes:
         process.start()
@@ -209,7 +184,8 @@ def test_given_processes_that_contend_then_never_two_hold_it(
         process.join()
 
     assert [process.exitcode for process in processes] == [0] * 3
-    lines = [line.split() for file in sorted(folder.iterdir()) for line in file.read_text().splitlines()]
-    held = sorted((int(began), int(ended)) for began, ended in lines)
-    assert len(held) == 24
-    assert all(before[1] <= after[0] for before, after in pairwise(held))
+    for number, url in enumerate(ledger_urls):
+        lines = [line.split() for file in seen.glob(f"{number}-*") for line in file.read_text().splitlines()]
+        held = sorted((int(began), int(ended)) for began, ended in lines)
+        assert len(held) == 24, url
+        assert all(before[1] <= after[0] for before, after in pairwise(held)), url

@@ -3,52 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from math import inf
 
-from mirror_lib.ledger.observed_rows import (
-    FlowObservationRow,
-    GroupObservationRow,
-    HeartbeatObservationRow,
-    PartitionObservationRow,
-    StepOutcomeRow,
-)
+from mirror_lib.ledger.observed_rows import HeartbeatObservationRow, StepOutcomeRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.observations import HISTORY
-
-NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-
-
-def flow(name: str = "a->b", at: datetime = NOON, behind: int = 0) -> FlowObservationRow:
-    return FlowObservationRow(
-        flow=name, observed_at=at, partitions=2, lagging=1, stalled=0, records_behind=behind, outlook="ok"
-    )
-
-
-def partition(topic: str = "orders", number: int = 0, name: str = "a->b") -> PartitionObservationRow:
-    return PartitionObservationRow(
-        flow=name, topic=topic, partition=number, target_topic=f"a.{topic}", observed_at=NOON, outlook="ok"
-    )
-
-
-def group(name: str, number: int = 0) -> GroupObservationRow:
-    return GroupObservationRow(
-        flow="a->b", group=name, topic="orders", partition=number, target_topic="a.orders", observed_at=NOON
-    )
-
-
-def test_the_newest_observation_of_each_flow_is_found(ledger: Ledger) -> None:
-    later = NOON + timedelta(minutes=5)
-
-    for row in (flow(behind=1), flow(at=later, behind=2), flow("b->a", behind=3)):
-        ledger.observations.save_flow(row, [])
-
-    latest = ledger.pages.newest_observations(["a->b", "b->a"])
-    assert {name: row.records_behind for name, row in latest.items()} == {"a->b": 2, "b->a": 3}
+from tests.support.ledger.rows import NOON, observed_flow, observed_group, observed_partition
 
 
 def test_durations_that_never_end_and_unknown_ones_come_back_as_they_were(ledger: Ledger) -> None:
-    row = replace(flow(), catch_up_seconds=inf, headroom_seconds=None, seconds_behind=1.5)
+    row = observed_flow(catch_up_seconds=inf, headroom_seconds=None, seconds_behind=1.5)
 
     ledger.observations.save_flow(row, [])
 
@@ -58,7 +23,7 @@ def test_durations_that_never_end_and_unknown_ones_come_back_as_they_were(ledger
 def test_the_history_of_a_flow_is_told_from_the_oldest_on(ledger: Ledger) -> None:
     times = [NOON + timedelta(minutes=minutes) for minutes in (10, 0, 5)]
     for at in times:
-        ledger.observations.save_flow(flow(at=at), [])
+        ledger.observations.save_flow(observed_flow(observed_at=at), [])
 
     found = ledger.observations.history("a->b", NOON + timedelta(minutes=5))
 
@@ -66,55 +31,50 @@ def test_the_history_of_a_flow_is_told_from_the_oldest_on(ledger: Ledger) -> Non
 
 
 def test_history_that_is_too_old_is_forgotten(ledger: Ledger) -> None:
-    ledger.observations.save_flow(flow(at=NOON), [])
-    ledger.observations.save_flow(flow("b->a", at=NOON), [])
+    ledger.observations.save_flow(observed_flow(), [])
+    ledger.observations.save_flow(observed_flow(flow="b->a"), [])
 
     later = NOON + HISTORY + timedelta(seconds=1)
-    ledger.observations.save_flow(flow(at=later), [])
+    ledger.observations.save_flow(observed_flow(observed_at=later), [])
 
     assert [row.observed_at for row in ledger.observations.history("a->b", NOON)] == [later]
     assert ledger.observations.history("b->a", NOON)
 
 
 def test_partitions_that_are_gone_are_not_shown_any_more(ledger: Ledger) -> None:
-    ledger.observations.save_flow(flow(), [partition("orders"), partition("orders", 1), partition("gone")])
-    ledger.observations.save_flow(flow("b->a"), [partition("other", name="b->a")])
+    orders = [observed_partition(), observed_partition(partition=1)]
+    ledger.observations.save_flow(observed_flow(), [*orders, observed_partition(topic="gone")])
+    ledger.observations.save_flow(observed_flow(flow="b->a"), [observed_partition(flow="b->a", topic="other")])
 
-    ledger.observations.save_flow(flow(), [partition("orders"), partition("orders", 1)])
+    ledger.observations.save_flow(observed_flow(), orders)
 
-    assert [(row.topic, row.partition) for row in ledger.observations.partitions("a->b")] == [
-        ("orders", 0),
-        ("orders", 1),
-    ]
+    left = [(row.topic, row.partition) for row in ledger.observations.partitions("a->b")]
+    assert left == [("orders", 0), ("orders", 1)]
     assert len(ledger.observations.partitions("b->a")) == 1
 
 
 def test_what_a_partition_is_behind_counts_from_its_position_or_from_the_start_of_the_log() -> None:
-    assert replace(partition(), log_start=2, log_end=10, position=7).records_behind == 3
-    assert replace(partition(), log_start=2, log_end=10).records_behind == 8
-    assert replace(partition(), log_start=2, log_end=10, position=10).records_behind == 0
-    assert partition().records_behind == 0
+    assert observed_partition(log_start=2, log_end=10, position=7).records_behind == 3
+    assert observed_partition(log_start=2, log_end=10).records_behind == 8
+    assert observed_partition(log_start=2, log_end=10, position=10).records_behind == 0
+    assert observed_partition().records_behind == 0
 
 
 def test_partitions_that_stand_still_are_counted_by_reason(ledger: Ledger) -> None:
-    rows = [
-        partition(number=0),
-        replace(partition(number=1), reason="retention-gap"),
-        replace(partition(number=2), reason="retention-gap"),
-        replace(partition(number=3), reason="target-diverged"),
-    ]
+    reasons = (None, "retention-gap", "retention-gap", "target-diverged")
+    rows = [observed_partition(partition=number, reason=reason) for number, reason in enumerate(reasons)]
 
-    ledger.observations.save_flow(flow(), rows)
+    ledger.observations.save_flow(observed_flow(), rows)
 
     assert ledger.observations.reasons() == {"a->b": {"retention-gap": 2, "target-diverged": 1}}
 
 
 def test_groups_and_heartbeats_are_replaced_as_a_whole(ledger: Ledger) -> None:
     beat = HeartbeatObservationRow(flow="a->b", pair="a->b", observed_at=NOON, verdict="ok")
-    ledger.observations.save_groups("a->b", [group("billing"), group("shipping", 1)])
+    ledger.observations.save_groups("a->b", [observed_group("billing"), observed_group("shipping", 1)])
     ledger.observations.save_heartbeats("a->b", [beat, replace(beat, pair="c->a")])
 
-    ledger.observations.save_groups("a->b", [group("shipping", 1)])
+    ledger.observations.save_groups("a->b", [observed_group("shipping", 1)])
     ledger.observations.save_heartbeats("a->b", [replace(beat, verdict="late")])
 
     assert [row.group for row in ledger.observations.groups("a->b")] == ["shipping"]

@@ -11,19 +11,10 @@ import pytest
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.ledger.store import Ledger
+from tests.support.ledger.rows import partition_run
 
-PLANNED = PartitionRunRow(
-    run_id="r1",
-    round=1,
-    topic="orders",
-    partition=0,
-    target_topic="a.orders",
-    start_offset=5,
-    end_offset=2**62,
-    source_next=5,
-    target_first=3,
-    target_next=3,
-    state="planned",
+PLANNED = partition_run(
+    "r1", start_offset=5, end_offset=2**62, source_next=5, target_first=3, target_next=3, state="planned"
 )
 
 
@@ -84,10 +75,6 @@ def test_rounds_and_partitions_stand_side_by_side_oldest_round_first(started: Le
     assert found == [(1, "a", 0), (1, "orders", 0), (1, "orders", 9), (1, "orders", 10), (2, "orders", 0)]
 
 
-def test_an_unknown_run_has_no_partitions(ledger: Ledger) -> None:
-    assert ledger.partition_runs("r1") == ()
-
-
 def test_rows_of_a_run_that_was_not_started_are_refused_whole(started: Ledger) -> None:
     with pytest.raises(LedgerError) as caught:
         started.save_partition_runs([PLANNED, replace(PLANNED, run_id="r2")])
@@ -106,10 +93,10 @@ def test_a_failure_keeps_its_reason_and_words_whatever_characters_they_have(star
     assert stored.detail == "key b'\N{REPLACEMENT CHARACTER}' and ? of Zürich"
 
 
-def test_no_rows_are_no_work(started: Ledger) -> None:
+def test_no_rows_are_no_work_and_an_unknown_run_has_none(started: Ledger) -> None:
     started.save_partition_runs([])
 
-    assert started.partition_runs("r1") == ()
+    assert started.partition_runs("r1") == started.partition_runs("r2") == ()
 
 
 def test_ten_thousand_rows_are_stored_and_replaced(started: Ledger) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
-from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.routed import FULL_OFFSETS
 from mirror_lib.topology.names import TopicPartition
+from tests.support.ledger.rows import partition_run
 
 FLOW = "A->B"
 
@@ -57,26 +57,31 @@ def test_a_run_that_follows_another_joins_its_stretch(ledger: Ledger) -> None:
     assert (joined.records, joined.run_id) == (60, "r2")
 
 
-def test_a_run_that_sent_nothing_there_does_not_end_the_stretch(ledger: Ledger) -> None:
-    ledger.append_routed([own((0, 100)), row((0, 100), (0, 40))])
-    ledger.append_routed([own((100, 200))])
-    ledger.append_routed([own((200, 300)), row((200, 300), (40, 41))])
-
-    assert elsewhere(ledger) == [(0, 0, (0, 300), (0, 41))]
-
-
-def test_where_it_is_not_known_what_was_sent_in_between_then_another_stretch_begins(ledger: Ledger) -> None:
-    ledger.append_routed([own((0, 100)), row((0, 100), (0, 40))])
-    ledger.append_routed([own((200, 300)), row((200, 300), (40, 41))])
-
-    assert elsewhere(ledger) == [(0, 0, (0, 100), (0, 40)), (1, 0, (200, 300), (40, 41))]
-
-
-def test_a_large_stretch_takes_no_more_runs_up(ledger: Ledger) -> None:
-    ledger.append_routed([own((0, 100)), row((0, 100), (0, FULL_OFFSETS))])
-    ledger.append_routed([own((100, 200)), row((100, 200), (FULL_OFFSETS, FULL_OFFSETS + 1))])
-
-    assert [stretch for stretch, *_ in elsewhere(ledger)] == [0, 1]
+def test_a_stretch_ends_where_it_is_not_known_what_was_sent_in_between_or_where_it_is_large(ledger: Ledger) -> None:
+    full = FULL_OFFSETS
+    for number, (runs, stretches) in enumerate(
+        (
+            # A run that sent nothing there does not end it.
+            (
+                [((0, 100), (0, 40)), ((100, 200), None), ((200, 300), (40, 41))],
+                [(0, 0, (0, 300), (0, 41))],
+            ),
+            (
+                [((0, 100), (0, 40)), ((200, 300), (40, 41))],
+                [(0, 0, (0, 100), (0, 40)), (1, 0, (200, 300), (40, 41))],
+            ),
+            (
+                [((0, 100), (0, full)), ((100, 200), (full, full + 1))],
+                [(0, 0, (0, 100), (0, full)), (1, 0, (100, 200), (full, full + 1))],
+            ),
+        )
+    ):
+        topic = {"topic": f"payments{number}"}
+        to = f"payments{number}.de"
+        for source, target in runs:
+            sent = [] if target is None else [row(source, target, to, **topic)]
+            ledger.append_routed([own(source, **topic), *sent])
+        assert elsewhere(ledger, to) == stretches, runs
 
 
 def test_source_partitions_that_send_records_there_in_one_run_are_in_one_stretch(ledger: Ledger) -> None:
@@ -124,29 +129,17 @@ def test_every_flow_has_its_own_rows_and_knows_who_else_sends_records_there(ledg
     assert ledger.routed_by_others(FLOW) == {("C->B", TopicPartition("payments.de", 0))}
 
 
-@pytest.mark.parametrize("rounds", [1, 40])
-def test_a_flow_that_runs_often_adds_no_rows_without_end(ledger: Ledger, rounds: int) -> None:
-    for number in range(rounds):
-        first = 10 * number
+def test_a_flow_that_runs_often_adds_no_rows_without_end(ledger: Ledger) -> None:
+    for first in range(0, 400, 10):
         ledger.append_routed([own((first, first + 10)), row((first, first + 10), (first, first + 5))])
-
-    assert len(ledger.routed_ranges(FLOW)) == 2
+        assert len(ledger.routed_ranges(FLOW)) == 2
 
 
 def interrupted(ledger: Ledger, run_id: str, start: int, state: str = "copying") -> None:
     """A run that had begun with the partition and said no more."""
     ledger.start_run(run_id=run_id, flow=FLOW, trigger="cli")
-    settings: dict[str, Any] = {"target_topic": "A.payments", "end_offset": 900, "target_first": 0, "target_next": 0}
-    planned = PartitionRunRow(
-        run_id=run_id,
-        round=1,
-        topic="payments",
-        partition=0,
-        start_offset=start,
-        source_next=start,
-        state=state,
-        **settings,
-    )
+    offsets = {"start_offset": start, "end_offset": 900, "source_next": start, "target_next": 0}
+    planned = partition_run(run_id, topic="payments", target_topic="A.payments", state=state, **offsets)
     ledger.save_partition_runs([planned])
 
 

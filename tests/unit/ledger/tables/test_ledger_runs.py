@@ -7,30 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mirror_lib.errors import BrokerUnreachableError, LedgerError, MirrorError, Where
-from mirror_lib.ledger.rows import PartitionRunRow, RunState
+from mirror_lib.ledger.rows import RunState
 from mirror_lib.ledger.store import Ledger
+from tests.support.ledger.rows import partition_run
 
 
 def _start(ledger: Ledger, run_id: str, flow: str = "a->b", trigger: str = "cli") -> None:
     ledger.start_run(run_id=run_id, flow=flow, trigger=trigger)
-
-
-def _partition(run_id: str, partition: int, round_number: int, records: int, bytes_: int) -> PartitionRunRow:
-    return PartitionRunRow(
-        run_id=run_id,
-        round=round_number,
-        topic="orders",
-        partition=partition,
-        target_topic="a.orders",
-        start_offset=0,
-        end_offset=10,
-        source_next=records,
-        target_first=0,
-        target_next=records,
-        records=records,
-        bytes=bytes_,
-        state="done",
-    )
 
 
 def test_a_started_run_is_running_and_has_done_nothing(ledger: Ledger) -> None:
@@ -45,20 +28,11 @@ def test_a_started_run_is_running_and_has_done_nothing(ledger: Ledger) -> None:
     assert started.error is None
     assert before <= started.started_at <= datetime.now(UTC)
     assert started.heartbeat_at == started.started_at
-
-
-def test_times_come_back_as_aware_utc_to_the_microsecond(ledger: Ledger) -> None:
-    started = ledger.start_run(run_id="r1", flow="a->b", trigger="cli")
-
+    # Aware, and to the microsecond.
     stored = ledger.run("r1")
-
     assert stored is not None
     assert stored.started_at.tzinfo is UTC
     assert stored.started_at == started.started_at
-
-
-def test_an_unknown_run_is_none(ledger: Ledger) -> None:
-    assert ledger.run("nobody") is None
 
 
 def test_starting_the_same_run_twice_is_refused_with_advice(ledger: Ledger) -> None:
@@ -102,34 +76,32 @@ def test_a_finished_run_holds_its_end_and_its_error_as_plain_data(ledger: Ledger
 
 def test_a_run_that_fails_without_totals_gets_them_from_its_partitions(ledger: Ledger) -> None:
     _start(ledger, "r1")
+    _start(ledger, "nothing to copy")
     ledger.save_partition_runs(
-        [_partition("r1", 0, 1, 4, 40), _partition("r1", 1, 1, 5, 50), _partition("r1", 1, 2, 1, 10)]
+        [
+            partition_run("r1", 0, records=4, bytes=40),
+            partition_run("r1", 1, records=5, bytes=50),
+            partition_run("r1", 1, round=2, records=1, bytes=10),
+        ]
     )
 
     ledger.finish_run("r1", state="failed", error={"reason": "unexpected"})
+    ledger.finish_run("nothing to copy", state="succeeded", rounds=1, records=0, bytes=0)
 
-    stored = ledger.run("r1")
-    assert stored is not None
-    assert (stored.rounds, stored.planned_partitions, stored.records, stored.bytes) == (2, 2, 10, 100)
-
-
-def test_a_run_that_found_nothing_to_copy_finishes_with_zeros(ledger: Ledger) -> None:
-    _start(ledger, "r1")
-
-    ledger.finish_run("r1", state="succeeded", rounds=1, records=0, bytes=0)
-
-    stored = ledger.run("r1")
-    assert stored is not None
-    assert (stored.rounds, stored.planned_partitions, stored.records, stored.bytes) == (1, 0, 0, 0)
-    assert stored.error is None
+    for run_id, totals in (("r1", (2, 2, 10, 100)), ("nothing to copy", (1, 0, 0, 0))):
+        stored = ledger.run(run_id)
+        assert stored is not None
+        assert (stored.rounds, stored.planned_partitions, stored.records, stored.bytes) == totals
+        assert (stored.error is None) == (stored.state == "succeeded")
 
 
-@pytest.mark.parametrize("unknown_run", ["", "r2"])
-def test_nothing_can_be_said_of_a_run_that_was_not_started(ledger: Ledger, unknown_run: str) -> None:
-    with pytest.raises(LedgerError, match="does not exist"):
-        ledger.heartbeat(unknown_run)
-    with pytest.raises(LedgerError, match="does not exist"):
-        ledger.finish_run(unknown_run, state="failed")
+def test_nothing_can_be_said_of_a_run_that_was_not_started(ledger: Ledger) -> None:
+    assert ledger.run("nobody") is None
+    for unknown_run in ("", "r2"):
+        with pytest.raises(LedgerError, match="does not exist"):
+            ledger.heartbeat(unknown_run)
+        with pytest.raises(LedgerError, match="does not exist"):
+            ledger.finish_run(unknown_run, state="failed")
 
 
 def test_a_state_that_does_not_exist_is_refused_by_the_database(ledger: Ledger) -> None:
@@ -165,17 +137,18 @@ def _lock(ledger: Ledger, run_id: str, flow: str = "a->b", lease_seconds: float 
     ledger.acquire_lock(flow=flow, run_id=run_id, holder=f"process of {run_id}", lease_seconds=lease_seconds)
 
 
-def test_given_a_run_that_holds_its_lock_then_it_lives(ledger: Ledger) -> None:
-    _lock(ledger, "r1")
-    _start(ledger, "r1")
+def test_given_a_run_that_holds_its_lock_until_its_lease_ends_then_it_lives(ledger: Ledger) -> None:
+    for flow, lease_seconds, died in (("a->b", 30.0, ()), ("a->c", 0.0, ("run of a->c",))):
+        _lock(ledger, f"run of {flow}", flow, lease_seconds)
+        _start(ledger, f"run of {flow}", flow)
 
-    assert ledger.dead_runs(ledger.runs("a->b", 5)) == frozenset()
-    assert ledger.close_dead_runs("a->b") == ()
+        assert ledger.dead_runs(ledger.runs(flow, 5)) == frozenset(died)
+        assert ledger.close_dead_runs(flow) == died
 
 
 def test_given_a_run_without_a_lock_then_it_has_died_and_is_closed_once(ledger: Ledger) -> None:
     _start(ledger, "r1")
-    ledger.save_partition_runs([_partition("r1", 0, 1, 4, 400)])
+    ledger.save_partition_runs([partition_run("r1", records=4, bytes=400)])
     last_sign = ledger.runs("a->b", 1)[0].heartbeat_at
 
     assert ledger.dead_runs(ledger.runs("a->b", 5)) == {"r1"}
@@ -190,13 +163,6 @@ def test_given_a_run_without_a_lock_then_it_has_died_and_is_closed_once(ledger: 
     assert closed.finished_at is not None
     assert closed.heartbeat_at == last_sign
     assert ledger.dead_runs([closed]) == frozenset()
-
-
-def test_given_a_lease_that_has_ended_then_its_run_has_died(ledger: Ledger) -> None:
-    _lock(ledger, "r1", lease_seconds=0.0)
-    _start(ledger, "r1")
-
-    assert ledger.close_dead_runs("a->b") == ("r1",)
 
 
 def test_given_the_lock_of_another_run_or_flow_then_the_run_has_died_and_the_others_have_not(ledger: Ledger) -> None:

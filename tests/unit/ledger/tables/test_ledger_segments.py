@@ -13,53 +13,23 @@ from hypothesis import strategies as st
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, Segment
+from tests.support.ledger.rows import FLOW, segment, segment_of
 
-FLOW = "a->b"
 _flows = itertools.count()
-
-
-def _dense(source_first: int, target_first: int, count: int, *, run_id: str = "r1", partition: int = 0) -> SegmentRow:
-    return SegmentRow(
-        flow=FLOW,
-        topic="orders",
-        partition=partition,
-        source_first=source_first,
-        source_next=source_first + count,
-        target_first=target_first,
-        target_next=target_first + count,
-        records=count,
-        run_id=run_id,
-    )
-
-
-def _row(runs: list[OffsetRun], *, run_id: str = "r1", flow: str = FLOW) -> SegmentRow:
-    segment = Segment.of(runs)
-    return SegmentRow(
-        flow=flow,
-        topic="orders",
-        partition=0,
-        source_first=segment.source_first,
-        source_next=segment.source_next,
-        target_first=segment.target_first,
-        target_next=segment.target_next,
-        records=segment.records,
-        runs=segment.encoded_runs,
-        run_id=run_id,
-    )
 
 
 def _map(rows: tuple[SegmentRow, ...]) -> dict[int, int]:
     """Every record's source and target offset."""
     pairs: dict[int, int] = {}
     for row in rows:
-        segment = Segment.restore(
+        restored = Segment.restore(
             source_first=row.source_first,
             source_next=row.source_next,
             target_first=row.target_first,
             target_next=row.target_next,
             runs=row.runs,
         )
-        for run in segment.runs:
+        for run in restored.runs:
             pairs |= {run.source_first + each: run.target_first + each for each in range(run.count)}
     return pairs
 
@@ -68,40 +38,52 @@ def _segments(ledger: Ledger) -> tuple[SegmentRow, ...]:
     return ledger.segments(FLOW, "orders", 0)
 
 
-def test_a_partition_without_holes_has_one_row_for_ever(ledger: Ledger) -> None:
+def test_rows_that_follow_each_other_without_a_hole_are_one_for_ever(ledger: Ledger) -> None:
     for run in range(5):
-        ledger.append_segments([_dense(run * 10, 100 + run * 10, 10, run_id=f"r{run}")])
+        ledger.append_segments([segment(run * 10, 100 + run * 10, 10, run_id=f"r{run}")])
 
-    assert _segments(ledger) == (_dense(0, 100, 50, run_id="r4"),)
-
-
-def test_rows_of_one_call_merge_like_those_of_several(ledger: Ledger) -> None:
-    ledger.append_segments([_dense(0, 0, 3), _dense(3, 3, 4), _dense(10, 7, 1), _dense(11, 8, 1)])
-
-    assert _segments(ledger) == (_dense(0, 0, 7), _dense(10, 7, 2))
+    assert _segments(ledger) == (segment(0, 100, 50, run_id="r4"),)
 
 
-@pytest.mark.parametrize(("source_first", "target_first"), [(11, 10), (10, 11), (11, 11)])
-def test_a_hole_on_either_side_begins_a_new_row(ledger: Ledger, source_first: int, target_first: int) -> None:
+def test_rows_of_one_call_merge_like_those_of_several_and_those_without_records_are_not_stored(ledger: Ledger) -> None:
+    for nothing in ([], [replace(segment(7, 7, 1), source_next=7, target_next=7, records=0)]):
+        ledger.append_segments(nothing)
+        assert _segments(ledger) == ()
+
+    ledger.append_segments([segment(0, 0, 3), segment(3, 3, 4), segment(10, 7, 1), segment(11, 8, 1)])
+
+    assert _segments(ledger) == (segment(0, 0, 7), segment(10, 7, 2))
+
+
+def test_a_hole_on_either_side_begins_a_new_row(ledger: Ledger) -> None:
     """A fence leaves a marker on the target, a compacted or aborted record a hole in the source."""
-    ledger.append_segments([_dense(0, 0, 10)])
-    ledger.append_segments([_dense(source_first, target_first, 5)])
-
-    assert _segments(ledger) == (_dense(0, 0, 10), _dense(source_first, target_first, 5))
+    for partition, (source_first, target_first) in enumerate(((11, 10), (10, 11), (11, 11))):
+        rows = tuple(
+            segment(*first, count, partition=partition)
+            for first, count in (((0, 0), 10), ((source_first, target_first), 5))
+        )
+        for row in rows:
+            ledger.append_segments([row])
+        assert ledger.segments(FLOW, "orders", partition) == rows
 
 
 def test_a_segment_with_holes_inside_keeps_its_runs_and_merges_with_nothing(ledger: Ledger) -> None:
-    holes = _row([OffsetRun(10, 10, 5), OffsetRun(20, 15, 5)])
+    holes = segment_of([OffsetRun(10, 10, 5), OffsetRun(20, 15, 5)])
 
-    ledger.append_segments([_dense(0, 0, 10)])
+    ledger.append_segments([segment(0, 0, 10)])
     ledger.append_segments([holes])
-    ledger.append_segments([_dense(25, 20, 5)])
+    ledger.append_segments([segment(25, 20, 5)])
 
-    assert _segments(ledger) == (_dense(0, 0, 10), holes, _dense(25, 20, 5))
+    assert _segments(ledger) == (segment(0, 0, 10), holes, segment(25, 20, 5))
 
 
 def test_appending_the_same_rows_again_changes_nothing(ledger: Ledger) -> None:
-    rows = [_dense(0, 0, 10), _dense(10, 10, 5), _row([OffsetRun(15, 15, 1), OffsetRun(20, 16, 1)]), _dense(21, 17, 2)]
+    rows = [
+        segment(0, 0, 10),
+        segment(10, 10, 5),
+        segment_of([OffsetRun(15, 15, 1), OffsetRun(20, 16, 1)]),
+        segment(21, 17, 2),
+    ]
     ledger.append_segments(rows)
     once = _segments(ledger)
 
@@ -113,10 +95,10 @@ def test_appending_the_same_rows_again_changes_nothing(ledger: Ledger) -> None:
 
 def test_partitions_topics_and_flows_do_not_mix(ledger: Ledger) -> None:
     rows = [
-        _dense(0, 0, 5),
-        _dense(5, 5, 5, partition=1),
-        replace(_dense(5, 5, 5), topic="orders2"),
-        replace(_dense(5, 5, 5), flow="b->a"),
+        segment(0, 0, 5),
+        segment(5, 5, 5, partition=1),
+        replace(segment(5, 5, 5), topic="orders2"),
+        replace(segment(5, 5, 5), flow="b->a"),
     ]
 
     ledger.append_segments(rows)
@@ -124,72 +106,57 @@ def test_partitions_topics_and_flows_do_not_mix(ledger: Ledger) -> None:
     assert [ledger.segments(row.flow, row.topic, row.partition) for row in rows] == [(row,) for row in rows]
 
 
-def test_a_segment_without_records_is_not_stored(ledger: Ledger) -> None:
-    ledger.append_segments([_dense(7, 7, 0)])
+def test_what_was_copied_again_counts_where_it_stands_last(ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
+    runs = OffsetRun(10, 10, 5), OffsetRun(20, 15, 5)
+    again: dict[str, tuple[list[SegmentRow], list[SegmentRow], list[SegmentRow]]] = {
+        # Its offsets start at 0 again while the target goes on.
+        "source created anew": (
+            [segment(0, 0, 100), segment(110, 100, 10)],
+            [segment(0, 110, 20, run_id="r2"), segment(20, 130, 5, run_id="r2")],
+            [segment(0, 110, 25, run_id="r2")],
+        ),
+        # A person sets the position back to 50: what follows stands behind the older copy on the target.
+        "rewind": (
+            [segment(0, 0, 100)],
+            [segment(50, 100, 60, run_id="r2")],
+            [segment(0, 0, 50), segment(50, 100, 60, run_id="r2")],
+        ),
+        "rewind in the same call": (
+            [],
+            [segment(0, 0, 100), segment(50, 100, 60, run_id="r2")],
+            [segment(0, 0, 50), segment(50, 100, 60, run_id="r2")],
+        ),
+        "target created anew": (
+            [segment(0, 0, 100)],
+            [segment(100, 0, 10, run_id="r2")],
+            [segment(100, 0, 10, run_id="r2")],
+        ),
+        "rewind into holes": (
+            [segment(0, 0, 10), segment_of(runs)],
+            [segment(22, 30, 3, run_id="r2")],
+            [segment(0, 0, 10), segment_of([runs[0], OffsetRun(20, 15, 2)]), segment(22, 30, 3, run_id="r2")],
+        ),
+        "overlap of the same distance": (
+            [segment(0, 5, 10)],
+            [segment(8, 13, 10, run_id="r2")],
+            [segment(0, 5, 18, run_id="r2")],
+        ),
+    }
+    for topic, (first, second, stored) in again.items():
+        for rows in (first, second):
+            ledger.append_segments([replace(row, topic=topic) for row in rows])
+        assert ledger.segments(FLOW, topic, 0) == tuple(replace(row, topic=topic) for row in stored), topic
 
-    assert _segments(ledger) == ()
-
-
-def test_no_segments_are_no_work(ledger: Ledger) -> None:
-    ledger.append_segments([])
-
-    assert _segments(ledger) == ()
-
-
-def test_a_source_topic_created_anew_begins_a_new_map(ledger: Ledger) -> None:
-    """Its offsets start at 0 again while the target goes on."""
-    ledger.append_segments([_dense(0, 0, 100), _dense(110, 100, 10)])
-
-    ledger.append_segments([_dense(0, 110, 20, run_id="r2"), _dense(20, 130, 5, run_id="r2")])
-
-    assert _segments(ledger) == (_dense(0, 110, 25, run_id="r2"),)
-
-
-def test_records_copied_again_count_where_they_stand_last(ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
-    """A person sets the position back to 50: what follows stands behind the older copy on the target."""
-    ledger.append_segments([_dense(0, 0, 100)])
-
-    with caplog.at_level(logging.WARNING):
-        ledger.append_segments([_dense(50, 100, 60, run_id="r2")])
-
-    assert _segments(ledger) == (_dense(0, 0, 50), _dense(50, 100, 60, run_id="r2"))
-    assert "orders-0 was copied again from source offset 50" in caplog.text
-
-
-def test_a_target_created_anew_leaves_nothing_of_the_older_map(ledger: Ledger) -> None:
-    ledger.append_segments([_dense(0, 0, 100)])
-
-    ledger.append_segments([_dense(100, 0, 10, run_id="r2")])
-
-    assert _segments(ledger) == (_dense(100, 0, 10, run_id="r2"),)
-
-
-def test_a_rewind_into_holes_keeps_every_record_before_it(ledger: Ledger) -> None:
-    holes = _row([OffsetRun(10, 10, 5), OffsetRun(20, 15, 5)])
-    ledger.append_segments([_dense(0, 0, 10), holes])
-
-    ledger.append_segments([_dense(22, 30, 3, run_id="r2")])
-
-    kept = _row([OffsetRun(10, 10, 5), OffsetRun(20, 15, 2)])
-    assert _segments(ledger) == (_dense(0, 0, 10), kept, _dense(22, 30, 3, run_id="r2"))
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert any("rewind-0 was copied again from source offset 50" in warning for warning in warnings)
 
 
-def test_an_overlap_of_the_same_distance_makes_the_row_longer(ledger: Ledger) -> None:
-    ledger.append_segments([_dense(0, 5, 10)])
+def test_a_row_whose_numbers_contradict_each_other_cannot_be_made() -> None:
+    row = segment(0, 0, 10)
 
-    ledger.append_segments([_dense(8, 13, 10, run_id="r2")])
-
-    assert _segments(ledger) == (_dense(0, 5, 18, run_id="r2"),)
-
-
-@pytest.mark.parametrize(
-    ("records", "source_next", "target_next", "runs"), [(9, 10, 10, None), (10, 10, 11, None), (11, 10, 11, b"x")]
-)
-def test_a_row_whose_numbers_contradict_each_other_cannot_be_made(
-    records: int, source_next: int, target_next: int, runs: bytes | None
-) -> None:
-    with pytest.raises(ValueError, match="do not fit"):
-        replace(_dense(0, 0, 10), records=records, source_next=source_next, target_next=target_next, runs=runs)
+    for changed in ({"records": 9}, {"target_next": 11}, {"records": 11, "target_next": 11, "runs": b"x"}):
+        with pytest.raises(ValueError, match="do not fit"):
+            replace(row, **changed)  # type: ignore[arg-type]
 
 
 @st.composite
@@ -224,7 +191,7 @@ def test_the_stored_map_is_exactly_what_was_appended(
 ) -> None:
     """However the segments are spread over calls, and whichever of them are appended again."""
     flow = f"flow {next(_flows)}"
-    rows = [_row(runs, flow=flow) for runs in history]
+    rows = [segment_of(runs, flow=flow) for runs in history]
     done = 0
     while done < len(rows):
         again = data.draw(st.integers(0, done))
@@ -260,7 +227,7 @@ def test_after_any_rewind_the_map_ascends_and_holds_the_newest_copy(
     ever: set[tuple[int, int]] = set()
     for history in histories:
         for runs in history:
-            row = _row(runs, flow=flow)
+            row = segment_of(runs, flow=flow)
             ledger.append_segments([row])
 
             pairs = _map(ledger.segments(flow, "orders", 0))
@@ -275,7 +242,7 @@ def test_after_any_rewind_the_map_ascends_and_holds_the_newest_copy(
 def test_ten_thousand_partitions_are_appended(ledger: Ledger) -> None:
     for start in (0, 5):
         ledger.append_segments(
-            [replace(_dense(start, start, 5), topic=f"t{n % 100}", partition=n // 100) for n in range(10_000)]
+            [replace(segment(start, start, 5), topic=f"t{n % 100}", partition=n // 100) for n in range(10_000)]
         )
 
-    assert ledger.segments(FLOW, "t99", 99) == (replace(_dense(0, 0, 10), topic="t99", partition=99),)
+    assert ledger.segments(FLOW, "t99", 99) == (replace(segment(0, 0, 10), topic="t99", partition=99),)

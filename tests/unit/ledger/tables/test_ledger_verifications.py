@@ -10,19 +10,12 @@ import pytest
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.rows import VerificationRow, VerifiedRow
 from mirror_lib.ledger.store import Ledger
+from tests.support.ledger.rows import verification
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-EQUAL = VerificationRow(
-    id="v1",
-    flow="a->b",
-    topic="orders",
-    partition=0,
-    target_topic="a.orders",
-    mode="full",
-    verdict="equal",
+EQUAL = verification(
     source_first=10,
     source_next=100,
-    target_first=0,
     target_next=90,
     records=90,
     bytes=9_000,
@@ -80,15 +73,13 @@ def test_a_partition_is_verified_up_to_the_furthest_range_that_was_equal(ledger:
     )
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"mode": "sample", "source_next": 500}, {"verdict": "unverifiable", "source_next": 500}],
-    ids=["samples", "what could not be verified"],
-)
-def test_what_proves_nothing_of_the_whole_does_not_count(ledger: Ledger, changes: dict[str, object]) -> None:
-    ledger.save_verifications([EQUAL, _later(EQUAL, 1, **changes)])
+def test_samples_and_what_could_not_be_verified_prove_nothing_of_the_whole(ledger: Ledger) -> None:
+    sample = _later(EQUAL, 1, mode="sample", source_next=500)
+    unverifiable = _later(EQUAL, 2, verdict="unverifiable", source_next=500)
 
-    assert [row.source_next for row in ledger.verified_up_to("a->b")] == [100]
+    for row in (EQUAL, sample, unverifiable):
+        ledger.save_verifications([row])
+        assert [row.source_next for row in ledger.verified_up_to("a->b")] == [100], row
 
 
 def test_after_a_difference_everything_has_to_be_verified_anew(ledger: Ledger) -> None:
