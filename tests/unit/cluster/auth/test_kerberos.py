@@ -242,17 +242,14 @@ class TestTickets:
             tickets.offer_to_process(KerberosLogin("kafka", "other@S", b"keys"), WHERE)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_given_an_unusable_login_then_the_error_says_why(subtests: pytest.Subtests) -> None:
+    for options, message in (
         ('useKeyTab=true keyTab="/nowhere/k" principal="me"', "keyTab /nowhere/k: No such file"),
         ('useTicketCache=true ticketCache="/nowhere/c"', "ticketCache /nowhere/c: No such file"),
         ('useKeyTab=true keyTab="/nowhere/k"', "has no principal"),
-    ],
-)
-def test_given_an_unusable_login_then_the_error_says_why(options: str, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        login(options)
+    ):
+        with subtests.test(options=options), pytest.raises(ConfigurationError, match=message):
+            login(options)
 
 
 def test_given_a_client_without_kerberos_then_the_error_says_what_to_install(keytab: Path) -> None:

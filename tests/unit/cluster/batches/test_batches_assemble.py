@@ -442,15 +442,16 @@ class TestGivenTheTargetsLimit:
 class TestGivenDamage:
     RAW = batch([SourceRecord(0, key=b"k", value=b"v")])
 
-    @pytest.mark.parametrize("position", range(17, len(RAW)))
-    def test_no_changed_byte_under_the_checksum_is_accepted(self, position: int) -> None:
-        raw = bytearray(self.RAW)
-        raw[position] ^= 0x40
-        subject = assembler()
-        assert run(subject, bytes(raw)) == []
-        assert isinstance(subject.failure, CorruptBatchError)
-        assert subject.failure.where.offset == 0
-        assert subject.next_offset == 0
+    def test_no_changed_byte_under_the_checksum_is_accepted(self, subtests: pytest.Subtests) -> None:
+        for position in range(17, len(self.RAW)):
+            with subtests.test(position=position):
+                raw = bytearray(self.RAW)
+                raw[position] ^= 0x40
+                subject = assembler()
+                assert run(subject, bytes(raw)) == []
+                assert isinstance(subject.failure, CorruptBatchError)
+                assert subject.failure.where.offset == 0
+                assert subject.next_offset == 0
 
     def test_an_impossible_length_is_told(self) -> None:
         raw = bytearray(self.RAW)
@@ -472,13 +473,14 @@ class TestGivenDamage:
         )
         assert subject.feed(after) == []
 
-    @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
-    def test_a_body_that_cannot_be_decompressed_is_told(self, codec: int) -> None:
-        raw = bytearray(batch([SourceRecord(0), SourceRecord(1)], codec=codec))
-        raw[61:] = b"\xff" * (len(raw) - 61)
-        subject = assembler(start=1)
-        assert run(subject, sealed(raw)) == []
-        assert isinstance(subject.failure, CorruptBatchError)
+    def test_a_body_that_cannot_be_decompressed_is_told(self, subtests: pytest.Subtests) -> None:
+        for codec in (GZIP, SNAPPY, LZ4, ZSTD):
+            with subtests.test(codec=codec):
+                raw = bytearray(batch([SourceRecord(0), SourceRecord(1)], codec=codec))
+                raw[61:] = b"\xff" * (len(raw) - 61)
+                subject = assembler(start=1)
+                assert run(subject, sealed(raw)) == []
+                assert isinstance(subject.failure, CorruptBatchError)
 
     def test_a_count_that_is_not_true_is_told(self) -> None:
         raw = bytearray(batch([SourceRecord(0), SourceRecord(1)]))

@@ -131,16 +131,17 @@ def test_whatever_stands_among_full_batches_the_same_becomes_of_it(
     assert outcomes[0] == outcomes[1]
 
 
-@pytest.mark.parametrize("kind", ["damaged", "of another magic"])
-def test_full_batches_before_a_bad_one_go_on_and_nothing_behind_it_does(kind: str) -> None:
-    data = bytearray(full(0) + full(1) + KINDS[kind](2) + full(3))
-    subject = assembler()
+def test_full_batches_before_a_bad_one_go_on_and_nothing_behind_it_does(subtests: pytest.Subtests) -> None:
+    for kind in ("damaged", "of another magic"):
+        with subtests.test(kind=kind):
+            data = bytearray(full(0) + full(1) + KINDS[kind](2) + full(3))
+            subject = assembler()
 
-    out = subject.feed(data)
+            out = subject.feed(data)
 
-    assert [each.source_next for each in out] == [1, 2]
-    assert subject.next_offset == 2
-    assert subject.failure is not None
+            assert [each.source_next for each in out] == [1, 2]
+            assert subject.next_offset == 2
+            assert subject.failure is not None
 
 
 def test_large_batches_stay_where_they_were_received() -> None:

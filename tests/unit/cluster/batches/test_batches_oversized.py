@@ -49,17 +49,18 @@ def test_from_its_first_offset_it_goes_on_as_it_is() -> None:
     assert (ready.count, subject.next_offset, subject.failure) == (RECORDS, RECORDS, None)
 
 
-@pytest.mark.parametrize("leave_out", [False, True])
-def test_from_its_middle_it_ends_the_partition_whatever_the_policy(leave_out: bool) -> None:
-    subject = assembler(start=1, leave_out=leave_out)
+def test_from_its_middle_it_ends_the_partition_whatever_the_policy(subtests: pytest.Subtests) -> None:
+    for leave_out in (False, True):
+        with subtests.test(leave_out=leave_out):
+            subject = assembler(start=1, leave_out=leave_out)
 
-    assert subject.feed(memoryview(oversized())) == []
+            assert subject.feed(memoryview(oversized())) == []
 
-    assert isinstance(subject.failure, OversizedBatchError)
-    assert subject.failure.where.offset == 1
-    assert "mirror.poison.policy" not in str(subject.failure)
-    assert subject.take_skipped() == []
-    assert subject.next_offset == 1
+            assert isinstance(subject.failure, OversizedBatchError)
+            assert subject.failure.where.offset == 1
+            assert "mirror.poison.policy" not in str(subject.failure)
+            assert subject.take_skipped() == []
+            assert subject.next_offset == 1
 
 
 def test_one_that_a_target_refuses_is_not_taken_for_one_that_cannot_be_read() -> None:

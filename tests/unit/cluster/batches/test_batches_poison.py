@@ -81,17 +81,18 @@ def values(out: Sequence[ReadyBatch]) -> list[bytes | None]:
 
 
 class TestTimes:
-    @pytest.mark.parametrize("passthrough_min", [0, 16_384])
-    @pytest.mark.parametrize("codec", [0, 3])
-    def test_only_the_records_outside_of_the_bounds_are_left_out(self, passthrough_min: int, codec: int) -> None:
-        times = [NOW, NOW - 2 * HOUR, NOW + 2 * HOUR, NOW, -1]
-        raw = batch([SourceRecord(n, timestamp=time) for n, time in enumerate(times)], codec=codec)
-        subject = assembler(TIMES, passthrough_min=passthrough_min)
+    def test_only_the_records_outside_of_the_bounds_are_left_out(self, subtests: pytest.Subtests) -> None:
+        for passthrough_min in (0, 16_384):
+            for codec in (0, 3):
+                with subtests.test(passthrough_min=passthrough_min, codec=codec):
+                    times = [NOW, NOW - 2 * HOUR, NOW + 2 * HOUR, NOW, -1]
+                    raw = batch([SourceRecord(n, timestamp=time) for n, time in enumerate(times)], codec=codec)
+                    subject = assembler(TIMES, passthrough_min=passthrough_min)
 
-        out = run(subject, raw)
+                    out = run(subject, raw)
 
-        assert offsets(out) == [0, 3, 4]
-        assert places(subject.take_skipped()) == [(1, 2), (2, 3)]
+                    assert offsets(out) == [0, 3, 4]
+                    assert places(subject.take_skipped()) == [(1, 2), (2, 3)]
 
     def test_what_lies_within_a_minute_of_a_bound_is_left_to_the_brokers_clock(self) -> None:
         times = [NOW - HOUR - MINUTE, NOW + HOUR + MINUTE, NOW - HOUR - MINUTE - 1, NOW + HOUR + MINUTE + 1]
@@ -184,20 +185,21 @@ class TestKeys:
 
 
 class TestSize:
-    @pytest.mark.parametrize("codec", [0, 1, 3])
-    def test_what_surrounds_a_record_that_is_too_large_goes_on(self, codec: int) -> None:
-        large = bytes((n * n + n // 7) % 251 for n in range(5_000))
-        records = [SourceRecord(n, value=large if n in (0, 4, 5) else b"v") for n in range(8)]
-        subject = assembler(target_max=1_000)
+    def test_what_surrounds_a_record_that_is_too_large_goes_on(self, subtests: pytest.Subtests) -> None:
+        for codec in (0, 1, 3):
+            with subtests.test(codec=codec):
+                large = bytes((n * n + n // 7) % 251 for n in range(5_000))
+                records = [SourceRecord(n, value=large if n in (0, 4, 5) else b"v") for n in range(8)]
+                subject = assembler(target_max=1_000)
 
-        out = run(subject, batch(records, codec=codec))
+                out = run(subject, batch(records, codec=codec))
 
-        left_out = subject.take_skipped()
-        assert sorted([*offsets(out), *(each.first_offset for each in left_out)]) == list(range(8))
-        assert {each.first_offset for each in left_out} <= {0, 4, 5}
-        if codec == 0:
-            assert places(left_out) == [(0, 1), (4, 5), (5, 6)]
-        assert all(len(ready.payload) <= 1_000 for ready in out)
+                left_out = subject.take_skipped()
+                assert sorted([*offsets(out), *(each.first_offset for each in left_out)]) == list(range(8))
+                assert {each.first_offset for each in left_out} <= {0, 4, 5}
+                if codec == 0:
+                    assert places(left_out) == [(0, 1), (4, 5), (5, 6)]
+                assert all(len(ready.payload) <= 1_000 for ready in out)
 
 
 class TestDamage:

@@ -50,12 +50,13 @@ def test_a_closed_position_before_the_end_is_taken_over_from_its_pair_on() -> No
     assert start(closed(40), TargetEnds(5, 43)) == Takeover(100, 40, 7, 1, target_log_start=5, lease_seconds=30.0)
 
 
-@pytest.mark.parametrize("end", [40, 41, 1000])
-def test_an_open_position_is_always_taken_over(end: int) -> None:
-    takeover = start(opened(40), TargetEnds(0, end))
+def test_an_open_position_is_always_taken_over(subtests: pytest.Subtests) -> None:
+    for end in (40, 41, 1000):
+        with subtests.test(end=end):
+            takeover = start(opened(40), TargetEnds(0, end))
 
-    assert takeover is not None
-    assert (takeover.source_offset, takeover.target_offset, takeover.producer_id) == (100, 40, 7)
+            assert takeover is not None
+            assert (takeover.source_offset, takeover.target_offset, takeover.producer_id) == (100, 40, 7)
 
 
 def test_an_open_position_of_a_transaction_whose_marker_lacks_is_taken_over() -> None:
@@ -65,18 +66,19 @@ def test_an_open_position_of_a_transaction_whose_marker_lacks_is_taken_over() ->
     assert (takeover.source_offset, takeover.target_offset) == (100, 40)
 
 
-@pytest.mark.parametrize("last", [closed(40), opened(40), closed(40, in_transactions=True)])
-def test_a_target_that_ends_before_what_was_copied_was_truncated(last: Position) -> None:
-    with pytest.raises(TargetTruncatedError, match="is 39, expected at least 40") as caught:
-        start(last, TargetEnds(0, 39))
+def test_a_target_that_ends_before_what_was_copied_was_truncated(subtests: pytest.Subtests) -> None:
+    for last in (closed(40), opened(40), closed(40, in_transactions=True)):
+        with subtests.test(last=last):
+            with pytest.raises(TargetTruncatedError, match="is 39, expected at least 40") as caught:
+                start(last, TargetEnds(0, 39))
 
-    assert (caught.value.where.flow, caught.value.where.topic) == ("A->B", "orders")
+            assert (caught.value.where.flow, caught.value.where.topic) == ("A->B", "orders")
 
 
-@pytest.mark.parametrize("end", [0, 3])
-def test_a_first_start_into_an_empty_target_is_clean(end: int) -> None:
-    # Offsets may have been used by records that retention has deleted, or by markers.
-    assert start(None, TargetEnds(end, end)) is None
+def test_a_first_start_into_an_empty_target_is_clean() -> None:
+    for end in (0, 3):
+        # Offsets may have been used by records that retention has deleted, or by markers.
+        assert start(None, TargetEnds(end, end)) is None, end
 
 
 def test_a_first_start_onto_records_of_others_names_the_choices() -> None:

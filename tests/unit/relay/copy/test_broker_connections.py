@@ -21,23 +21,19 @@ MIB = 1024 * 1024
 PARTITIONS = 6
 
 
-@pytest.mark.parametrize(
-    ("round_trip", "connections"), [(None, 2), (0.0, 2), (0.009, 2), (0.02, 2), (0.021, 3), (0.15, 15), (3.0, 16)]
-)
-def test_ten_milliseconds_of_round_trip_are_worth_a_connection_and_two_are_the_least(
-    round_trip: float | None, connections: int
-) -> None:
-    assert reach(round_trip).connections == connections
+def test_ten_milliseconds_of_round_trip_are_worth_a_connection_and_two_are_the_least() -> None:
+    for round_trip, connections in ((None, 2), (0.0, 2), (0.009, 2), (0.02, 2), (0.021, 3), (0.15, 15), (3.0, 16)):
+        assert reach(round_trip).connections == connections, round_trip
 
 
-@pytest.mark.parametrize(("tasks", "connections"), [(1, 2), (2, 1), (3, 1), (16, 1)])
-def test_next_door_the_tasks_of_a_job_have_two_connections_together(tasks: int, connections: int) -> None:
-    assert reach(0.001, tasks=tasks).connections == connections
+def test_next_door_the_tasks_of_a_job_have_two_connections_together() -> None:
+    for tasks, connections in ((1, 2), (2, 1), (3, 1), (16, 1)):
+        assert reach(0.001, tasks=tasks).connections == connections, tasks
 
 
-@pytest.mark.parametrize(("round_trip", "connections"), [(0.01, 2), (0.02, 2), (0.15, 15)])
-def test_far_away_each_task_has_connections_as_if_it_were_alone(round_trip: float, connections: int) -> None:
-    assert reach(round_trip, tasks=16).connections == connections
+def test_far_away_each_task_has_connections_as_if_it_were_alone() -> None:
+    for round_trip, connections in ((0.01, 2), (0.02, 2), (0.15, 15)):
+        assert reach(round_trip, tasks=16).connections == connections, round_trip
 
 
 @given(round_trip=st.none() | st.floats(0, 5), asked=st.integers(1, 64))

@@ -158,9 +158,8 @@ def test_what_a_run_could_not_copy_is_told_as_long_as_it_is_not_copied() -> None
     assert seen.flow.stalled == 1
 
 
-@pytest.mark.parametrize(
-    ("seen_minutes_ago", "reason_then", "run_minutes_ago", "reason"),
-    [
+def test_a_missing_target_partition_stalls_if_a_run_has_not_created_it(subtests: pytest.Subtests) -> None:
+    for seen_minutes_ago, reason_then, run_minutes_ago, reason in (
         # A new topic: never seen, or no run since.
         (None, None, 5, None),
         (1, None, 5, None),
@@ -169,23 +168,23 @@ def test_what_a_run_could_not_copy_is_told_as_long_as_it_is_not_copied() -> None
         (5, None, 1, "topic-missing"),
         # It stays missing until it exists.
         (1, "topic-missing", 5, "topic-missing"),
-    ],
-)
-def test_a_missing_target_partition_stalls_if_a_run_has_not_created_it(
-    seen_minutes_ago: float | None, reason_then: str | None, run_minutes_ago: float | None, reason: str | None
-) -> None:
-    def ago(minutes: float | None) -> datetime | None:
-        return None if minutes is None else NOON - timedelta(minutes=minutes)
+    ):
+        with subtests.test(seen_minutes_ago=seen_minutes_ago, reason_then=reason_then, run_minutes_ago=run_minutes_ago):
 
-    then = ago(seen_minutes_ago)
-    before = () if then is None else (replace(row(0), observed_at=then, reason=reason_then),)
-    missing = {source(0): Failure("topic-missing", "A.orders-0 does not exist on the target yet.")}
+            def ago(minutes: float | None) -> datetime | None:
+                return None if minutes is None else NOON - timedelta(minutes=minutes)
 
-    seen = observe(fact(0, position=None), missing_targets=missing, before=before, run_started=ago(run_minutes_ago))
+            then = ago(seen_minutes_ago)
+            before = () if then is None else (replace(row(0), observed_at=then, reason=reason_then),)
+            missing = {source(0): Failure("topic-missing", "A.orders-0 does not exist on the target yet.")}
 
-    (found,) = seen.partitions
-    assert (found.reason, seen.flow.stalled) == (reason, int(reason is not None))
-    assert found.detail == "A.orders-0 does not exist on the target yet."
+            seen = observe(
+                fact(0, position=None), missing_targets=missing, before=before, run_started=ago(run_minutes_ago)
+            )
+
+            (found,) = seen.partitions
+            assert (found.reason, seen.flow.stalled) == (reason, int(reason is not None))
+            assert found.detail == "A.orders-0 does not exist on the target yet."
 
 
 def test_a_target_topic_that_may_not_be_described_stalls_at_once() -> None:

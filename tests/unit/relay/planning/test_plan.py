@@ -91,15 +91,16 @@ def test_a_first_start_at_latest_has_nothing_to_copy() -> None:
     assert plan.idle == 1
 
 
-@pytest.mark.parametrize("start", [FirstStart(reset="latest"), FirstStart(offset=50), FirstStart(timestamp_ms=1)])
-def test_a_partition_that_was_added_to_a_copied_topic_begins_at_its_beginning(start: FirstStart) -> None:
+def test_a_partition_that_was_added_to_a_copied_topic_begins_at_its_beginning(subtests: pytest.Subtests) -> None:
     """Whatever the first start says: the records were written after the flow had begun to copy the topic."""
-    there, added = facts(first_partitions=1, log_start=7), facts(partition=1, first_partitions=1, log_start=7)
+    for start in (FirstStart(reset="latest"), FirstStart(offset=50), FirstStart(timestamp_ms=1)):
+        with subtests.test(start=start):
+            there, added = facts(first_partitions=1, log_start=7), facts(partition=1, first_partitions=1, log_start=7)
 
-    plan = plan_round(FLOW, [there, added], tasks_max=1, first_starts=FirstStarts(start))
+            plan = plan_round(FLOW, [there, added], tasks_max=1, first_starts=FirstStarts(start))
 
-    assert {each.source.partition: each.start for each in plan.partitions}[1] == 7
-    assert {each.source.partition: each.start for each in plan.partitions}.get(0) != 7
+            assert {each.source.partition: each.start for each in plan.partitions}[1] == 7
+            assert {each.source.partition: each.start for each in plan.partitions}.get(0) != 7
 
 
 def test_an_added_partition_without_records_is_noted_as_begun() -> None:
@@ -148,11 +149,11 @@ class TestGivenASourceThatLostRecords:
 
         assert loss.first_offset == 25
 
-    @pytest.mark.parametrize("epoch_end", [40, 41, 500])
-    def test_an_epoch_that_holds_the_position_is_the_history_that_was_copied(self, epoch_end: int) -> None:
-        fact = facts(log_end=500, position=40, position_leader_epoch=3, leader_epoch_end=epoch_end)
+    def test_an_epoch_that_holds_the_position_is_the_history_that_was_copied(self) -> None:
+        for epoch_end in (40, 41, 500):
+            fact = facts(log_end=500, position=40, position_leader_epoch=3, leader_epoch_end=epoch_end)
 
-        assert plan_round(FLOW, [fact], tasks_max=1).problems == ()
+            assert plan_round(FLOW, [fact], tasks_max=1).problems == (), epoch_end
 
     def test_a_leader_that_does_not_know_the_epoch_has_another_log(self) -> None:
         error, loss = the_loss(facts(log_start=5, position=40, position_leader_epoch=3, leader_epoch_end=-1))
@@ -169,16 +170,17 @@ class TestGivenASourceThatLostRecords:
         assert "the record at source offset 38 is not the record" in error.what
         assert loss == SourceLoss(5, 40, "id-1")
 
-    @pytest.mark.parametrize("same", [True, None])
-    def test_the_same_record_and_one_of_which_nobody_can_tell_stop_nothing(self, same: bool | None) -> None:
-        known = LastRecord(offset=38, batch_bytes=100, checksum=1)
-        fact = facts(log_end=500, position=40, last_record=known, last_record_same=same)
+    def test_the_same_record_and_one_of_which_nobody_can_tell_stop_nothing(self, subtests: pytest.Subtests) -> None:
+        for same in (True, None):
+            with subtests.test(same=same):
+                known = LastRecord(offset=38, batch_bytes=100, checksum=1)
+                fact = facts(log_end=500, position=40, last_record=known, last_record_same=same)
 
-        plan = plan_round(FLOW, [fact], tasks_max=1)
+                plan = plan_round(FLOW, [fact], tasks_max=1)
 
-        assert plan.problems == ()
-        # A copy that is interrupted before it has read anything still knows it.
-        assert [each.last_record for each in plan.partitions] == [known]
+                assert plan.problems == ()
+                # A copy that is interrupted before it has read anything still knows it.
+                assert [each.last_record for each in plan.partitions] == [known]
 
     def test_a_record_from_before_a_cut_proves_nothing_of_what_was_behind_it(self) -> None:
         known = LastRecord(offset=8, batch_bytes=100, checksum=1)
@@ -200,22 +202,25 @@ class TestGivenASourceThatLostRecords:
 
         assert loss.first_offset == 30
 
-    @pytest.mark.parametrize(("log_end", "held"), [(500, "0 to 499"), (0, "no records yet")])
-    def test_another_topic_id_is_another_topic_whatever_its_size(self, log_end: int, held: str) -> None:
-        error, loss = the_loss(facts(log_end=log_end, position=40, position_topic_id="id-0"))
+    def test_another_topic_id_is_another_topic_whatever_its_size(self, subtests: pytest.Subtests) -> None:
+        for log_end, held in ((500, "0 to 499"), (0, "no records yet")):
+            with subtests.test(log_end=log_end):
+                error, loss = the_loss(facts(log_end=log_end, position=40, position_topic_id="id-0"))
 
-        assert isinstance(error, SourceRecreatedError)
-        assert held in error.what
-        assert loss == SourceLoss(40, 40, "id-1")
+                assert isinstance(error, SourceRecreatedError)
+                assert held in error.what
+                assert loss == SourceLoss(40, 40, "id-1")
 
     def test_a_topic_that_has_no_id_any_more_is_not_the_one_that_was_copied(self) -> None:
         error, _ = the_loss(facts(position=40, position_topic_id="id-0", topic_id=None))
 
         assert isinstance(error, SourceRecreatedError)
 
-    @pytest.mark.parametrize("unknown", [None, ""])
-    def test_a_position_without_topic_id_and_epoch_such_as_mm2s_is_judged_by_offsets(self, unknown: str | None) -> None:
-        assert plan_round(FLOW, [facts(position=40, position_topic_id=unknown)], tasks_max=1).problems == ()
+    def test_a_position_without_topic_id_and_epoch_such_as_mm2s_is_judged_by_offsets(self) -> None:
+        for unknown in (None, ""):
+            assert plan_round(FLOW, [facts(position=40, position_topic_id=unknown)], tasks_max=1).problems == (), (
+                unknown
+            )
 
     def test_a_first_start_can_have_lost_nothing(self) -> None:
         assert plan_round(FLOW, [facts(log_start=60)], tasks_max=1).problems == ()
@@ -282,9 +287,9 @@ def test_sources_merged_into_one_target_partition_share_a_bin() -> None:
     assert sorted(len(bin_) for bin_ in bins) == [1, 3]
 
 
-@pytest.mark.parametrize("tasks_max", [0, 1])
-def test_at_least_one_task_runs(tasks_max: int) -> None:
-    assert len(pack([planned(0, 1), planned(1, 1)], tasks_max)) == 1
+def test_at_least_one_task_runs() -> None:
+    for tasks_max in (0, 1):
+        assert len(pack([planned(0, 1), planned(1, 1)], tasks_max)) == 1, tasks_max
 
 
 class TestGivenAFirstStartAtTheEnd:
@@ -309,12 +314,15 @@ class TestGivenAFirstStartAtTheEnd:
         assert [(each.start, each.end) for each in plan.first_seen] == [(offset, offset)]
         assert plan_round(FLOW, [replace(empty, position=offset)], tasks_max=1).first_seen == ()
 
-    @pytest.mark.parametrize("start", [FirstStart(offset=100), FirstStart(offset=7_000), FirstStart(timestamp_ms=1)])
-    def test_any_first_start_but_the_earliest_is_stored_when_nothing_is_there_to_copy(self, start: FirstStart) -> None:
-        plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_starts=FirstStarts(default=start))
+    def test_any_first_start_but_the_earliest_is_stored_when_nothing_is_there_to_copy(
+        self, subtests: pytest.Subtests
+    ) -> None:
+        for start in (FirstStart(offset=100), FirstStart(offset=7_000), FirstStart(timestamp_ms=1)):
+            with subtests.test(start=start):
+                plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_starts=FirstStarts(default=start))
 
-        assert plan.bins == ()
-        assert [(partition.start, partition.end) for partition in plan.first_seen] == [(100, 100)]
+                assert plan.bins == ()
+                assert [(partition.start, partition.end) for partition in plan.first_seen] == [(100, 100)]
 
 
 class TestGivenFirstStartsByTopic:
@@ -327,9 +335,8 @@ class TestGivenFirstStartsByTopic:
         ),
     )
 
-    @pytest.mark.parametrize(
-        ("topic", "expected"),
-        [
+    def test_each_topic_begins_by_its_own_rule(self) -> None:
+        for topic, expected in (
             ("orders", 10),
             ("audit", 100),
             # A pattern must match the whole name.
@@ -338,18 +345,16 @@ class TestGivenFirstStartsByTopic:
             # The first rule that matches wins.
             ("pay-late", 30),
             ("late", 55),
-        ],
-    )
-    def test_each_topic_begins_by_its_own_rule(self, topic: str, expected: int) -> None:
-        fact = facts(topic=topic, log_start=10, first_offset=55 if topic == "late" else None)
+        ):
+            fact = facts(topic=topic, log_start=10, first_offset=55 if topic == "late" else None)
 
-        assert first_offset(fact, self.RULES) == expected
+            assert first_offset(fact, self.RULES) == expected, topic
 
-    @pytest.mark.parametrize(("wanted", "expected"), [(0, 10), (9, 10), (10, 10), (99, 99), (100, 100), (10**12, 100)])
-    def test_an_offset_outside_the_log_becomes_its_start_or_its_end(self, wanted: int, expected: int) -> None:
-        rules = FirstStarts(default=FirstStart(offset=wanted))
+    def test_an_offset_outside_the_log_becomes_its_start_or_its_end(self) -> None:
+        for wanted, expected in ((0, 10), (9, 10), (10, 10), (99, 99), (100, 100), (10**12, 100)):
+            rules = FirstStarts(default=FirstStart(offset=wanted))
 
-        assert first_offset(facts(log_start=10), rules) == expected
+            assert first_offset(facts(log_start=10), rules) == expected, wanted
 
     def test_a_time_after_the_last_record_is_the_end(self) -> None:
         rules = FirstStarts(default=FirstStart(timestamp_ms=1))

@@ -68,12 +68,14 @@ class TestReadingConfigs:
         read = limits(message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms="1000")
         assert (read.timestamp_before_max_ms, read.timestamp_after_max_ms, read.log_append_time) == (None, None, True)
 
-    @pytest.mark.parametrize(
-        ("policy", "compacted"),
-        [("delete", False), ("compact", True), ("compact,delete", True), ("delete, compact", True)],
-    )
-    def test_any_compaction_needs_keys(self, policy: str, compacted: bool) -> None:
-        assert limits(cleanup_policy=policy).compacted == compacted
+    def test_any_compaction_needs_keys(self) -> None:
+        for policy, compacted in (
+            ("delete", False),
+            ("compact", True),
+            ("compact,delete", True),
+            ("delete, compact", True),
+        ):
+            assert limits(cleanup_policy=policy).compacted == compacted, policy
 
 
 class TestRulesForTheCopy:
@@ -100,9 +102,8 @@ class TestComparing:
         wider = limits(max_message_bytes="2000000", message_timestamp_after_max_ms=UNBOUNDED, retention_ms="-1")
         assert kinds(limits(cleanup_policy="compact"), wider) == []
 
-    @pytest.mark.parametrize(
-        ("config", "value", "kind"),
-        [
+    def test_each_narrower_limit_gives_its_own(self) -> None:
+        for config, value, kind in (
             ("max_message_bytes", "1000", LimitKind.SIZE),
             ("message_timestamp_before_max_ms", str(HOUR), LimitKind.TIMESTAMP_BEFORE),
             ("message_timestamp_after_max_ms", "1000", LimitKind.TIMESTAMP_AFTER),
@@ -110,19 +111,19 @@ class TestComparing:
             ("cleanup_policy", "compact,delete", LimitKind.KEY),
             ("retention_ms", str(HOUR), LimitKind.RETENTION),
             ("retention_bytes", "1000", LimitKind.RETENTION),
-        ],
-    )
-    def test_each_narrower_limit_gives_its_own(self, config: str, value: str, kind: LimitKind) -> None:
-        assert kinds(limits(), limits(**{config: value})) == [kind]
+        ):
+            assert kinds(limits(), limits(**{config: value})) == [kind], config
 
-    @pytest.mark.parametrize(
-        ("source", "target", "warned"),
-        [("-1", str(HOUR), True), (str(HOUR), "-1", False), ("-1", "-1", False), ("60000", str(HOUR), False)],
-    )
-    def test_a_target_that_deletes_earlier_than_its_source(self, source: str, target: str, warned: bool) -> None:
-        found = kinds(limits(retention_ms=source), limits(retention_ms=target))
+    def test_a_target_that_deletes_earlier_than_its_source(self) -> None:
+        for source, target, warned in (
+            ("-1", str(HOUR), True),
+            (str(HOUR), "-1", False),
+            ("-1", "-1", False),
+            ("60000", str(HOUR), False),
+        ):
+            found = kinds(limits(retention_ms=source), limits(retention_ms=target))
 
-        assert found == ([LimitKind.RETENTION] if warned else [])
+            assert found == ([LimitKind.RETENTION] if warned else []), (source, target)
 
     def test_a_target_that_is_compacted_only_deletes_nothing_by_age(self) -> None:
         source = limits(cleanup_policy="compact", retention_ms="-1")
@@ -158,20 +159,16 @@ class TestComparing:
 class TestTelling:
     WARNING = LimitWarning(LimitKind.SIZE, tuple("abcdefg"), "The target accepts less.")
 
-    @pytest.mark.parametrize(
-        ("policy", "consequence"),
-        [
+    def test_the_text_says_what_happens_under_the_flows_policy_and_what_to_do(self, subtests: pytest.Subtests) -> None:
+        for policy, consequence in (
             (PoisonPolicy.FAIL, "stops before the first such record"),
             (PoisonPolicy.QUARANTINE, "written to the quarantine topic"),
             (PoisonPolicy.SKIP, "skipped"),
-        ],
-    )
-    def test_the_text_says_what_happens_under_the_flows_policy_and_what_to_do(
-        self, policy: PoisonPolicy, consequence: str
-    ) -> None:
-        text = self.WARNING.text(policy)
-        assert consequence in text
-        assert "max.message.bytes" in text
+        ):
+            with subtests.test(policy=policy):
+                text = self.WARNING.text(policy)
+                assert consequence in text
+                assert "max.message.bytes" in text
 
     def test_of_many_topics_only_some_are_named(self) -> None:
         assert "Topics: a, b, c, d, e and 2 more." in self.WARNING.text(PoisonPolicy.FAIL)

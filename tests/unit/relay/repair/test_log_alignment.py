@@ -197,19 +197,20 @@ def test_timestamps_that_the_target_gave_do_not_count() -> None:
     assert pairs(match(source, target, attributes=LOG_APPEND_TIME)) == list(truth.items())
 
 
-@pytest.mark.parametrize("left_out", [((4, 5), (9, 11)), None])
-def test_records_that_a_policy_has_left_out(left_out: Sequence[tuple[int, int]] | None) -> None:
-    source, target = Log(), Log()
-    truth = {}
-    for number in range(20):
-        offset = source.append(f"r{number}")
-        if number not in (4, 9, 10):
-            truth[offset] = target.append(f"r{number}")
+def test_records_that_a_policy_has_left_out(subtests: pytest.Subtests) -> None:
+    for left_out in (((4, 5), (9, 11)), None):
+        with subtests.test(left_out=left_out):
+            source, target = Log(), Log()
+            truth = {}
+            for number in range(20):
+                offset = source.append(f"r{number}")
+                if number not in (4, 9, 10):
+                    truth[offset] = target.append(f"r{number}")
 
-    found = match(source, target, left_out=left_out)
+            found = match(source, target, left_out=left_out)
 
-    assert pairs(found) == list(truth.items())
-    assert found.only_on_source == 3
+            assert pairs(found) == list(truth.items())
+            assert found.only_on_source == 3
 
 
 class TestLogsThatDoNotMatch:
@@ -238,13 +239,14 @@ class TestLogsThatDoNotMatch:
         with pytest.raises(MismatchError):
             match(source, target)
 
-    @pytest.mark.parametrize("certain_end", [True, False])
-    def test_not_one_record_is_the_same(self, certain_end: bool) -> None:
-        source, _, _ = copied(f"r{number}" for number in range(20))
-        _, target, _ = copied(f"x{number}" for number in range(20))
+    def test_not_one_record_is_the_same(self, subtests: pytest.Subtests) -> None:
+        for certain_end in (True, False):
+            with subtests.test(certain_end=certain_end):
+                source, _, _ = copied(f"r{number}" for number in range(20))
+                _, target, _ = copied(f"x{number}" for number in range(20))
 
-        with pytest.raises(MismatchError):
-            match(source, target, certain_end=certain_end)
+                with pytest.raises(MismatchError):
+                    match(source, target, certain_end=certain_end)
 
 
 @st.composite

@@ -136,26 +136,30 @@ def test_given_a_marker_that_is_only_late_when_taken_over_then_nothing_is_done(m
     assert (target.epoch, target.ended) == (EPOCH, [])
 
 
-@pytest.mark.parametrize("state", ["Ongoing", "Empty", "Dead"])
-def test_given_a_transaction_that_is_not_decided_when_taken_over_then_it_is_left_to_the_fence(state: str) -> None:
-    target = Target(told(state), open_on=[ORDERS, PAYMENTS])
-
-    assert settle(target) == []
-    assert (target.epoch, target.ended) == (EPOCH, [])
-
-
-@pytest.mark.parametrize("state", ["Ongoing", "Empty", "CompleteAbort"])
-def test_given_positions_that_count_what_is_open_when_taken_over_then_it_is_committed_whatever_came_later(
-    state: str,
+def test_given_a_transaction_that_is_not_decided_when_taken_over_then_it_is_left_to_the_fence(
+    subtests: pytest.Subtests,
 ) -> None:
-    # As where a run died, or gave up, while it had the missing markers written.
-    target = Target(told(state), open_on=[ORDERS, PAYMENTS])
+    for state in ("Ongoing", "Empty", "Dead"):
+        with subtests.test(state=state):
+            target = Target(told(state), open_on=[ORDERS, PAYMENTS])
 
-    settle(target, counted={ORDERS: FIRST_OPEN + 1, PAYMENTS: FIRST_OPEN})
+            assert settle(target) == []
+            assert (target.epoch, target.ended) == (EPOCH, [])
 
-    assert (target.added[0], target.ended[0]) == (ORDERS, True)
-    # The other one is not proven: an abort is an abort, and what is not decided is left.
-    assert target.ended[1:] == ([False] if state == "CompleteAbort" else [])
+
+def test_given_positions_that_count_what_is_open_when_taken_over_then_it_is_committed_whatever_came_later(
+    subtests: pytest.Subtests,
+) -> None:
+    for state in ("Ongoing", "Empty", "CompleteAbort"):
+        with subtests.test(state=state):
+            # As where a run died, or gave up, while it had the missing markers written.
+            target = Target(told(state), open_on=[ORDERS, PAYMENTS])
+
+            settle(target, counted={ORDERS: FIRST_OPEN + 1, PAYMENTS: FIRST_OPEN})
+
+            assert (target.added[0], target.ended[0]) == (ORDERS, True)
+            # The other one is not proven: an abort is an abort, and what is not decided is left.
+            assert target.ended[1:] == ([False] if state == "CompleteAbort" else [])
 
 
 def test_given_rows_that_count_but_are_in_an_open_transaction_when_taken_over_then_they_are_left_to_the_fence() -> None:

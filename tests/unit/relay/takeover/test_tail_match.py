@@ -172,19 +172,16 @@ def test_a_foreign_record_is_a_mismatch_with_both_places() -> None:
     assert (caught.value.source_offset, caught.value.target_offset) == (SOURCE_START + 1, TARGET_START + 1)
 
 
-@pytest.mark.parametrize(
-    "altered",
-    [
+def test_key_value_headers_and_timestamp_all_count(subtests: pytest.Subtests) -> None:
+    for altered in (
         SourceRecord(TARGET_START, key=b"a", value=b"other"),
         SourceRecord(TARGET_START, key=b"other", value=b"value of a"),
         SourceRecord(TARGET_START, key=b"a", value=b"value of a", headers=(("h", b"1"),)),
         SourceRecord(TARGET_START, key=b"a", value=b"value of a", timestamp=1),
         SourceRecord(TARGET_START, key=None, value=b"value of a"),
-    ],
-)
-def test_key_value_headers_and_timestamp_all_count(altered: SourceRecord) -> None:
-    with pytest.raises(MismatchError):
-        walk(log(batch([record(SOURCE_START, "a")])), log(batch([altered])), end=TARGET_START + 1)
+    ):
+        with subtests.test(altered=altered), pytest.raises(MismatchError):
+            walk(log(batch([record(SOURCE_START, "a")])), log(batch([altered])), end=TARGET_START + 1)
 
 
 def test_more_on_the_target_than_the_source_has_is_a_mismatch() -> None:

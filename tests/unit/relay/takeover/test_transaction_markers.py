@@ -200,12 +200,13 @@ def test_given_the_marker_of_the_positions_late_when_committed_then_one_more_is_
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize("never", [PAYMENTS, POSITIONS])
-def test_given_a_marker_that_never_appears_when_committed_then_that_is_told(never: TopicPartition) -> None:
-    target = Coordinator(never=[never])
+def test_given_a_marker_that_never_appears_when_committed_then_that_is_told(subtests: pytest.Subtests) -> None:
+    for never in (PAYMENTS, POSITIONS):
+        with subtests.test(never=never):
+            target = Coordinator(never=[never])
 
-    with pytest.raises(TransientError, match=f"did not appear on {never}"):
-        commit(target)
+            with pytest.raises(TransientError, match=f"did not appear on {never}"):
+                commit(target)
 
 
 def test_given_a_commit_that_fails_when_aborted_then_the_position_topic_has_its_marker_even_if_that_was_left_out() -> (
