@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,6 +32,7 @@ from mirror_lib.relay.backfill.plan import (
 from mirror_lib.relay.model import PartitionFacts, RunPlan
 from mirror_lib.relay.planning.plan import plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts
 
 FLOW = FlowId("A", "B")
 EARLIEST, LATEST = FirstStart(reset="earliest"), FirstStart(reset="latest")
@@ -39,19 +41,10 @@ RANGE = BackfillRange(SOURCE, TARGET, "id-1", 20, 60)
 REQUEST = BackfillRequest(FLOW, ("orders",), FirstStart(offset=20), FirstStart(offset=60), into_suffix=".old")
 
 
-def facts(log_start: int = 0, log_end: int = 100, position: int | None = None, **more: object) -> PartitionFacts:
-    fact = PartitionFacts(
-        source=SOURCE,
-        target=TARGET,
-        log_start=log_start,
-        log_end=log_end,
-        topic_id="id-1",
-        position=position,
-        position_topic_id=None if position is None else "id-1",
-        log_bytes=10_000,
-        target_max_message_bytes=1_048_588,
-    )
-    return replace(fact, **more)  # type: ignore[arg-type]
+def facts(log_start: int = 0, log_end: int = 100, position: int | None = None, **more: Any) -> PartitionFacts:
+    position_topic_id = None if position is None else "id-1"
+    usual = {"target": TARGET, "log_bytes": 10_000, "position": position, "position_topic_id": position_topic_id}
+    return partition_facts(log_start=log_start, log_end=log_end, **(usual | more))
 
 
 def planned(fact: PartitionFacts, wanted: BackfillRange = RANGE, *, accept_gaps: bool = False) -> RunPlan:

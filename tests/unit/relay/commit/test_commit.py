@@ -19,6 +19,7 @@ from mirror_lib.relay.commit.commit import closed_positions, commit_round, segme
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, Poison
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.brokers.fake_cluster import job
+from tests.support.brokers.partitions import partition_result
 
 
 class Ledger:
@@ -49,22 +50,13 @@ def opened(topic: str, *, target: str = "A.orders") -> OpenPartition:
 
 
 def result(partition: OpenPartition, *, certain: bool = True, target_next: int = 15) -> PartitionResult:
-    plan = partition.plan
     count = target_next - 5
-    return PartitionResult(
-        plan.source,
-        plan.target,
-        start=10,
-        end=20,
+    return partition_result(
+        partition.plan,
         source_next=10 + count,
         target_first=5,
         target_next=target_next,
         records=count,
-        bytes=100,
-        batches=1,
-        first_timestamp=0,
-        last_timestamp=0,
-        seconds=1.0,
         runs=(OffsetRun(10, 5, count),),
         certain=certain,
     )

@@ -12,27 +12,19 @@ from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
 from tests.support.brokers.fake_cluster import job
+from tests.support.brokers.partitions import partition_result
 
 SOURCE, OWN, THERE = TopicPartition("orders", 0), TopicPartition("A.orders", 0), TopicPartition("orders.de", 1)
 PLAN = PartitionPlan(SOURCE, OWN, 10, 20, "id", 1_000, 0)
 FLOW = SimpleNamespace(flow=FlowId("A", "B"))
 AWAY = TransformChain((Transform("away", columns=ColumnExpressions(topic="'x'")),))
 FILTER = TransformChain((Transform("some", filter="true"),))
-RESULT = PartitionResult(
-    SOURCE,
-    OWN,
-    start=10,
-    end=20,
+RESULT = partition_result(
+    PLAN,
     source_next=18,
     target_first=5,
     target_next=9,
     records=7,
-    bytes=100,
-    batches=1,
-    first_timestamp=0,
-    last_timestamp=0,
-    seconds=1.0,
-    runs=(),
     recovered=1,
     routed=(RoutedRecords(THERE, 40, 47, 5),),
 )

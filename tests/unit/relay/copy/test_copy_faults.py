@@ -16,7 +16,7 @@ from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, Mirro
 from mirror_lib.relay.copy.task import copy_attempt, copy_bin
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
-from tests.unit.relay.conftest import CopyBetween
+from tests.unit.relay.conftest import FakePair
 
 
 @pytest.fixture
@@ -29,14 +29,12 @@ def target() -> FakeCluster:
     return FakeCluster("B")
 
 
-def test_a_fault_of_this_program_leaves_true_accounts(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
+def test_a_fault_of_this_program_leaves_true_accounts(pair: FakePair) -> None:
     # One partition is done, one has a batch on its way, one has not begun when an answer cannot be understood.
     for partition in range(3):
-        fill(source.add("orders", partition, leader=partition), [100])
-    partitions = [opened(source, target, partition=n) for n in range(3)]
-    target.leaders[TopicPartition("A.orders", 1)] = 7
+        fill(pair.source.add("orders", partition, leader=partition), [100])
+    partitions = [pair.opened(partition=n) for n in range(3)]
+    pair.target.leaders[TopicPartition("A.orders", 1)] = 7
     done = asyncio.Event()
 
     async def answer(node: int, keys: Sequence[TopicPartition]) -> None:
@@ -50,9 +48,9 @@ def test_a_fault_of_this_program_leaves_true_accounts(
             await asyncio.sleep(0.05)
             raise ZeroDivisionError("a fault")
 
-    target.before_answer, source.on_fetch = answer, fail
+    pair.target.before_answer, pair.source.on_fetch = answer, fail
 
-    finished, sent, unread = copy_between(source, target, job(*partitions))
+    finished, sent, unread = pair.copy(*partitions)
 
     assert (finished.error, finished.complete, finished.certain) == (None, True, True)
     assert sent.error is not None
@@ -106,13 +104,11 @@ def test_connecting_is_tried_again_until_the_time_is_up(
     assert result.complete
 
 
-def test_a_task_that_spark_starts_again_goes_on_behind_what_the_first_attempt_appended(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    written = fill(source.add("orders"), [100] * 10)
-    partition = opened(source, target)
+def test_a_task_that_spark_starts_again_goes_on_behind_what_the_first_attempt_appended(pair: FakePair) -> None:
+    written = fill(pair.source.add("orders"), [100] * 10)
+    partition = pair.opened()
     half = replace(partition, plan=replace(partition.plan, end=5))
-    copy_between(source, target, job(half))
+    pair.copy(half)
 
     (result,) = copy_attempt(job(partition), 0, 1)
 
@@ -120,48 +116,42 @@ def test_a_task_that_spark_starts_again_goes_on_behind_what_the_first_attempt_ap
     assert (result.recovered, result.records) == (5, 5)
     assert result.epoch is not None
     assert result.epoch > partition.epoch
-    assert target.partitions[partition.plan.target].values() == written
+    assert pair.target.partitions[partition.plan.target].values() == written
 
 
-def test_an_exception_that_nobody_asked_for_ends_nothing(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
+def test_an_exception_that_nobody_asked_for_ends_nothing(pair: FakePair) -> None:
     # A client library may drop a future that failed: whoever needed it has been told otherwise.
-    fill(source.add("orders"), [100])
+    fill(pair.source.add("orders"), [100])
 
     def drop(*_: object) -> None:
         asyncio.get_running_loop().create_future().set_exception(OSError("the connection is gone"))
         gc.collect()
 
-    source.on_fetch = drop
+    pair.source.on_fetch = drop
 
-    (result,) = copy_between(source, target, job(opened(source, target)))
+    result = pair.copy_orders()
 
     assert result.complete
 
 
-def test_an_exception_in_a_callback_ends_the_task(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    fill(source.add("orders"), [100])
+def test_an_exception_in_a_callback_ends_the_task(pair: FakePair) -> None:
+    fill(pair.source.add("orders"), [100])
 
     async def fail(*_: object) -> None:
         asyncio.get_running_loop().call_soon(lambda: 1 // 0)
         await asyncio.Event().wait()
 
-    source.on_fetch = fail
+    pair.source.on_fetch = fail
 
-    (result,) = copy_between(source, target, job(opened(source, target)))
+    result = pair.copy_orders()
 
     assert result.error is not None
     assert "ZeroDivisionError" in result.error.what
 
 
-def test_a_lost_broker_that_a_fault_tells_of_does_not_begin_the_task_again(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
+def test_a_lost_broker_that_a_fault_tells_of_does_not_begin_the_task_again(pair: FakePair) -> None:
     # What was on its way is not known any more, so the same accounts cannot go on.
-    fill(source.add("orders"), [100])
+    fill(pair.source.add("orders"), [100])
 
     async def fail(*_: object) -> None:
         asyncio.get_running_loop().call_soon(throw)
@@ -170,9 +160,9 @@ def test_a_lost_broker_that_a_fault_tells_of_does_not_begin_the_task_again(
     def throw() -> None:
         raise BrokerUnreachableError("gone.")
 
-    source.on_fetch = fail
+    pair.source.on_fetch = fail
 
-    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=3.0))
+    result = pair.copy_orders(retry_max_seconds=3.0)
 
     assert isinstance(result.error, BrokerUnreachableError)
-    assert len(source.fetches) == 1
+    assert len(pair.source.fetches) == 1

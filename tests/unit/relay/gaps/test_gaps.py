@@ -26,6 +26,7 @@ from mirror_lib.relay.gaps.gaps import gap_row, truncations
 from mirror_lib.relay.gaps.resolutions import Decision, Resolution, check_tail, decide
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts
 
 FLOW = FlowId("A", "B")
 SOURCE, OTHER, TARGET = TopicPartition("orders", 0), TopicPartition("more", 0), TopicPartition("A.orders", 0)
@@ -36,18 +37,7 @@ WRITTEN_AT = NOON - timedelta(seconds=100)
 
 
 def facts(**changes: Any) -> PartitionFacts:
-    healthy: dict[str, Any] = {
-        "source": SOURCE,
-        "target": TARGET,
-        "log_start": 10,
-        "log_end": 100,
-        "topic_id": "id-1",
-        "position": 40,
-        "position_topic_id": "id-1",
-        "log_bytes": None,
-        "target_max_message_bytes": 1_000_000,
-    }
-    return PartitionFacts(**healthy | changes)
+    return partition_facts(**({"log_start": 10, "position": 40, "position_topic_id": "id-1"} | changes))
 
 
 def gap(cause: str, first: int = 0, end: int = 40, **changes: Any) -> GapRow:

@@ -20,6 +20,7 @@ from mirror_lib.relay.health.observation import STOPPED, Failure, FlowObserved, 
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.planning.plan import plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = FlowId("A", "B")
@@ -31,18 +32,7 @@ def source(number: int, topic: str = "orders") -> TopicPartition:
 
 
 def fact(number: int, position: int | None = 10, start: int = 0, end: int = 10, **more: Any) -> PartitionFacts:
-    made = PartitionFacts(
-        source=source(number),
-        target=TopicPartition("A.orders", number),
-        log_start=start,
-        log_end=end,
-        topic_id=None,
-        position=position,
-        position_topic_id=None,
-        log_bytes=None,
-        target_max_message_bytes=1_000_000,
-    )
-    return replace(made, **more)
+    return partition_facts(partition=number, position=position, log_start=start, log_end=end, topic_id=None, **more)
 
 
 def expected(number: int, **values: Any) -> PartitionForecast:

@@ -10,18 +10,12 @@ from mirror_lib.relay.model import PartitionFacts
 from mirror_lib.relay.planning.foreign_writes import foreign_notes, offsets_behind_copies
 from mirror_lib.sync.target_changes import CopiedTo, TargetPartition
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts
 
 FLOW = FlowId("A", "B")
-IDLE = PartitionFacts(
-    source=TopicPartition("orders", 0),
-    target=TopicPartition("A.orders", 0),
-    log_start=0,
-    log_end=100,
-    topic_id="id-1",
+IDLE = partition_facts(
     position=100,
     position_topic_id="id-1",
-    log_bytes=None,
-    target_max_message_bytes=1_048_588,
     target_now=TargetPartition("A.orders", "id-2", 97),
     copied_to=CopiedTo("A.orders", "id-2", None, 90),
 )

@@ -20,6 +20,7 @@ from mirror_lib.relay.planning.open_transactions import (
 )
 from mirror_lib.relay.planning.plan import plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts
 
 FLOW = FlowId("A", "B")
 NOW = 1_800_000_000.0
@@ -37,18 +38,7 @@ def hidden(age: float | None, *, began: float | None = None, timeout: float = 60
 
 
 def facts(position: int | None, found: HiddenRecords | None = None, log_end: int = 100) -> PartitionFacts:
-    return PartitionFacts(
-        source=ORDERS,
-        target=TopicPartition("A.orders", 0),
-        log_start=0,
-        log_end=log_end,
-        topic_id=None,
-        position=position,
-        position_topic_id=None,
-        log_bytes=6_000,
-        target_max_message_bytes=1_000_000,
-        hidden=found,
-    )
+    return partition_facts(position=position, hidden=found, log_end=log_end, log_bytes=6_000)
 
 
 def test_a_transaction_hangs_when_nobody_ends_it_in_its_time() -> None:

@@ -17,35 +17,14 @@ from mirror_lib.relay.model import PartitionFacts, PartitionPlan, SourceLoss
 from mirror_lib.relay.planning.plan import first_offset, pack, plan_round
 from mirror_lib.topology.java_regex import compile_java
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts, partition_plan
 
 FLOW = FlowId("A", "B")
 FROM_THE_END = FirstStarts(default=LATEST)
 
 
-def facts(
-    partition: int = 0,
-    *,
-    topic: str = "orders",
-    log_start: int = 0,
-    log_end: int = 100,
-    position: int | None = None,
-    position_topic_id: str | None = None,
-    log_bytes: int | None = None,
-    topic_id: str | None = "id-1",
-    **more: Any,
-) -> PartitionFacts:
-    return PartitionFacts(
-        source=TopicPartition(topic, partition),
-        target=TopicPartition(f"A.{topic}", partition),
-        log_start=log_start,
-        log_end=log_end,
-        topic_id=topic_id,
-        position=position,
-        position_topic_id=position_topic_id,
-        log_bytes=log_bytes,
-        target_max_message_bytes=1_048_588,
-        **more,
-    )
+def facts(partition: int = 0, **changed: Any) -> PartitionFacts:
+    return partition_facts(changed.pop("topic", "orders"), partition, **changed)
 
 
 def the_loss(fact: PartitionFacts) -> tuple[MirrorError, SourceLoss]:
@@ -65,17 +44,8 @@ def the_loss(fact: PartitionFacts) -> tuple[MirrorError, SourceLoss]:
     return problem.error, problem.loss
 
 
-def planned(partition: int, weight: int, *, target: TopicPartition | None = None) -> PartitionPlan:
-    source = TopicPartition("orders", partition)
-    return PartitionPlan(
-        source=source,
-        target=target or TopicPartition("A.orders", partition),
-        start=0,
-        end=1,
-        topic_id="id-1",
-        target_max_message_bytes=1_048_588,
-        estimated_bytes=weight,
-    )
+def planned(partition: int, weight: int, **changed: Any) -> PartitionPlan:
+    return partition_plan(partition=partition, end=1, estimated_bytes=weight, **changed)
 
 
 def test_a_partition_without_position_starts_at_the_log_start() -> None:

@@ -20,6 +20,7 @@ from mirror_lib.relay.copy.throttle import task_rates
 from mirror_lib.relay.model import PartitionPlan, PartitionResult, RunPlan
 from mirror_lib.relay.planning.rate_limits import ROUND_SECONDS, RunRate, cluster_limits
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_result
 from tests.support.ledger.ledgers import ready_ledger
 
 FLOW = FlowId("A", "B")
@@ -62,23 +63,7 @@ def plan_of(*bins: tuple[PartitionPlan, ...]) -> RunPlan:
 
 
 def result(each: PartitionPlan, size: int, *, error: ClusterError | None = None) -> PartitionResult:
-    return PartitionResult(
-        source=each.source,
-        target=each.target,
-        start=each.start,
-        end=each.end,
-        source_next=each.start if error else each.end,
-        target_first=0,
-        target_next=0,
-        records=each.end - each.start,
-        bytes=size,
-        batches=1,
-        first_timestamp=None,
-        last_timestamp=None,
-        seconds=1.0,
-        runs=(),
-        error=error,
-    )
+    return partition_result(each, source_next=each.start if error else each.end, bytes=size, error=error)
 
 
 def rate_of(flow: FlowConfig, ledger: Ledger, *, chosen: int | None = None, clock: Clock | None = None) -> RunRate:
