@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 import pytest
 
 import mirror_lib.relay.copy.task as copy_module
+from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.relay.copy.fetcher import Memory
 from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
@@ -47,14 +49,32 @@ class FakePair:
         """Copy these partitions in one job with these settings."""
         return self._copy_between(self.source, self.target, job(*partitions, **settings))
 
-    def copy_all(self, count: int, **settings: Any) -> list[PartitionResult]:
+    def copy_all(self, partitions: int, **settings: Any) -> list[PartitionResult]:
         """Copy the first partitions of the topic."""
-        return self.copy(*(self.opened(partition=number) for number in range(count)), **settings)
+        return self.copy(*(self.opened(partition=number) for number in range(partitions)), **settings)
 
     def copy_orders(self, **settings: Any) -> PartitionResult:
         """Copy the topic's only partition."""
         (result,) = self.copy_all(1, **settings)
         return result
+
+    def assert_whole_copy(self, values: Sequence[bytes], **settings: Any) -> PartitionResult:
+        """Copy the topic's only partition, of which these values must arrive without an error."""
+        result = self.copy_orders(**settings)
+        assert result.error is None
+        assert result.complete
+        assert self.copied() == values
+        return result
+
+    def end_connection_at(self, number: int) -> None:
+        """The connection ends before the target has worked on this request."""
+        requests = count(1)
+
+        def end(*_: object) -> None:
+            if next(requests) == number:
+                raise BrokerUnreachableError("the connection has ended.")
+
+        self.target.before_produce = end
 
     def copied(self, partition: int = 0) -> list[bytes | None]:
         """Values of the topic's records on the target."""

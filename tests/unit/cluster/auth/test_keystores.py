@@ -68,9 +68,12 @@ def same_key(pem: str, holder: Certified) -> bool:
     return bool(loaded.private_numbers() == holder.key.private_numbers())
 
 
-@pytest.mark.parametrize("store", [JKS_TRUSTSTORE, PKCS12_TRUSTSTORE], ids=["JKS", "PKCS12"])
-def test_given_a_truststore_of_keytool_then_its_certificate_is_trusted(store: bytes) -> None:
-    assert fingerprints(read_truststore(store, "changeit")) == [FINGERPRINT]
+def test_given_a_truststore_of_keytool_then_its_certificate_is_trusted() -> None:
+    for case, store in (
+        ("JKS", JKS_TRUSTSTORE),
+        ("PKCS12", PKCS12_TRUSTSTORE),
+    ):
+        assert fingerprints(read_truststore(store, "changeit")) == [FINGERPRINT], case
 
 
 def test_given_a_jks_truststore_without_a_password_then_it_is_read_unchecked_as_java_does() -> None:

@@ -24,7 +24,7 @@ from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.records import MOST_RECORDS, Record
 from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.cluster.batches.varint import decode_varint, encode_varint
-from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
+from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError, Where
 from tests.support.records.logs import log, numbered
 from tests.support.records.record_batches import (
     CONTROL,
@@ -37,6 +37,7 @@ from tests.support.records.record_batches import (
     marker,
     message_set,
     sealed,
+    with_body,
 )
 
 DATA = Path(__file__).parent / "data"
@@ -425,12 +426,7 @@ class TestTransactions:
         assert (part.records.num_rows, part.next_offset) == (0, 9)
 
     def test_batches_from_which_compaction_has_taken_all_records_are_passed_over(self) -> None:
-        empty = bytearray(batch(numbered(1, first=5))[:61])
-        struct.pack_into(">i", empty, 8, 61 - 12)
-        struct.pack_into(">i", empty, 23, 3)
-        struct.pack_into(">i", empty, 57, 0)
-
-        (part,) = read(sealed(empty), start=5)
+        (part,) = read(with_body(batch(numbered(1, first=5), last_offset=8), b"", count=0), start=5)
 
         assert (part.records.num_rows, part.next_offset) == (0, 9)
 
@@ -446,11 +442,7 @@ class TestDamage:
                 assert [each.offset for each in rows(read(raw))] == [0, 1, 2, 3]
                 with pytest.raises(CorruptBatchError) as caught:
                     read(raw[raw.index(bytes(bad)) :], start=4)
-                assert (caught.value.where.topic, caught.value.where.partition, caught.value.where.offset) == (
-                    "orders",
-                    3,
-                    4,
-                )
+                assert caught.value.where == Where(topic="orders", partition=3, offset=4)
 
     def test_a_body_that_is_not_what_its_header_says_does_not_spoil_the_batches_before_it(
         self, subtests: pytest.Subtests
@@ -485,10 +477,8 @@ class TestDamage:
 
     @given(body=st.binary(min_size=1, max_size=40), count=st.integers(-1, 5), copies=st.sampled_from([1, MANY]))
     def test_whatever_a_body_holds_it_is_records_or_an_error(self, body: bytes, count: int, copies: int) -> None:
-        raw = bytearray(batch(numbered(1))[:61]) + body
-        struct.pack_into(">i", raw, 8, len(raw) - 12)
-        struct.pack_into(">i", raw, 57, count)
-        data = b"".join(struct.pack(">q", 10 * number) + sealed(bytearray(raw))[8:] for number in range(copies))
+        raw = with_body(batch(numbered(1)), body, count=count)
+        data = b"".join(struct.pack(">q", 10 * number) + raw[8:] for number in range(copies))
         try:
             found = rows(read(data))
         except MirrorError:
@@ -498,10 +488,8 @@ class TestDamage:
 
     @given(tail=st.binary(min_size=3, max_size=30), copies=st.sampled_from([1, MANY]))
     def test_whatever_a_record_holds_it_is_a_row_or_an_error(self, tail: bytes, copies: int) -> None:
-        body = encode_varint(len(tail) + 3) + b"\0\0\0" + tail
-        raw = bytearray(batch(numbered(1))[:61]) + body
-        struct.pack_into(">i", raw, 8, len(raw) - 12)
-        data = b"".join(struct.pack(">q", number) + sealed(bytearray(raw))[8:] for number in range(copies))
+        raw = with_body(batch(numbered(1)), encode_varint(len(tail) + 3) + b"\0\0\0" + tail)
+        data = b"".join(struct.pack(">q", number) + raw[8:] for number in range(copies))
         try:
             found = rows(read(data))
         except MirrorError:
@@ -527,12 +515,10 @@ class TestWhatIsTooLarge:
         assert caught.value.where.offset == 5
 
     def test_so_is_a_batch_of_more_records_than_anybody_looks_at(self) -> None:
-        raw = bytearray(batch(numbered(1))[:61]) + bytes(MOST_RECORDS + 1)
-        struct.pack_into(">i", raw, 8, len(raw) - 12)
-        struct.pack_into(">i", raw, 57, MOST_RECORDS + 1)
+        count = MOST_RECORDS + 1
 
         with pytest.raises(OversizedBatchError, match=str(MOST_RECORDS)):
-            read(sealed(raw))
+            read(with_body(batch(numbered(1)), bytes(count), count=count))
 
     def test_one_that_is_not_asked_for_is_not_looked_at(self) -> None:
         parts = read(log(numbered(5)) + self.oversized(), end=5)

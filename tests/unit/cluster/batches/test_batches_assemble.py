@@ -28,6 +28,7 @@ from tests.support.records.record_batches import (
     read_with_aiokafka,
     read_with_kafka_python,
     sealed,
+    with_body,
 )
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
@@ -259,12 +260,8 @@ class TestGivenHoles:
 
     def test_a_batch_whose_records_are_all_gone_is_passed_over(self) -> None:
         # Compaction keeps the header of a producer's last batch: count 0, offsets as before.
-        raw = bytearray(batch([SourceRecord(4)], base_offset=0))
-        del raw[61:]
-        struct.pack_into(">i", raw, 8, 49)
-        struct.pack_into(">i", raw, 57, 0)
-        subject = assembler()
-        (ready,) = fed(subject, sealed(raw) + batch([SourceRecord(5)]))
+        raw = with_body(batch([SourceRecord(4)], base_offset=0), b"", count=0)
+        (ready,) = fed(assembler(), raw + batch([SourceRecord(5)]))
         assert ready.source_runs == ((5, 1),)
 
 
@@ -480,10 +477,7 @@ class TestGivenUnusualHeaders:
         # Java writes any bytes that it was given; this is a record with the one header b"\xff\xfe" -> null.
         tail = b"\x01" + b"\x02v" + b"\x02" + b"\x04\xff\xfe" + b"\x01"
         body = bytes([2 * (3 + len(tail))]) + b"\x00\x00\x00" + tail
-        raw = bytearray(batch([SourceRecord(0)]))
-        raw[61:] = body
-        struct.pack_into(">i", raw, 8, 49 + len(body))
-        ready = fed(assembler(), sealed(raw) + batch([SourceRecord(1)]))[0]
+        ready = fed(assembler(), with_body(batch([SourceRecord(0)]), body) + batch([SourceRecord(1)]))[0]
         assert bytes(ready.payload[61:]).startswith(body)
         assert ready.count == 2
 

@@ -19,7 +19,7 @@ from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.errors import BeyondMemoryError, OversizedBatchError, Where
 from tests.support.own_process import MEBIBYTE, measured
-from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed
+from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed, with_body
 
 _MEMORY = 24 * MEBIBYTE
 _LIMITS = DecodeLimits.within(_MEMORY)
@@ -113,11 +113,9 @@ def test_a_body_beyond_the_bound_is_refused_before_a_row_is_made() -> None:
     # 1.5 GB in blocks of four bytes that are 128 kB each, and valid to its last byte but for the records.
     run_length = struct.pack("<I", 131072 << 3 | 1 << 1)[:3] + b"\0"
     body = b"\x28\xb5\x2f\xfd\x00\x58" + run_length * 12_000
-    raw = bytearray(batch([SourceRecord(0)], codec=Codec.ZSTD)[:HEADER_SIZE]) + body
-    struct.pack_into(">i", raw, 8, len(raw) - 12)
 
     with pytest.raises(OversizedBatchError, match="134217728"):
-        list(read(sealed(raw)))
+        list(read(with_body(batch([SourceRecord(0)], codec=Codec.ZSTD), body)))
 
 
 def test_windows_of_zstd_frames() -> None:

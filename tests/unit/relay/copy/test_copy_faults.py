@@ -15,18 +15,8 @@ from mirror_lib.cluster.raw.client import FetchRequestPartition
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, MirrorError, TransientError, Where
 from mirror_lib.relay.copy.task import copy_attempt, copy_bin
 from mirror_lib.topology.names import TopicPartition
-from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
-from tests.unit.relay.conftest import FakePair
-
-
-@pytest.fixture
-def source() -> FakeCluster:
-    return FakeCluster("A")
-
-
-@pytest.fixture
-def target() -> FakeCluster:
-    return FakeCluster("B")
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job
+from tests.unit.relay.conftest import CopyBetween, FakePair
 
 
 def test_a_fault_of_this_program_leaves_true_accounts(pair: FakePair) -> None:
@@ -61,11 +51,9 @@ def test_a_fault_of_this_program_leaves_true_accounts(pair: FakePair) -> None:
     assert (unread.source_next, unread.certain) == (0, True)
 
 
-def test_an_error_of_all_partitions_names_each(
-    source: FakeCluster, target: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_all_partitions_names_each(pair: FakePair, monkeypatch: pytest.MonkeyPatch) -> None:
     for topic in ("first", "second"):
-        fill(source.add(topic), [100])
+        fill(pair.source.add(topic), [100])
 
     @asynccontextmanager
     async def refused(*_: object) -> AsyncIterator[None]:
@@ -74,34 +62,33 @@ def test_an_error_of_all_partitions_names_each(
 
     monkeypatch.setattr(copy_module, "open_clients", refused)
 
-    results = copy_bin(job(opened(source, target, "first"), opened(source, target, "second")), 0)
+    results = copy_bin(job(pair.opened("first"), pair.opened("second")), 0)
 
     places = [result.error.where for result in results if result.error is not None]
     assert places == [Where("A->B", "B", "first", 0), Where("A->B", "B", "second", 0)]
     assert all(result.certain for result in results)
 
 
-@pytest.mark.parametrize(
-    "away", [BrokerUnreachableError("nobody answers."), TransientError("no KDC answered.")], ids=["broker", "login"]
-)
 def test_connecting_is_tried_again_until_the_time_is_up(
-    source: FakeCluster, target: FakeCluster, monkeypatch: pytest.MonkeyPatch, away: MirrorError
+    copy_between: CopyBetween, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(source.add("orders"), [100])
-    tries: list[int] = []
+    away: list[MirrorError] = []
 
     @asynccontextmanager
     async def clients(*_: object) -> AsyncIterator[tuple[FakeCluster, FakeCluster]]:
-        tries.append(1)
-        if len(tries) < 3:
-            raise away
-        yield source, target
+        if away:
+            raise away.pop()
+        yield pair.source, pair.target
 
     monkeypatch.setattr(copy_module, "open_clients", clients)
+    for error in (BrokerUnreachableError("nobody answers."), TransientError("no KDC answered.")):
+        pair = FakePair(copy_between)
+        fill(pair.source.add("orders"), [100])
+        away += [error, error]
 
-    (result,) = copy_bin(job(opened(source, target), retry_max_seconds=5.0), 0)
+        (result,) = copy_bin(job(pair.opened(), retry_max_seconds=5.0), 0)
 
-    assert result.complete
+        assert (result.complete, away) == (True, []), error
 
 
 def test_a_task_that_spark_starts_again_goes_on_behind_what_the_first_attempt_appended(pair: FakePair) -> None:

@@ -87,10 +87,7 @@ def test_nothing_is_skipped_where_records_may_lie_in_remote_storage(pair: FakePa
 
     pair.source.on_fetch = remote
 
-    result = pair.copy_orders(retry_max_seconds=5.0)
-
-    assert result.complete
-    assert pair.copied() == values
+    pair.assert_whole_copy(values, retry_max_seconds=5.0)
 
 
 def test_remote_storage_that_stays_silent_ends_the_partition_with_an_error(pair: FakePair) -> None:

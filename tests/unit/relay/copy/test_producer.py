@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import pytest
@@ -26,8 +27,8 @@ from mirror_lib.errors import (
 )
 from mirror_lib.relay.model import ProducerMemory
 from mirror_lib.topology.names import TopicPartition
-from tests.support.brokers.fake_cluster import REMEMBERS_ALL, Produced, fill
-from tests.unit.relay.conftest import FakePair
+from tests.support.brokers.fake_cluster import REMEMBERS_ALL, FakeCluster, Produced, fill
+from tests.unit.relay.conftest import CopyBetween, FakePair
 
 REMOTE = TopicPartition("A.orders", 0)
 
@@ -49,10 +50,7 @@ def test_batches_that_follow_a_refused_first_one_wait_for_it(pair: FakePair) -> 
 
     pair.target.refuse = refuse
 
-    result = pair.copy_orders()
-
-    assert result.error is None
-    assert pair.copied() == values
+    pair.assert_whole_copy(values)
 
 
 def test_nothing_follows_a_first_batch_that_is_refused_for_good(pair: FakePair) -> None:
@@ -88,10 +86,7 @@ def test_a_new_leader_gets_nothing_before_the_old_one_has_answered(pair: FakePai
     pair.target.lose, pair.target.before_answer, pair.source.on_fetch = lose, answer_late, read_slowly
     settings = {"retry_max_seconds": 5.0, "fetch_partition_max_bytes": 600}
 
-    result = pair.copy_orders(**settings)
-
-    assert result.error is None
-    assert pair.copied() == values
+    pair.assert_whole_copy(values, **settings)
 
 
 def test_a_lost_leadership_may_have_come_after_the_append(pair: FakePair) -> None:
@@ -107,9 +102,10 @@ def test_a_lost_leadership_may_have_come_after_the_append(pair: FakePair) -> Non
     assert (result.target_next, result.certain) == (0, False)
 
 
-@pytest.mark.parametrize(
-    ("code", "error", "certain"),
-    [
+def test_a_position_may_be_closed_only_after_a_plain_refusal(
+    copy_between: CopyBetween, subtests: pytest.Subtests
+) -> None:
+    for code, error, certain in (
         (ErrorCode.INVALID_RECORD, RecordRefusedError, True),
         # The position belongs to whoever has taken over.
         (ErrorCode.INVALID_PRODUCER_EPOCH, FencedError, False),
@@ -117,22 +113,21 @@ def test_a_lost_leadership_may_have_come_after_the_append(pair: FakePair) -> Non
         (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, ClusterError, False),
         (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ClusterError, False),
         (ErrorCode.UNKNOWN_SERVER_ERROR, ClusterError, False),
-    ],
-)
-def test_a_position_may_be_closed_only_after_a_plain_refusal(
-    pair: FakePair,
-    code: ErrorCode,
-    error: type[ClusterError],
-    certain: bool,
-) -> None:
-    fill(pair.source.add("orders"), [100] * 6)
-    pair.target.refuse = lambda request: code if first_sequence(request) == 2 else None
+    ):
+        with subtests.test(code=code):
+            pair = FakePair(copy_between)
+            fill(pair.source.add("orders"), [100] * 6)
+            pair.target.refuse = partial(refuse_third, code)
 
-    result = pair.copy_orders()
+            result = pair.copy_orders()
 
-    assert isinstance(result.error, error)
-    assert (result.source_next, result.target_next, result.records) == (2, 2, 2)
-    assert result.certain is certain
+            assert isinstance(result.error, error)
+            assert (result.source_next, result.target_next, result.records) == (2, 2, 2)
+            assert result.certain is certain
+
+
+def refuse_third(code: ErrorCode, request: Produced) -> ErrorCode | None:
+    return code if first_sequence(request) == 2 else None
 
 
 def test_sequence_numbers_wrap_around(pair: FakePair) -> None:
@@ -182,10 +177,7 @@ def test_a_topic_that_is_missing_after_other_faults_gets_its_own_time(pair: Fake
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mirror_lib.cluster.raw.backoff._MISSING_TOPIC_SECONDS", 1.0)
         patch.setattr("mirror_lib.cluster.raw.backoff._LONGEST_PAUSE", 0.3)
-        result = pair.copy_orders(retry_max_seconds=20.0)
-
-    assert result.error is None
-    assert pair.copied() == values
+        pair.assert_whole_copy(values, retry_max_seconds=20.0)
 
 
 def test_a_topic_that_stays_missing_is_given_up(pair: FakePair) -> None:
@@ -199,22 +191,23 @@ def test_a_topic_that_stays_missing_is_given_up(pair: FakePair) -> None:
     assert isinstance(result.error, TopicMissingError)
 
 
-@pytest.mark.parametrize("forget", [True, False])
-def test_nothing_is_appended_twice_by_a_broker_that_forgets_producers(pair: FakePair, forget: bool) -> None:
+def test_nothing_is_appended_twice_by_a_broker_that_forgets_producers(
+    copy_between: CopyBetween, subtests: pytest.Subtests
+) -> None:
     # A restarted broker forgets the producers of old records, and of others remembers the last batch only.
-    values = fill(pair.source.add("orders"), [100] * 12)
+    def restart_once(target: FakeCluster, forget: bool, request: Produced) -> None:
+        if first_sequence(request) == 4 and not target.restarts:
+            target.restart(1, forget=forget)
 
-    def restart_once(request: Produced) -> None:
-        if first_sequence(request) == 4 and not pair.target.restarts:
-            pair.target.restart(1, forget=forget)
+    for forget in (True, False):
+        with subtests.test(forget=forget):
+            pair = FakePair(copy_between)
+            values = fill(pair.source.add("orders"), [100] * 12)
+            pair.target.lose = partial(restart_once, pair.target, forget)
 
-    pair.target.lose = restart_once  # type: ignore[assignment]
+            result = pair.assert_whole_copy(values, retry_max_seconds=5.0)
 
-    result = pair.copy_orders(retry_max_seconds=5.0)
-
-    assert result.error is None
-    assert pair.copied() == values
-    assert sum(run.count for run in result.runs) == len(values)
+            assert sum(run.count for run in result.runs) == len(values)
 
 
 def test_what_stands_in_the_log_counts_only_when_it_is_replicated(pair: FakePair) -> None:
@@ -310,16 +303,8 @@ def test_given_a_request_that_is_held_up_when_later_tries_are_refused_then_the_p
     pair: FakePair,
 ) -> None:
     fill(pair.source.add("orders"), [100] * 5)
-    asked = 0
-
-    def hold_up(*_: object) -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 3:
-            # A proxy keeps the request: it may hand it over when the run has long ended.
-            raise BrokerUnreachableError("the connection has ended.")
-
-    pair.target.before_produce = hold_up
+    # A proxy keeps the request: it may hand it over when the run has long ended.
+    pair.end_connection_at(3)
     pair.target.refuse = lambda request: ErrorCode.NOT_ENOUGH_REPLICAS if first_sequence(request) >= 2 else None
 
     result = pair.copy_orders(retry_max_seconds=1.0)
@@ -334,15 +319,7 @@ def test_given_an_unanswered_request_that_is_sent_again_and_acknowledged_then_th
 ) -> None:
     # The broker knows the sequence numbers by then: it refuses the request that was held up as a duplicate.
     values = fill(pair.source.add("orders"), [100] * 5)
-    asked = 0
-
-    def hold_up(*_: object) -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 2:
-            raise BrokerUnreachableError("the connection has ended.")
-
-    pair.target.before_produce = hold_up
+    pair.end_connection_at(2)
 
     result = pair.copy_orders()
 
@@ -361,26 +338,29 @@ class TestATargetThatClosesTheConnectionOverLargeRequests:
         monkeypatch.setattr(retry, "_FIRST_PAUSE", 0.001)
         monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0.01)
 
-    @pytest.mark.parametrize("in_flight", [1, 5])
-    def test_gets_batches_in_halves(self, pair: FakePair, in_flight: int) -> None:
-        values = fill(pair.source.add("orders"), [9_000] * 3, records_each=40)
-        pair.target.request_max_bytes = self.LIMIT
-
-        settings = {**self.PATIENT, "produce_max_in_flight": in_flight}
-        result = pair.copy_orders(**settings)
-
-        assert (result.error, result.records) == (None, 120)
-        assert pair.copied() == values
-
-    def test_gets_one_batch_after_the_other_when_only_together_they_are_too_large(self, pair: FakePair) -> None:
+    def copy_four(self, pair: FakePair, **settings: object) -> None:
+        """Copy partitions whose batches are too large for a request only together."""
         for number in range(4):
             fill(pair.source.add("orders", number), [40_000, 40_000], prefix=f"{number}-")
         pair.target.request_max_bytes = self.LIMIT
 
-        partitions = [pair.opened(partition=number) for number in range(4)]
-        results = pair.copy(*partitions, **self.PATIENT)
+        results = pair.copy_all(4, **self.PATIENT, **settings)
 
         assert [result.error for result in results] == [None] * 4
+
+    def test_gets_batches_in_halves(self, copy_between: CopyBetween) -> None:
+        for in_flight in (1, 5):
+            pair = FakePair(copy_between)
+            values = fill(pair.source.add("orders"), [9_000] * 3, records_each=40)
+            pair.target.request_max_bytes = self.LIMIT
+
+            result = pair.assert_whole_copy(values, **self.PATIENT, produce_max_in_flight=in_flight)
+
+            assert result.records == 120, in_flight
+
+    def test_gets_one_batch_after_the_other_when_only_together_they_are_too_large(self, pair: FakePair) -> None:
+        self.copy_four(pair)
+
         assert all(len(pair.copied(number)) == 2 for number in range(4))
 
     def test_stops_a_partition_at_a_record_that_is_too_large_and_no_other(self, pair: FakePair) -> None:
@@ -388,7 +368,7 @@ class TestATargetThatClosesTheConnectionOverLargeRequests:
         others = fill(pair.source.add("orders", 1), [30_000] * 12)
         pair.target.request_max_bytes = self.LIMIT
 
-        first, second = pair.copy(*(pair.opened(partition=number) for number in (0, 1)), **self.PATIENT)
+        first, second = pair.copy_all(2, **self.PATIENT)
 
         assert isinstance(first.error, RecordTooLargeError)
         assert first.error.where.offset == 2
@@ -409,20 +389,11 @@ class TestATargetThatClosesTheConnectionOverLargeRequests:
 
         pair.target.before_produce = end
 
-        result = pair.copy_orders(**self.PATIENT)
-
-        assert result.error is None
-        assert pair.copied() == values
+        pair.assert_whole_copy(values, **self.PATIENT)
 
     def test_is_not_sent_what_has_a_limit_in_the_file(self, pair: FakePair) -> None:
-        for number in range(4):
-            fill(pair.source.add("orders", number), [40_000, 40_000], prefix=f"{number}-")
-        pair.target.request_max_bytes = self.LIMIT
+        self.copy_four(pair, request_max_bytes=self.LIMIT)
 
-        partitions = [pair.opened(partition=number) for number in range(4)]
-        results = pair.copy(*partitions, request_max_bytes=self.LIMIT, **self.PATIENT)
-
-        assert [result.error for result in results] == [None] * 4
         assert pair.target.torn == 0
 
 
@@ -456,21 +427,21 @@ def test_given_a_task_that_was_stopped_while_it_looked_at_the_log_when_it_goes_o
     assert pair.copied() == values
 
 
-@pytest.mark.parametrize(
-    ("age", "looks"), [(0.0, 0), (60.0, 1), (-60.0, 1)], ids=["at once", "after a minute", "on a clock that is behind"]
-)
 def test_given_a_task_that_begins_after_its_run_was_suspended_then_it_looks_at_the_log_first(
-    pair: FakePair, age: float, looks: int
+    copy_between: CopyBetween, subtests: pytest.Subtests
 ) -> None:
     """Seed 100002 of the model: one of several tasks of a run, which another run had taken over from meanwhile."""
-    values = fill(pair.source.add("orders"), [100] * 5)
-    claimed = pair.opened()
+    for case, age, looks in (("at once", 0.0, 0), ("after a minute", 60.0, 1), ("on a clock that is behind", -60.0, 1)):
+        with subtests.test(case=case):
+            pair = FakePair(copy_between)
+            values = fill(pair.source.add("orders"), [100] * 5)
+            claimed = pair.opened()
 
-    (result,) = pair.copy(replace(claimed, claimed_at=claimed.claimed_at - age))
+            (result,) = pair.copy(replace(claimed, claimed_at=claimed.claimed_at - age))
 
-    assert result.error is None
-    assert pair.target.looks == looks
-    assert pair.copied() == values
+            assert result.error is None
+            assert pair.target.looks == looks
+            assert pair.copied() == values
 
 
 def test_given_a_run_that_took_over_before_the_task_began_then_the_task_writes_nothing(pair: FakePair) -> None:
@@ -484,21 +455,26 @@ def test_given_a_run_that_took_over_before_the_task_began_then_the_task_writes_n
     assert pair.copied() == values
 
 
-@pytest.mark.parametrize("memory", [REMEMBERS_ALL, ProducerMemory()], ids=["present", "old"])
 def test_partitions_share_requests_also_where_their_batches_go_one_by_one(
-    pair: FakePair, memory: ProducerMemory
+    copy_between: CopyBetween, subtests: pytest.Subtests
 ) -> None:
     # Once each partition had a request of its own it would keep it: the answer lets nothing else go on.
-    count, batches = 8, 30
-    for number in range(count):
-        fill(pair.source.add("orders", number), [100] * batches)
-    requests: list[int] = []
-    pair.target.before_produce = lambda _, keys: requests.append(len(keys))
-    partitions = [pair.opened(partition=number) for number in range(count)]
+    partitions, batches = 8, 30
+    for memory in (REMEMBERS_ALL, ProducerMemory()):
+        with subtests.test(memory=memory):
+            pair = FakePair(copy_between)
+            for number in range(partitions):
+                fill(pair.source.add("orders", number), [100] * batches)
+            requests: list[int] = []
+            pair.target.before_produce = partial(note_size, requests)
 
-    results = pair.copy(*partitions, memory=memory)
+            results = pair.copy_all(partitions, memory=memory)
 
-    assert [result.error for result in results] == [None] * count
-    assert sum(requests) == count * batches
-    # A connection has half of the partitions.
-    assert len(requests) < 2 * count * batches / (count / 2)
+            assert [result.error for result in results] == [None] * partitions
+            assert sum(requests) == partitions * batches
+            # A connection has half of the partitions.
+            assert len(requests) < 2 * partitions * batches / (partitions / 2)
+
+
+def note_size(requests: list[int], _: int, keys: Sequence[TopicPartition]) -> None:
+    requests.append(len(keys))

@@ -60,13 +60,14 @@ def test_a_job_that_ended_before_writing_has_no_report(tmp_path: Path) -> None:
     assert JobReport.read(tmp_path / "none.json") is None
 
 
-@pytest.mark.parametrize("content", ["", '{"exit_code": 0, "par'])
-def test_a_job_that_ended_while_writing_has_no_report(tmp_path: Path, content: str) -> None:
+def test_a_job_that_ended_while_writing_has_no_report(tmp_path: Path, subtests: pytest.Subtests) -> None:
     """It was killed, or the disk was full: the starter then tells how the job ended."""
-    path = tmp_path / "report.json"
-    path.write_text(content)
+    for content in ("", '{"exit_code": 0, "par'):
+        with subtests.test(content=content):
+            path = tmp_path / "report.json"
+            path.write_text(content)
 
-    assert JobReport.read(path) is None
+            assert JobReport.read(path) is None
 
 
 def test_a_run_comes_back_with_its_figures(tmp_path: Path) -> None:
