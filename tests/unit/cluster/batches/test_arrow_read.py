@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
-import sys
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -565,19 +563,3 @@ def test_control_batches_of_any_kind_are_no_rows() -> None:
     raw = batch(numbered(2), attributes=CONTROL)
 
     assert rows(read(raw, read_committed=False)) == []
-
-
-_READING = """\
-import sys
-from mirror_lib.cluster.batches.arrow.read import read_arrow
-from tests.support.records.logs import log, numbered
-
-(part,) = read_arrow(memoryview(log(numbered(3))), (), topic="t", partition=0, start=0, end=9, read_committed=True)
-print(part.records.num_rows, "pandas" in sys.modules)
-"""
-
-
-def test_reading_does_not_load_pandas() -> None:
-    done = subprocess.run([sys.executable, "-c", _READING], capture_output=True, text=True, check=True)
-
-    assert done.stdout.split() == ["3", "False"]

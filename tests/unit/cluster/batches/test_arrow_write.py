@@ -477,7 +477,7 @@ print(sum(batch.count for batch in [*ready, *subject.flush()]), "pandas" in sys.
 """
 
 
-def test_writing_does_not_load_pandas() -> None:
+def test_reading_and_writing_do_not_load_pandas() -> None:
     done = subprocess.run([sys.executable, "-c", _WRITING], capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == ["3", "False"]

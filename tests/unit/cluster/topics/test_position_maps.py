@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.topics.internal import PositionSnapshot, snapshot_of
@@ -55,7 +55,14 @@ def read(records: Iterable[TopicRecord]) -> PositionSnapshot:
     return snapshot_of(KEYS, records, {})
 
 
+@settings(max_examples=15)
 @given(st.integers(0, 3 * MAP_PART_RUNS + 1))
+@example(0)
+@example(MAP_PART_RUNS - 1)
+@example(MAP_PART_RUNS)
+@example(MAP_PART_RUNS + 1)
+@example(2 * MAP_PART_RUNS)
+@example(3 * MAP_PART_RUNS + 1)
 def test_given_a_map_of_any_length_when_split_and_read_then_it_is_whole(count: int) -> None:
     position = open_position(holes(count))
 
