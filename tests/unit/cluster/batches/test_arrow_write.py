@@ -340,24 +340,15 @@ class TestSourceOffsets:
 
         assert [batch.source_next for batch in ready] == [7, 10, 40]
 
-    def test_a_batch_ends_between_two_source_offsets(self) -> None:
-        ready = written(builder(batch_max=61 + 3 * 18), self.at(1, 2, 3, 3), self.at(4, 5, 5, 5, 8))
+    def test_a_batch_ends_between_two_source_offsets_unless_one_fills_more_than_a_batch(self) -> None:
+        for first, second, expected in (
+            ((1, 2, 3, 3), (4, 5, 5, 5, 8), [([1, 2], 3), ([3, 3, 4], 5), ([5, 5, 5], 6), ([8], 9)]),
+            # Reading goes on at it.
+            ((1, 2, 2), (2, 2, 2, 3), [([1], 2), ([2, 2, 2], 2), ([2, 2, 3], 4)]),
+        ):
+            ready = written(builder(batch_max=61 + 3 * 18), self.at(*first), self.at(*second))
 
-        assert [(sources(batch), batch.source_next) for batch in ready] == [
-            ([1, 2], 3),
-            ([3, 3, 4], 5),
-            ([5, 5, 5], 6),
-            ([8], 9),
-        ]
-
-    def test_where_one_source_offset_fills_more_than_a_batch_reading_goes_on_at_it(self) -> None:
-        ready = written(builder(batch_max=61 + 3 * 18), self.at(1, 2, 2), self.at(2, 2, 2, 3))
-
-        assert [(sources(batch), batch.source_next) for batch in ready] == [
-            ([1], 2),
-            ([2, 2, 2], 2),
-            ([2, 2, 3], 4),
-        ]
+            assert [(sources(batch), batch.source_next) for batch in ready] == expected
 
     def test_nothing_fed_is_nothing_written(self) -> None:
         assert written(builder(), []) == []

@@ -23,22 +23,12 @@ from mirror_lib.cluster.protocol.fetch import (
 from mirror_lib.cluster.protocol.malformed import GarbledAnswerError
 from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.errors import MirrorError
+from tests.support.wire import varint
 
 THROTTLE, NO_ERROR, NO_SESSION = 7, 0, 0
 LONG_NAME = "n" * 200
 IDS = {name: uuid.uuid5(uuid.NAMESPACE_DNS, name).bytes for name in ("a", "orders.é", LONG_NAME)}
 NAMES = {topic_id: name for name, topic_id in IDS.items()}
-
-
-def varint(value: int) -> bytes:
-    """An unsigned varint of KIP-482."""
-    groups = []
-    while True:
-        groups.append(value & 0x7F)
-        value >>= 7
-        if not value:
-            break
-    return bytes(group | 0x80 for group in groups[:-1]) + bytes(groups[-1:])
 
 
 def answer(*partitions: FetchedPartition, version: int, error_code: int = NO_ERROR) -> memoryview:
