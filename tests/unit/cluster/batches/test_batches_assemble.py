@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.batches.stamping import stamp
-from mirror_lib.errors import CorruptBatchError, RecordTooLargeError
+from mirror_lib.errors import CorruptBatchError, RecordTooLargeError, Where
 from tests.support.records.record_batches import (
     CONTROL,
     DELETE_HORIZON,
@@ -286,6 +286,10 @@ class TestGivenTimestamps:
         assert out[0].max_timestamp == 4 * 10**12
 
 
+def in_transaction(offset: int, producer_id: int) -> bytes:
+    return batch([SourceRecord(offset)], attributes=TRANSACTIONAL, producer_id=producer_id)
+
+
 class TestGivenTransactions:
     def test_markers_never_arrive_and_leave_a_hole(self) -> None:
         log = [
@@ -304,41 +308,49 @@ class TestGivenTransactions:
         fed(subject, batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7) + marker(1, 7, abort=False))
         assert subject.is_finished
 
-    def test_aborted_records_are_hidden_when_reading_committed(self) -> None:
-        log = [
-            batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7),
-            batch([SourceRecord(1)], attributes=TRANSACTIONAL, producer_id=8),
-            batch([SourceRecord(2)]),
-            marker(3, 7, abort=True),
-            batch([SourceRecord(4)], attributes=TRANSACTIONAL, producer_id=7),
-            marker(5, 8, abort=False),
-            marker(6, 7, abort=False),
-        ]
-        out = fed(assembler(read_committed=True), b"".join(log), aborted=[(7, 0)])
-        assert [offset for offset, _ in arrived(out)] == [1, 2, 4]
+    def test_aborted_records_are_hidden_when_reading_committed(self, subtests: pytest.Subtests) -> None:
+        for case, log, aborted, shown in (
+            (
+                "two transactions that cross, and one that follows",
+                [
+                    in_transaction(0, 7),
+                    in_transaction(1, 8),
+                    batch([SourceRecord(2)]),
+                    marker(3, 7, abort=True),
+                    in_transaction(4, 7),
+                    marker(5, 8, abort=False),
+                    marker(6, 7, abort=False),
+                ],
+                [(7, 0)],
+                [1, 2, 4],
+            ),
+            (
+                "a producer that aborts twice in one fetch",
+                [
+                    in_transaction(0, 7),
+                    marker(1, 7, abort=True),
+                    in_transaction(2, 7),
+                    marker(3, 7, abort=False),
+                    in_transaction(4, 7),
+                    marker(5, 7, abort=True),
+                ],
+                [(7, 0), (7, 4)],
+                [2],
+            ),
+            (
+                "records outside transactions of the same producer stay",
+                [in_transaction(0, 7), batch([SourceRecord(1)], producer_id=7)],
+                [(7, 0)],
+                [1],
+            ),
+        ):
+            with subtests.test(case=case):
+                out = fed(assembler(read_committed=True), b"".join(log), aborted=aborted)
+                assert [offset for offset, _ in arrived(out)] == shown
 
     def test_aborted_records_arrive_when_reading_uncommitted(self) -> None:
-        log = batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7) + marker(1, 7, abort=True)
+        log = in_transaction(0, 7) + marker(1, 7, abort=True)
         assert [offset for offset, _ in arrived(fed(assembler(), log))] == [0]
-
-    def test_a_producer_may_abort_twice_in_one_fetch(self) -> None:
-        log = [
-            batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7),
-            marker(1, 7, abort=True),
-            batch([SourceRecord(2)], attributes=TRANSACTIONAL, producer_id=7),
-            marker(3, 7, abort=False),
-            batch([SourceRecord(4)], attributes=TRANSACTIONAL, producer_id=7),
-            marker(5, 7, abort=True),
-        ]
-        out = fed(assembler(read_committed=True), b"".join(log), aborted=[(7, 0), (7, 4)])
-        assert [offset for offset, _ in arrived(out)] == [2]
-
-    def test_records_outside_transactions_of_the_same_producer_stay(self) -> None:
-        log = batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7) + batch(
-            [SourceRecord(1)], producer_id=7
-        )
-        out = fed(assembler(read_committed=True), log, aborted=[(7, 0)])
-        assert [offset for offset, _ in arrived(out)] == [1]
 
 
 class TestGivenOldFormats:
@@ -398,8 +410,7 @@ class TestGivenTheTargetsLimit:
         out = fed(subject, batch(records))
         assert arrived(out) == expected(records[:2])
         assert isinstance(subject.failure, RecordTooLargeError)
-        where = subject.failure.where
-        assert (where.topic, where.partition, where.offset) == ("orders", 3, 2)
+        assert subject.failure.where == Where(topic="orders", partition=3, offset=2)
         assert "1000" in str(subject.failure)
         assert "max.message.bytes" in subject.failure.action
         assert not subject.is_finished
@@ -439,11 +450,7 @@ class TestGivenDamage:
         out = fed(subject, good + bad[:-1] + b"\xff" + after)
         assert [offset for offset, _ in arrived(out)] == [0]
         assert subject.failure is not None
-        assert (subject.failure.where.topic, subject.failure.where.partition, subject.failure.where.offset) == (
-            "orders",
-            3,
-            1,
-        )
+        assert subject.failure.where == Where(topic="orders", partition=3, offset=1)
         assert subject.feed(after) == []
 
     def test_a_body_that_cannot_be_decompressed_is_told(self, subtests: pytest.Subtests) -> None:

@@ -75,22 +75,21 @@ class TestNoting:
         assert row.records is None
         assert (row.first_time, row.last_time, row.state) == (None, NOON, "open")
 
-    def test_what_retention_took_was_written_after_the_last_copied_record(self) -> None:
-        row = self.noted(RetentionGapError("deleted."), LastCopy(int(WRITTEN_AT.timestamp() * 1000), COPIED_AT))
+    def test_the_first_loss_was_after_the_last_copied_record_was_written_or_copied(self) -> None:
+        written_ms = int(WRITTEN_AT.timestamp() * 1000)
+        for kind, timestamp, first in (
+            # What retention took was written after it.
+            (RetentionGapError, written_ms, WRITTEN_AT),
+            # A timestamp that cannot be true is not believed.
+            (RetentionGapError, -1, COPIED_AT),
+            (RetentionGapError, 2**62, COPIED_AT),
+            # What was copied before was lost after it was copied.
+            (SourceTruncatedError, written_ms, COPIED_AT),
+            (SourceRecreatedError, written_ms, COPIED_AT),
+        ):
+            row = self.noted(kind("lost."), LastCopy(timestamp, COPIED_AT))
 
-        assert row.first_time == WRITTEN_AT
-
-    def test_a_timestamp_that_cannot_be_true_is_not_believed(self) -> None:
-        for timestamp in (-1, 2**62):
-            row = self.noted(RetentionGapError("deleted."), LastCopy(timestamp, COPIED_AT))
-
-            assert row.first_time == COPIED_AT, timestamp
-
-    def test_what_was_copied_before_was_lost_after_it_was_copied(self) -> None:
-        for kind in (SourceTruncatedError, SourceRecreatedError):
-            row = self.noted(kind("lost."), LastCopy(int(WRITTEN_AT.timestamp() * 1000), COPIED_AT))
-
-            assert row.first_time == COPIED_AT, kind
+            assert row.first_time == first, (kind, timestamp)
 
     def test_a_problem_without_a_loss_is_no_gap(self) -> None:
         with pytest.raises(ValueError, match="lost no records"):
@@ -179,17 +178,16 @@ class TestDeciding:
                 assert found is not None
                 assert (found.offset + 1, found.target_offset) == (fact.log_start, 77)
 
-    def test_stopping_moves_no_position(self) -> None:
-        for decision in (Decision.STOP, Decision.RESUME):
-            assert decide(decision, FLOW, facts(log_start=60), [gap("retention-gap")], 77, run_id="d1") is None, (
-                decision
-            )
-
-    def test_a_gap_that_is_none_any_more_moves_no_position(self) -> None:
-        assert decide(Decision.ACCEPT, FLOW, facts(), [gap("retention-gap")], 77, run_id="d1") is None
-
-    def test_accepting_records_that_were_left_out_moves_no_position(self) -> None:
-        assert decide(Decision.ACCEPT, FLOW, facts(log_start=60), [gap("poison")], 77, run_id="d1") is None
+    def test_no_position_moves_where_nothing_is_to_be_passed(self) -> None:
+        for decision, fact, cause in (
+            (Decision.STOP, facts(log_start=60), "retention-gap"),
+            (Decision.RESUME, facts(log_start=60), "retention-gap"),
+            # A gap that is none any more.
+            (Decision.ACCEPT, facts(), "retention-gap"),
+            # Records that were left out.
+            (Decision.ACCEPT, facts(log_start=60), "poison"),
+        ):
+            assert decide(decision, FLOW, fact, [gap(cause)], 77, run_id="d1") is None, (decision, cause)
 
     def test_a_loss_that_nobody_has_seen_is_not_accepted_with_another(self) -> None:
         with pytest.raises(ReplicationError, match="created again") as caught:

@@ -109,22 +109,16 @@ def test_a_flow_is_as_late_as_its_oldest_record_that_is_not_copied() -> None:
     assert (second.records_behind, second.headroom_seconds) == (7, 70)
 
 
-def test_where_no_age_is_known_none_is_told() -> None:
-    seen = observe(fact(0, position=4), forecasts=(expected(0, lag_bytes=None),))
+def test_where_no_age_is_known_none_is_told_and_a_record_from_the_future_is_not_late() -> None:
+    unknown = observe(fact(0, position=4), forecasts=(expected(0, lag_bytes=None),))
+    assert (unknown.flow.seconds_behind, unknown.flow.bytes_behind) == (None, None)
 
-    assert (seen.flow.seconds_behind, seen.flow.bytes_behind) == (None, None)
+    early = observe(fact(0, position=4), first_timestamps={source(0): milliseconds(-60)})
+    assert early.flow.seconds_behind == 0
 
-
-def test_a_record_from_the_future_is_not_late() -> None:
-    seen = observe(fact(0, position=4), first_timestamps={source(0): milliseconds(-60)})
-
-    assert seen.flow.seconds_behind == 0
-
-
-def test_a_time_that_no_calendar_has_is_none() -> None:
-    seen = observe(fact(0, position=4), first_timestamps={source(0): 2**62})
-
-    assert seen.partitions[0].behind_since is None
+    # No calendar has that time.
+    late = observe(fact(0, position=4), first_timestamps={source(0): 2**62})
+    assert late.partitions[0].behind_since is None
 
 
 def test_a_partition_that_lost_something_stands_still_and_tells_why() -> None:
@@ -207,15 +201,11 @@ def test_a_partition_that_somebody_took_out_stands_still_for_no_reason_to_look_a
 
 
 def test_what_a_first_start_leaves_out_is_not_behind() -> None:
-    seen = observe(fact(0, position=None), starts=FirstStarts(LATEST))
+    for start, lagging, position, records in ((LATEST, 0, 10, 0), (FirstStart(offset=7), 1, 7, 3)):
+        seen = observe(fact(0, position=None), starts=FirstStarts(start), forecasts=(expected(0),) * lagging)
 
-    assert (seen.flow.lagging, seen.partitions[0].position, seen.partitions[0].records_behind) == (0, 10, 0)
-
-
-def test_what_lies_before_a_first_start_is_not_behind() -> None:
-    seen = observe(fact(0, position=None), starts=FirstStarts(FirstStart(offset=7)), forecasts=(expected(0),))
-
-    assert (seen.flow.lagging, seen.partitions[0].position, seen.partitions[0].records_behind) == (1, 7, 3)
+        assert seen.flow.lagging == lagging
+        assert (seen.partitions[0].position, seen.partitions[0].records_behind) == (position, records)
 
 
 def test_what_was_written_counts_since_the_last_look() -> None:
