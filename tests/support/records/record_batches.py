@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from aiokafka.record.default_records import DefaultRecordBatch as AiokafkaReader
 from crc32c import crc32c
@@ -13,7 +14,7 @@ from kafka.record.default_records import DefaultRecordBatch as KafkaPythonReader
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from mirror_lib.cluster.batches.assemble import BatchAssembler
+from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.cluster.batches.stamping import stamp
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -77,6 +78,39 @@ def sealed(raw: bytearray) -> bytes:
     return bytes(raw)
 
 
+def with_body(raw: bytes, body: bytes, *, count: int | None = None) -> bytes:
+    """The batch with another body, and the length and checksum that it asks for."""
+    changed = bytearray(raw[:61]) + body
+    struct.pack_into(">i", changed, 8, len(changed) - 12)
+    if count is not None:
+        struct.pack_into(">i", changed, 57, count)
+    return sealed(changed)
+
+
+def assembler(**changed: Any) -> BatchAssembler:
+    """An assembler of a whole partition, for a topic with the limits that Kafka sets by default."""
+    usual = {
+        "topic": "orders",
+        "partition": 3,
+        "start": 0,
+        "end": 1 << 40,
+        "passthrough_min_bytes": 16_384,
+        "batch_max_bytes": 1 << 19,
+        "target_max_message_bytes": 1_048_588,
+        "read_committed": False,
+    }
+    return BatchAssembler(**(usual | changed))
+
+
+def fed(
+    subject: BatchAssembler, *fetches: bytes | bytearray, aborted: Sequence[tuple[int, int]] = ()
+) -> list[ReadyBatch]:
+    """Feed all fetches, then flush."""
+    out = [ready for data in fetches for ready in subject.feed(memoryview(data), aborted)]
+    held = subject.flush()
+    return [*out, held] if held is not None else out
+
+
 def marker(offset: int, producer_id: int, *, abort: bool) -> bytes:
     """A transaction marker as a broker writes it: key (version 0, type 0 abort or 1 commit)."""
     key = struct.pack(">hh", 0, 0 if abort else 1)
@@ -120,16 +154,6 @@ def read_with_kafka_python(
 
 def ready(*source: SourceRecord, producer_id: int = -1, epoch: int = -1, sequence: int = -1) -> bytearray:
     """A batch that can be produced."""
-    assembler = BatchAssembler(
-        topic="t",
-        partition=0,
-        start=source[0].offset,
-        end=1 << 40,
-        passthrough_min_bytes=0,
-        batch_max_bytes=1 << 20,
-        target_max_message_bytes=1 << 20,
-        read_committed=False,
-    )
-    (made,) = assembler.feed(batch(source))
+    (made,) = assembler(start=source[0].offset, passthrough_min_bytes=0).feed(batch(source))
     stamp(made, producer_id, epoch, sequence)
     return made.payload

@@ -40,28 +40,22 @@ class Brokers:
         return oldest <= version <= newest
 
 
-@pytest.mark.parametrize(
-    ("versions", "as_source", "as_target"),
-    [
+def test_what_a_cluster_is_too_old_for(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
+    monkeypatch.setattr(module, "RawClient", Brokers)
+    settings = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": "localhost:1"})
+    connection = Connection.from_settings(settings)
+    for versions, as_source, as_target in (
         ((KAFKA_2_7,), ["2.8", "3.0"], ["3.0", "4.0"]),
         ((KAFKA_2_8,), ["3.0"], ["3.0", "4.0"]),
         ((KAFKA_3_9,), [], ["4.0"]),
         ((KAFKA_4_0,), [], []),
         # In the middle of an upgrade the oldest broker counts.
         ((KAFKA_4_0, KAFKA_2_8), ["3.0"], ["3.0", "4.0"]),
-    ],
-)
-def test_what_a_cluster_is_too_old_for(
-    monkeypatch: pytest.MonkeyPatch,
-    versions: tuple[dict[int, tuple[int, int]], ...],
-    as_source: list[str],
-    as_target: list[str],
-) -> None:
-    monkeypatch.setattr(Brokers, "versions", versions)
-    monkeypatch.setattr(module, "RawClient", Brokers)
-    settings = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": "localhost:1"})
-    connection = Connection.from_settings(settings)
-
-    assert [limit.since for limit in version_limits(connection, source=True)] == as_source
-    assert [limit.since for limit in version_limits(connection, source=False)] == as_target
-    assert all(str(limit).startswith("Cluster A is older than") for limit in version_limits(connection, source=True))
+    ):
+        with subtests.test(versions=versions):
+            monkeypatch.setattr(Brokers, "versions", versions)
+            assert [limit.since for limit in version_limits(connection, source=True)] == as_source
+            assert [limit.since for limit in version_limits(connection, source=False)] == as_target
+            assert all(
+                str(limit).startswith("Cluster A is older than") for limit in version_limits(connection, source=True)
+            )

@@ -57,28 +57,22 @@ def test_given_names_that_tune_java_clients_then_they_are_ignored() -> None:
     assert tuned == connect()
 
 
-@pytest.mark.parametrize(
-    ("servers", "expected"),
-    [
+def test_given_any_address_that_java_takes_then_it_is_taken() -> None:
+    for servers, expected in (
         ("PLAINTEXT://a:1", ("a:1",)),
         ("[::1]:9092", ("[::1]:9092",)),
         ("a.b-c:1,,b:2,", ("a.b-c:1", "b:2")),
-    ],
-)
-def test_given_any_address_that_java_takes_then_it_is_taken(servers: str, expected: tuple[str, ...]) -> None:
-    assert connect(servers=servers).bootstrap_servers == expected
+    ):
+        assert connect(servers=servers).bootstrap_servers == expected, servers
 
 
-@pytest.mark.parametrize("servers", ["", " , ", "a", "a:", "a:b", "a:70000", "a:0", ":9092", "a b:1"])
-def test_given_a_wrong_address_then_the_error_names_the_property(servers: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"cluster A: bootstrap\.servers"):
-        connect(servers=servers)
-
-
-@pytest.mark.parametrize("value", ["x", "-1"])
-def test_given_a_wrong_timeout_then_the_error_names_it(value: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"request\.timeout\.ms"):
-        connect({"request.timeout.ms": value})
+def test_given_a_wrong_address_or_timeout_then_the_error_names_the_property(subtests: pytest.Subtests) -> None:
+    for servers in ("", " , ", "a", "a:", "a:b", "a:70000", "a:0", ":9092", "a b:1"):
+        with subtests.test(servers=servers), pytest.raises(ConfigurationError, match=r"cluster A: bootstrap\.servers"):
+            connect(servers=servers)
+    for value in ("x", "-1"):
+        with subtests.test(value=value), pytest.raises(ConfigurationError, match=r"request\.timeout\.ms"):
+            connect({"request.timeout.ms": value})
 
 
 def test_given_an_unknown_protocol_then_the_known_ones_are_listed() -> None:
@@ -168,9 +162,8 @@ class TestTls:
     def test_given_a_setting_for_a_part_that_the_protocol_has_not_then_it_is_not_looked_at(self) -> None:
         assert connect({"ssl.engine.factory.class": "com.example.Engine", "sasl.login.class": "x"}) == connect()
 
-    @pytest.mark.parametrize(
-        ("properties", "message"),
-        [
+    def test_given_unusable_material_then_the_error_names_the_property(self, subtests: pytest.Subtests) -> None:
+        for properties, message in (
             ({"ssl.truststore.location": "/nowhere/t.jks"}, r"ssl\.truststore\.location=/nowhere/t\.jks: No such file"),
             ({"ssl.keystore.location": "/nowhere/k.p12"}, r"ssl\.keystore\.location=/nowhere/k\.p12: No such file"),
             ({"ssl.truststore.certificates": ""}, r"ssl\.truststore\.certificates is empty"),
@@ -191,13 +184,9 @@ class TestTls:
             ({"ssl.cipher.suites": "TLS_RSA_WITH_RC4_128_SHA"}, r"ssl\.cipher\.suites: TLS_RSA_WITH_RC4_128_SHA"),
             ({"ssl.keystore.type": "BCFKS", "ssl.keystore.location": "k"}, r"ssl\.keystore\.type: BCFKS stores"),
             ({"ssl.engine.factory.class": "com.example.Engine"}, r"ssl\.engine\.factory\.class: the Java class"),
-        ],
-    )
-    def test_given_unusable_material_then_the_error_names_the_property(
-        self, properties: dict[str, str], message: str
-    ) -> None:
-        with pytest.raises(ConfigurationError, match=message):
-            connect({"security.protocol": "SSL", **properties})
+        ):
+            with subtests.test(properties=properties), pytest.raises(ConfigurationError, match=message):
+                connect({"security.protocol": "SSL", **properties})
 
     def test_given_a_wrong_store_password_then_it_is_not_repeated(self, tmp_path: Path) -> None:
         trust = tmp_path / "trust.p12"
@@ -209,29 +198,24 @@ class TestTls:
 
 
 class TestSasl:
-    @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-    def test_given_a_password_mechanism_then_both_clients_log_in_with_it(self, mechanism: str) -> None:
-        connection = connect({**PLAIN, "sasl.mechanism": mechanism})
-        native, raw = connection.librdkafka(), connection.aiokafka()
-        assert (native["sasl.mechanism"], native["sasl.username"], native["sasl.password"]) == (
-            mechanism,
-            "alice",
-            "s3cret",
-        )
-        assert (raw["sasl_mechanism"], raw["sasl_plain_username"], raw["sasl_plain_password"]) == (
-            mechanism,
-            "alice",
-            "s3cret",
-        )
+    def test_given_a_password_mechanism_then_both_clients_log_in_with_it(self, subtests: pytest.Subtests) -> None:
+        for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
+            with subtests.test(mechanism=mechanism):
+                connection = connect({**PLAIN, "sasl.mechanism": mechanism})
+                native, raw = connection.librdkafka(), connection.aiokafka()
+                login = (mechanism, "alice", "s3cret")
+                assert (native["sasl.mechanism"], native["sasl.username"], native["sasl.password"]) == login
+                assert (raw["sasl_mechanism"], raw["sasl_plain_username"], raw["sasl_plain_password"]) == login
 
     def test_given_sasl_ssl_then_tls_comes_with_it(self) -> None:
         connection = connect({**PLAIN, "security.protocol": "SASL_SSL"})
         assert connection.librdkafka()["security.protocol"] == "SASL_SSL"
         assert connection.aiokafka()["ssl_context"].check_hostname
 
-    @pytest.mark.parametrize(
-        ("properties", "message"),
-        [
+    def test_given_unusable_credentials_then_the_error_says_why_without_secrets(
+        self, subtests: pytest.Subtests
+    ) -> None:
+        for properties, message in (
             ({"sasl.mechanism": "DIGEST-MD5"}, "DIGEST-MD5 is not supported"),
             ({"sasl.jaas.config": ""}, r"sasl\.jaas\.config is not set"),
             ({"sasl.jaas.config": 'X required username="alice";'}, "is missing password"),
@@ -254,14 +238,11 @@ class TestSasl:
             ({"sasl.mechanism": "GSSAPI"}, r"sasl\.kerberos\.service\.name is not set"),
             ({"sasl.login.class": "com.example.Login"}, r"sasl\.login\.class: the Java class com\.example\.Login"),
             ({"security.providers": "com.example.Provider"}, r"security\.providers: Java providers"),
-        ],
-    )
-    def test_given_unusable_credentials_then_the_error_says_why_without_secrets(
-        self, properties: dict[str, str], message: str
-    ) -> None:
-        with pytest.raises(ConfigurationError, match=message) as refusal:
-            connect({**PLAIN, **properties})
-        assert "s3cret" not in str(refusal.value)
+        ):
+            with subtests.test(message=message):
+                with pytest.raises(ConfigurationError, match=message) as refusal:
+                    connect({**PLAIN, **properties})
+                assert "s3cret" not in str(refusal.value)
 
 
 def test_given_secrets_then_the_repr_shows_none_and_pickling_keeps_them() -> None:

@@ -92,16 +92,17 @@ def test_given_the_word_of_another_attempt_in_the_place_of_this_one_when_it_is_t
         ReaderResult(secret, 0, 1, folder).take()
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", pickle.dumps({}), b"\0" * 32 + b"{}", json.dumps(WORD).encode()])
 def test_given_a_planted_word_when_it_is_taken_then_it_does_not_count(
-    folder: Path, secret: str, content: bytes
+    folder: Path, secret: str, subtests: pytest.Subtests
 ) -> None:
-    ReaderResult(secret, 0, 0, folder).leave(WORD)
-    (place(folder) / "word").write_bytes(content)
+    for content in (b"", b"{}", pickle.dumps({}), b"\0" * 32 + b"{}", json.dumps(WORD).encode()):
+        with subtests.test(content=content):
+            ReaderResult(secret, 0, 0, folder).leave(WORD)
+            (place(folder) / "word").write_bytes(content)
 
-    for ask in (ReaderResult(secret, 0, 0, folder).look, ReaderResult(secret, 0, 0, folder).take):
-        with pytest.raises(MirrorError, match="not written by the task"):
-            ask()
+            for ask in (ReaderResult(secret, 0, 0, folder).look, ReaderResult(secret, 0, 0, folder).take):
+                with pytest.raises(MirrorError, match="not written by the task"):
+                    ask()
 
 
 def test_given_a_hand_over_when_its_place_is_looked_at_then_it_is_private_and_its_name_tells_nothing(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
 
 import pytest
 
 import mirror_lib.relay.copy.task as copy_module
+from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.relay.copy.fetcher import Memory
 from mirror_lib.relay.copy.task import copy_bin
-from mirror_lib.relay.model import CopyJob, PartitionResult
-from tests.support.brokers.fake_cluster import FakeCluster
+from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
+from mirror_lib.topology.names import TopicPartition
+from tests.support.brokers.fake_cluster import FakeCluster, job, opened
 
 CopyBetween = Callable[[FakeCluster, FakeCluster, CopyJob], list[PartitionResult]]
 
@@ -29,6 +33,57 @@ def copy_between(monkeypatch: pytest.MonkeyPatch) -> CopyBetween:
         return copy_bin(job, 0)
 
     return copy
+
+
+class FakePair:
+    """A source and a target in memory, and copies between them."""
+
+    def __init__(self, copy_between: CopyBetween) -> None:
+        self.source, self.target = FakeCluster("A"), FakeCluster("B")
+        self._copy_between = copy_between
+
+    def opened(self, topic: str = "orders", partition: int = 0, **more: Any) -> OpenPartition:
+        return opened(self.source, self.target, topic, partition, **more)
+
+    def copy(self, *partitions: OpenPartition, **settings: Any) -> list[PartitionResult]:
+        """Copy these partitions in one job with these settings."""
+        return self._copy_between(self.source, self.target, job(*partitions, **settings))
+
+    def copy_all(self, partitions: int, **settings: Any) -> list[PartitionResult]:
+        """Copy the first partitions of the topic."""
+        return self.copy(*(self.opened(partition=number) for number in range(partitions)), **settings)
+
+    def copy_orders(self, **settings: Any) -> PartitionResult:
+        """Copy the topic's only partition."""
+        (result,) = self.copy_all(1, **settings)
+        return result
+
+    def assert_whole_copy(self, values: Sequence[bytes], **settings: Any) -> PartitionResult:
+        """Copy the topic's only partition, of which these values must arrive without an error."""
+        result = self.copy_orders(**settings)
+        assert result.error is None
+        assert result.complete
+        assert self.copied() == values
+        return result
+
+    def end_connection_at(self, number: int) -> None:
+        """The connection ends before the target has worked on this request."""
+        requests = count(1)
+
+        def end(*_: object) -> None:
+            if next(requests) == number:
+                raise BrokerUnreachableError("the connection has ended.")
+
+        self.target.before_produce = end
+
+    def copied(self, partition: int = 0) -> list[bytes | None]:
+        """Values of the topic's records on the target."""
+        return self.target.partitions[TopicPartition("A.orders", partition)].values()
+
+
+@pytest.fixture
+def pair(copy_between: CopyBetween) -> FakePair:
+    return FakePair(copy_between)
 
 
 class WatchedMemory(Memory):

@@ -94,18 +94,15 @@ def test_a_job_that_left_nothing_has_no_answer(arguments: PreviewArguments) -> N
     assert read_result(arguments.result) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
+def test_a_place_in_a_topic_is_an_end_an_offset_or_a_time() -> None:
+    for text, start in (
         ("earliest", SampleStart(edge=Edge.EARLIEST)),
         ("latest", SampleStart(edge=Edge.LATEST)),
         ("1704067200000", SampleStart(offset=1_704_067_200_000)),
         ("2024-01-01", SampleStart(timestamp=1_704_067_200_000)),
         ("2024-01-01T01:00:00+01:00", SampleStart(timestamp=1_704_067_200_000)),
-    ],
-)
-def test_a_place_in_a_topic_is_an_end_an_offset_or_a_time(text: str, start: SampleStart) -> None:
-    assert SampleStart.parse(text) == start
+    ):
+        assert SampleStart.parse(text) == start, text
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(1, 100))

@@ -64,6 +64,15 @@ def wait_until_lost(lease: RunLease) -> RunLockedError:
     return lost
 
 
+def take_over(ledger: Ledger, lease_seconds: float) -> None:
+    """Run r2 gets the lock, and others see it."""
+    with hold_lock(ledger, flow=FLOW, run_id="r2", lease_seconds=lease_seconds):
+        held = ledger.lock_holder(FLOW)
+
+    assert held is not None
+    assert held.run_id == "r2"
+
+
 def test_given_a_free_lock_when_held_then_others_see_it_and_at_the_end_it_is_free(ledger: Ledger) -> None:
     with hold_lock(ledger, flow=FLOW, run_id="r1", lease_seconds=LEASE) as lease:
         lease.check()
@@ -111,11 +120,7 @@ def test_given_a_holder_that_does_not_renew_when_its_lease_ends_then_it_is_succe
     """Its process cannot be seen from here, so nothing but its silence tells."""
     ledger.acquire_lock(flow=FLOW, run_id="r1", holder="process 1 on elsewhere, lease x", lease_seconds=0.5)
 
-    with hold_lock(ledger, flow=FLOW, run_id="r2", lease_seconds=LEASE):
-        held = ledger.lock_holder(FLOW)
-
-    assert held is not None
-    assert held.run_id == "r2"
+    take_over(ledger, LEASE)
 
 
 def test_given_a_database_clock_that_was_set_back_when_a_lease_passes_in_silence_then_the_holder_is_succeeded(
@@ -125,11 +130,7 @@ def test_given_a_database_clock_that_was_set_back_when_a_lease_passes_in_silence
     with sqlite_ledger._database.write() as connection:
         connection.execute(text("UPDATE run_lock SET renewed_at = '2999-01-01 00:00:00.000000'"))
 
-    with hold_lock(sqlite_ledger, flow=FLOW, run_id="r2", lease_seconds=LEASE):
-        held = sqlite_ledger.lock_holder(FLOW)
-
-    assert held is not None
-    assert held.run_id == "r2"
+    take_over(sqlite_ledger, LEASE)
 
 
 def test_given_a_release_while_another_run_waits_then_that_one_has_the_lock(sqlite_ledger: Ledger) -> None:
@@ -166,11 +167,7 @@ def test_given_a_holder_on_this_host_that_was_killed_then_nobody_waits_for_its_l
     process.kill()
     process.join()
 
-    with hold_lock(ledger, flow=FLOW, run_id="r2", lease_seconds=LONG):
-        held = ledger.lock_holder(FLOW)
-
-    assert held is not None
-    assert held.run_id == "r2"
+    take_over(ledger, LONG)
 
 
 def _hold_and_tell(url: str, told: Connection) -> None:

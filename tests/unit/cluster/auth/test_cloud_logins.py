@@ -173,9 +173,8 @@ def test_google_needs_no_options(monkeypatch: pytest.MonkeyPatch) -> None:
     assert source() == GoogleToken("me@x")
 
 
-@pytest.mark.parametrize("handler", sorted(AZURE_LOGIN_HANDLERS))
-def test_azure_asks_for_the_namespace(handler: str) -> None:
-    def source(options: str = "") -> object:
+def test_azure_asks_for_the_namespace(subtests: pytest.Subtests) -> None:
+    def source(handler: str, options: str = "") -> object:
         return login(
             "ns.servicebus.windows.net:9093",
             sasl_mechanism="OAUTHBEARER",
@@ -183,8 +182,11 @@ def test_azure_asks_for_the_namespace(handler: str) -> None:
             sasl_login_callback_handler_class=handler,
         ).source
 
-    assert source() == AzureToken("https://ns.servicebus.windows.net/.default")
-    assert source('azure.credential.client-id="app"') == AzureToken("https://ns.servicebus.windows.net/.default", "app")
-    with pytest.raises(ConfigurationError, match="client-secret, which this login does not use") as not_used:
-        source('azure.credential.client-secret="s3cret"')
-    assert "s3cret" not in str(not_used.value)
+    scope = "https://ns.servicebus.windows.net/.default"
+    for handler in sorted(AZURE_LOGIN_HANDLERS):
+        with subtests.test(handler=handler):
+            assert source(handler) == AzureToken(scope)
+            assert source(handler, 'azure.credential.client-id="app"') == AzureToken(scope, "app")
+            with pytest.raises(ConfigurationError, match="client-secret, which this login does not use") as not_used:
+                source(handler, 'azure.credential.client-secret="s3cret"')
+            assert "s3cret" not in str(not_used.value)

@@ -9,9 +9,8 @@ from mirror_lib.cluster.auth.jaas import parse_jaas
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-@pytest.mark.parametrize(
-    ("text", "options"),
-    [
+def test_what_java_accepts_gives_the_same_options() -> None:
+    for text, options in (
         (
             f'{PLAIN} required username="alice" password="a;b=\\"c\\\\d\'e";',
             {"username": "alice", "password": "a;b=\"c\\d'e"},
@@ -34,15 +33,12 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
         ('M required a="b"c="d";', {"a": "b", "c": "d"}),
         ("M required /* x */ a=b;", {"a": "b"}),
         ("M required a.b=c;", {"a.b": "c"}),
-    ],
-)
-def test_what_java_accepts_gives_the_same_options(text: str, options: dict[str, str]) -> None:
-    assert dict(parse_jaas(text).options) == options
+    ):
+        assert dict(parse_jaas(text).options) == options, text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_java_refuses_is_refused(subtests: pytest.Subtests) -> None:
+    for text in (
         "M required a=1;",
         "M required",
         "M required a=b",
@@ -60,11 +56,9 @@ def test_what_java_accepts_gives_the_same_options(text: str, options: dict[str, 
         "M required a=#x;",
         "# c\nM required a=b;",
         'M required a="unterminated;',
-    ],
-)
-def test_what_java_refuses_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
-        parse_jaas(text)
+    ):
+        with subtests.test(text=text), pytest.raises(ValueError):
+            parse_jaas(text)
 
 
 def test_two_login_modules_are_refused_as_for_every_java_client() -> None:
@@ -78,9 +72,9 @@ def test_a_refusal_never_repeats_a_secret() -> None:
     assert "s3cret" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_refusal_names_the_place_and_no_text(subtests: pytest.Subtests) -> None:
+    """A secret that stands unquoted, or holds a quote, is read as anything."""
+    for text in (
         "hunter2 = pass;",
         "M hunter2;",
         "M required hunter2;",
@@ -89,13 +83,11 @@ def test_a_refusal_never_repeats_a_secret() -> None:
         "M required hunter2=1;",
         "M required =hunter2;",
         'M required password="ab" hunter2";',
-    ],
-)
-def test_a_refusal_names_the_place_and_no_text(text: str) -> None:
-    """A secret that stands unquoted, or holds a quote, is read as anything."""
-    with pytest.raises(ValueError, match=r"token [1-9]") as refusal:
-        parse_jaas(text)
-    assert "hunter2" not in str(refusal.value)
+    ):
+        with subtests.test(text=text):
+            with pytest.raises(ValueError, match=r"token [1-9]") as refusal:
+                parse_jaas(text)
+            assert "hunter2" not in str(refusal.value)
 
 
 def test_the_entry_hides_its_options() -> None:

@@ -128,39 +128,29 @@ def test_given_a_keytab_then_its_content_travels_and_is_not_shown(keytab: Path) 
     assert "keys" not in repr(there)
 
 
-def test_given_a_keytab_by_its_type_then_it_is_the_same(keytab: Path) -> None:
-    assert login(f'useKeyTab=true keyTab="FILE:{keytab}" principal="me@REALM"').keytab == b"keys"
-
-
 def test_given_the_service_in_the_login_module_then_it_counts_when_the_property_is_not_set(keytab: Path) -> None:
     options = f'useKeyTab=true keyTab="{keytab}" principal="me" serviceName="broker"'
     assert login(options, sasl_kerberos_service_name="").service == "broker"
     assert login(options).service == "kafka"
 
 
-def test_given_a_ticket_cache_then_its_content_travels(tmp_path: Path) -> None:
+def test_what_of_keytab_and_ticket_cache_can_be_used_travels_as_in_java(keytab: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_bytes(b"ticket")
-    assert login(f'useTicketCache=true ticketCache="{tmp_path}/cache"').ticket_cache == b"ticket"
+    in_cache = f'useTicketCache=true ticketCache="{tmp_path}/cache"'
+    in_keytab = f'useKeyTab=true keyTab="{keytab}" principal="me"'
+    for options, ticket, keys in (
+        (f'useKeyTab=true keyTab="FILE:{keytab}" principal="me@REALM"', None, b"keys"),
+        (in_cache, b"ticket", None),
+        (f"{in_cache} {in_keytab}", b"ticket", b"keys"),
+        # Without a cache file the keytab serves.
+        (f'useTicketCache=true ticketCache="/nowhere/c" {in_keytab}', None, b"keys"),
+        # Without a usable keytab the cache serves.
+        (f'{in_cache} useKeyTab=true keyTab="/nowhere/k" principal="me"', b"ticket", None),
+        (f'{in_cache} useKeyTab=true keyTab="{keytab}"', b"ticket", None),
+    ):
+        found = login(options)
 
-
-def test_given_both_then_both_travel(keytab: Path, tmp_path: Path) -> None:
-    (tmp_path / "cache").write_bytes(b"ticket")
-    both = f'useTicketCache=true ticketCache="{tmp_path}/cache" useKeyTab=true keyTab="{keytab}" principal="me"'
-    assert (login(both).ticket_cache, login(both).keytab) == (b"ticket", b"keys")
-
-
-def test_given_both_and_no_cache_file_then_the_keytab_serves_as_in_java(keytab: Path) -> None:
-    both = f'useTicketCache=true ticketCache="/nowhere/c" useKeyTab=true keyTab="{keytab}" principal="me"'
-    assert (login(both).ticket_cache, login(both).keytab) == (None, b"keys")
-
-
-@pytest.mark.parametrize("rest", ['keyTab="/nowhere/k" principal="me"', 'keyTab="{keytab}"'])
-def test_given_both_and_an_unusable_keytab_then_the_cache_serves_as_in_java(
-    keytab: Path, tmp_path: Path, rest: str
-) -> None:
-    (tmp_path / "cache").write_bytes(b"ticket")
-    both = f'useTicketCache=true ticketCache="{tmp_path}/cache" useKeyTab=true {rest.format(keytab=keytab)}'
-    assert (login(both).ticket_cache, login(both).keytab) == (b"ticket", None)
+        assert (found.ticket_cache, found.keytab) == (ticket, keys), options
 
 
 class TestTickets:
@@ -242,17 +232,14 @@ class TestTickets:
             tickets.offer_to_process(KerberosLogin("kafka", "other@S", b"keys"), WHERE)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_given_an_unusable_login_then_the_error_says_why(subtests: pytest.Subtests) -> None:
+    for options, message in (
         ('useKeyTab=true keyTab="/nowhere/k" principal="me"', "keyTab /nowhere/k: No such file"),
         ('useTicketCache=true ticketCache="/nowhere/c"', "ticketCache /nowhere/c: No such file"),
         ('useKeyTab=true keyTab="/nowhere/k"', "has no principal"),
-    ],
-)
-def test_given_an_unusable_login_then_the_error_says_why(options: str, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        login(options)
+    ):
+        with subtests.test(options=options), pytest.raises(ConfigurationError, match=message):
+            login(options)
 
 
 def test_given_a_client_without_kerberos_then_the_error_says_what_to_install(keytab: Path) -> None:

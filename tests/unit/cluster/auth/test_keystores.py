@@ -68,20 +68,24 @@ def same_key(pem: str, holder: Certified) -> bool:
     return bool(loaded.private_numbers() == holder.key.private_numbers())
 
 
-@pytest.mark.parametrize("store", [JKS_TRUSTSTORE, PKCS12_TRUSTSTORE], ids=["JKS", "PKCS12"])
-def test_given_a_truststore_of_keytool_then_its_certificate_is_trusted(store: bytes) -> None:
-    assert fingerprints(read_truststore(store, "changeit")) == [FINGERPRINT]
+def test_given_a_truststore_of_keytool_then_its_certificate_is_trusted() -> None:
+    for case, store in (
+        ("JKS", JKS_TRUSTSTORE),
+        ("PKCS12", PKCS12_TRUSTSTORE),
+    ):
+        assert fingerprints(read_truststore(store, "changeit")) == [FINGERPRINT], case
 
 
 def test_given_a_jks_truststore_without_a_password_then_it_is_read_unchecked_as_java_does() -> None:
     assert fingerprints(read_truststore(JKS_TRUSTSTORE, None)) == [FINGERPRINT]
 
 
-@pytest.mark.parametrize("store", [JKS_TRUSTSTORE, PKCS12_TRUSTSTORE, CLIENT.keystore()])
-def test_given_a_wrong_password_then_the_error_says_so_without_repeating_it(store: bytes) -> None:
-    with pytest.raises(KeystoreError, match="wrong password") as refusal:
-        read_truststore(store, "n0t-it")
-    assert "n0t-it" not in str(refusal.value)
+def test_given_a_wrong_password_then_the_error_says_so_without_repeating_it(subtests: pytest.Subtests) -> None:
+    for store in (JKS_TRUSTSTORE, PKCS12_TRUSTSTORE, CLIENT.keystore()):
+        with subtests.test(store=store):
+            with pytest.raises(KeystoreError, match="wrong password") as refusal:
+                read_truststore(store, "n0t-it")
+            assert "n0t-it" not in str(refusal.value)
 
 
 def test_given_a_pkcs12_truststore_then_all_its_certificates_are_trusted() -> None:
@@ -99,20 +103,17 @@ def test_given_pem_on_one_line_as_java_allows_then_it_is_written_anew_with_line_
     assert read_truststore(flat.encode(), None) == ROOT.pem
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_given_an_unusable_truststore_then_the_error_says_why(subtests: pytest.Subtests) -> None:
+    for content, message in (
         (b"", "not a PKCS12, JKS or PEM file"),
         (b"hello", "not a PKCS12, JKS or PEM file"),
         (b"\xce\xce\xce\xce....", "JCEKS.*keytool -importkeystore"),
         (b"0\x82\x01\x00garbage", "damaged"),
         (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "PEM certificate is damaged"),
         (CLIENT.key_pem().encode(), "no certificates"),
-    ],
-)
-def test_given_an_unusable_truststore_then_the_error_says_why(content: bytes, message: str) -> None:
-    with pytest.raises(KeystoreError, match=message):
-        read_truststore(content, None)
+    ):
+        with subtests.test(content=content), pytest.raises(KeystoreError, match=message):
+            read_truststore(content, None)
 
 
 @given(st.integers(5, len(JKS_TRUSTSTORE) - 1))
@@ -127,12 +128,13 @@ def test_given_a_pkcs12_keystore_then_the_chain_is_leaf_first_and_the_key_unencr
     assert same_key(pair.key, CLIENT)
 
 
-@pytest.mark.parametrize("password", [None, "s3cret"])
-def test_given_a_pem_keystore_then_key_and_chain_are_found(password: str | None) -> None:
-    content = CLIENT.key_pem(password) + CLIENT.chain_pem
-    pair = read_keystore(content.encode(), None, password)
-    assert fingerprints(pair.certificate_chain) == fingerprints(CLIENT.chain_pem)
-    assert same_key(pair.key, CLIENT)
+def test_given_a_pem_keystore_then_key_and_chain_are_found(subtests: pytest.Subtests) -> None:
+    for password in (None, "s3cret"):
+        with subtests.test(password=password):
+            content = CLIENT.key_pem(password) + CLIENT.chain_pem
+            pair = read_keystore(content.encode(), None, password)
+            assert fingerprints(pair.certificate_chain) == fingerprints(CLIENT.chain_pem)
+            assert same_key(pair.key, CLIENT)
 
 
 def test_given_a_jks_keystore_of_keytool_then_key_and_certificate_belong_together() -> None:
@@ -149,20 +151,16 @@ def test_given_a_jks_keystore_as_truststore_then_the_keys_own_certificate_is_tru
     assert read_truststore(JKS_KEYSTORE, "changeit") == read_keystore(JKS_KEYSTORE, "changeit", None).certificate_chain
 
 
-@pytest.mark.parametrize(
-    ("store_password", "key_password", "message"),
-    [
+def test_given_a_wrong_password_of_a_jks_keystore_then_the_error_says_which(subtests: pytest.Subtests) -> None:
+    for store_password, key_password, message in (
         ("wr0ng", None, "cannot be opened: wrong password"),
         ("changeit", "wr0ng", "private key me cannot be read: wrong ssl.key.password"),
         (None, None, "ssl.key.password, which is not set"),
-    ],
-)
-def test_given_a_wrong_password_of_a_jks_keystore_then_the_error_says_which(
-    store_password: str | None, key_password: str | None, message: str
-) -> None:
-    with pytest.raises(KeystoreError, match=message) as refusal:
-        read_keystore(JKS_KEYSTORE, store_password, key_password)
-    assert "wr0ng" not in str(refusal.value)
+    ):
+        with subtests.test(store_password=store_password):
+            with pytest.raises(KeystoreError, match=message) as refusal:
+                read_keystore(JKS_KEYSTORE, store_password, key_password)
+            assert "wr0ng" not in str(refusal.value)
 
 
 @given(st.integers(5, len(JKS_KEYSTORE) - 1))
@@ -185,21 +183,17 @@ def test_given_a_truststore_as_keystore_then_the_error_says_that_there_is_no_key
         read_keystore(ROOT.truststore(), PASSWORD, None)
 
 
-@pytest.mark.parametrize(
-    ("key", "chain", "password", "message"),
-    [
+def test_given_an_unusable_pem_key_then_the_error_says_why(subtests: pytest.Subtests) -> None:
+    for key, chain, password, message in (
         ("", CLIENT.pem, None, "no PEM private key"),
         (CLIENT.key_pem(), "", None, "no PEM certificate"),
         (CLIENT.key_pem("right"), CLIENT.pem, None, "ssl.key.password is not set"),
         (CLIENT.key_pem("right"), CLIENT.pem, "wr0ng", "wrong ssl.key.password"),
-    ],
-)
-def test_given_an_unusable_pem_key_then_the_error_says_why(
-    key: str, chain: str, password: str | None, message: str
-) -> None:
-    with pytest.raises(KeystoreError, match=message) as refusal:
-        read_pem_key(key, chain, password)
-    assert "wr0ng" not in str(refusal.value)
+    ):
+        with subtests.test(message=message):
+            with pytest.raises(KeystoreError, match=message) as refusal:
+                read_pem_key(key, chain, password)
+            assert "wr0ng" not in str(refusal.value)
 
 
 def test_given_an_unencrypted_key_with_a_password_then_the_password_does_not_matter() -> None:

@@ -81,6 +81,16 @@ def unsigned(claims: str) -> str:
     return f"e30.{base64.urlsafe_b64encode(claims.encode()).rstrip(b'=').decode()}."
 
 
+def ending(end: str) -> str:
+    """A token with this end, as JSON text."""
+    return unsigned(f'{{"exp": {end}}}')
+
+
+def answered(token: str, seconds: str = "null") -> str:
+    """The endpoint's answer with a token that lasts so many seconds, both as JSON text."""
+    return f'{{"access_token": "{token}", "expires_in": {seconds}}}'
+
+
 def fetch(source: TokenSource) -> Token:
     return source.fetch(WHERE)
 
@@ -149,26 +159,35 @@ class TestClientCredentials:
             fetch(source)
         assert "s3cret" not in str(failure.value)
 
-    @pytest.mark.parametrize(
-        "url", ["https://svc:s3cret@idp/token", "http://s3cret@idp/token", "https://[s3cret/token", "https://s3cret℀/t"]
-    )
-    def test_given_a_secret_in_the_host_of_the_url_then_it_is_refused_and_not_repeated(self, url: str) -> None:
-        with pytest.raises(ConfigurationError, match=r"sasl\.oauthbearer\.token\.endpoint\.url") as refusal:
-            login('clientId="me" clientSecret="x"', sasl_oauthbearer_token_endpoint_url=url)
-        assert "s3cret" not in str(refusal.value)
-        assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
+    def test_given_a_secret_in_the_host_of_the_url_then_it_is_refused_and_not_repeated(
+        self, subtests: pytest.Subtests
+    ) -> None:
+        for url in (
+            "https://svc:s3cret@idp/token",
+            "http://s3cret@idp/token",
+            "https://[s3cret/token",
+            "https://s3cret℀/t",
+        ):
+            with subtests.test(url=url):
+                with pytest.raises(ConfigurationError, match=r"sasl\.oauthbearer\.token\.endpoint\.url") as refusal:
+                    login('clientId="me" clientSecret="x"', sasl_oauthbearer_token_endpoint_url=url)
+                assert "s3cret" not in str(refusal.value)
+                assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
 
-    @pytest.mark.parametrize("rest", [":s3cret/token", "/token?key=s3cret key", "/token?key=s3cret\u00e9"])
-    def test_given_an_url_that_cannot_be_asked_then_the_error_does_not_repeat_it(self, rest: str) -> None:
-        source = login(
-            'clientId="me" clientSecret="x"', sasl_oauthbearer_token_endpoint_url=f"http://{LOOPBACK}{rest}"
-        ).source
-        with pytest.raises(
-            ConfigurationError, match=r"sasl\.oauthbearer\.token\.endpoint\.url is not a valid URL"
-        ) as refusal:
-            fetch(source)
-        assert "s3cret" not in str(refusal.value)
-        assert refusal.value.__suppress_context__
+    def test_given_an_url_that_cannot_be_asked_then_the_error_does_not_repeat_it(
+        self, subtests: pytest.Subtests
+    ) -> None:
+        for rest in (":s3cret/token", "/token?key=s3cret key", "/token?key=s3cret\u00e9"):
+            with subtests.test(rest=rest):
+                source = login(
+                    'clientId="me" clientSecret="x"', sasl_oauthbearer_token_endpoint_url=f"http://{LOOPBACK}{rest}"
+                ).source
+                with pytest.raises(
+                    ConfigurationError, match=r"sasl\.oauthbearer\.token\.endpoint\.url is not a valid URL"
+                ) as refusal:
+                    fetch(source)
+                assert "s3cret" not in str(refusal.value)
+                assert refusal.value.__suppress_context__
 
     def test_given_a_pause_of_nothing_between_attempts_then_the_endpoint_is_not_flooded(
         self, endpoint: TokenEndpoint
@@ -183,69 +202,49 @@ class TestClientCredentials:
             fetch(by_credentials(endpoint).source)
         assert len(endpoint.asked) == 1
 
-    @pytest.mark.parametrize(
-        ("answer", "message"),
-        [
-            ({}, "has no access_token"),
-            ({"access_token": ""}, "has no access_token"),
-            ({"access_token": "opaque"}, "not a JSON Web Token with a numeric exp claim"),
-        ],
-    )
-    def test_given_an_answer_that_is_no_token_then_the_error_says_so(
-        self, endpoint: TokenEndpoint, answer: dict[str, str], message: str
+    def test_given_an_answer_that_is_no_current_token_then_it_is_refused(
+        self, endpoint: TokenEndpoint, subtests: pytest.Subtests
     ) -> None:
-        endpoint.behaviour.answer = answer
-        with pytest.raises(AuthenticationError, match=message):
-            fetch(by_credentials(endpoint).source)
+        for raw, message in (
+            ("{}", "has no access_token"),
+            ('{"access_token": ""}', "has no access_token"),
+            # JSON without a bottom.
+            ("[" * 100_000, "has no access_token"),
+            ('{"access_token": "opaque"}', "not a JSON Web Token with a numeric exp claim"),
+            *((answered(ending(end)), "numeric exp claim|has no access_token") for end in NO_NUMBERS),
+            *((answered("opaque", end), "numeric exp claim|has no access_token") for end in NO_NUMBERS),
+            *((answered(ending(end)), "expired") for end in ("-1e300", "-1", "0", "-" + "9" * 300)),
+            # A control character ends the token's field in the SASL message: what follows would count as a field.
+            (answered("a.b.c\\u0001auth=x", "60"), "RFC 6750"),
+            *((answered(value, "60"), "RFC 6750") for value in ("two words", "a\\nb", "\\u00e9", "=", "a=b")),
+        ):
+            with subtests.test(raw=raw[:200]):
+                endpoint.behaviour.raw = raw
+                with pytest.raises(AuthenticationError, match=message):
+                    fetch(by_credentials(endpoint).source)
 
     def test_given_a_token_that_is_over_then_the_error_says_so(self, endpoint: TokenEndpoint) -> None:
         endpoint.behaviour.lifetime_seconds = -60
         with pytest.raises(AuthenticationError, match=r"expired 6\d s ago.*check the clocks"):
             fetch(by_credentials(endpoint).source)
 
-    @pytest.mark.parametrize("end", NO_NUMBERS)
-    @pytest.mark.parametrize("place", ["exp", "expires_in"])
-    def test_given_an_end_that_is_no_number_then_the_token_is_refused(
-        self, endpoint: TokenEndpoint, place: str, end: str
-    ) -> None:
-        value, lasts = (unsigned(f'{{"exp": {end}}}'), "null") if place == "exp" else ("opaque", end)
-        endpoint.behaviour.raw = f'{{"access_token": "{value}", "expires_in": {lasts}}}'
-        with pytest.raises(AuthenticationError, match=r"numeric exp claim|has no access_token"):
-            fetch(by_credentials(endpoint).source)
+    def test_given_an_end_far_away_then_the_token_is_fetched_anew_within_a_day(self, endpoint: TokenEndpoint) -> None:
+        for end in ("1e300", "9" * 300, "99999999999"):
+            endpoint.behaviour.raw = answered(ending(end))
+            assert fetch(by_credentials(endpoint).source).fresh_until < time.time() + 86_400, end
 
-    @pytest.mark.parametrize("end", ["-1e300", "-1", "0", "-" + "9" * 300])
-    def test_given_an_end_long_ago_then_the_token_is_refused(self, endpoint: TokenEndpoint, end: str) -> None:
-        endpoint.behaviour.answer = {"access_token": unsigned(f'{{"exp": {end}}}')}
-        with pytest.raises(AuthenticationError, match="expired"):
-            fetch(by_credentials(endpoint).source)
-
-    @pytest.mark.parametrize("end", ["1e300", "9" * 300, "99999999999"])
-    def test_given_an_end_far_away_then_the_token_is_fetched_anew_within_a_day(
-        self, endpoint: TokenEndpoint, end: str
-    ) -> None:
-        endpoint.behaviour.answer = {"access_token": unsigned(f'{{"exp": {end}}}')}
-        assert fetch(by_credentials(endpoint).source).fresh_until < time.time() + 86_400
-
-    @pytest.mark.parametrize("value", ["a.b.c\x01auth=x", "two words", "a\nb", "\u00e9", "=", "a=b"])
-    def test_given_a_token_with_characters_of_no_token_then_it_is_refused(
-        self, endpoint: TokenEndpoint, value: str
-    ) -> None:
-        """A control character ends the token's field in the SASL message: what follows would count as a field."""
-        endpoint.behaviour.answer = {"access_token": value, "expires_in": 60}
-        with pytest.raises(AuthenticationError, match="RFC 6750"):
-            fetch(by_credentials(endpoint).source)
-
-    @pytest.mark.parametrize("status", [400, 401, 403, 503])
     def test_given_an_endpoint_that_echoes_the_secret_everywhere_then_the_error_does_not(
-        self, endpoint: TokenEndpoint, status: int
+        self, endpoint: TokenEndpoint, subtests: pytest.Subtests
     ) -> None:
-        echo = f"{CLIENT}:{SECRET} " + base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
-        endpoint.behaviour.status = status
-        endpoint.behaviour.answer = {"error": echo, "error_description": echo, "error_uri": echo}
-        with pytest.raises(MirrorError, match=f"HTTP {status}[.]") as refusal:
-            fetch(by_credentials(endpoint, sasl_login_retry_backoff_max_ms="100").source)
-        shown = "".join(traceback.format_exception(refusal.value)) + repr(refusal.value)
-        assert not [each for each in echo.split() if each in shown]
+        for status in (400, 401, 403, 503):
+            with subtests.test(status=status):
+                echo = f"{CLIENT}:{SECRET} " + base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
+                endpoint.behaviour.status = status
+                endpoint.behaviour.answer = {"error": echo, "error_description": echo, "error_uri": echo}
+                with pytest.raises(MirrorError, match=f"HTTP {status}[.]") as refusal:
+                    fetch(by_credentials(endpoint, sasl_login_retry_backoff_max_ms="100").source)
+                shown = "".join(traceback.format_exception(refusal.value)) + repr(refusal.value)
+                assert not [each for each in echo.split() if each in shown]
 
     def test_given_an_answer_without_an_end_then_the_timeout_ends_it(self, endpoint: TokenEndpoint) -> None:
         endpoint.behaviour.drip = True
@@ -254,11 +253,6 @@ class TestClientCredentials:
         ).source
         with pytest.raises(TransientError, match=r"no complete response within 0.3 s"):
             fetch(source)
-
-    def test_given_json_without_a_bottom_then_the_answer_counts_as_none(self, endpoint: TokenEndpoint) -> None:
-        endpoint.behaviour.raw = "[" * 100_000
-        with pytest.raises(AuthenticationError, match="has no access_token"):
-            fetch(by_credentials(endpoint).source)
 
     def test_given_librdkafka_when_the_endpoint_echoes_the_secret_then_its_error_does_not(
         self, endpoint: TokenEndpoint
@@ -485,12 +479,15 @@ class TestUnsecuredTokens:
             login('unsecuredLoginNumberClaim_n="3"')
 
 
-@pytest.mark.parametrize("extension", ['extension_auth="x"', 'extension_a1="x"', 'extension_a=""'])
 def test_given_an_extension_that_sasl_does_not_allow_then_it_is_refused(
-    endpoint: TokenEndpoint, extension: str
+    endpoint: TokenEndpoint, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(ConfigurationError, match="is not a valid SASL extension"):
-        by_credentials(endpoint, extension)
+    for extension in ('extension_auth="x"', 'extension_a1="x"', 'extension_a=""'):
+        with (
+            subtests.test(extension=extension),
+            pytest.raises(ConfigurationError, match="is not a valid SASL extension"),
+        ):
+            by_credentials(endpoint, extension)
 
 
 def test_given_timeouts_in_milliseconds_then_the_longest_counts(endpoint: TokenEndpoint) -> None:

@@ -232,14 +232,15 @@ class TestWhatIsWritten:
 
         assert contents(ready) == [each.content for each in records]
 
-    @pytest.mark.parametrize("length", [0, 1, 63, 64, 8_191, 8_192, 1_048_575, 1_048_576])
-    def test_fields_of_every_length_are_written(self, length: int) -> None:
-        octets = b"x" * length
-        records = [SourceRecord(0, TIME, octets, octets, (("h", octets), ("h" * min(length, 9_000), None)))]
+    def test_fields_of_every_length_are_written(self, subtests: pytest.Subtests) -> None:
+        for length in (0, 1, 63, 64, 8_191, 8_192, 1_048_575, 1_048_576):
+            with subtests.test(length=length):
+                octets = b"x" * length
+                records = [SourceRecord(0, TIME, octets, octets, (("h", octets), ("h" * min(length, 9_000), None)))]
 
-        (batch,) = written(builder(max_message=16 * MEBIBYTE), records)
+                (batch,) = written(builder(max_message=16 * MEBIBYTE), records)
 
-        assert contents([batch]) == [each.content for each in records]
+                assert contents([batch]) == [each.content for each in records]
 
 
 class TestSizes:
@@ -339,24 +340,15 @@ class TestSourceOffsets:
 
         assert [batch.source_next for batch in ready] == [7, 10, 40]
 
-    def test_a_batch_ends_between_two_source_offsets(self) -> None:
-        ready = written(builder(batch_max=61 + 3 * 18), self.at(1, 2, 3, 3), self.at(4, 5, 5, 5, 8))
+    def test_a_batch_ends_between_two_source_offsets_unless_one_fills_more_than_a_batch(self) -> None:
+        for first, second, expected in (
+            ((1, 2, 3, 3), (4, 5, 5, 5, 8), [([1, 2], 3), ([3, 3, 4], 5), ([5, 5, 5], 6), ([8], 9)]),
+            # Reading goes on at it.
+            ((1, 2, 2), (2, 2, 2, 3), [([1], 2), ([2, 2, 2], 2), ([2, 2, 3], 4)]),
+        ):
+            ready = written(builder(batch_max=61 + 3 * 18), self.at(*first), self.at(*second))
 
-        assert [(sources(batch), batch.source_next) for batch in ready] == [
-            ([1, 2], 3),
-            ([3, 3, 4], 5),
-            ([5, 5, 5], 6),
-            ([8], 9),
-        ]
-
-    def test_where_one_source_offset_fills_more_than_a_batch_reading_goes_on_at_it(self) -> None:
-        ready = written(builder(batch_max=61 + 3 * 18), self.at(1, 2, 2), self.at(2, 2, 2, 3))
-
-        assert [(sources(batch), batch.source_next) for batch in ready] == [
-            ([1], 2),
-            ([2, 2, 2], 2),
-            ([2, 2, 3], 4),
-        ]
+            assert [(sources(batch), batch.source_next) for batch in ready] == expected
 
     def test_nothing_fed_is_nothing_written(self) -> None:
         assert written(builder(), []) == []
@@ -368,10 +360,10 @@ class TestSourceOffsets:
 
         assert [sources(batch) for batch in (*first, *second)] == [[1, 2], [2, 3]]
 
-    @pytest.mark.parametrize("offsets", [((5, 4),), ((5, 6), (5,))])
-    def test_offsets_that_descend_are_refused(self, offsets: tuple[tuple[int, ...], ...]) -> None:
-        with pytest.raises(ValueError, match="descend"):
-            written(builder(), *(self.at(*each) for each in offsets))
+    def test_offsets_that_descend_are_refused(self, subtests: pytest.Subtests) -> None:
+        for offsets in (((5, 4),), ((5, 6), (5,))):
+            with subtests.test(offsets=offsets), pytest.raises(ValueError, match="descend"):
+                written(builder(), *(self.at(*each) for each in offsets))
 
 
 class TestColumnsOfOtherShapes:
@@ -380,26 +372,27 @@ class TestColumnsOfOtherShapes:
         subject = builder()
         return contents([*subject.feed(**{**columns(records), **other}), *subject.flush()])
 
-    @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.large_binary()])
-    def test_text_and_large_columns_are_taken(self, kind: pa.DataType) -> None:
-        found = self.feed(values=pa.array(["a", None, ""], pa.string()).cast(kind))
+    def test_text_and_large_columns_are_taken(self) -> None:
+        for kind in (pa.string(), pa.large_string(), pa.large_binary()):
+            found = self.feed(values=pa.array(["a", None, ""], pa.string()).cast(kind))
 
-        assert [each[2] for each in found] == [b"a", None, b""]
+            assert [each[2] for each in found] == [b"a", None, b""], kind
 
     def test_columns_without_any_value_are_nulls(self) -> None:
         found = self.feed(keys=pa.nulls(3), values=pa.nulls(3), headers=pa.nulls(3))
 
         assert found == [(TIME, None, None, ())] * 3
 
-    @pytest.mark.parametrize(("unit", "factor"), [("s", 0.001), ("ms", 1), ("us", 1_000), ("ns", 1_000_000)])
-    @pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
-    def test_timestamps_of_all_units_are_the_same_moment(self, unit: str, factor: float, zone: str | None) -> None:
-        moments = [TIME, -1_000, 0]
-        numbers = [int(moment * factor) for moment in moments]
+    def test_timestamps_of_all_units_are_the_same_moment(self, subtests: pytest.Subtests) -> None:
+        for unit, factor in (("s", 0.001), ("ms", 1), ("us", 1_000), ("ns", 1_000_000)):
+            for zone in (None, "UTC", "Asia/Tokyo"):
+                with subtests.test(unit=unit, zone=zone):
+                    moments = [TIME, -1_000, 0]
+                    numbers = [int(moment * factor) for moment in moments]
 
-        found = self.feed(timestamps=pa.array(numbers, pa.int64()).cast(pa.timestamp(unit, tz=zone)))
+                    found = self.feed(timestamps=pa.array(numbers, pa.int64()).cast(pa.timestamp(unit, tz=zone)))
 
-        assert [each[0] for each in found] == moments
+                    assert [each[0] for each in found] == moments
 
     def test_what_is_finer_than_milliseconds_is_cut_off_as_spark_does(self) -> None:
         found = self.feed(timestamps=pa.array([1_999, -1, -1_000], pa.int64()).cast(pa.timestamp("us", tz="UTC")))
@@ -439,16 +432,17 @@ class TestWhatIsNoRecord:
 
         assert caught.value.where.offset == 52
 
-    @pytest.mark.parametrize("header", [{"key": None, "value": b"v"}, None])
-    def test_so_is_a_header_without_a_name(self, header: dict[str, object] | None) -> None:
-        rows = columns(numbered(4, first=50))
-        good = {"key": "k", "value": None}
-        rows["headers"] = pa.array([[good], None, [good, good], [good, header]], HEADERS_TYPE)
+    def test_so_is_a_header_without_a_name(self, subtests: pytest.Subtests) -> None:
+        for header in ({"key": None, "value": b"v"}, None):
+            with subtests.test(header=header):
+                rows = columns(numbered(4, first=50))
+                good = {"key": "k", "value": None}
+                rows["headers"] = pa.array([[good], None, [good, good], [good, header]], HEADERS_TYPE)
 
-        with pytest.raises(InexactRowError, match="no name") as caught:
-            list(builder().feed(**rows))
+                with pytest.raises(InexactRowError, match="no name") as caught:
+                    list(builder().feed(**rows))
 
-        assert caught.value.where.offset == 53
+                assert caught.value.where.offset == 53
 
     def test_a_row_of_unknown_origin_is_refused(self) -> None:
         rows = columns(numbered(2))
@@ -474,7 +468,7 @@ print(sum(batch.count for batch in [*ready, *subject.flush()]), "pandas" in sys.
 """
 
 
-def test_writing_does_not_load_pandas() -> None:
+def test_reading_and_writing_do_not_load_pandas() -> None:
     done = subprocess.run([sys.executable, "-c", _WRITING], capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == ["3", "False"]

@@ -10,55 +10,30 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
+from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.batches.stamping import stamp
-from mirror_lib.errors import CorruptBatchError, RecordTooLargeError
+from mirror_lib.errors import CorruptBatchError, RecordTooLargeError, Where
 from tests.support.records.record_batches import (
     CONTROL,
     DELETE_HORIZON,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
     SourceRecord,
+    assembler,
     batch,
+    fed,
     marker,
     message_set,
     read_with_aiokafka,
     read_with_kafka_python,
     sealed,
+    with_body,
 )
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODECS = st.sampled_from([NONE, GZIP, SNAPPY, LZ4, ZSTD])
 TIMES = st.integers(min_value=0, max_value=4_000_000_000_000)
-
-
-def assembler(
-    *,
-    start: int = 0,
-    end: int = 1 << 40,
-    passthrough_min: int = 16_384,
-    batch_max: int = 1 << 19,
-    target_max: int = 1_048_588,
-    read_committed: bool = False,
-) -> BatchAssembler:
-    return BatchAssembler(
-        topic="orders",
-        partition=3,
-        start=start,
-        end=end,
-        passthrough_min_bytes=passthrough_min,
-        batch_max_bytes=batch_max,
-        target_max_message_bytes=target_max,
-        read_committed=read_committed,
-    )
-
-
-def run(subject: BatchAssembler, *fetches: bytes, aborted: Sequence[tuple[int, int]] = ()) -> list[ReadyBatch]:
-    """Feed all fetches, then flush."""
-    out = [ready for data in fetches for ready in subject.feed(memoryview(data), aborted)]
-    held = subject.flush()
-    return [*out, held] if held is not None else out
 
 
 def arrived(out: Sequence[ReadyBatch]) -> list[tuple[int, tuple[object, ...]]]:
@@ -127,8 +102,8 @@ class TestGivenWholeBatches:
         self, log: tuple[list[SourceRecord], list[bytes]], passthrough_min: int, batch_max: int
     ) -> None:
         records, batches = log
-        subject = assembler(start=records[0].offset, passthrough_min=passthrough_min, batch_max=batch_max)
-        assert arrived(run(subject, b"".join(batches))) == expected(records)
+        subject = assembler(start=records[0].offset, passthrough_min_bytes=passthrough_min, batch_max_bytes=batch_max)
+        assert arrived(fed(subject, b"".join(batches))) == expected(records)
         assert subject.failure is None
         assert subject.next_offset == records[-1].offset + 1
 
@@ -137,7 +112,7 @@ class TestGivenWholeBatches:
         self, log: tuple[list[SourceRecord], list[bytes]], data: st.DataObject
     ) -> None:
         records, batches = log
-        subject = assembler(start=records[0].offset, passthrough_min=150)
+        subject = assembler(start=records[0].offset, passthrough_min_bytes=150)
         out: list[ReadyBatch] = []
         last = parse_header(batches[-1]).base_offset + parse_header(batches[-1]).last_offset_delta
         while subject.next_offset <= last:
@@ -154,25 +129,25 @@ class TestGivenWholeBatches:
 
     def test_a_large_batch_goes_on_with_its_compressed_bytes_untouched(self) -> None:
         raw = batch([SourceRecord(100 + i, value=b"v" * 50) for i in range(400)], codec=ZSTD, producer_id=9)
-        (ready,) = run(assembler(start=100, passthrough_min=100), raw)
+        (ready,) = fed(assembler(start=100, passthrough_min_bytes=100), raw)
         assert ready.payload[61:] == raw[61:]
         assert ready.source_runs == ((100, 400),)
         assert ready.source_next == 500
 
     def test_small_batches_of_one_codec_become_one_batch_of_that_codec(self) -> None:
         records = [SourceRecord(i, value=b"v" * 100) for i in range(100)]
-        (ready,) = run(assembler(), b"".join(batch([record], codec=LZ4) for record in records))
+        (ready,) = fed(assembler(), b"".join(batch([record], codec=LZ4) for record in records))
         assert parse_header(ready.payload).attributes == LZ4
         assert ready.source_runs == ((0, 100),)
 
     def test_a_small_batch_alone_is_not_rebuilt(self) -> None:
         raw = batch([SourceRecord(5)], codec=GZIP)
-        (ready,) = run(assembler(start=5), raw)
+        (ready,) = fed(assembler(start=5), raw)
         assert ready.payload[61:] == raw[61:]
 
     def test_gathered_batches_stay_below_the_limit(self) -> None:
         raw = b"".join(batch([SourceRecord(i, value=bytes(100))]) for i in range(200))
-        out = run(assembler(batch_max=2_000), raw)
+        out = fed(assembler(batch_max_bytes=2_000), raw)
         assert len(out) > 10
         assert all(len(ready.payload) <= 2_000 for ready in out)
 
@@ -214,8 +189,8 @@ class TestGivenBatchesOfOneRecord:
             batches.append(batch(records[-1:], codec=codec))
             offset += 1
         end = max(offset - cut, 1)
-        subject = assembler(end=end, batch_max=batch_max, target_max=1 << 20)
-        assert arrived(run(subject, b"".join(batches))) == expected([each for each in records if each.offset < end])
+        subject = assembler(end=end, batch_max_bytes=batch_max, target_max_message_bytes=1 << 20)
+        assert arrived(fed(subject, b"".join(batches))) == expected([each for each in records if each.offset < end])
         assert subject.failure is None
 
     @given(st.integers(1, 5), st.integers(0, 60))
@@ -223,7 +198,7 @@ class TestGivenBatchesOfOneRecord:
         batches = [bytearray(batch([SourceRecord(offset, value=b"some value")])) for offset in range(6)]
         batches[number][17 + position % (len(batches[number]) - 17)] ^= 0x20
         subject = assembler()
-        assert [offset for offset, _ in arrived(run(subject, b"".join(batches)))] == list(range(number))
+        assert [offset for offset, _ in arrived(fed(subject, b"".join(batches)))] == list(range(number))
         assert isinstance(subject.failure, CorruptBatchError)
         assert subject.failure.where.offset == number
 
@@ -231,7 +206,7 @@ class TestGivenBatchesOfOneRecord:
         log = [batch([SourceRecord(0)]), batch([SourceRecord(1)])]
         log += [batch([SourceRecord(2)], attributes=TRANSACTIONAL, producer_id=7), marker(3, 7, abort=True)]
         log += [batch([SourceRecord(4)]), batch([SourceRecord(5)])]
-        out = run(assembler(read_committed=True), b"".join(log), aborted=[(7, 2)])
+        out = fed(assembler(read_committed=True), b"".join(log), aborted=[(7, 2)])
         assert [offset for offset, _ in arrived(out)] == [0, 1, 4, 5]
 
 
@@ -244,9 +219,9 @@ class TestGivenARange:
         first, last = records[0].offset, records[-1].offset
         start = data.draw(st.integers(min_value=first, max_value=last))
         end = data.draw(st.integers(min_value=start + 1, max_value=last + 1))
-        subject = assembler(start=start, end=end, passthrough_min=data.draw(st.sampled_from([0, 150])))
+        subject = assembler(start=start, end=end, passthrough_min_bytes=data.draw(st.sampled_from([0, 150])))
         wanted = [record for record in records if start <= record.offset < end]
-        out = run(subject, b"".join(batches))
+        out = fed(subject, b"".join(batches))
         assert arrived(out) == expected(wanted)
         assert subject.is_finished
         assert subject.next_offset == end
@@ -262,7 +237,7 @@ class TestGivenARange:
 
     def test_a_batch_beyond_the_end_finishes_the_range(self) -> None:
         subject = assembler(start=0, end=10)
-        assert run(subject, batch([SourceRecord(50)])) == []
+        assert fed(subject, batch([SourceRecord(50)])) == []
         assert subject.is_finished
         assert subject.next_offset == 10
 
@@ -274,23 +249,19 @@ class TestGivenHoles:
     ) -> None:
         records, batches = log
         assert arrived(
-            run(assembler(start=records[0].offset, passthrough_min=passthrough_min), b"".join(batches))
+            fed(assembler(start=records[0].offset, passthrough_min_bytes=passthrough_min), b"".join(batches))
         ) == expected(records)
 
     def test_a_hole_begins_a_new_run_and_the_end_is_covered(self) -> None:
         raw = batch([SourceRecord(10), SourceRecord(11), SourceRecord(15)], base_offset=8, last_offset=19)
-        (ready,) = run(assembler(start=8), raw)
+        (ready,) = fed(assembler(start=8), raw)
         assert ready.source_runs == ((10, 2), (15, 1))
         assert ready.source_next == 20
 
     def test_a_batch_whose_records_are_all_gone_is_passed_over(self) -> None:
         # Compaction keeps the header of a producer's last batch: count 0, offsets as before.
-        raw = bytearray(batch([SourceRecord(4)], base_offset=0))
-        del raw[61:]
-        struct.pack_into(">i", raw, 8, 49)
-        struct.pack_into(">i", raw, 57, 0)
-        subject = assembler()
-        (ready,) = run(subject, sealed(raw) + batch([SourceRecord(5)]))
+        raw = with_body(batch([SourceRecord(4)], base_offset=0), b"", count=0)
+        (ready,) = fed(assembler(), raw + batch([SourceRecord(5)]))
         assert ready.source_runs == ((5, 1),)
 
 
@@ -298,21 +269,25 @@ class TestGivenTimestamps:
     def test_log_append_time_becomes_each_records_own_time(self) -> None:
         records = [SourceRecord(0, timestamp=5), SourceRecord(1, timestamp=9)]
         raw = batch(records, codec=LZ4, attributes=LOG_APPEND_TIME, max_timestamp=1_700_000_000_999)
-        out = run(assembler(passthrough_min=0), raw)
+        out = fed(assembler(passthrough_min_bytes=0), raw)
         assert [content[0] for _, content in arrived(out)] == [1_700_000_000_999] * 2
 
     def test_a_delete_horizon_is_not_taken_for_a_timestamp(self) -> None:
         # KIP-534: with the bit set the base timestamp is the horizon, and records still count from it.
         records = [SourceRecord(0, timestamp=100, value=None), SourceRecord(1, timestamp=90, value=None)]
         raw = bytearray(batch(records, attributes=DELETE_HORIZON))
-        out = run(assembler(passthrough_min=0), sealed(raw))
+        out = fed(assembler(passthrough_min_bytes=0), sealed(raw))
         assert arrived(out) == expected(records)
 
     def test_times_may_go_back_and_forth(self) -> None:
         records = [SourceRecord(i, timestamp=time) for i, time in enumerate([10**12, 0, 4 * 10**12, 5])]
-        out = run(assembler(), b"".join(batch([record]) for record in records))
+        out = fed(assembler(), b"".join(batch([record]) for record in records))
         assert arrived(out) == expected(records)
         assert out[0].max_timestamp == 4 * 10**12
+
+
+def in_transaction(offset: int, producer_id: int) -> bytes:
+    return batch([SourceRecord(offset)], attributes=TRANSACTIONAL, producer_id=producer_id)
 
 
 class TestGivenTransactions:
@@ -323,51 +298,59 @@ class TestGivenTransactions:
             batch([SourceRecord(3)]),
         ]
         subject = assembler()
-        out = run(subject, b"".join(log))
+        out = fed(subject, b"".join(log))
         assert [offset for offset, _ in arrived(out)] == [0, 1, 3]
         assert out[-1].source_runs[-1] == (3, 1)
         assert subject.next_offset == 4
 
     def test_a_marker_at_the_end_is_covered(self) -> None:
         subject = assembler(end=2)
-        run(subject, batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7) + marker(1, 7, abort=False))
+        fed(subject, batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7) + marker(1, 7, abort=False))
         assert subject.is_finished
 
-    def test_aborted_records_are_hidden_when_reading_committed(self) -> None:
-        log = [
-            batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7),
-            batch([SourceRecord(1)], attributes=TRANSACTIONAL, producer_id=8),
-            batch([SourceRecord(2)]),
-            marker(3, 7, abort=True),
-            batch([SourceRecord(4)], attributes=TRANSACTIONAL, producer_id=7),
-            marker(5, 8, abort=False),
-            marker(6, 7, abort=False),
-        ]
-        out = run(assembler(read_committed=True), b"".join(log), aborted=[(7, 0)])
-        assert [offset for offset, _ in arrived(out)] == [1, 2, 4]
+    def test_aborted_records_are_hidden_when_reading_committed(self, subtests: pytest.Subtests) -> None:
+        for case, log, aborted, shown in (
+            (
+                "two transactions that cross, and one that follows",
+                [
+                    in_transaction(0, 7),
+                    in_transaction(1, 8),
+                    batch([SourceRecord(2)]),
+                    marker(3, 7, abort=True),
+                    in_transaction(4, 7),
+                    marker(5, 8, abort=False),
+                    marker(6, 7, abort=False),
+                ],
+                [(7, 0)],
+                [1, 2, 4],
+            ),
+            (
+                "a producer that aborts twice in one fetch",
+                [
+                    in_transaction(0, 7),
+                    marker(1, 7, abort=True),
+                    in_transaction(2, 7),
+                    marker(3, 7, abort=False),
+                    in_transaction(4, 7),
+                    marker(5, 7, abort=True),
+                ],
+                [(7, 0), (7, 4)],
+                [2],
+            ),
+            (
+                "records outside transactions of the same producer stay",
+                [in_transaction(0, 7), batch([SourceRecord(1)], producer_id=7)],
+                [(7, 0)],
+                [1],
+            ),
+        ):
+            with subtests.test(case=case):
+                out = fed(assembler(read_committed=True), b"".join(log), aborted=aborted)
+                assert [offset for offset, _ in arrived(out)] == shown
 
     def test_aborted_records_arrive_when_reading_uncommitted(self) -> None:
-        log = batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7) + marker(1, 7, abort=True)
-        assert [offset for offset, _ in arrived(run(assembler(), log))] == [0]
-
-    def test_a_producer_may_abort_twice_in_one_fetch(self) -> None:
-        log = [
-            batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7),
-            marker(1, 7, abort=True),
-            batch([SourceRecord(2)], attributes=TRANSACTIONAL, producer_id=7),
-            marker(3, 7, abort=False),
-            batch([SourceRecord(4)], attributes=TRANSACTIONAL, producer_id=7),
-            marker(5, 7, abort=True),
-        ]
-        out = run(assembler(read_committed=True), b"".join(log), aborted=[(7, 0), (7, 4)])
-        assert [offset for offset, _ in arrived(out)] == [2]
-
-    def test_records_outside_transactions_of_the_same_producer_stay(self) -> None:
-        log = batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7) + batch(
-            [SourceRecord(1)], producer_id=7
-        )
-        out = run(assembler(read_committed=True), log, aborted=[(7, 0)])
-        assert [offset for offset, _ in arrived(out)] == [1]
+        log = in_transaction(0, 7) + marker(1, 7, abort=True)
+        assert [offset for offset, _ in arrived(fed(assembler(), log))] == [0]
 
 
 class TestGivenOldFormats:
@@ -390,7 +373,7 @@ class TestGivenOldFormats:
         skipped: int,
     ) -> None:
         records = [SourceRecord(100 + i, *content) for i, content in enumerate(contents)]
-        out = run(assembler(start=100 + skipped), message_set(records, magic=magic, codec=codec))
+        out = fed(assembler(start=100 + skipped), message_set(records, magic=magic, codec=codec))
         times = {record.offset: -1 if magic == 0 else record.timestamp for record in records}
         assert arrived(out) == [
             (record.offset, (times[record.offset], record.key, record.value, ()))
@@ -401,14 +384,14 @@ class TestGivenOldFormats:
     def test_a_log_of_all_three_formats_is_read_in_one_go(self) -> None:
         records = [SourceRecord(i, value=b"%d" % i) for i in range(9)]
         log = message_set(records[:3], magic=0) + message_set(records[3:6], magic=1, codec=GZIP) + batch(records[6:])
-        out = run(assembler(), log)
+        out = fed(assembler(), log)
         assert [content[2] for _, content in arrived(out)] == [b"%d" % i for i in range(9)]
 
     def test_a_damaged_message_is_told(self) -> None:
         raw = bytearray(message_set([SourceRecord(0)], magic=1))
         raw[-1] ^= 1
         subject = assembler()
-        run(subject, bytes(raw))
+        fed(subject, bytes(raw))
         assert isinstance(subject.failure, CorruptBatchError)
 
 
@@ -417,18 +400,17 @@ class TestGivenTheTargetsLimit:
     @settings(max_examples=40)
     def test_a_batch_above_it_is_split(self, codec: int, target_max: int, value: bytes) -> None:
         records = [SourceRecord(i, value=value) for i in range(60)]
-        out = run(assembler(passthrough_min=0, target_max=target_max), batch(records, codec=codec))
+        out = fed(assembler(passthrough_min_bytes=0, target_max_message_bytes=target_max), batch(records, codec=codec))
         assert all(len(ready.payload) <= target_max for ready in out)
         assert arrived(out) == expected(records)
 
     def test_one_record_above_it_fails_alone_after_what_precedes_it(self) -> None:
         records = [SourceRecord(0), SourceRecord(1), SourceRecord(2, value=bytes(5_000)), SourceRecord(3)]
-        subject = assembler(target_max=1_000)
-        out = run(subject, batch(records))
+        subject = assembler(target_max_message_bytes=1_000)
+        out = fed(subject, batch(records))
         assert arrived(out) == expected(records[:2])
         assert isinstance(subject.failure, RecordTooLargeError)
-        where = subject.failure.where
-        assert (where.topic, where.partition, where.offset) == ("orders", 3, 2)
+        assert subject.failure.where == Where(topic="orders", partition=3, offset=2)
         assert "1000" in str(subject.failure)
         assert "max.message.bytes" in subject.failure.action
         assert not subject.is_finished
@@ -436,63 +418,63 @@ class TestGivenTheTargetsLimit:
 
     def test_a_record_that_compresses_below_it_arrives(self) -> None:
         record = SourceRecord(0, value=bytes(5_000))
-        assert arrived(run(assembler(target_max=1_000), batch([record], codec=ZSTD))) == expected([record])
+        assert arrived(fed(assembler(target_max_message_bytes=1_000), batch([record], codec=ZSTD))) == expected(
+            [record]
+        )
 
 
 class TestGivenDamage:
     RAW = batch([SourceRecord(0, key=b"k", value=b"v")])
 
-    @pytest.mark.parametrize("position", range(17, len(RAW)))
-    def test_no_changed_byte_under_the_checksum_is_accepted(self, position: int) -> None:
-        raw = bytearray(self.RAW)
-        raw[position] ^= 0x40
-        subject = assembler()
-        assert run(subject, bytes(raw)) == []
-        assert isinstance(subject.failure, CorruptBatchError)
-        assert subject.failure.where.offset == 0
-        assert subject.next_offset == 0
+    def test_no_changed_byte_under_the_checksum_is_accepted(self, subtests: pytest.Subtests) -> None:
+        for position in range(17, len(self.RAW)):
+            with subtests.test(position=position):
+                raw = bytearray(self.RAW)
+                raw[position] ^= 0x40
+                subject = assembler()
+                assert fed(subject, bytes(raw)) == []
+                assert isinstance(subject.failure, CorruptBatchError)
+                assert subject.failure.where.offset == 0
+                assert subject.next_offset == 0
 
     def test_an_impossible_length_is_told(self) -> None:
         raw = bytearray(self.RAW)
         struct.pack_into(">i", raw, 8, 3)
         subject = assembler()
-        run(subject, bytes(raw) + bytes(60))
+        fed(subject, bytes(raw) + bytes(60))
         assert isinstance(subject.failure, CorruptBatchError)
 
     def test_what_precedes_the_damage_arrives_and_nothing_after_it(self) -> None:
         good, bad, after = (batch([SourceRecord(i)]) for i in range(3))
         subject = assembler()
-        out = run(subject, good + bad[:-1] + b"\xff" + after)
+        out = fed(subject, good + bad[:-1] + b"\xff" + after)
         assert [offset for offset, _ in arrived(out)] == [0]
         assert subject.failure is not None
-        assert (subject.failure.where.topic, subject.failure.where.partition, subject.failure.where.offset) == (
-            "orders",
-            3,
-            1,
-        )
+        assert subject.failure.where == Where(topic="orders", partition=3, offset=1)
         assert subject.feed(after) == []
 
-    @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
-    def test_a_body_that_cannot_be_decompressed_is_told(self, codec: int) -> None:
-        raw = bytearray(batch([SourceRecord(0), SourceRecord(1)], codec=codec))
-        raw[61:] = b"\xff" * (len(raw) - 61)
-        subject = assembler(start=1)
-        assert run(subject, sealed(raw)) == []
-        assert isinstance(subject.failure, CorruptBatchError)
+    def test_a_body_that_cannot_be_decompressed_is_told(self, subtests: pytest.Subtests) -> None:
+        for codec in (GZIP, SNAPPY, LZ4, ZSTD):
+            with subtests.test(codec=codec):
+                raw = bytearray(batch([SourceRecord(0), SourceRecord(1)], codec=codec))
+                raw[61:] = b"\xff" * (len(raw) - 61)
+                subject = assembler(start=1)
+                assert fed(subject, sealed(raw)) == []
+                assert isinstance(subject.failure, CorruptBatchError)
 
     def test_a_count_that_is_not_true_is_told(self) -> None:
         raw = bytearray(batch([SourceRecord(0), SourceRecord(1)]))
         struct.pack_into(">i", raw, 57, 3)
         struct.pack_into(">i", raw, 23, 2)
         subject = assembler()
-        out = run(subject, batch([SourceRecord(0)])[:0] + sealed(raw) + batch([SourceRecord(3)]))
+        out = fed(subject, batch([SourceRecord(0)])[:0] + sealed(raw) + batch([SourceRecord(3)]))
         assert isinstance(subject.failure, CorruptBatchError)
         assert subject.failure.where.offset == 0
         assert arrived(out) == []
 
     def test_a_partial_header_is_left_to_the_next_fetch(self) -> None:
         subject = assembler()
-        assert run(subject, self.RAW[:40]) == []
+        assert fed(subject, self.RAW[:40]) == []
         assert subject.failure is None
         assert subject.next_offset == 0
 
@@ -502,13 +484,10 @@ class TestGivenUnusualHeaders:
         # Java writes any bytes that it was given; this is a record with the one header b"\xff\xfe" -> null.
         tail = b"\x01" + b"\x02v" + b"\x02" + b"\x04\xff\xfe" + b"\x01"
         body = bytes([2 * (3 + len(tail))]) + b"\x00\x00\x00" + tail
-        raw = bytearray(batch([SourceRecord(0)]))
-        raw[61:] = body
-        struct.pack_into(">i", raw, 8, 49 + len(body))
-        ready = run(assembler(), sealed(raw) + batch([SourceRecord(1)]))[0]
+        ready = fed(assembler(), with_body(batch([SourceRecord(0)]), body) + batch([SourceRecord(1)]))[0]
         assert bytes(ready.payload[61:]).startswith(body)
         assert ready.count == 2
 
     def test_control_is_judged_by_its_bit_alone(self) -> None:
         raw = batch([SourceRecord(0)], attributes=CONTROL)
-        assert run(assembler(), raw) == []
+        assert fed(assembler(), raw) == []

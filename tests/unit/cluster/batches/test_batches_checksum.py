@@ -6,10 +6,10 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
+from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.batches.header import ATTRIBUTES_AT, CRC_AT, TRANSACTIONAL_BIT, parse_header
 from mirror_lib.cluster.batches.stamping import change_of_checksum, stamp
-from tests.support.records.record_batches import SourceRecord, batch
+from tests.support.records.record_batches import SourceRecord, assembler, batch
 
 _STEP = 4096
 SIZES = st.one_of(
@@ -20,17 +20,8 @@ SIZES = st.one_of(
 
 
 def passed_on(value_bytes: int) -> ReadyBatch:
-    assembler = BatchAssembler(
-        topic="orders",
-        partition=0,
-        start=0,
-        end=1,
-        passthrough_min_bytes=0,
-        batch_max_bytes=1 << 20,
-        target_max_message_bytes=1 << 24,
-        read_committed=False,
-    )
-    (ready,) = assembler.feed(bytearray(batch([SourceRecord(0, value=b"v" * value_bytes)])))
+    subject = assembler(end=1, passthrough_min_bytes=0, target_max_message_bytes=1 << 24)
+    (ready,) = subject.feed(bytearray(batch([SourceRecord(0, value=b"v" * value_bytes)])))
     return ready
 
 

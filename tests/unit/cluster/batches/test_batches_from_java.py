@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
+from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.errors import CorruptBatchError
-from tests.support.records.record_batches import SourceRecord, batch, read_with_kafka_python
+from tests.support.records.record_batches import SourceRecord, assembler, batch, fed, read_with_kafka_python
 
 DATA = Path(__file__).parent / "data"
 TIME = 1_700_000_000_000
@@ -22,19 +22,6 @@ RECORDS = [
 ]
 
 
-def assembler(*, start: int = 100, read_committed: bool = False) -> BatchAssembler:
-    return BatchAssembler(
-        topic="t",
-        partition=0,
-        start=start,
-        end=1 << 40,
-        passthrough_min_bytes=16_384,
-        batch_max_bytes=1 << 19,
-        target_max_message_bytes=1_048_588,
-        read_committed=read_committed,
-    )
-
-
 def contents(out: list[ReadyBatch]) -> list[tuple[object, ...]]:
     found: list[tuple[object, ...]] = []
     for ready in out:
@@ -43,57 +30,54 @@ def contents(out: list[ReadyBatch]) -> list[tuple[object, ...]]:
     return found
 
 
-def run(subject: BatchAssembler, data: bytes, aborted: tuple[tuple[int, int], ...] = ()) -> list[ReadyBatch]:
-    out = subject.feed(data, aborted)
-    held = subject.flush()
-    return [*out, held] if held is not None else out
+def test_today_s_batches_arrive_equal_alone_and_gathered(subtests: pytest.Subtests) -> None:
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        with subtests.test(codec=codec):
+            raw = (DATA / f"magic-2-{codec}.bin").read_bytes()
+            assert contents(fed(assembler(start=100), raw)) == RECORDS
+            number = ["none", "gzip", "snappy", "lz4", "zstd"].index(codec)
+            (gathered,) = fed(assembler(start=100), raw + batch([SourceRecord(103, timestamp=1)], codec=number))
+            assert gathered.source_runs == ((100, 4),)
+            assert contents([gathered])[:3] == RECORDS
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_today_s_batches_arrive_equal_alone_and_gathered(codec: str) -> None:
-    raw = (DATA / f"magic-2-{codec}.bin").read_bytes()
-    assert contents(run(assembler(), raw)) == RECORDS
-    number = ["none", "gzip", "snappy", "lz4", "zstd"].index(codec)
-    (gathered,) = run(assembler(), raw + batch([SourceRecord(103, timestamp=1)], codec=number))
-    assert gathered.source_runs == ((100, 4),)
-    assert contents([gathered])[:3] == RECORDS
+def test_messages_of_magic_1_become_records_without_headers(subtests: pytest.Subtests) -> None:
+    for codec in ("none", "gzip", "snappy", "lz4"):
+        with subtests.test(codec=codec):
+            out = fed(assembler(start=100), (DATA / f"magic-1-{codec}.bin").read_bytes())
+            assert [ready.source_runs for ready in out] == [((100, 3),)]
+            assert contents(out) == [(time, key, value, ()) for time, key, value, _ in RECORDS]
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
-def test_messages_of_magic_1_become_records_without_headers(codec: str) -> None:
-    out = run(assembler(), (DATA / f"magic-1-{codec}.bin").read_bytes())
-    assert [ready.source_runs for ready in out] == [((100, 3),)]
-    assert contents(out) == [(time, key, value, ()) for time, key, value, _ in RECORDS]
-
-
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy"])
-def test_messages_of_magic_0_become_records_without_a_time(codec: str) -> None:
-    out = run(assembler(), (DATA / f"magic-0-{codec}.bin").read_bytes())
-    assert contents(out) == [(-1, key, value, ()) for _, key, value, _ in RECORDS]
+def test_messages_of_magic_0_become_records_without_a_time() -> None:
+    for codec in ("none", "gzip", "snappy"):
+        out = fed(assembler(start=100), (DATA / f"magic-0-{codec}.bin").read_bytes())
+        assert contents(out) == [(-1, key, value, ()) for _, key, value, _ in RECORDS], codec
 
 
 def test_the_broken_frames_of_magic_0_with_lz4_are_refused_and_not_guessed() -> None:
     # KAFKA-3160: clients of that time computed the frame's checksum wrongly.
-    subject = assembler()
-    assert run(subject, (DATA / "magic-0-lz4.bin").read_bytes()) == []
+    subject = assembler(start=100)
+    assert fed(subject, (DATA / "magic-0-lz4.bin").read_bytes()) == []
     assert isinstance(subject.failure, CorruptBatchError)
     assert "LZ4" in str(subject.failure)
 
 
 def test_the_broker_s_time_becomes_each_record_s_own() -> None:
-    out = run(assembler(), (DATA / "log-append-time.bin").read_bytes())
+    out = fed(assembler(start=100), (DATA / "log-append-time.bin").read_bytes())
     assert contents(out) == [(TIME + 99, key, value, headers) for _, key, value, headers in RECORDS]
 
 
-@pytest.mark.parametrize(("marker", "arrives"), [("abort", False), ("commit", True)])
-def test_a_transaction_is_shown_by_how_it_ended(marker: str, arrives: bool) -> None:
-    log = (DATA / "transactional.bin").read_bytes() + (DATA / f"{marker}-marker.bin").read_bytes()
-    subject = assembler(read_committed=True)
-    out = run(subject, log, aborted=() if arrives else ((77, 100),))
-    assert contents(out) == (RECORDS if arrives else [])
-    assert subject.failure is None
-    assert subject.next_offset == 104
-    # The marker ends the abort: what the same producer writes later is shown.
-    later = batch([SourceRecord(104, timestamp=5)], attributes=0x10, producer_id=77)
-    out = run(assembler(read_committed=True), log + later, aborted=() if arrives else ((77, 100),))
-    assert contents(out)[-1] == (5, None, b"value", ())
+def test_a_transaction_is_shown_by_how_it_ended(subtests: pytest.Subtests) -> None:
+    for marker, arrives in (("abort", False), ("commit", True)):
+        with subtests.test(marker=marker):
+            log = (DATA / "transactional.bin").read_bytes() + (DATA / f"{marker}-marker.bin").read_bytes()
+            subject = assembler(start=100, read_committed=True)
+            out = fed(subject, log, aborted=() if arrives else ((77, 100),))
+            assert contents(out) == (RECORDS if arrives else [])
+            assert subject.failure is None
+            assert subject.next_offset == 104
+            # The marker ends the abort: what the same producer writes later is shown.
+            later = batch([SourceRecord(104, timestamp=5)], attributes=0x10, producer_id=77)
+            out = fed(assembler(start=100, read_committed=True), log + later, aborted=() if arrives else ((77, 100),))
+            assert contents(out)[-1] == (5, None, b"value", ())

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.cluster.batches.stamping import stamp
-from tests.support.records.record_batches import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, SourceRecord, batch, sealed
+from tests.support.records.record_batches import (
+    CONTROL,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    SourceRecord,
+    assembler,
+    batch,
+    fed,
+    sealed,
+)
 
 PASSED_ON_FROM = 2_000
 
@@ -54,17 +63,8 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def assembler(*, start: int = 0, end: int = 1 << 40, largest: int = 1_048_588) -> BatchAssembler:
-    return BatchAssembler(
-        topic="orders",
-        partition=0,
-        start=start,
-        end=end,
-        passthrough_min_bytes=PASSED_ON_FROM,
-        batch_max_bytes=20_000,
-        target_max_message_bytes=largest,
-        read_committed=False,
-    )
+def assembling(**changed: int) -> BatchAssembler:
+    return assembler(passthrough_min_bytes=PASSED_ON_FROM, batch_max_bytes=20_000, **changed)
 
 
 def source(sizes: Sequence[int]) -> bytes:
@@ -75,11 +75,9 @@ def source(sizes: Sequence[int]) -> bytes:
 
 
 def ready(data: bytes | bytearray) -> list[ReadyBatch]:
-    subject = assembler()
-    out = subject.feed(data)
-    held = subject.flush()
+    subject = assembling()
+    out = fed(subject, data)
     assert subject.failure is None
-    out += [held] if held is not None else []
     for number, each in enumerate(out):
         stamp(each, 4711, 1, number)
     return out
@@ -115,10 +113,8 @@ def test_whatever_stands_among_full_batches_the_same_becomes_of_it(
 
     outcomes = []
     for memory in (bytearray(data), data):
-        subject = assembler(start=start, end=end, largest=20_000)
-        out = subject.feed(memory)
-        held = subject.flush()
-        out += [held] if held is not None else []
+        subject = assembling(start=start, end=end, target_max_message_bytes=20_000)
+        out = fed(subject, memory)
         for number, each in enumerate(out):
             stamp(each, 4711, 1, number)
         told = None if subject.failure is None else (type(subject.failure), str(subject.failure))
@@ -131,16 +127,17 @@ def test_whatever_stands_among_full_batches_the_same_becomes_of_it(
     assert outcomes[0] == outcomes[1]
 
 
-@pytest.mark.parametrize("kind", ["damaged", "of another magic"])
-def test_full_batches_before_a_bad_one_go_on_and_nothing_behind_it_does(kind: str) -> None:
-    data = bytearray(full(0) + full(1) + KINDS[kind](2) + full(3))
-    subject = assembler()
+def test_full_batches_before_a_bad_one_go_on_and_nothing_behind_it_does(subtests: pytest.Subtests) -> None:
+    for kind in ("damaged", "of another magic"):
+        with subtests.test(kind=kind):
+            data = bytearray(full(0) + full(1) + KINDS[kind](2) + full(3))
+            subject = assembling()
 
-    out = subject.feed(data)
+            out = subject.feed(data)
 
-    assert [each.source_next for each in out] == [1, 2]
-    assert subject.next_offset == 2
-    assert subject.failure is not None
+            assert [each.source_next for each in out] == [1, 2]
+            assert subject.next_offset == 2
+            assert subject.failure is not None
 
 
 def test_large_batches_stay_where_they_were_received() -> None:

@@ -15,32 +15,17 @@ from mirror_lib.errors import CorruptBatchError
 from tests.support.records.record_batches import (
     DELETE_HORIZON,
     SourceRecord,
+    assembler,
     batch,
+    fed,
     message_set,
     read_with_aiokafka,
     sealed,
 )
 
 
-def assembler(
-    *, target_max: int = 1_048_588, batch_max: int = 1 << 19, passthrough_min: int = 16_384
-) -> BatchAssembler:
-    return BatchAssembler(
-        topic="orders",
-        partition=0,
-        start=0,
-        end=1 << 40,
-        passthrough_min_bytes=passthrough_min,
-        batch_max_bytes=batch_max,
-        target_max_message_bytes=target_max,
-        read_committed=False,
-    )
-
-
-def fed(subject: BatchAssembler, fetches: Sequence[bytes]) -> list[ReadyBatch]:
-    out = [ready for data in fetches for ready in subject.feed(data)]
-    held = subject.flush()
-    out += [held] if held is not None else []
+def stamped(subject: BatchAssembler, fetches: Sequence[bytes]) -> list[ReadyBatch]:
+    out = fed(subject, *fetches)
     for ready in out:
         stamp(ready, 4711, 0, 0)
     return out
@@ -64,9 +49,9 @@ def test_small_records_always_fit_a_small_target(
         time = max(time + step, 0)
         raws.append(batch([SourceRecord(offset + n, timestamp=time, value=value) for n in range(count)], codec=codec))
         offset += count
-    subject = assembler(target_max=target_max)
+    subject = assembler(target_max_message_bytes=target_max)
 
-    out = fed(subject, raws if flush_each else [b"".join(raws)])
+    out = stamped(subject, raws if flush_each else [b"".join(raws)])
 
     assert subject.failure is None
     assert sum(ready.count for ready in out) == offset
@@ -86,9 +71,9 @@ def test_old_messages_always_fit_a_small_target(counts: list[int], target_max: i
     for count in counts:
         raws.append(message_set([SourceRecord(offset + n, value=b"v") for n in range(count)], magic=magic, codec=codec))
         offset += count
-    subject = assembler(target_max=target_max)
+    subject = assembler(target_max_message_bytes=target_max)
 
-    out = fed(subject, raws)
+    out = stamped(subject, raws)
 
     assert subject.failure is None
     assert sum(ready.count for ready in out) == offset
@@ -101,9 +86,9 @@ def test_a_well_compressed_small_batch_is_not_compressed_again_for_nothing(monke
     big = batch([SourceRecord(n, value=bytes(5_000)) for n in range(100)], codec=1)
     small = batch([SourceRecord(100, value=b"v")], codec=1)
     assert len(big) < 16_384
-    subject = assembler(target_max=5_000)
+    subject = assembler(target_max_message_bytes=5_000)
 
-    first, second = fed(subject, [big, small])
+    first, second = stamped(subject, [big, small])
 
     assert subject.failure is None
     assert (first.count, len(first.payload)) == (100, len(big))
@@ -117,9 +102,9 @@ def test_times_that_no_batch_can_hold_end_only_their_partition() -> None:
     struct.pack_into(">q", raw, 27, late)
     subject = assembler()
 
-    assert fed(subject, [batch([SourceRecord(0)])]) != []
+    assert stamped(subject, [batch([SourceRecord(0)])]) != []
     struct.pack_into(">q", raw, 0, 1)
-    assert fed(subject, [sealed(raw)]) == []
+    assert stamped(subject, [sealed(raw)]) == []
 
     assert isinstance(subject.failure, CorruptBatchError)
     assert subject.failure.where.offset == 1
@@ -144,8 +129,8 @@ def test_whatever_stands_in_a_batch_is_delivered_or_kept_as_a_failure(
     struct.pack_into(">hi", raw, 21, bits, delta)
     struct.pack_into(">i", raw, 57, count)
     struct.pack_into(">q", raw, position, time)
-    subject = assembler(passthrough_min=10**6)
+    subject = assembler(passthrough_min_bytes=10**6)
 
-    fed(subject, [sealed(raw) + batch([SourceRecord(10)], codec=bits % 5)])
+    stamped(subject, [sealed(raw) + batch([SourceRecord(10)], codec=bits % 5)])
 
     assert subject.failure is None or isinstance(subject.failure, CorruptBatchError)

@@ -14,7 +14,7 @@ from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError, read_records
 from mirror_lib.cluster.batches.split import halves, readable
 from mirror_lib.errors import OversizedBatchError
-from tests.support.records.record_batches import SourceRecord, batch
+from tests.support.records.record_batches import SourceRecord, assembler, batch
 
 ZSTD = 4
 MEBIBYTE = 1 << 20
@@ -27,43 +27,35 @@ def oversized() -> bytes:
     return batch([SourceRecord(number, value=bytes(MEBIBYTE)) for number in range(RECORDS)], codec=ZSTD)
 
 
-def assembler(*, start: int, leave_out: bool) -> BatchAssembler:
-    return BatchAssembler(
-        topic="orders",
-        partition=3,
-        start=start,
-        end=RECORDS,
-        passthrough_min_bytes=0,
-        batch_max_bytes=MEBIBYTE,
-        target_max_message_bytes=200 * MEBIBYTE,
-        read_committed=False,
-        skip=leave_out,
-    )
+def assembling(*, start: int, skip: bool) -> BatchAssembler:
+    large = {"batch_max_bytes": MEBIBYTE, "target_max_message_bytes": 200 * MEBIBYTE}
+    return assembler(start=start, end=RECORDS, passthrough_min_bytes=0, skip=skip, **large)
 
 
 def test_from_its_first_offset_it_goes_on_as_it_is() -> None:
-    subject = assembler(start=0, leave_out=True)
+    subject = assembling(start=0, skip=True)
 
     (ready,) = subject.feed(memoryview(oversized()))
 
     assert (ready.count, subject.next_offset, subject.failure) == (RECORDS, RECORDS, None)
 
 
-@pytest.mark.parametrize("leave_out", [False, True])
-def test_from_its_middle_it_ends_the_partition_whatever_the_policy(leave_out: bool) -> None:
-    subject = assembler(start=1, leave_out=leave_out)
+def test_from_its_middle_it_ends_the_partition_whatever_the_policy(subtests: pytest.Subtests) -> None:
+    for leave_out in (False, True):
+        with subtests.test(leave_out=leave_out):
+            subject = assembling(start=1, skip=leave_out)
 
-    assert subject.feed(memoryview(oversized())) == []
+            assert subject.feed(memoryview(oversized())) == []
 
-    assert isinstance(subject.failure, OversizedBatchError)
-    assert subject.failure.where.offset == 1
-    assert "mirror.poison.policy" not in str(subject.failure)
-    assert subject.take_skipped() == []
-    assert subject.next_offset == 1
+            assert isinstance(subject.failure, OversizedBatchError)
+            assert subject.failure.where.offset == 1
+            assert "mirror.poison.policy" not in str(subject.failure)
+            assert subject.take_skipped() == []
+            assert subject.next_offset == 1
 
 
 def test_one_that_a_target_refuses_is_not_taken_for_one_that_cannot_be_read() -> None:
-    (ready,) = assembler(start=0, leave_out=True).feed(memoryview(oversized()))
+    (ready,) = assembling(start=0, skip=True).feed(memoryview(oversized()))
     assert isinstance(ready, ReadyBatch)
 
     with pytest.raises(OversizedBatchError):

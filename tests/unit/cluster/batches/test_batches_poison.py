@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,9 @@ from mirror_lib.errors import CorruptBatchError, RecordRefusedError
 from tests.support.records.record_batches import (
     LOG_APPEND_TIME,
     SourceRecord,
+    assembler,
     batch,
+    fed,
     message_set,
     read_with_aiokafka,
     sealed,
@@ -32,33 +35,8 @@ TIMES = RecordRules(timestamp_before_max_ms=HOUR, timestamp_after_max_ms=HOUR)
 NEEDS_KEY = RecordRules(needs_key=True)
 
 
-def assembler(
-    rules: RecordRules = ANY_RECORD,
-    *,
-    leave_out: bool = True,
-    end: int = 1 << 40,
-    passthrough_min: int = 16_384,
-    target_max: int = 1_048_588,
-) -> BatchAssembler:
-    return BatchAssembler(
-        topic="orders",
-        partition=3,
-        start=0,
-        end=end,
-        passthrough_min_bytes=passthrough_min,
-        batch_max_bytes=1 << 19,
-        target_max_message_bytes=target_max,
-        read_committed=False,
-        rules=rules,
-        skip=leave_out,
-        now_ms=lambda: NOW,
-    )
-
-
-def run(subject: BatchAssembler, *fetches: bytes) -> list[ReadyBatch]:
-    out = [ready for data in fetches for ready in subject.feed(memoryview(data))]
-    held = subject.flush()
-    return [*out, held] if held is not None else out
+def judging(rules: RecordRules = ANY_RECORD, *, skip: bool = True, **more: Any) -> BatchAssembler:
+    return assembler(rules=rules, skip=skip, now_ms=lambda: NOW, **more)
 
 
 def offsets(out: Sequence[ReadyBatch]) -> list[int]:
@@ -81,41 +59,42 @@ def values(out: Sequence[ReadyBatch]) -> list[bytes | None]:
 
 
 class TestTimes:
-    @pytest.mark.parametrize("passthrough_min", [0, 16_384])
-    @pytest.mark.parametrize("codec", [0, 3])
-    def test_only_the_records_outside_of_the_bounds_are_left_out(self, passthrough_min: int, codec: int) -> None:
-        times = [NOW, NOW - 2 * HOUR, NOW + 2 * HOUR, NOW, -1]
-        raw = batch([SourceRecord(n, timestamp=time) for n, time in enumerate(times)], codec=codec)
-        subject = assembler(TIMES, passthrough_min=passthrough_min)
+    def test_only_the_records_outside_of_the_bounds_are_left_out(self, subtests: pytest.Subtests) -> None:
+        for passthrough_min in (0, 16_384):
+            for codec in (0, 3):
+                with subtests.test(passthrough_min=passthrough_min, codec=codec):
+                    times = [NOW, NOW - 2 * HOUR, NOW + 2 * HOUR, NOW, -1]
+                    raw = batch([SourceRecord(n, timestamp=time) for n, time in enumerate(times)], codec=codec)
+                    subject = judging(TIMES, passthrough_min_bytes=passthrough_min)
 
-        out = run(subject, raw)
+                    out = fed(subject, raw)
 
-        assert offsets(out) == [0, 3, 4]
-        assert places(subject.take_skipped()) == [(1, 2), (2, 3)]
+                    assert offsets(out) == [0, 3, 4]
+                    assert places(subject.take_skipped()) == [(1, 2), (2, 3)]
 
     def test_what_lies_within_a_minute_of_a_bound_is_left_to_the_brokers_clock(self) -> None:
         times = [NOW - HOUR - MINUTE, NOW + HOUR + MINUTE, NOW - HOUR - MINUTE - 1, NOW + HOUR + MINUTE + 1]
         raw = batch([SourceRecord(n, timestamp=time) for n, time in enumerate(times)])
 
-        assert offsets(run(assembler(TIMES), raw)) == [0, 1]
+        assert offsets(fed(judging(TIMES), raw)) == [0, 1]
 
     def test_a_batch_whose_header_is_within_the_bounds_goes_on_untouched(self) -> None:
         raw = batch([SourceRecord(n, timestamp=NOW) for n in range(3)], codec=4)
-        (ready,) = run(assembler(TIMES, passthrough_min=0), raw)
+        (ready,) = fed(judging(TIMES, passthrough_min_bytes=0), raw)
         assert ready.payload[61:] == raw[61:]
 
     def test_the_time_that_a_broker_gave_counts_where_it_gave_one(self) -> None:
         raw = batch([SourceRecord(0, timestamp=5)], attributes=LOG_APPEND_TIME, max_timestamp=NOW)
-        assert offsets(run(assembler(TIMES), raw)) == [0]
+        assert offsets(fed(judging(TIMES), raw)) == [0]
 
     @given(st.lists(st.integers(-3 * HOUR, 3 * HOUR), min_size=1, max_size=30), st.sampled_from([1, 3]))
     @settings(max_examples=80)
     def test_singles_are_judged_as_all_others_are(self, shifts: list[int], per_batch: int) -> None:
         records = [SourceRecord(n, timestamp=NOW + shift) for n, shift in enumerate(shifts)]
         raws = [batch(records[at : at + per_batch]) for at in range(0, len(records), per_batch)]
-        subject = assembler(TIMES)
+        subject = judging(TIMES)
 
-        out = run(subject, b"".join(raws))
+        out = fed(subject, b"".join(raws))
 
         surely_refused = [n for n, shift in enumerate(shifts) if abs(shift) > HOUR + MINUTE]
         left_out = [each.first_offset for each in subject.take_skipped()]
@@ -127,8 +106,8 @@ class TestTimes:
 
     def test_old_messages_are_judged_too(self) -> None:
         records = [SourceRecord(0, NOW), SourceRecord(1, NOW - 2 * HOUR), SourceRecord(2, NOW)]
-        subject = assembler(TIMES)
-        assert offsets(run(subject, message_set(records, magic=1))) == [0, 2]
+        subject = judging(TIMES)
+        assert offsets(fed(subject, message_set(records, magic=1))) == [0, 2]
         assert places(subject.take_skipped()) == [(1, 2)]
 
 
@@ -147,30 +126,30 @@ class TestKeys:
             raws.append(batch([SourceRecord(offset + n, key=key) for n, key in enumerate(members)], codec=codec))
             without += [offset + n for n, key in enumerate(members) if key is None]
             offset += len(members)
-        subject = assembler(NEEDS_KEY, passthrough_min=passthrough_min)
+        subject = judging(NEEDS_KEY, passthrough_min_bytes=passthrough_min)
 
-        out = run(subject, b"".join(raws))
+        out = fed(subject, b"".join(raws))
 
         assert offsets(out) == [n for n in range(offset) if n not in without]
         assert [each.first_offset for each in subject.take_skipped()] == without
         assert subject.next_offset == offset
 
     def test_an_empty_key_is_a_key(self) -> None:
-        assert offsets(run(assembler(NEEDS_KEY), batch([SourceRecord(0, key=b"")]))) == [0]
+        assert offsets(fed(judging(NEEDS_KEY), batch([SourceRecord(0, key=b"")]))) == [0]
 
     def test_without_leaving_out_the_first_one_ends_the_partition_exactly_there(self) -> None:
         raws = [batch([SourceRecord(n, key=None if n == 3 else b"k")]) for n in range(5)]
-        subject = assembler(NEEDS_KEY, leave_out=False)
+        subject = judging(NEEDS_KEY, skip=False)
 
-        assert offsets(run(subject, b"".join(raws))) == [0, 1, 2]
+        assert offsets(fed(subject, b"".join(raws))) == [0, 1, 2]
         assert isinstance(subject.failure, RecordRefusedError)
         assert subject.failure.where.offset == 3
 
     def test_without_leaving_out_old_messages_end_it_exactly_there_too(self) -> None:
         raw = message_set([SourceRecord(n, key=None if n == 2 else b"k") for n in range(4)], magic=1, codec=1)
-        subject = assembler(NEEDS_KEY, leave_out=False)
+        subject = judging(NEEDS_KEY, skip=False)
 
-        out = run(subject, raw)
+        out = fed(subject, raw)
 
         assert offsets(out) == [0, 1]
         assert out[-1].source_next == 2
@@ -184,20 +163,21 @@ class TestKeys:
 
 
 class TestSize:
-    @pytest.mark.parametrize("codec", [0, 1, 3])
-    def test_what_surrounds_a_record_that_is_too_large_goes_on(self, codec: int) -> None:
-        large = bytes((n * n + n // 7) % 251 for n in range(5_000))
-        records = [SourceRecord(n, value=large if n in (0, 4, 5) else b"v") for n in range(8)]
-        subject = assembler(target_max=1_000)
+    def test_what_surrounds_a_record_that_is_too_large_goes_on(self, subtests: pytest.Subtests) -> None:
+        for codec in (0, 1, 3):
+            with subtests.test(codec=codec):
+                large = bytes((n * n + n // 7) % 251 for n in range(5_000))
+                records = [SourceRecord(n, value=large if n in (0, 4, 5) else b"v") for n in range(8)]
+                subject = judging(target_max_message_bytes=1_000)
 
-        out = run(subject, batch(records, codec=codec))
+                out = fed(subject, batch(records, codec=codec))
 
-        left_out = subject.take_skipped()
-        assert sorted([*offsets(out), *(each.first_offset for each in left_out)]) == list(range(8))
-        assert {each.first_offset for each in left_out} <= {0, 4, 5}
-        if codec == 0:
-            assert places(left_out) == [(0, 1), (4, 5), (5, 6)]
-        assert all(len(ready.payload) <= 1_000 for ready in out)
+                left_out = subject.take_skipped()
+                assert sorted([*offsets(out), *(each.first_offset for each in left_out)]) == list(range(8))
+                assert {each.first_offset for each in left_out} <= {0, 4, 5}
+                if codec == 0:
+                    assert places(left_out) == [(0, 1), (4, 5), (5, 6)]
+                assert all(len(ready.payload) <= 1_000 for ready in out)
 
 
 class TestDamage:
@@ -221,9 +201,9 @@ class TestDamage:
         ]
         raw = bytearray(log[1])
         raw[at % len(raw)] ^= change
-        subject = assembler(passthrough_min=passthrough_min)
+        subject = judging(passthrough_min_bytes=passthrough_min)
 
-        out = run(subject, log[0] + bytes(raw) + b"".join(log[2:]))
+        out = fed(subject, log[0] + bytes(raw) + b"".join(log[2:]))
 
         left_out = places(subject.take_skipped())
         arrived = offsets(out)
@@ -243,9 +223,9 @@ class TestDamage:
         raw = bytearray(batch(self.RECORDS, codec=1))
         raw[61:] = b"\xff" * (len(raw) - 61)
         good = [batch([SourceRecord(0), SourceRecord(1)], codec=1), batch([SourceRecord(5)], codec=1)]
-        subject = assembler()
+        subject = judging()
 
-        out = run(subject, good[0] + sealed(raw) + good[1])
+        out = fed(subject, good[0] + sealed(raw) + good[1])
 
         (left_out,) = subject.take_skipped()
         assert offsets(out) == [0, 1, 5]
@@ -256,9 +236,9 @@ class TestDamage:
     def test_a_batch_that_waited_alone_and_cannot_be_read_is_left_out(self) -> None:
         raw = bytearray(batch([SourceRecord(0), SourceRecord(1)], codec=1))
         raw[61:] = b"\xff" * (len(raw) - 61)
-        subject = assembler()
+        subject = judging()
 
-        out = run(subject, sealed(raw) + batch([SourceRecord(2)], codec=1) + batch([SourceRecord(3)], codec=1))
+        out = fed(subject, sealed(raw) + batch([SourceRecord(2)], codec=1) + batch([SourceRecord(3)], codec=1))
 
         assert offsets(out) == [2, 3]
         assert places(subject.take_skipped()) == [(0, 2)]
@@ -267,37 +247,37 @@ class TestDamage:
         """Its own header is damaged, and the epoch of the batch before ends before it."""
         raw = bytearray(batch(self.RECORDS))
         raw[-1] ^= 1
-        subject = assembler(end=5)
+        subject = judging(end=5)
         sound = bytearray(batch([SourceRecord(0), SourceRecord(1)]))
         # The broker gives it, and no checksum covers it.
         sound[12:16] = (3).to_bytes(4, "big")
 
-        run(subject, bytes(sound) + bytes(raw))
+        fed(subject, bytes(sound) + bytes(raw))
 
         assert (subject.next_offset, subject.leader_epoch) == (5, -1)
 
     def test_the_end_of_the_range_cuts_it(self) -> None:
         raw = bytearray(batch(self.RECORDS))
         raw[-1] ^= 1
-        subject = assembler(end=4)
+        subject = judging(end=4)
 
-        run(subject, batch([SourceRecord(0), SourceRecord(1)]) + bytes(raw) + batch([SourceRecord(5)]))
+        fed(subject, batch([SourceRecord(0), SourceRecord(1)]) + bytes(raw) + batch([SourceRecord(5)]))
 
         assert places(subject.take_skipped()) == [(2, 4)]
         assert subject.is_finished
 
     def test_a_damaged_old_message_is_left_out(self) -> None:
         log = [message_set([SourceRecord(n)], magic=1) for n in range(3)]
-        subject = assembler()
+        subject = judging()
 
-        out = run(subject, log[0] + log[1][:-1] + b"\xff" + log[2])
+        out = fed(subject, log[0] + log[1][:-1] + b"\xff" + log[2])
 
         assert offsets(out) == [0, 2]
         assert places(subject.take_skipped()) == [(1, 2)]
 
     def test_what_is_left_out_is_given_once(self) -> None:
-        subject = assembler(NEEDS_KEY)
-        run(subject, batch([SourceRecord(0)]))
+        subject = judging(NEEDS_KEY)
+        fed(subject, batch([SourceRecord(0)]))
         assert len(subject.take_skipped()) == 1
         assert subject.take_skipped() == []
 
@@ -328,7 +308,7 @@ class TestHalves:
             offset += hole
             records.append(SourceRecord(offset, NOW - offset, b"k", value))
             offset += 1
-        (whole,) = run(assembler(passthrough_min=0), batch(records, codec=codec, base_offset=0))
+        (whole,) = fed(judging(passthrough_min_bytes=0), batch(records, codec=codec, base_offset=0))
 
         parts = halves(whole)
 
@@ -340,14 +320,14 @@ class TestHalves:
         assert parts[0].source_next <= parts[1].source_runs[0][0]
 
     def test_a_body_that_cannot_be_read_has_none(self) -> None:
-        (whole,) = run(assembler(passthrough_min=0), batch([SourceRecord(0), SourceRecord(1)], codec=1))
+        (whole,) = fed(judging(passthrough_min_bytes=0), batch([SourceRecord(0), SourceRecord(1)], codec=1))
         whole.payload[61:] = b"\xff" * (len(whole.payload) - 61)
         assert halves(whole) is None
         left_out = skipped_batch(whole, CorruptBatchError("damaged."))
         assert (left_out.first_offset, left_out.next_offset, left_out.unit) == (0, 2, Unit.BATCH)
 
     def test_a_single_record_is_left_out_as_a_record(self) -> None:
-        (whole,) = run(assembler(passthrough_min=0), batch([SourceRecord(7, NOW, b"k", b"v")], codec=3))
+        (whole,) = fed(judging(passthrough_min_bytes=0), batch([SourceRecord(7, NOW, b"k", b"v")], codec=3))
         left_out = skipped_batch(whole, RecordRefusedError("no."))
         assert (left_out.first_offset, left_out.unit, left_out.first_timestamp) == (7, Unit.RECORD, NOW)
         # KIP-98: length 8, no attributes, both deltas 0, key and value of a byte, no headers.

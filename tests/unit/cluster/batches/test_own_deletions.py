@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mirror_lib.cluster.batches.builder import rebuild
 from mirror_lib.cluster.batches.header import TRANSACTIONAL_BIT
 from mirror_lib.cluster.batches.own_deletions import deletion, hide_own_deletions
@@ -39,11 +37,11 @@ def test_what_is_written_is_a_tombstone_with_a_header_that_names_flow_and_offset
     assert written.body == expected.body
 
 
-@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
-def test_own_deletions_are_hidden_whatever_codec_the_topic_has(codec: int) -> None:
-    data = own(7, [b"k", b"l"], codec=codec)
+def test_own_deletions_are_hidden_whatever_codec_the_topic_has() -> None:
+    for codec in (0, 1, 2, 3, 4):
+        data = own(7, [b"k", b"l"], codec=codec)
 
-    assert hide_own_deletions(spans(data), FLOW) == [Span(7, 9)]
+        assert hide_own_deletions(spans(data), FLOW) == [Span(7, 9)], codec
 
 
 def test_they_are_hidden_when_the_cleaner_has_taken_some_of_them_and_set_a_horizon() -> None:

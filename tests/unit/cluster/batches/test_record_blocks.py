@@ -142,42 +142,45 @@ def test_an_incomplete_batch_is_left_to_the_next_fetch() -> None:
     assert found[-1].next_offset == 19
 
 
-@pytest.mark.parametrize("place", [30, 70])
-def test_a_damaged_batch_ends_what_is_read_before_it(place: int) -> None:
-    good = log(numbered(20), _SMALL)
-    bad = bytearray(log(numbered(20, first=20), _SMALL))
-    bad[place] ^= 1
+def test_a_damaged_batch_ends_what_is_read_before_it(subtests: pytest.Subtests) -> None:
+    for place in (30, 70):
+        with subtests.test(place=place):
+            good = log(numbered(20), _SMALL)
+            bad = bytearray(log(numbered(20, first=20), _SMALL))
+            bad[place] ^= 1
 
-    found, size = read_blocks(memoryview(good + bytes(bad)), (), read_committed=True)
+            found, size = read_blocks(memoryview(good + bytes(bad)), (), read_committed=True)
 
-    assert size == len(good)
-    assert found[-1].next_offset == 20
-    with pytest.raises(RecordError):
-        read_blocks(memoryview(bytes(bad)), (), read_committed=True)
-
-
-@pytest.mark.parametrize("change", [{61: 0x7F}, {61: 0x01}, {60: 9}])
-def test_a_body_that_is_not_what_its_header_says_is_left_for_the_one_who_decodes_it(change: dict[int, int]) -> None:
-    odd = bytearray(log(numbered(1, first=20)))
-    for place, octet in change.items():
-        odd[place] = octet
-    raw = log(numbered(20), _SMALL) + sealed(odd) + log(numbered(1, first=21))
-
-    found = _read(raw)
-
-    assert [type(each) for each in found] == [Span] * 22
-    with pytest.raises(RecordError):
-        _records(found)
+            assert size == len(good)
+            assert found[-1].next_offset == 20
+            with pytest.raises(RecordError):
+                read_blocks(memoryview(bytes(bad)), (), read_committed=True)
 
 
-@pytest.mark.parametrize("magic", [0, 1])
-def test_old_formats_stay_as_they_are(magic: int) -> None:
-    old = message_set([SourceRecord(20, key=b"k"), SourceRecord(21)], magic=magic)
-    raw = log(numbered(20), _SMALL) + old + log(numbered(20, first=22), _SMALL)
+def test_a_body_that_is_not_what_its_header_says_is_left_for_the_one_who_decodes_it(subtests: pytest.Subtests) -> None:
+    for change in ({61: 0x7F}, {61: 0x01}, {60: 9}):
+        with subtests.test(change=change):
+            odd = bytearray(log(numbered(1, first=20)))
+            for place, octet in change.items():
+                odd[place] = octet
+            raw = log(numbered(20), _SMALL) + sealed(odd) + log(numbered(1, first=21))
 
-    found = _read(raw)
+            found = _read(raw)
 
-    assert [record.offset for record in _records(found)] == list(range(42))
+            assert [type(each) for each in found] == [Span] * 22
+            with pytest.raises(RecordError):
+                _records(found)
+
+
+def test_old_formats_stay_as_they_are(subtests: pytest.Subtests) -> None:
+    for magic in (0, 1):
+        with subtests.test(magic=magic):
+            old = message_set([SourceRecord(20, key=b"k"), SourceRecord(21)], magic=magic)
+            raw = log(numbered(20), _SMALL) + old + log(numbered(20, first=22), _SMALL)
+
+            found = _read(raw)
+
+            assert [record.offset for record in _records(found)] == list(range(42))
 
 
 @given(raw=st.binary(max_size=300), flips=st.dictionaries(st.integers(0, 2_500), st.integers(0, 255), max_size=3))

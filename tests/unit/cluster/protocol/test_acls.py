@@ -5,10 +5,7 @@ import struct
 from mirror_lib.cluster.protocol.acls import encode_describe_acls, parse_describe_acls
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
-
-
-def string(text: str) -> bytes:
-    return struct.pack(">h", len(text.encode())) + text.encode()
+from tests.support.wire import plain
 
 
 def answer(*resources: bytes, code: int = 0, message: bytes = b"\xff\xff") -> memoryview:
@@ -17,8 +14,8 @@ def answer(*resources: bytes, code: int = 0, message: bytes = b"\xff\xff") -> me
 
 
 def resource(kind: int, name: str, pattern: int, *entries: tuple[str, str, int, int]) -> bytes:
-    acls = b"".join(string(who) + string(host) + struct.pack(">bb", *codes) for who, host, *codes in entries)
-    return struct.pack(">b", kind) + string(name) + struct.pack(">bi", pattern, len(entries)) + acls
+    acls = b"".join(plain(who) + plain(host) + struct.pack(">bb", *codes) for who, host, *codes in entries)
+    return struct.pack(">b", kind) + plain(name) + struct.pack(">bi", pattern, len(entries)) + acls
 
 
 def test_a_request_asks_for_everything_on_a_type_of_resource() -> None:
@@ -45,7 +42,7 @@ def test_an_answer_is_read_with_all_its_parts() -> None:
 
 
 def test_a_refusal_keeps_its_code_and_words() -> None:
-    found = parse_describe_acls(answer(code=54, message=string("No Authorizer is configured.")))
+    found = parse_describe_acls(answer(code=54, message=plain("No Authorizer is configured.")))
 
     assert found == (ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.", frozenset())
 

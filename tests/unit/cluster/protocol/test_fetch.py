@@ -23,22 +23,12 @@ from mirror_lib.cluster.protocol.fetch import (
 from mirror_lib.cluster.protocol.malformed import GarbledAnswerError
 from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.errors import MirrorError
+from tests.support.wire import varint
 
 THROTTLE, NO_ERROR, NO_SESSION = 7, 0, 0
 LONG_NAME = "n" * 200
 IDS = {name: uuid.uuid5(uuid.NAMESPACE_DNS, name).bytes for name in ("a", "orders.é", LONG_NAME)}
 NAMES = {topic_id: name for name, topic_id in IDS.items()}
-
-
-def varint(value: int) -> bytes:
-    """An unsigned varint of KIP-482."""
-    groups = []
-    while True:
-        groups.append(value & 0x7F)
-        value >>= 7
-        if not value:
-            break
-    return bytes(group | 0x80 for group in groups[:-1]) + bytes(groups[-1:])
 
 
 def answer(*partitions: FetchedPartition, version: int, error_code: int = NO_ERROR) -> memoryview:
@@ -104,10 +94,10 @@ def test_given_an_answer_with_the_id_of_another_topic_then_it_is_refused() -> No
         parse_fetch(answer(stranger, version=TOPIC_ID_VERSION), TOPIC_ID_VERSION, {IDS[LONG_NAME]: LONG_NAME})
 
 
-@pytest.mark.parametrize("version", [PLAIN_VERSION, EPOCH_CHECKING_VERSION, TOPIC_ID_VERSION])
-def test_an_error_of_the_whole_answer_is_raised(version: int) -> None:
-    with pytest.raises(MirrorError):
-        parse_fetch(answer(version=version, error_code=29), version)
+def test_an_error_of_the_whole_answer_is_raised(subtests: pytest.Subtests) -> None:
+    for version in (PLAIN_VERSION, EPOCH_CHECKING_VERSION, TOPIC_ID_VERSION):
+        with subtests.test(version=version), pytest.raises(MirrorError):
+            parse_fetch(answer(version=version, error_code=29), version)
 
 
 def java_uuid(topic: str) -> str:
@@ -142,22 +132,21 @@ def test_the_plain_request_says_nothing_of_epochs() -> None:
     )
 
 
-@pytest.mark.parametrize("version", [EPOCH_CHECKING_VERSION, TOPIC_ID_VERSION])
-def test_the_checking_request_says_of_which_epoch_the_record_before_was(version: int) -> None:
+def test_the_checking_request_says_of_which_epoch_the_record_before_was(subtests: pytest.Subtests) -> None:
     def partition(number: int, offset: int, epoch: int, size: int) -> bytes:
         return struct.pack(">iiqiqi", number, -1, offset, epoch, -1, size) + b"\0"
 
-    def topic(name: str) -> bytes:
-        return IDS[name] if version == TOPIC_ID_VERSION else varint(len(name) + 1) + name.encode()
-
-    assert request(version) == (
-        b"\0"  # the header's tagged fields
-        + struct.pack(">iiiibii", -1, 500, 1, 9_000, 1, 0, -1)
-        + varint(3)
-        + (topic("a") + varint(3) + partition(3, 70, 5, 1_000) + partition(4, 80, -1, 2_000) + b"\0")
-        + (topic(LONG_NAME) + varint(2) + partition(0, 90, -1, 3_000) + b"\0")
-        + (b"\1\1\0")
-    )
+    names = {name: varint(len(name) + 1) + name.encode() for name in ("a", LONG_NAME)}
+    for version, topics in ((EPOCH_CHECKING_VERSION, names), (TOPIC_ID_VERSION, IDS)):
+        with subtests.test(version=version):
+            assert request(version) == (
+                b"\0"  # the header's tagged fields
+                + struct.pack(">iiiibii", -1, 500, 1, 9_000, 1, 0, -1)
+                + varint(3)
+                + (topics["a"] + varint(3) + partition(3, 70, 5, 1_000) + partition(4, 80, -1, 2_000) + b"\0")
+                + (topics[LONG_NAME] + varint(2) + partition(0, 90, -1, 3_000) + b"\0")
+                + (b"\1\1\0")
+            )
 
 
 def test_the_names_of_a_request_are_known_only_where_every_topic_has_an_id() -> None:
@@ -165,26 +154,26 @@ def test_the_names_of_a_request_are_known_only_where_every_topic_has_an_id() -> 
     assert names_by_id([*WANTED, FetchRequestPartition("b", 0, 0, 1_000)]) == {}
 
 
-@pytest.mark.parametrize(
-    ("version", "end"),
-    [(PLAIN_VERSION, struct.pack(">i", 0) + b"\0\5rack1"), (EPOCH_CHECKING_VERSION, b"\1\6rack1\0")],
-)
-def test_a_rack_stands_at_the_end_of_the_request(version: int, end: bytes) -> None:
-    parts = encode_fetch(
-        [FetchRequestPartition("a", 3, 70, 1_000)],
-        max_bytes=9_000,
-        max_wait_ms=500,
-        min_bytes=1,
-        read_committed=False,
-        version=version,
-        rack="rack1",
-    )
+def test_a_rack_stands_at_the_end_of_the_request() -> None:
+    for version, end in (
+        (PLAIN_VERSION, struct.pack(">i", 0) + b"\0\5rack1"),
+        (EPOCH_CHECKING_VERSION, b"\1\6rack1\0"),
+    ):
+        parts = encode_fetch(
+            [FetchRequestPartition("a", 3, 70, 1_000)],
+            max_bytes=9_000,
+            max_wait_ms=500,
+            min_bytes=1,
+            read_committed=False,
+            version=version,
+            rack="rack1",
+        )
 
-    assert b"".join(bytes(part) for part in parts).endswith(end)
+        assert b"".join(bytes(part) for part in parts).endswith(end), version
 
 
-@pytest.mark.parametrize("version", [PLAIN_VERSION, EPOCH_CHECKING_VERSION])
-def test_an_answer_may_name_a_replica_instead_of_records(version: int) -> None:
-    referred = FetchedPartition("a", 3, 0, 70, 60, 5, (), memoryview(b""), preferred_replica=0)
+def test_an_answer_may_name_a_replica_instead_of_records() -> None:
+    for version in (PLAIN_VERSION, EPOCH_CHECKING_VERSION):
+        referred = FetchedPartition("a", 3, 0, 70, 60, 5, (), memoryview(b""), preferred_replica=0)
 
-    assert parse_fetch(answer(referred, version=version), version) == [referred]
+        assert parse_fetch(answer(referred, version=version), version) == [referred], version

@@ -18,21 +18,12 @@ from mirror_lib.cluster.protocol.groups import (
     parse_list_groups,
 )
 from mirror_lib.topology.names import TopicPartition
+from tests.support.wire import compact, plain
 
 NO_TAGS = b"\x00"
 #: One unknown tagged field: count, tag, size, content.
 A_TAG = b"\x01\x05\x02xy"
 THROTTLE = bytes(4)
-
-
-def compact(text: str) -> bytes:
-    raw = text.encode()
-    return bytes([len(raw) + 1]) + raw
-
-
-def plain(text: str) -> bytes:
-    raw = text.encode()
-    return len(raw).to_bytes(2, "big") + raw
 
 
 def committed(partition: int, offset: int, metadata: bytes, error: int) -> bytes:

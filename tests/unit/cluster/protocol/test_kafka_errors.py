@@ -23,9 +23,8 @@ from mirror_lib.errors import Where
 HERE = Where(cluster="B", topic="orders", partition=3)
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [
+def test_each_code_has_its_error() -> None:
+    for code, kind in (
         (1, errors.OffsetOutOfRangeError),
         (3, errors.TopicMissingError),
         (6, errors.TransientError),
@@ -47,10 +46,8 @@ HERE = Where(cluster="B", topic="orders", partition=3)
         (-187, errors.BrokerUnreachableError),
         (-195, errors.BrokerUnreachableError),
         (9_999, errors.ClusterError),
-    ],
-)
-def test_each_code_has_its_error(code: int, kind: type[errors.MirrorError]) -> None:
-    assert type(error_for_code(code, where=HERE, doing="do it")) is kind
+    ):
+        assert type(error_for_code(code, where=HERE, doing="do it")) is kind, code
 
 
 def test_an_error_says_what_where_and_what_to_do() -> None:
@@ -60,9 +57,9 @@ def test_an_error_says_what_where_and_what_to_do() -> None:
     assert "max.message.bytes" in error.action
 
 
-@pytest.mark.parametrize("code", [code for code in (*ErrorCode, *LocalCode) if code != ErrorCode.NONE])
-def test_every_known_code_becomes_an_error_with_a_name(code: int) -> None:
-    assert code_name(code) in error_for_code(code, where=HERE, doing="do it").what
+def test_every_known_code_becomes_an_error_with_a_name() -> None:
+    for code in [known for known in (*ErrorCode, *LocalCode) if known != ErrorCode.NONE]:
+        assert code_name(code) in error_for_code(code, where=HERE, doing="do it").what, code
 
 
 def test_success_is_no_error() -> None:
@@ -70,11 +67,9 @@ def test_success_is_no_error() -> None:
         error_for_code(0, where=HERE, doing="do it")
 
 
-@pytest.mark.parametrize(
-    ("code", "retriable"), [(6, True), (7, True), (5, True), (29, False), (10, False), (-195, True)]
-)
-def test_retriable_is_what_java_retries(code: int, retriable: bool) -> None:
-    assert is_retriable(code) is retriable
+def test_retriable_is_what_java_retries() -> None:
+    for code, retriable in ((6, True), (7, True), (5, True), (29, False), (10, False), (-195, True)):
+        assert is_retriable(code) is retriable, code
 
 
 def test_our_codes_are_those_of_the_installed_client() -> None:
@@ -153,9 +148,8 @@ def test_the_installed_client_is_the_one_these_rules_were_checked_with() -> None
     assert confluent_kafka.version().split(".")[0] == "2"
 
 
-@pytest.mark.parametrize(
-    ("detail", "named", "action"),
-    [
+def test_an_api_that_librdkafka_cannot_use_is_named_with_what_does_without(subtests: pytest.Subtests) -> None:
+    for detail, named, action in (
         ("ACLs Admin API (KIP-140) not supported by broker", "CreateAcls", "acls"),
         ("DescribeConfigs (KIP-133) not supported by broker", "DescribeConfigs", ""),
         (
@@ -163,23 +157,18 @@ def test_the_installed_client_is_the_one_these_rules_were_checked_with() -> None
             "CreateTopics",
             "hand",
         ),
-    ],
-)
-def test_an_api_that_librdkafka_cannot_use_is_named_with_what_does_without(
-    detail: str, named: str, action: str
-) -> None:
-    error = error_for_code(LocalCode.UNSUPPORTED_FEATURE, where=HERE, doing="try", detail=detail)
+    ):
+        with subtests.test(detail=detail):
+            error = error_for_code(LocalCode.UNSUPPORTED_FEATURE, where=HERE, doing="try", detail=detail)
 
-    assert error.reason == "unsupported"
-    assert f"does not support {named} (API key " in error.what
-    assert action in error.action
+            assert error.reason == "unsupported"
+            assert f"does not support {named} (API key " in error.what
+            assert action in error.action
 
 
-@pytest.mark.parametrize(
-    "code", [ErrorCode.UNSUPPORTED_VERSION, LocalCode.UNSUPPORTED_FEATURE, ErrorCode.SECURITY_DISABLED]
-)
-def test_what_a_cluster_does_not_offer_needs_a_decision_because_no_retry_helps(code: int) -> None:
-    assert error_for_code(code, where=HERE, doing="try").exit_code == 3
+def test_what_a_cluster_does_not_offer_needs_a_decision_because_no_retry_helps() -> None:
+    for code in (ErrorCode.UNSUPPORTED_VERSION, LocalCode.UNSUPPORTED_FEATURE, ErrorCode.SECURITY_DISABLED):
+        assert error_for_code(code, where=HERE, doing="try").exit_code == 3, code
 
 
 def test_a_topic_that_exists_already_is_for_the_next_run_which_sees_it() -> None:

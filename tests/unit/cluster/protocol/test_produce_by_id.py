@@ -12,6 +12,7 @@ from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.fields import FieldReader, decode_topic_id, encode_topic_id
 from mirror_lib.cluster.protocol.produce import ProducedPartition, encode_produce_by_id, parse_produce_by_id
 from mirror_lib.cluster.protocol.topic_ids import NamedTopic, parse_topic_ids
+from tests.support.wire import compact, varint
 
 NAMES = {"orders": b"\x01" * 16, "payments": b"\xfe" * 16, "stock": bytes(range(16))}
 TOPICS = {raw: name for name, raw in NAMES.items()}
@@ -47,8 +48,8 @@ def test_an_answer_is_read_whatever_is_refused(answers: list[Answered], throttle
         _, partition, code, base, start = each.produced
         parts += [NAMES[each.produced.topic], varint(2), struct.pack(">ihqqq", partition, code, base, -1, start)]
         parts.append(varint(len(each.refused_records) + 1))
-        parts += [struct.pack(">i", 0) + text(message) + b"\0" for message in each.refused_records]
-        parts += [text(each.message), tags(each.tagged), b"\0"]
+        parts += [struct.pack(">i", 0) + compact(message) + b"\0" for message in each.refused_records]
+        parts += [compact(each.message), tags(each.tagged), b"\0"]
     answer = b"".join([*parts, struct.pack(">i", throttle), tags(tagged)])
 
     assert parse_produce_by_id(memoryview(answer), TOPICS) == ([each.produced for each in answers], throttle)
@@ -88,30 +89,17 @@ def test_a_topic_id_is_the_same_in_both_forms(raw: bytes) -> None:
 
 
 def test_an_answer_about_topics_tells_ids_and_missing_ones() -> None:
-    broker = struct.pack(">i", 1) + text("host") + struct.pack(">i", 9092) + text(None) + b"\0"
+    broker = struct.pack(">i", 1) + compact("host") + struct.pack(">i", 9092) + compact(None) + b"\0"
     partition = struct.pack(">hiii", 0, 0, 1, 5) + (varint(2) + struct.pack(">i", 1)) * 2 + varint(1) + b"\0"
-    orders = struct.pack(">h", 0) + text("orders") + NAMES["orders"] + b"\0" + varint(3) + partition * 2 + bytes(5)
-    missing = struct.pack(">h", 3) + text("stock") + bytes(16) + b"\0" + varint(1) + bytes(5)
-    head = b"\0" + bytes(4) + varint(2) + broker + text("cluster") + struct.pack(">i", 1)
+    orders = struct.pack(">h", 0) + compact("orders") + NAMES["orders"] + b"\0" + varint(3) + partition * 2 + bytes(5)
+    missing = struct.pack(">h", 3) + compact("stock") + bytes(16) + b"\0" + varint(1) + bytes(5)
+    head = b"\0" + bytes(4) + varint(2) + broker + compact("cluster") + struct.pack(">i", 1)
     answer = head + varint(3) + orders + missing + bytes(5)
 
     assert parse_topic_ids(memoryview(answer)) == {
         "orders": NamedTopic(0, decode_topic_id(NAMES["orders"])),
         "stock": NamedTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
     }
-
-
-def varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*encoded, number])
-
-
-def text(value: str | None) -> bytes:
-    raw = b"" if value is None else value.encode()
-    return varint(0 if value is None else len(raw) + 1) + raw
 
 
 def tags(value: bytes) -> bytes:

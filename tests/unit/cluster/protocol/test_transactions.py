@@ -94,9 +94,8 @@ def test_a_transaction_is_told_with_what_it_covers() -> None:
     assert told.partitions == {ORDERS}
 
 
-@pytest.mark.parametrize(
-    ("state", "ending", "committed"),
-    [
+def test_states_tell_whether_markers_are_still_to_come_and_how_it_ended() -> None:
+    for state, ending, committed in (
         ("Empty", False, None),
         ("Ongoing", False, None),
         ("PrepareCommit", True, None),
@@ -105,25 +104,22 @@ def test_a_transaction_is_told_with_what_it_covers() -> None:
         ("CompleteCommit", False, True),
         ("CompleteAbort", False, False),
         ("Dead", False, None),
-    ],
-)
-def test_states_tell_whether_markers_are_still_to_come_and_how_it_ended(
-    state: str, ending: bool, committed: bool | None
-) -> None:
-    told = parse_describe_transaction(described_transaction("t", state))
+    ):
+        told = parse_describe_transaction(described_transaction("t", state))
 
-    assert (told.is_ending, told.has_committed) == (ending, committed)
+        assert (told.is_ending, told.has_committed) == (ending, committed), state
 
 
-@pytest.mark.parametrize("read", [parse_describe_producers, parse_describe_transaction])
-def test_an_answer_that_is_cut_off_is_told_as_garbled(read: object) -> None:
-    whole = (
-        described_producers(ORDERS, [(7, 4, 120)])
-        if read is parse_describe_producers
-        else described_transaction("t", "Ongoing", partitions=[ORDERS])
-    )
+def test_an_answer_that_is_cut_off_is_told_as_garbled(subtests: pytest.Subtests) -> None:
+    for read in (parse_describe_producers, parse_describe_transaction):
+        with subtests.test(read=read):
+            whole = (
+                described_producers(ORDERS, [(7, 4, 120)])
+                if read is parse_describe_producers
+                else described_transaction("t", "Ongoing", partitions=[ORDERS])
+            )
 
-    # The tagged fields at its end say nothing.
-    for size in range(len(whole) - 3):
-        with pytest.raises(GarbledAnswerError):
-            read(whole[:size])  # type: ignore[operator]
+            # The tagged fields at its end say nothing.
+            for size in range(len(whole) - 3):
+                with pytest.raises(GarbledAnswerError):
+                    read(whole[:size])  # type: ignore[operator]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,18 +67,24 @@ def test_given_requests_that_wait_for_a_connection_when_it_is_there_then_no_late
     assert Recorder.requests == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("nearly_over", "waiting", "kept"),
-    [(False, False, True), (False, True, True), (True, True, True), (True, False, False)],
-)
 def test_given_a_session_that_ends_soon_then_the_connection_is_replaced_when_no_answer_is_to_come(
-    nearly_over: bool, waiting: bool, kept: bool
+    subtests: pytest.Subtests,
 ) -> None:
-    closed: list[bool] = []
-    found = SimpleNamespace(
-        connected=lambda: True, is_nearly_over=nearly_over, is_waiting=waiting, close=lambda: closed.append(True)
-    )
-    client: Any = SimpleNamespace(_conns={(NODE, "group"): found})
+    for nearly_over, waiting, kept in (
+        (False, False, True),
+        (False, True, True),
+        (True, True, True),
+        (True, False, False),
+    ):
+        with subtests.test(nearly_over=nearly_over, waiting=waiting):
+            closed: list[bool] = []
+            found = SimpleNamespace(
+                connected=lambda: True,
+                is_nearly_over=nearly_over,
+                is_waiting=waiting,
+                close=partial(closed.append, True),
+            )
+            client: Any = SimpleNamespace(_conns={(NODE, "group"): found})
 
-    assert (broker_connections._Client._open_connection(client, NODE, "group") is found) is kept  # type: ignore[arg-type]
-    assert closed == ([] if kept else [True])
+            assert (broker_connections._Client._open_connection(client, NODE, "group") is found) is kept  # type: ignore[arg-type]
+            assert closed == ([] if kept else [True])

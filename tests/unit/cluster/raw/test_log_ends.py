@@ -61,18 +61,16 @@ def test_a_leader_tells_the_high_watermark_and_the_end() -> None:
     assert client.replicas == [-1, -2, -1]
 
 
-@pytest.mark.parametrize(
-    "answers",
-    [
+def test_a_broker_that_did_not_lead_all_the_time_is_not_believed(subtests: pytest.Subtests) -> None:
+    for answers in (
         # It was no leader when it was asked first, or last.
         (Answer(-1, -1, NOT_LEADER),),
         (Answer(40, 7), Answer(30, 7), Answer(-1, -1, NOT_LEADER)),
         # It led, followed, and leads again: what it had in between is not the end.
         (Answer(40, 7), Answer(30, 7), Answer(40, 9)),
-    ],
-)
-def test_a_broker_that_did_not_lead_all_the_time_is_not_believed(answers: tuple[Answer, ...]) -> None:
-    with pytest.raises(MirrorError) as caught:
-        ends(Scripted(*answers))
+    ):
+        with subtests.test(answers=answers):
+            with pytest.raises(MirrorError) as caught:
+                ends(Scripted(*answers))
 
-    assert isinstance(caught.value, TransientError)
+            assert isinstance(caught.value, TransientError)

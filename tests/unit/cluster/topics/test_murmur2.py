@@ -1,15 +1,13 @@
 """The partitioner of Java's producer."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.topics.positions import murmur2, partition_for
 
 
-@pytest.mark.parametrize(
-    ("data", "signed"),
-    [
+def test_the_hash_is_javas() -> None:
+    for data, signed in (
         # Kafka's UtilsTest.testMurmur2.
         (b"21", -973932308),
         (b"foobar", -790332482),
@@ -24,22 +22,17 @@ from mirror_lib.cluster.topics.positions import murmur2, partition_for
         (b"abcd", -1323649548),
         (b"abcde", 461995741),
         ("äÿ€".encode(), -814313677),
-    ],
-)
-def test_the_hash_is_javas(data: bytes, signed: int) -> None:
-    assert murmur2(data) == signed & 0xFFFFFFFF
+    ):
+        assert murmur2(data) == signed & 0xFFFFFFFF, signed
 
 
-@pytest.mark.parametrize(
-    ("key", "partition"),
-    [
+def test_a_position_goes_to_the_partition_that_java_chooses() -> None:
+    for key, partition in (
         # BuiltInPartitioner.partitionForKey(key, 25) of Kafka 4.3.1.
         (b'["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"foo"}]', 16),
         (b'["MirrorSourceConnector",{"cluster":"us-west","partition":11,"topic":"orders.v1"}]', 21),
-    ],
-)
-def test_a_position_goes_to_the_partition_that_java_chooses(key: bytes, partition: int) -> None:
-    assert partition_for(key, 25) == partition
+    ):
+        assert partition_for(key, 25) == partition, key
 
 
 @given(st.binary(max_size=200), st.integers(min_value=1, max_value=1000))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.topics.internal import PositionSnapshot, snapshot_of
@@ -55,7 +55,14 @@ def read(records: Iterable[TopicRecord]) -> PositionSnapshot:
     return snapshot_of(KEYS, records, {})
 
 
+@settings(max_examples=15)
 @given(st.integers(0, 3 * MAP_PART_RUNS + 1))
+@example(0)
+@example(MAP_PART_RUNS - 1)
+@example(MAP_PART_RUNS)
+@example(MAP_PART_RUNS + 1)
+@example(2 * MAP_PART_RUNS)
+@example(3 * MAP_PART_RUNS + 1)
 def test_given_a_map_of_any_length_when_split_and_read_then_it_is_whole(count: int) -> None:
     position = open_position(holes(count))
 
@@ -93,25 +100,21 @@ def test_given_a_part_that_is_missing_when_read_then_the_position_counts_without
     assert found.runs == position.runs[MAP_PART_RUNS:]
 
 
-@pytest.mark.parametrize(
-    ("newest", "unneeded"),
-    [
-        (open_position((), claim=7), False),
-        (replace(open_position((), claim=7), state=PositionState.CLOSED), True),
-        (open_position((), claim=8), True),
+def test_given_parts_when_read_then_those_of_ended_claims_are_unneeded(subtests: pytest.Subtests) -> None:
+    for case, newest, unneeded in (
+        ("open", open_position((), claim=7), False),
+        ("closed", replace(open_position((), claim=7), state=PositionState.CLOSED), True),
+        ("claimed by another run", open_position((), claim=8), True),
         # Of a run that has begun since the positions were read.
-        (open_position((), claim=6), False),
-    ],
-    ids=["open", "closed", "claimed by another run", "of a later claim"],
-)
-def test_given_parts_when_read_then_those_of_ended_claims_are_unneeded(newest: Position, unneeded: bool) -> None:
-    part = MapPart(ORDERS, 7, 0)
+        ("of a later claim", open_position((), claim=6), False),
+    ):
+        with subtests.test(case=case):
+            part = MapPart(ORDERS, 7, 0)
+            position = record(KEYS.encode(ORDERS), encode_value(newest))
 
-    found = read(
-        [record(KEYS.encode_part(part), encode_part(holes(5))), record(KEYS.encode(ORDERS), encode_value(newest))]
-    )
+            found = read([record(KEYS.encode_part(part), encode_part(holes(5))), position])
 
-    assert found.unneeded_parts == (frozenset({part}) if unneeded else frozenset())
+            assert found.unneeded_parts == (frozenset({part}) if unneeded else frozenset())
 
 
 def test_given_parts_of_another_connector_or_cluster_then_they_are_not_seen() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,6 +32,7 @@ from mirror_lib.relay.backfill.plan import (
 from mirror_lib.relay.model import PartitionFacts, RunPlan
 from mirror_lib.relay.planning.plan import plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts
 
 FLOW = FlowId("A", "B")
 EARLIEST, LATEST = FirstStart(reset="earliest"), FirstStart(reset="latest")
@@ -39,19 +41,10 @@ RANGE = BackfillRange(SOURCE, TARGET, "id-1", 20, 60)
 REQUEST = BackfillRequest(FLOW, ("orders",), FirstStart(offset=20), FirstStart(offset=60), into_suffix=".old")
 
 
-def facts(log_start: int = 0, log_end: int = 100, position: int | None = None, **more: object) -> PartitionFacts:
-    fact = PartitionFacts(
-        source=SOURCE,
-        target=TARGET,
-        log_start=log_start,
-        log_end=log_end,
-        topic_id="id-1",
-        position=position,
-        position_topic_id=None if position is None else "id-1",
-        log_bytes=10_000,
-        target_max_message_bytes=1_048_588,
-    )
-    return replace(fact, **more)  # type: ignore[arg-type]
+def facts(log_start: int = 0, log_end: int = 100, position: int | None = None, **more: Any) -> PartitionFacts:
+    position_topic_id = None if position is None else "id-1"
+    usual = {"target": TARGET, "log_bytes": 10_000, "position": position, "position_topic_id": position_topic_id}
+    return partition_facts(log_start=log_start, log_end=log_end, **(usual | more))
 
 
 def planned(fact: PartitionFacts, wanted: BackfillRange = RANGE, *, accept_gaps: bool = False) -> RunPlan:
@@ -72,11 +65,11 @@ def test_a_later_run_goes_on_at_its_position() -> None:
     assert (partition.start, partition.end) == (45, 60)
 
 
-@pytest.mark.parametrize("log_end", [60, 61, 1_000_000])
-def test_a_finished_range_is_idle_however_the_log_grows(log_end: int) -> None:
-    plan = planned(facts(position=60, log_end=log_end))
+def test_a_finished_range_is_idle_however_the_log_grows() -> None:
+    for log_end in (60, 61, 1_000_000):
+        plan = planned(facts(position=60, log_end=log_end))
 
-    assert (plan.partitions, plan.problems, plan.idle) == ((), (), 1)
+        assert (plan.partitions, plan.problems, plan.idle) == ((), (), 1), log_end
 
 
 def test_records_that_were_deleted_since_the_range_was_looked_up_are_a_loss() -> None:
@@ -151,9 +144,8 @@ def test_a_budget_however_small_comes_to_an_end(offsets: int, budget: int) -> No
     assert 0 < partition.end <= offsets
 
 
-@pytest.mark.parametrize(
-    ("text", "at_time", "expected"),
-    [
+def test_a_bound_is_an_offset_that_the_log_has_or_its_end(subtests: pytest.Subtests) -> None:
+    for text, at_time, expected in (
         ("earliest", None, 10),
         ("latest", None, 90),
         ("offset 50", None, 50),
@@ -161,23 +153,21 @@ def test_a_budget_however_small_comes_to_an_end(offsets: int, budget: int) -> No
         ("offset 4711", None, 90),
         ("2026-01-31", OffsetFact(offset=33), 33),
         ("2026-01-31", OffsetFact(offset=-1), 90),
-    ],
-)
-def test_a_bound_is_an_offset_that_the_log_has_or_its_end(text: str, at_time: OffsetFact | None, expected: int) -> None:
-    bound = parse_first_start(text)
+    ):
+        with subtests.test(text=text, at_time=at_time):
+            bound = parse_first_start(text)
 
-    assert bound is not None
-    assert bound_offset(bound, 10, 90, at_time) == expected
+            assert bound is not None
+            assert bound_offset(bound, 10, 90, at_time) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["earliest", "latest", "offset 0", "2026-01-31T12:30:00.125Z", "2026-01-31T00:00+02:00"]
-)
-def test_a_bound_can_be_written_down_and_read_again(text: str) -> None:
-    bound = parse_first_start(text)
+def test_a_bound_can_be_written_down_and_read_again(subtests: pytest.Subtests) -> None:
+    for text in ("earliest", "latest", "offset 0", "2026-01-31T12:30:00.125Z", "2026-01-31T00:00+02:00"):
+        with subtests.test(text=text):
+            bound = parse_first_start(text)
 
-    assert bound is not None
-    assert parse_first_start(shown_bound(bound)) == bound
+            assert bound is not None
+            assert parse_first_start(shown_bound(bound)) == bound
 
 
 def test_the_same_request_has_the_same_name_and_another_has_another() -> None:
@@ -198,10 +188,10 @@ def test_the_same_request_has_the_same_name_and_another_has_another() -> None:
     assert all(checked_name(name) == name for name in names)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a#b", "ä", "x" * 81])
-def test_some_names_cannot_be_part_of_others(name: str) -> None:
-    with pytest.raises(ConfigurationError):
-        checked_name(name)
+def test_some_names_cannot_be_part_of_others(subtests: pytest.Subtests) -> None:
+    for name in ("", "a b", "a#b", "ä", "x" * 81):
+        with subtests.test(name=name), pytest.raises(ConfigurationError):
+            checked_name(name)
 
 
 def test_a_backfill_is_never_taken_for_its_flow() -> None:
@@ -232,9 +222,8 @@ def test_the_slower_of_rate_and_limit_decides_how_long_it_takes() -> None:
     assert replace(estimate, measured_rate=10.0, bytes_per_second=100).seconds == 400
 
 
-@pytest.mark.parametrize(
-    ("begin", "end", "nothing"),
-    [
+def test_a_range_that_ends_where_it_begins_takes_nothing(subtests: pytest.Subtests) -> None:
+    for begin, end, nothing in (
         ("latest", "latest", True),
         ("latest", "offset 5", True),
         ("earliest", "earliest", True),
@@ -247,11 +236,10 @@ def test_the_slower_of_rate_and_limit_decides_how_long_it_takes() -> None:
         ("offset 9", "2026-01-31", False),
         ("2026-01-30", "2026-01-31", False),
         ("2026-01-30", "offset 3", False),
-    ],
-)
-def test_a_range_that_ends_where_it_begins_takes_nothing(begin: str, end: str, nothing: bool) -> None:
-    first, last = parse_first_start(begin), parse_first_start(end)
-    assert first is not None
-    assert last is not None
+    ):
+        with subtests.test(begin=begin, end=end):
+            first, last = parse_first_start(begin), parse_first_start(end)
+            assert first is not None
+            assert last is not None
 
-    assert BackfillRequest(FlowId("A", "B"), ("orders",), first, last).takes_nothing is nothing
+            assert BackfillRequest(FlowId("A", "B"), ("orders",), first, last).takes_nothing is nothing

@@ -78,41 +78,44 @@ def test_everything_that_the_ledger_can_say_is_a_state_and_every_state_can_be_sa
     assert found == set(State) == set(STATES)
 
 
-@pytest.mark.parametrize("state", [state for state in State if state != State.FINISHED])
-def test_every_state_that_has_not_ended_names_a_command(state: State) -> None:
-    (said,) = [row for row in backfill_states.rows() if row[0] == state]
-    (words,) = commands(said[2])
-    assert words == ["backfill", "run", "--flow", "A->B", "--name", "NAME"]
-    check_exists(words)
+def test_every_state_that_has_not_ended_names_a_command(subtests: pytest.Subtests) -> None:
+    for state in [state for state in State if state != State.FINISHED]:
+        with subtests.test(state=state):
+            (said,) = [row for row in backfill_states.rows() if row[0] == state]
+            (words,) = commands(said[2])
+            assert words == ["backfill", "run", "--flow", "A->B", "--name", "NAME"]
+            check_exists(words)
 
 
-@pytest.mark.parametrize("state", sorted(set(disaster_states.DisasterState) - {disaster_states.DisasterState.ASKING}))
-def test_every_state_of_a_return_names_a_command(state: disaster_states.DisasterState) -> None:
-    named = commands(disaster_states.do(state, FLOW))
-    assert named
-    for words in named:
-        check_exists(words)
+def test_every_state_of_a_return_names_a_command(subtests: pytest.Subtests) -> None:
+    for state in sorted(set(disaster_states.DisasterState) - {disaster_states.DisasterState.ASKING}):
+        with subtests.test(state=state):
+            named = commands(disaster_states.do(state, FLOW))
+            assert named
+            for words in named:
+                check_exists(words)
 
 
-@pytest.mark.parametrize("reason", sorted(STOPS))
-@pytest.mark.parametrize("into", ["topic", "suffix", "same"])
-@pytest.mark.parametrize("interrupted", [False, True])
 def test_a_stopped_partition_names_commands_about_the_backfill_and_not_about_the_flow(
-    reason: str, into: str, interrupted: bool
+    subtests: pytest.Subtests,
 ) -> None:
-    error = kinds()[reason]("it stopped.", where=PLACE, action="`mirror gaps accept --flow 'A->B#backfill-history'`")
-    where = {"topic": backfill(into="old"), "suffix": backfill(suffix=".old"), "same": backfill()}[into]
-    marked_at = 40 if where.into_live else None
+    for reason, into, interrupted in itertools.product(sorted(STOPS), ("topic", "suffix", "same"), (False, True)):
+        with subtests.test(reason=reason, into=into, interrupted=interrupted):
+            error = kinds()[reason](
+                "it stopped.", where=PLACE, action="`mirror gaps accept --flow 'A->B#backfill-history'`"
+            )
+            where = {"topic": backfill(into="old"), "suffix": backfill(suffix=".old"), "same": backfill()}[into]
+            marked_at = 40 if where.into_live else None
 
-    told = with_way_on(where, error, interrupted=interrupted, marked_at=marked_at)
+            told = with_way_on(where, error, interrupted=interrupted, marked_at=marked_at)
 
-    assert (told.reason, told.what, told.where) == (error.reason, error.what, error.where)
-    assert "mirror gaps" not in told.action
-    assert "#backfill" not in told.action
-    named = commands(told.action)
-    assert ["backfill", "run"] in [words[:2] for words in named]
-    for words in named:
-        check_exists(words)
+            assert (told.reason, told.what, told.where) == (error.reason, error.what, error.where)
+            assert "mirror gaps" not in told.action
+            assert "#backfill" not in told.action
+            named = commands(told.action)
+            assert ["backfill", "run"] in [words[:2] for words in named]
+            for words in named:
+                check_exists(words)
 
 
 def test_a_command_for_another_topic_names_the_range_where_it_is_the_same_for_all_partitions() -> None:

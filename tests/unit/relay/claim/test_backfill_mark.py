@@ -25,12 +25,13 @@ def test_the_mark_is_kept_in_the_position() -> None:
     assert b"backfill" not in encode_value(replace(MARK, backfill=None))
 
 
-@pytest.mark.parametrize("end", [10, 15])
-def test_the_flow_does_not_start_while_a_backfill_has_not_ended(end: int) -> None:
-    with pytest.raises(DirtyStartError, match=r"backfill history into A\.orders-0") as caught:
-        start_of(RULES, PLAN, {SOURCE: MARK}, [SOURCE], TargetEnds(0, end))
+def test_the_flow_does_not_start_while_a_backfill_has_not_ended(subtests: pytest.Subtests) -> None:
+    for end in (10, 15):
+        with subtests.test(end=end):
+            with pytest.raises(DirtyStartError, match=r"backfill history into A\.orders-0") as caught:
+                start_of(RULES, PLAN, {SOURCE: MARK}, [SOURCE], TargetEnds(0, end))
 
-    assert "mirror backfill run --flow 'A->B' --name history" in caught.value.action
+            assert "mirror backfill run --flow 'A->B' --name history" in caught.value.action
 
 
 def test_the_flow_goes_on_behind_a_backfill_that_has_ended() -> None:

@@ -105,48 +105,59 @@ def opened_partitions(
     return [each for bin_ in bins for each in bin_], {each.source: each.error for each in problems}
 
 
-def opened(
-    clusters: Clusters, *sources: TopicPartition
-) -> tuple[list[TopicPartition], dict[TopicPartition, Exception]]:
-    """Which partitions may be copied, and why the others may not."""
-    found, problems = opened_partitions(clusters, *sources)
-    return [each.plan.source for each in found], problems
+def opened_first(clusters: Clusters) -> OpenPartition:
+    """The partition `FIRST`, which nothing keeps from being copied."""
+    ((partition,), problems) = opened_partitions(clusters, FIRST)
+    assert problems == {}
+    return partition
 
 
-def test_partitions_that_were_closed_are_opened() -> None:
-    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=40, sources=[FIRST, SECOND])
+def assert_refused(clusters: Clusters, *sources: TopicPartition) -> dict[TopicPartition, Exception]:
+    """None of the partitions may be copied."""
+    started, problems = opened_partitions(clusters, *sources)
+    assert started == []
+    assert {source: type(error) for source, error in problems.items()} == dict.fromkeys(sources, DirtyStartError)
+    return problems
 
-    assert opened(clusters, FIRST, SECOND) == ([FIRST, SECOND], {})
+
+def of_merge(*, target_end: int = 40, **others: Sequence[Position]) -> Clusters:
+    """A merge of two topics that ended well, unless others wrote since."""
+    known = closed(FIRST, 40), closed(SECOND, 30)
+    return Clusters(*known, target_end=target_end, sources=[FIRST, SECOND], **others)
 
 
-def test_a_run_of_one_topic_of_a_merge_counts_what_the_others_wrote() -> None:
-    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=40, sources=[FIRST, SECOND])
+def of_first(known: Position | None = None, *, target_end: int = 40, **others: Sequence[Position]) -> Clusters:
+    return Clusters(known or closed(FIRST, 40), target_end=target_end, sources=[FIRST], **others)
 
-    assert opened(clusters, SECOND) == ([SECOND], {})
+
+def of_others(source: TopicPartition, target_offset: int, **fields: Any) -> Position:
+    """What another run has claimed."""
+    return closed(source, target_offset, run_id="theirs", state=PositionState.OPEN, **fields)
+
+
+def test_partitions_of_a_merge_that_were_closed_are_opened_together_or_one_topic_alone() -> None:
+    for sources in ([FIRST, SECOND], [SECOND]):
+        found, problems = opened_partitions(of_merge(), *sources)
+
+        assert ([each.plan.source for each in found], problems) == (sources, {})
 
 
 def test_more_than_all_of_a_merge_wrote_is_another_writer() -> None:
-    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=41, sources=[FIRST, SECOND])
-
-    _, problems = opened(clusters, SECOND)
-
-    assert isinstance(problems[SECOND], DirtyStartError)
+    assert_refused(of_merge(target_end=41), SECOND)
 
 
 def test_an_unreadable_position_of_a_merge_stops_all_of_it() -> None:
     clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST, SECOND], unreadable=[SECOND])
 
-    started, problems = opened(clusters, FIRST)
+    assert_refused(clusters, FIRST)
 
-    assert started == []
-    assert isinstance(problems[FIRST], DirtyStartError)
     assert clusters.written == []
 
 
 def test_a_clean_start_needs_no_take_over() -> None:
-    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST])
+    clusters = of_first()
 
-    ((partition,), _) = opened_partitions(clusters, FIRST)
+    partition = opened_first(clusters)
 
     assert partition.takeover is None
     assert (partition.producer_id, partition.epoch, partition.target_offset) == (1, 0, 40)
@@ -156,7 +167,7 @@ def test_a_clean_start_needs_no_take_over() -> None:
 
 
 def test_a_claim_keeps_the_leader_epoch_of_the_position() -> None:
-    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST])
+    clusters = of_first()
     (planned,) = plan((FIRST, MERGED)).partitions
     round_plan = RunPlan(FLOW, ((replace(planned, leader_epoch=5),),), (), 0)
 
@@ -167,8 +178,7 @@ def test_a_claim_keeps_the_leader_epoch_of_the_position() -> None:
 
 def test_behind_a_first_start_of_another_run_nothing_is_certain() -> None:
     # It may have copied and closed since the plan: whose records those before the end are is not known.
-    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN)
-    clusters = Clusters(target_end=40, sources=[FIRST], before_us=[other])
+    clusters = Clusters(target_end=40, sources=[FIRST], before_us=[of_others(FIRST, 40)])
     flow = FlowOnly()
     flow.existing_target = ExistingTarget.APPEND
 
@@ -179,23 +189,17 @@ def test_behind_a_first_start_of_another_run_nothing_is_certain() -> None:
 
 
 def test_a_run_that_opened_before_us_is_taken_over_from() -> None:
-    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN, producer_id=1, epoch=5)
-    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST], before_us=[other])
+    partition = opened_first(of_first(before_us=[of_others(FIRST, 40, producer_id=1, epoch=5)]))
 
-    ((partition,), problems) = opened_partitions(clusters, FIRST)
-
-    assert problems == {}
     # What was certain before both lies before the target's end at that time.
     assert partition.takeover == Takeover(10, 40, producer_id=1, epoch=5, lease_seconds=30.0)
 
 
 def test_an_interrupted_run_is_taken_over_from_its_last_position() -> None:
-    interrupted = closed(FIRST, 40, state=PositionState.OPEN, producer_id=1, epoch=5)
-    clusters = Clusters(interrupted, target_end=55, sources=[FIRST])
+    clusters = of_first(closed(FIRST, 40, state=PositionState.OPEN, producer_id=1, epoch=5), target_end=55)
 
-    ((partition,), problems) = opened_partitions(clusters, FIRST)
+    partition = opened_first(clusters)
 
-    assert problems == {}
     assert partition.takeover == Takeover(10, 40, producer_id=1, epoch=5, lease_seconds=30.0)
     (claim,) = clusters.written
     # Until the copy task has looked, only the old pair is certain, and its writer is the one to be fenced.
@@ -204,9 +208,9 @@ def test_an_interrupted_run_is_taken_over_from_its_last_position() -> None:
 
 def test_the_claim_on_what_mirror_maker_copied_keeps_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_syncs", lambda *_: {FIRST: OffsetSync("first", 0, 4, 70)})
-    clusters = Clusters(Position("first", 0, 9), target_end=80, sources=[FIRST])
+    clusters = of_first(Position("first", 0, 9), target_end=80)
 
-    ((partition,), _) = opened_partitions(clusters, FIRST)
+    partition = opened_first(clusters)
 
     assert partition.takeover == Takeover(4, 70, lease_seconds=30.0)
     (claim,) = clusters.written
@@ -214,39 +218,31 @@ def test_the_claim_on_what_mirror_maker_copied_keeps_its_position(monkeypatch: p
 
 
 def test_every_claim_has_the_next_number() -> None:
-    clusters = Clusters(closed(FIRST, 40, claim=6), target_end=40, sources=[FIRST])
+    clusters = of_first(closed(FIRST, 40, claim=6))
 
-    (partition,), _ = opened_partitions(clusters, FIRST)
-
-    assert partition.claim == 7
+    assert opened_first(clusters).claim == 7
     assert [each.claim for each in clusters.written] == [7]
 
 
 def test_of_two_claims_with_one_number_the_later_one_takes_the_next() -> None:
-    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN, producer_id=1, epoch=5, claim=7)
-    clusters = Clusters(closed(FIRST, 40, claim=6), target_end=40, sources=[FIRST], before_us=[other])
+    other = of_others(FIRST, 40, producer_id=1, epoch=5, claim=7)
+    clusters = of_first(closed(FIRST, 40, claim=6), before_us=[other])
 
-    (partition,), _ = opened_partitions(clusters, FIRST)
-
-    assert partition.claim == 8
+    assert opened_first(clusters).claim == 8
     assert [each.claim for each in clusters.written] == [7, 8]
 
 
 def test_a_run_that_was_overtaken_and_stores_something_late_is_not_taken_over_from() -> None:
     late = closed(FIRST, 30, run_id="long ago", state=PositionState.OPEN, claim=5)
-    clusters = Clusters(closed(FIRST, 40, claim=6), target_end=40, sources=[FIRST], before_us=[late])
 
-    (partition,), problems = opened_partitions(clusters, FIRST)
-
-    assert (partition.takeover, problems) == (None, {})
+    assert opened_first(of_first(closed(FIRST, 40, claim=6), before_us=[late])).takeover is None
 
 
 def test_what_an_interrupted_run_left_out_goes_on_with_the_claim() -> None:
     left_out = (OmittedRange(4, 5, 1, "record-refused"),)
-    interrupted = closed(FIRST, 40, state=PositionState.OPEN, left_out=left_out)
-    clusters = Clusters(interrupted, target_end=43, sources=[FIRST])
+    clusters = of_first(closed(FIRST, 40, state=PositionState.OPEN, left_out=left_out), target_end=43)
 
-    (partition,), _ = opened_partitions(clusters, FIRST)
+    partition = opened_first(clusters)
 
     assert partition.takeover is not None
     assert partition.takeover.left_out == left_out
@@ -254,33 +250,20 @@ def test_what_an_interrupted_run_left_out_goes_on_with_the_claim() -> None:
 
 
 def test_a_run_that_opened_after_us_does_not_stop_us() -> None:
-    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN)
-    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST], after_us=[other])
-
-    assert opened(clusters, FIRST) == ([FIRST], {})
+    assert opened_first(of_first(after_us=[of_others(FIRST, 40)])).plan.source == FIRST
 
 
 def test_in_a_merge_a_run_of_another_topic_stops_us() -> None:
     # Positions of different topics stand in different partitions of the position topic: nobody was first.
-    other = closed(SECOND, 30, run_id="theirs", state=PositionState.OPEN)
-    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=40, sources=[FIRST, SECOND], after_us=[other])
+    problems = assert_refused(of_merge(after_us=[of_others(SECOND, 30)]), FIRST)
 
-    started, problems = opened(clusters, FIRST)
-
-    assert started == []
-    assert isinstance(problems[FIRST], DirtyStartError)
-    assert "theirs" in problems[FIRST].what
+    assert "theirs" in str(problems[FIRST])
 
 
 def test_in_a_merge_two_runs_that_each_were_first_once_both_stand_back() -> None:
-    first, second = (closed(source, 40, run_id="theirs", state=PositionState.OPEN) for source in (FIRST, SECOND))
-    known = closed(FIRST, 40), closed(SECOND, 30)
-    clusters = Clusters(*known, target_end=40, sources=[FIRST, SECOND], before_us=[first], after_us=[second])
+    first, second = (of_others(source, 40) for source in (FIRST, SECOND))
 
-    started, problems = opened(clusters, FIRST, SECOND)
-
-    assert started == []
-    assert set(problems) == {FIRST, SECOND}
+    assert_refused(of_merge(before_us=[first], after_us=[second]), FIRST, SECOND)
 
 
 def test_a_claim_that_cannot_be_seen_is_no_claim() -> None:
@@ -288,7 +271,4 @@ def test_a_claim_that_cannot_be_seen_is_no_claim() -> None:
         def read_since(self, _: PositionSnapshot) -> tuple[StoredPosition, ...]:
             return ()
 
-    started, problems = opened(Behind(closed(FIRST, 40), target_end=40, sources=[FIRST]), FIRST)
-
-    assert started == []
-    assert isinstance(problems[FIRST], DirtyStartError)
+    assert_refused(Behind(closed(FIRST, 40), target_end=40, sources=[FIRST]), FIRST)

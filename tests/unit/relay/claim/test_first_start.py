@@ -25,19 +25,16 @@ def rules(folder: Path, *lines: str) -> FirstStarts:
     return first_starts(load(path).flow("A->B"))
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
+def test_a_flow_begins_where_its_file_says(tmp_path: Path) -> None:
+    for line, expected in (
         ("", EARLIEST),
         ("A.consumer.auto.offset.reset = latest", LATEST),
         ("A.consumer.auto.offset.reset = earliest", EARLIEST),
         ("mirror.first.start = latest", LATEST),
         ("A->B.mirror.first.start = offset 40", FirstStart(offset=40)),
         ("mirror.first.start = 2023-11-14T22:13:20Z", FirstStart(timestamp_ms=1_700_000_000_000)),
-    ],
-)
-def test_a_flow_begins_where_its_file_says(tmp_path: Path, line: str, expected: FirstStart) -> None:
-    assert rules(tmp_path, line).of("orders") == expected
+    ):
+        assert rules(tmp_path, line).of("orders") == expected, line
 
 
 def test_the_flows_own_rule_is_stronger_than_the_consumers(tmp_path: Path) -> None:

@@ -30,16 +30,10 @@ def opened(target_offset: int, **fields: Any) -> Position:
     return position(target_offset=target_offset, state=PositionState.OPEN, producer_id=7, epoch=1, **fields)
 
 
-def start(
-    last: Position | None,
-    ends: TargetEnds,
-    *,
-    rules: StartRules = RULES,
-    writers: tuple[TopicPartition, ...] = (SOURCE,),
-) -> Takeover | None:
+def start(last: Position | None, ends: TargetEnds, *, rules: StartRules = RULES) -> Takeover | None:
     begin = 0 if last is None else last.offset + 1
     plan = PartitionPlan(SOURCE, TARGET, begin, begin + 50, "id", 1_000_000, 0)
-    return start_of(rules, plan, {} if last is None else {SOURCE: last}, writers, ends)
+    return start_of(rules, plan, {} if last is None else {SOURCE: last}, (SOURCE,), ends)
 
 
 def test_a_closed_position_that_fits_the_target_is_a_clean_start() -> None:
@@ -50,43 +44,49 @@ def test_a_closed_position_before_the_end_is_taken_over_from_its_pair_on() -> No
     assert start(closed(40), TargetEnds(5, 43)) == Takeover(100, 40, 7, 1, target_log_start=5, lease_seconds=30.0)
 
 
-@pytest.mark.parametrize("end", [40, 41, 1000])
-def test_an_open_position_is_always_taken_over(end: int) -> None:
-    takeover = start(opened(40), TargetEnds(0, end))
+def test_an_open_position_is_always_taken_over() -> None:
+    for end in (40, 41, 1000):
+        takeover = start(opened(40), TargetEnds(0, end))
 
-    assert takeover is not None
-    assert (takeover.source_offset, takeover.target_offset, takeover.producer_id) == (100, 40, 7)
-
-
-def test_an_open_position_of_a_transaction_whose_marker_lacks_is_taken_over() -> None:
-    takeover = start(opened(40, in_transactions=True), TargetEnds(0, 39))
-
-    assert takeover is not None
-    assert (takeover.source_offset, takeover.target_offset) == (100, 40)
+        assert takeover is not None, end
+        assert (takeover.source_offset, takeover.target_offset, takeover.producer_id) == (100, 40, 7), end
 
 
-@pytest.mark.parametrize("last", [closed(40), opened(40), closed(40, in_transactions=True)])
-def test_a_target_that_ends_before_what_was_copied_was_truncated(last: Position) -> None:
-    with pytest.raises(TargetTruncatedError, match="is 39, expected at least 40") as caught:
-        start(last, TargetEnds(0, 39))
+def test_an_open_position_of_a_transaction_is_taken_over_and_nothing_is_to_be_looked_for_behind_it() -> None:
+    # Its marker may lack.
+    for end in (39, 60):
+        takeover = start(opened(40, in_transactions=True), TargetEnds(0, end))
 
-    assert (caught.value.where.flow, caught.value.where.topic) == ("A->B", "orders")
+        assert takeover is not None, end
+        assert (takeover.source_offset, takeover.target_offset, takeover.in_transactions) == (100, 40, True), end
 
 
-@pytest.mark.parametrize("end", [0, 3])
-def test_a_first_start_into_an_empty_target_is_clean(end: int) -> None:
-    # Offsets may have been used by records that retention has deleted, or by markers.
-    assert start(None, TargetEnds(end, end)) is None
+def test_a_target_that_ends_before_what_was_copied_was_truncated(subtests: pytest.Subtests) -> None:
+    for last in (closed(40), opened(40), closed(40, in_transactions=True)):
+        with subtests.test(last=last):
+            with pytest.raises(TargetTruncatedError, match="is 39, expected at least 40") as caught:
+                start(last, TargetEnds(0, 39))
+
+            assert (caught.value.where.flow, caught.value.where.topic) == ("A->B", "orders")
+
+
+def test_a_first_start_into_an_empty_target_is_clean() -> None:
+    for end in (0, 3):
+        # Offsets may have been used by records that retention has deleted, or by markers.
+        assert start(None, TargetEnds(end, end)) is None, end
 
 
 def test_a_first_start_onto_records_of_others_names_the_choices() -> None:
     with pytest.raises(TargetNotEmptyError, match=r"offsets 0 to 2 \(records, or markers of transactions\)") as caught:
         start(None, TargetEnds(0, 3))
 
-    assert "mirror.target.existing=append" in caught.value.action
-    assert "mirror.topics.rename" in caught.value.action
-    # Records of this flow, whose position topic was deleted, would be there twice if it appended.
-    assert "`mirror position set --flow 'A->B' --topic orders --partition 0 --to OFFSET`" in caught.value.action
+    for choice in (
+        "mirror.target.existing=append",
+        "mirror.topics.rename",
+        # Records of this flow, whose position topic was deleted, would be there twice if it appended.
+        "`mirror position set --flow 'A->B' --topic orders --partition 0 --to OFFSET`",
+    ):
+        assert choice in caught.value.action
 
 
 def test_a_first_start_may_append_where_the_flow_says_so() -> None:
@@ -102,10 +102,13 @@ def test_mirror_maker_that_copied_nothing_is_as_a_first_start() -> None:
 def test_mirror_makers_position_begins_at_its_newest_offset_sync() -> None:
     rules = StartRules(FlowId("A", "B"), lease_seconds=30.0, syncs={SOURCE: OffsetSync("orders", 0, 80, 95)})
 
-    takeover = start(position(99), TargetEnds(0, 120), rules=rules)
-
     assert needs_sync(position(99))
-    assert takeover == Takeover(80, 95, None, None, target_log_start=0, lease_seconds=30.0)
+    assert start(position(99), TargetEnds(0, 120), rules=rules) == Takeover(
+        80, 95, None, None, target_log_start=0, lease_seconds=30.0
+    )
+    # The target ends before it.
+    with pytest.raises(TargetTruncatedError):
+        start(position(99), TargetEnds(0, 95), rules=rules)
 
 
 def test_mirror_makers_position_without_a_sync_is_refused() -> None:
@@ -113,64 +116,40 @@ def test_mirror_makers_position_without_a_sync_is_refused() -> None:
         start(position(99), TargetEnds(0, 120))
 
 
-def test_an_offset_sync_behind_the_targets_end_shows_a_truncated_target() -> None:
-    rules = StartRules(FlowId("A", "B"), syncs={SOURCE: OffsetSync("orders", 0, 80, 95)})
-
-    with pytest.raises(TargetTruncatedError):
-        start(position(99), TargetEnds(0, 95), rules=rules)
-
-
-@pytest.mark.parametrize(
-    ("last", "end"), [(opened(40), 40), (closed(40), 41)], ids=["not closed", "more than was copied"]
-)
-def test_a_merge_that_did_not_end_well_cannot_be_told_apart(last: Position, end: int) -> None:
-    with pytest.raises(DirtyStartError, match="merged"):
-        start(last, TargetEnds(0, end), writers=(SOURCE, OTHER))
-
-
-def test_a_merge_that_ended_well_starts_clean() -> None:
-    assert start(closed(40), TargetEnds(0, 40), writers=(SOURCE, OTHER)) is None
-
-
 def merged(*last: Position, end: int) -> Takeover | None:
     plan = PartitionPlan(SOURCE, TARGET, 100, 150, "id", 1_000_000, 0)
     return start_of(RULES, plan, {each.source: each for each in last}, (SOURCE, OTHER), TargetEnds(0, end))
 
 
-def of_other(offset: int, target_offset: int, state: PositionState, **fields: Any) -> Position:
-    return Position("sales", 0, offset, target_offset=target_offset, state=state, **fields)
+def of_other(target_offset: int, state: PositionState, **fields: Any) -> Position:
+    return Position("sales", 0, 7, target_offset=target_offset, state=state, **fields)
+
+
+def test_a_merge_that_ended_well_starts_clean() -> None:
+    assert merged(closed(40), end=40) is None
+
+
+def test_a_merge_that_did_not_end_well_cannot_be_told_apart(subtests: pytest.Subtests) -> None:
+    in_transactions = opened(40, in_transactions=True)
+    for case, last, end in (
+        ("not closed", [opened(40)], 40),
+        ("more than was copied", [closed(40)], 41),
+        ("one was interrupted without transactions", [in_transactions, of_other(44, PositionState.OPEN)], 60),
+        ("somebody else wrote behind a closed merge", [closed(40), of_other(44, PositionState.CLOSED)], 60),
+    ):
+        with subtests.test(case=case), pytest.raises(DirtyStartError, match="merged"):
+            merged(*last, end=end)
 
 
 def test_given_a_merge_that_was_interrupted_in_transactions_then_each_position_tells_where_it_goes_on() -> None:
-    ours = opened(40, in_transactions=True)
+    other = of_other(44, PositionState.OPEN, in_transactions=True)
 
-    takeover = merged(ours, of_other(7, 44, PositionState.OPEN, in_transactions=True), end=60)
+    takeover = merged(opened(40, in_transactions=True), other, end=60)
 
     assert takeover is not None
     assert (takeover.source_offset, takeover.target_offset, takeover.in_transactions) == (100, 40, True)
-
-
-def test_given_such_a_merge_then_a_partition_that_is_closed_or_new_in_it_goes_on_too() -> None:
-    other = of_other(7, 44, PositionState.OPEN, in_transactions=True)
-
+    # A partition that is closed or new in the merge goes on too.
     for last in ((closed(40), other), (other,)):
         takeover = merged(*last, end=60)
         assert takeover is not None
         assert (takeover.source_offset, takeover.in_transactions) == (100, True)
-
-
-def test_given_a_merge_of_which_one_was_interrupted_without_transactions_then_it_cannot_be_told_apart() -> None:
-    with pytest.raises(DirtyStartError, match="merged"):
-        merged(opened(40, in_transactions=True), of_other(7, 44, PositionState.OPEN), end=60)
-
-
-def test_given_a_closed_merge_whose_target_goes_on_then_somebody_else_wrote_there() -> None:
-    with pytest.raises(DirtyStartError, match="merged"):
-        merged(closed(40), of_other(7, 44, PositionState.CLOSED), end=60)
-
-
-def test_given_an_open_position_of_a_transaction_then_nothing_is_to_be_looked_for_behind_it() -> None:
-    takeover = start(opened(40, in_transactions=True), TargetEnds(0, 60))
-
-    assert takeover is not None
-    assert takeover.in_transactions

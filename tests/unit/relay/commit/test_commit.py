@@ -11,14 +11,16 @@ import pytest
 import mirror_lib.relay.commit.commit as commit
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.errors import AuthorizationError, MirrorError
-from mirror_lib.ledger.offset_rows import PositionRow, SegmentRow
+from mirror_lib.ledger.offset_rows import PositionRow, RoutedRangeRow, SegmentRow
 from mirror_lib.ledger.rows import GapRow, PartitionRunRow
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.commit.commit import closed_positions, commit_round, segment_rows
-from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, Poison
+from mirror_lib.relay.commit.commit import closed_positions, commit_round, routed_rows, segment_rows
+from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, Poison, RoutedRecords
 from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
 from tests.support.brokers.fake_cluster import job
+from tests.support.brokers.partitions import partition_result
 
 
 class Ledger:
@@ -49,22 +51,13 @@ def opened(topic: str, *, target: str = "A.orders") -> OpenPartition:
 
 
 def result(partition: OpenPartition, *, certain: bool = True, target_next: int = 15) -> PartitionResult:
-    plan = partition.plan
     count = target_next - 5
-    return PartitionResult(
-        plan.source,
-        plan.target,
-        start=10,
-        end=20,
+    return partition_result(
+        partition.plan,
         source_next=10 + count,
         target_first=5,
         target_next=target_next,
         records=count,
-        bytes=100,
-        batches=1,
-        first_timestamp=0,
-        last_timestamp=0,
-        seconds=1.0,
         runs=(OffsetRun(10, 5, count),),
         certain=certain,
     )
@@ -147,3 +140,68 @@ def test_a_run_of_a_topic_full_of_holes_takes_several_rows_that_say_the_same(mon
 
     assert [row.records for row in found] == [4, 4, 2]
     assert OffsetMap.of_segments(found).columns.runs() == runs
+
+
+# Committing a round of transforms that choose where records go: the ledger is told where they stand.
+
+
+SOURCE, OWN, THERE = TopicPartition("orders", 0), TopicPartition("A.orders", 0), TopicPartition("orders.de", 1)
+PLAN = PartitionPlan(SOURCE, OWN, 10, 20, "id", 1_000, 0)
+FLOW = SimpleNamespace(flow=FlowId("A", "B"))
+AWAY = TransformChain((Transform("away", columns=ColumnExpressions(topic="'x'")),))
+FILTER = TransformChain((Transform("some", filter="true"),))
+RESULT = partition_result(
+    PLAN,
+    source_next=18,
+    target_first=5,
+    target_next=9,
+    records=7,
+    recovered=1,
+    routed=(RoutedRecords(THERE, 40, 47, 5),),
+)
+
+
+def rows(result: PartitionResult, chain: TransformChain | None) -> list[RoutedRangeRow]:
+    whole = replace(job(), chains={} if chain is None else {"orders": chain})
+    return routed_rows(FLOW, whole, OpenPartition(PLAN, None, 1, 0, 5), result)  # type: ignore[arg-type]
+
+
+def test_every_target_partition_has_a_row_with_the_offsets_of_both_sides() -> None:
+    own, there = rows(RESULT, AWAY)
+
+    assert (own.own, there.own) == (True, False)
+    assert {(each.flow, each.topic, each.partition, each.source_first, each.source_next) for each in (own, there)} == {
+        ("A->B", "orders", 0, 10, 18)
+    }
+    assert (own.target_topic, own.target_partition, own.target_first, own.target_next) == (*OWN, 5, 9)
+    assert (there.target_topic, there.target_partition, there.target_first, there.target_next) == (*THERE, 40, 47)
+    # Of the seven that were written and the one that was found again, five went elsewhere.
+    assert (own.records, there.records) == (3, 5)
+
+
+def test_where_nothing_was_sent_elsewhere_then_that_is_noted() -> None:
+    (own,) = rows(replace(RESULT, routed=()), AWAY)
+
+    assert (own.own, own.source_first, own.source_next, own.records) == (True, 10, 18, 8)
+
+
+def test_of_transforms_that_choose_no_place_and_of_raw_copies_nothing_is_noted() -> None:
+    assert rows(replace(RESULT, routed=()), FILTER) == rows(replace(RESULT, routed=()), None) == []
+
+
+def test_of_an_end_that_is_not_certain_nothing_is_noted() -> None:
+    assert rows(replace(RESULT, certain=False), AWAY) == []
+
+
+def test_of_a_partition_that_did_not_get_on_nothing_is_noted() -> None:
+    assert rows(replace(RESULT, source_next=10), AWAY) == []
+
+
+def test_what_an_attempt_before_has_committed_in_transactions_belongs_to_it() -> None:
+    """The last attempt has begun behind it, and knows where the records stand that stayed."""
+    resumed = replace(RESULT, start=14, target_first=7, runs=(OffsetRun(11, 5, 2), OffsetRun(15, 7, 2)))
+
+    own, there = rows(resumed, AWAY)
+
+    assert {(each.source_first, each.source_next) for each in (own, there)} == {(10, 18)}
+    assert (own.target_first, own.target_next) == (5, 9)

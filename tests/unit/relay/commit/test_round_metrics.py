@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit.round_metrics import RoundAccount, Step, expectation, record_ages_ms
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RunPlan
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology.names import FlowId
+from tests.support.brokers.partitions import partition_plan, partition_result
 from tests.support.ledger.ledgers import ready_ledger
 
 FLOW = FlowId("A", "B")
@@ -31,15 +32,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def planned(partition: int, size: int) -> PartitionPlan:
-    return PartitionPlan(
-        source=TopicPartition("orders", partition),
-        target=TopicPartition("A.orders", partition),
-        start=0,
-        end=100,
-        topic_id="id-1",
-        target_max_message_bytes=1_048_588,
-        estimated_bytes=size,
-    )
+    return partition_plan(partition=partition, estimated_bytes=size)
 
 
 def plan(*bins: tuple[PartitionPlan, ...]) -> RunPlan:
@@ -56,22 +49,7 @@ def opened(*bins: tuple[PartitionPlan, ...]) -> list[tuple[OpenPartition, ...]]:
 def result(
     partition: int, *, size: int = 1_000, first: int | None = NOW_MS - 60_000, last: int | None = NOW_MS - 1_000
 ) -> PartitionResult:
-    return PartitionResult(
-        source=TopicPartition("orders", partition),
-        target=TopicPartition("A.orders", partition),
-        start=0,
-        end=100,
-        source_next=100,
-        target_first=0,
-        target_next=100,
-        records=100,
-        bytes=size,
-        batches=1,
-        first_timestamp=first,
-        last_timestamp=last,
-        seconds=1.0,
-        runs=(),
-    )
+    return partition_result(planned(partition, 0), bytes=size, first_timestamp=first, last_timestamp=last)
 
 
 def account(ledger: Ledger, number: int = 1) -> RoundAccount:

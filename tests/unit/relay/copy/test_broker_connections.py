@@ -14,30 +14,24 @@ from mirror_lib.cluster.protocol.fetch import FetchRequestPartition
 from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.relay.copy.broker_connections import FAR_SECONDS, FetchPace, far_batch_bytes, far_request_bytes, reach
 from mirror_lib.topology.names import TopicPartition
-from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
-from tests.unit.relay.conftest import CopyBetween
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job
+from tests.unit.relay.conftest import CopyBetween, FakePair
 
 MIB = 1024 * 1024
 PARTITIONS = 6
 
 
-@pytest.mark.parametrize(
-    ("round_trip", "connections"), [(None, 2), (0.0, 2), (0.009, 2), (0.02, 2), (0.021, 3), (0.15, 15), (3.0, 16)]
-)
-def test_ten_milliseconds_of_round_trip_are_worth_a_connection_and_two_are_the_least(
-    round_trip: float | None, connections: int
-) -> None:
-    assert reach(round_trip).connections == connections
+def test_ten_milliseconds_of_round_trip_are_worth_a_connection_and_two_are_the_least() -> None:
+    for round_trip, connections in ((None, 2), (0.0, 2), (0.009, 2), (0.02, 2), (0.021, 3), (0.15, 15), (3.0, 16)):
+        assert reach(round_trip).connections == connections, round_trip
 
 
-@pytest.mark.parametrize(("tasks", "connections"), [(1, 2), (2, 1), (3, 1), (16, 1)])
-def test_next_door_the_tasks_of_a_job_have_two_connections_together(tasks: int, connections: int) -> None:
-    assert reach(0.001, tasks=tasks).connections == connections
-
-
-@pytest.mark.parametrize(("round_trip", "connections"), [(0.01, 2), (0.02, 2), (0.15, 15)])
-def test_far_away_each_task_has_connections_as_if_it_were_alone(round_trip: float, connections: int) -> None:
-    assert reach(round_trip, tasks=16).connections == connections
+def test_next_door_the_tasks_of_a_job_share_two_connections_and_far_away_each_has_its_own() -> None:
+    for round_trip, tasks, connections in (
+        *((0.001, 1, 2), (0.001, 2, 1), (0.001, 3, 1), (0.001, 16, 1)),
+        *((0.01, 16, 2), (0.02, 16, 2), (0.15, 16, 15)),
+    ):
+        assert reach(round_trip, tasks=tasks).connections == connections, (round_trip, tasks)
 
 
 @given(round_trip=st.none() | st.floats(0, 5), asked=st.integers(1, 64))
@@ -126,79 +120,76 @@ def filled(source: FakeCluster) -> dict[int, list[bytes]]:
     return written
 
 
-def arrived(target: FakeCluster, partition: int) -> list[bytes]:
-    return target.partitions[TopicPartition("A.orders", partition)].values()
+def copy_whole(pair: FakePair, **settings: object) -> None:
+    """Copy partitions that `filled` has made: all records arrive."""
+    written = filled(pair.source)
 
-
-def test_a_source_far_away_is_read_over_several_connections(copy_between: CopyBetween) -> None:
-    source, target = FakeCluster("A"), FakeCluster("B")
-    written = filled(source)
-    source.round_trips[1] = 0.04
-
-    results = copy_between(source, target, job(*(opened(source, target, partition=n) for n in range(PARTITIONS))))
+    results = pair.copy_all(PARTITIONS, **settings)
 
     assert all(result.complete for result in results)
-    assert {partition: arrived(target, partition) for partition in written} == written
-    assert source.lanes_fetched == {0, 1, 2, 3}
-    assert max(wanted.max_bytes for _, request in source.fetches for wanted in request) > MIB
+    assert {partition: pair.copied(partition) for partition in written} == written
 
 
-def test_a_target_far_away_gets_few_large_batches_each_partition_over_one_connection(copy_between: CopyBetween) -> None:
-    source, target = FakeCluster("A"), FakeCluster("B")
-    written = filled(source)
-    target.round_trips[1] = 0.04
+def lanes_produced(target: FakeCluster) -> set[int]:
+    return {slot for slots in target.lanes_produced.values() for slot in slots}
 
-    results = copy_between(source, target, job(*(opened(source, target, partition=n) for n in range(PARTITIONS))))
 
-    assert all(result.complete for result in results)
-    assert {partition: arrived(target, partition) for partition in written} == written
-    assert {slot for slots in target.lanes_produced.values() for slot in slots} == {0, 1, 2, 3}
-    assert all(len(slots) == 1 for slots in target.lanes_produced.values())
-    sizes = [len(raw) for _, key, raw in target.produced if key.partition == 0]
+def test_a_source_far_away_is_read_over_several_connections(pair: FakePair) -> None:
+    pair.source.round_trips[1] = 0.04
+
+    copy_whole(pair)
+
+    assert pair.source.lanes_fetched == {0, 1, 2, 3}
+    assert max(wanted.max_bytes for _, request in pair.source.fetches for wanted in request) > MIB
+
+
+def test_a_target_far_away_gets_few_large_batches_each_partition_over_one_connection(pair: FakePair) -> None:
+    pair.target.round_trips[1] = 0.04
+
+    copy_whole(pair)
+
+    assert lanes_produced(pair.target) == {0, 1, 2, 3}
+    assert all(len(slots) == 1 for slots in pair.target.lanes_produced.values())
+    sizes = [len(raw) for _, key, raw in pair.target.produced if key.partition == 0]
     assert max(sizes) > MIB / 2
     # What is read while nothing is under way does not wait for more.
     assert len(sizes) <= math.ceil(60 * 20 * 2_100 / (MIB / 2)) + 1
     assert all(size <= 1_048_588 for size in sizes)
 
 
-def test_next_door_batches_of_forty_kilobytes_go_on_as_they_are(copy_between: CopyBetween) -> None:
-    source, target = FakeCluster("A"), FakeCluster("B")
-    filled(source)
+def test_next_door_batches_of_forty_kilobytes_go_on_as_they_are(pair: FakePair) -> None:
+    copy_whole(pair)
 
-    copy_between(source, target, job(*(opened(source, target, partition=n) for n in range(PARTITIONS))))
-
-    assert len([key for _, key, _ in target.produced if key.partition == 0]) == 60
-    assert source.lanes_fetched == {0, 1}
-    assert {slot for slots in target.lanes_produced.values() for slot in slots} == {0, 1}
+    assert len([key for _, key, _ in pair.target.produced if key.partition == 0]) == 60
+    assert pair.source.lanes_fetched == {0, 1}
+    assert lanes_produced(pair.target) == {0, 1}
 
 
-def test_one_of_several_tasks_puts_its_partitions_into_common_requests(copy_between: CopyBetween) -> None:
-    source, target = FakeCluster("A"), FakeCluster("B")
-    written = filled(source)
+def test_one_of_several_tasks_puts_its_partitions_into_common_requests(
+    pair: FakePair, copy_between: CopyBetween
+) -> None:
+    written = filled(pair.source)
     requests: list[int] = []
-    target.before_produce = lambda _node, keys: requests.append(len(keys))
-    alone = job(*(opened(source, target, partition=n) for n in range(PARTITIONS)))
+    pair.target.before_produce = lambda _node, keys: requests.append(len(keys))
+    alone = job(*(pair.opened(partition=n) for n in range(PARTITIONS)))
 
-    copy_between(source, target, replace(alone, bins=(*alone.bins, ())))
+    copy_between(pair.source, pair.target, replace(alone, bins=(*alone.bins, ())))
 
-    assert {partition: arrived(target, partition) for partition in written} == written
-    assert {slot for slots in target.lanes_produced.values() for slot in slots} == {0}
+    assert {partition: pair.copied(partition) for partition in written} == written
+    assert lanes_produced(pair.target) == {0}
     assert max(requests) == PARTITIONS
 
 
-def test_each_leader_gets_all_its_connections_where_leaders_change_from_partition_to_partition(
-    copy_between: CopyBetween,
-) -> None:
-    source, target = FakeCluster("A"), FakeCluster("B")
-    filled(source)
-    copies = [opened(source, target, partition=n) for n in range(PARTITIONS)]
-    for key in target.leaders:
-        target.leaders[key] = 1 + key.partition % 2
+def test_each_leader_gets_all_its_connections_where_leaders_change_from_partition_to_partition(pair: FakePair) -> None:
+    filled(pair.source)
+    copies = [pair.opened(partition=n) for n in range(PARTITIONS)]
+    for key in pair.target.leaders:
+        pair.target.leaders[key] = 1 + key.partition % 2
 
-    copy_between(source, target, job(*copies))
+    pair.copy(*copies)
 
     for leader in (1, 2):
-        slots = [slots for key, slots in target.lanes_produced.items() if target.leaders[key] == leader]
+        slots = [slots for key, slots in pair.target.lanes_produced.items() if pair.target.leaders[key] == leader]
         assert set().union(*slots) == {0, 1}
 
 
@@ -216,36 +207,27 @@ class AwayUntil(FakeCluster):
         return super().leader(partition)
 
 
-@pytest.mark.parametrize("away", [1, PARTITIONS - 1], ids=["one of them", "all but one"])
 def test_partitions_whose_leaders_are_away_do_not_hold_all_that_the_others_need(
-    copy_between: CopyBetween, monkeypatch: pytest.MonkeyPatch, away: int
+    copy_between: CopyBetween, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     monkeypatch.setattr("mirror_lib.relay.copy.fetcher._LEAST_AHEAD", 0)
-    source = FakeCluster("A")
-    target = AwayUntil("B", {TopicPartition("A.orders", partition) for partition in range(away)}, 1_200)
-    written = filled(source)
     settings = {"fetch_max_bytes": 200_000, "fetch_partition_max_bytes": 100_000, "retry_max_seconds": 20.0}
-    copies = [opened(source, target, partition=n) for n in range(PARTITIONS)]
+    for away in (1, PARTITIONS - 1):
+        with subtests.test(away=away):
+            pair = FakePair(copy_between)
+            pair.target = AwayUntil("B", {TopicPartition("A.orders", partition) for partition in range(away)}, 1_200)
 
-    results = copy_between(source, target, job(*copies, **settings))
-
-    assert all(result.complete for result in results)
-    assert {partition: arrived(target, partition) for partition in written} == written
+            copy_whole(pair, **settings)
 
 
-def test_a_source_far_away_that_gives_no_answer_in_time_is_asked_for_less(copy_between: CopyBetween) -> None:
-    source, target = FakeCluster("A"), FakeCluster("B")
-    written = filled(source)
-    source.round_trips[1] = 0.15
+def test_a_source_far_away_that_gives_no_answer_in_time_is_asked_for_less(pair: FakePair) -> None:
+    pair.source.round_trips[1] = 0.15
 
     def too_slow(_: int, wanted: Sequence[FetchRequestPartition]) -> None:
         """A line that carries half a mebibyte of a partition in the time that an answer has."""
         if any(each.max_bytes > MIB // 2 for each in wanted):
             raise BrokerUnreachableError("no answer within 30 s.")
 
-    source.on_fetch = too_slow
+    pair.source.on_fetch = too_slow
 
-    results = copy_between(source, target, job(*(opened(source, target, partition=n) for n in range(PARTITIONS))))
-
-    assert all(result.complete for result in results)
-    assert {partition: arrived(target, partition) for partition in written} == written
+    copy_whole(pair)

@@ -121,82 +121,87 @@ def fill_all(source: FakeCluster, chosen: random.Random) -> dict[int, list[bytes
     return written
 
 
-@pytest.mark.parametrize("seed", range(25))
 def test_the_target_is_a_prefix_of_the_source_and_accounts_are_true(
-    seed: int, copy_between: CopyBetween, memory: list[WatchedMemory]
+    copy_between: CopyBetween, memory: list[WatchedMemory], subtests: pytest.Subtests
 ) -> None:
-    source, target = FakeCluster("A"), FakeCluster("B")
-    chosen = break_things(seed, source, target)
-    written = fill_all(source, chosen)
-    copies = [opened(source, target, partition=n) for n in range(_PARTITIONS)]
-    for key in target.leaders:
-        target.leaders[key] = chosen.choice([1, 2])
+    for seed in range(25):
+        with subtests.test(seed=seed):
+            source, target = FakeCluster("A"), FakeCluster("B")
+            chosen = break_things(seed, source, target)
+            written = fill_all(source, chosen)
+            copies = [opened(source, target, partition=n) for n in range(_PARTITIONS)]
+            for key in target.leaders:
+                target.leaders[key] = chosen.choice([1, 2])
 
-    results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
+            results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
 
-    for result in results:
-        values = written[result.source.partition]
-        arrived = target.partitions[TopicPartition("A.orders", result.source.partition)].values()
-        assert arrived == values[: len(arrived)]
-        assert result.records == result.target_next == result.source_next <= len(arrived)
-        assert sum(run.count for run in result.runs) == result.records
-        if result.certain:
-            assert result.target_next == len(arrived)
-        if result.error is None:
-            assert result.complete
-            assert len(arrived) == len(values)
+            for result in results:
+                values = written[result.source.partition]
+                arrived = target.partitions[TopicPartition("A.orders", result.source.partition)].values()
+                assert arrived == values[: len(arrived)]
+                assert result.records == result.target_next == result.source_next <= len(arrived)
+                assert sum(run.count for run in result.runs) == result.records
+                if result.certain:
+                    assert result.target_next == len(arrived)
+                if result.error is None:
+                    assert result.complete
+                    assert len(arrived) == len(values)
 
 
-@pytest.mark.parametrize("seed", range(10))
 def test_a_merge_keeps_the_order_of_each_source(
-    seed: int, copy_between: CopyBetween, memory: list[WatchedMemory]
+    copy_between: CopyBetween, memory: list[WatchedMemory], subtests: pytest.Subtests
 ) -> None:
-    source, target = FakeCluster("A"), FakeCluster("B")
-    chosen = break_things(seed, source, target)
-    written = {
-        topic: fill(
-            source.add(topic, leader=chosen.choice([1, 2])),
-            [chosen.choice([20, 200, 3000]) for _ in range(chosen.randint(1, 40))],
-            prefix=f"{topic}-",
-        )
-        for topic in ("first", "second", "third")
-    }
-    copies = [opened(source, target, topic, to="merged") for topic in written]
+    for seed in range(10):
+        with subtests.test(seed=seed):
+            source, target = FakeCluster("A"), FakeCluster("B")
+            chosen = break_things(seed, source, target)
+            written = {
+                topic: fill(
+                    source.add(topic, leader=chosen.choice([1, 2])),
+                    [chosen.choice([20, 200, 3000]) for _ in range(chosen.randint(1, 40))],
+                    prefix=f"{topic}-",
+                )
+                for topic in ("first", "second", "third")
+            }
+            copies = [opened(source, target, topic, to="merged") for topic in written]
 
-    results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
+            results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
 
-    merged = target.partitions[TopicPartition("merged", 0)].values()
-    for result in results:
-        values = written[result.source.topic]
-        arrived = [value for value in merged if value and value.startswith(result.source.topic.encode())]
-        assert arrived == values[: len(arrived)]
-        assert result.records == result.source_next <= len(arrived)
-        assert [merged[run.target_first : run.target_next] for run in result.runs] == [
-            values[run.source_first : run.source_next] for run in result.runs
-        ]
-        if result.error is None:
-            assert len(arrived) == len(values)
-    if all(result.certain for result in results):
-        assert max(result.target_next for result in results) == len(merged)
+            merged = target.partitions[TopicPartition("merged", 0)].values()
+            for result in results:
+                values = written[result.source.topic]
+                arrived = [value for value in merged if value and value.startswith(result.source.topic.encode())]
+                assert arrived == values[: len(arrived)]
+                assert result.records == result.source_next <= len(arrived)
+                assert [merged[run.target_first : run.target_next] for run in result.runs] == [
+                    values[run.source_first : run.source_next] for run in result.runs
+                ]
+                if result.error is None:
+                    assert len(arrived) == len(values)
+            if all(result.certain for result in results):
+                assert max(result.target_next for result in results) == len(merged)
 
 
-@pytest.mark.parametrize("seed", range(12))
 def test_attempts_that_take_over_from_one_another_copy_every_record_once(
-    seed: int, copy_between: CopyBetween, memory: list[WatchedMemory]
+    copy_between: CopyBetween, memory: list[WatchedMemory], subtests: pytest.Subtests
 ) -> None:
-    source, target = FakeCluster("A"), FakeCluster("B")
-    chosen = break_things(seed, source, target)
-    written = fill_all(source, chosen)
-    copies = [opened(source, target, partition=n) for n in range(_PARTITIONS)]
+    for seed in range(12):
+        with subtests.test(seed=seed):
+            source, target = FakeCluster("A"), FakeCluster("B")
+            chosen = break_things(seed, source, target)
+            written = fill_all(source, chosen)
+            copies = [opened(source, target, partition=n) for n in range(_PARTITIONS)]
 
-    for _ in range(4):
-        # Its accounts are lost, as those of an attempt that was killed: only what was certain before it is known.
-        results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
-        assert all(result.start + result.records <= result.end for result in results)
-        copies = [replace(each, takeover=Takeover(0, 0, PRODUCER_ID, FIRST_EPOCH)) for each in copies]
-    target.refuse = target.lose = source.on_fetch = target.before_produce = target.before_answer = lambda *_: None
-    results = copy_between(source, target, job(*copies))
+            for _ in range(4):
+                # Its accounts are lost, as those of a killed attempt: only what was certain before it is known.
+                results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
+                assert all(result.start + result.records <= result.end for result in results)
+                copies = [replace(each, takeover=Takeover(0, 0, PRODUCER_ID, FIRST_EPOCH)) for each in copies]
+            target.refuse = target.lose = source.on_fetch = target.before_produce = target.before_answer = lambda *_: (
+                None
+            )
+            results = copy_between(source, target, job(*copies))
 
-    assert all(result.complete for result in results), [str(result.error) for result in results]
-    for partition, values in written.items():
-        assert target.partitions[TopicPartition("A.orders", partition)].values() == values
+            assert all(result.complete for result in results), [str(result.error) for result in results]
+            for partition, values in written.items():
+                assert target.partitions[TopicPartition("A.orders", partition)].values() == values

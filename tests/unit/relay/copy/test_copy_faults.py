@@ -15,28 +15,16 @@ from mirror_lib.cluster.raw.client import FetchRequestPartition
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, MirrorError, TransientError, Where
 from mirror_lib.relay.copy.task import copy_attempt, copy_bin
 from mirror_lib.topology.names import TopicPartition
-from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
-from tests.unit.relay.conftest import CopyBetween
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job
+from tests.unit.relay.conftest import CopyBetween, FakePair
 
 
-@pytest.fixture
-def source() -> FakeCluster:
-    return FakeCluster("A")
-
-
-@pytest.fixture
-def target() -> FakeCluster:
-    return FakeCluster("B")
-
-
-def test_a_fault_of_this_program_leaves_true_accounts(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
+def test_a_fault_of_this_program_leaves_true_accounts(pair: FakePair) -> None:
     # One partition is done, one has a batch on its way, one has not begun when an answer cannot be understood.
     for partition in range(3):
-        fill(source.add("orders", partition, leader=partition), [100])
-    partitions = [opened(source, target, partition=n) for n in range(3)]
-    target.leaders[TopicPartition("A.orders", 1)] = 7
+        fill(pair.source.add("orders", partition, leader=partition), [100])
+    partitions = [pair.opened(partition=n) for n in range(3)]
+    pair.target.leaders[TopicPartition("A.orders", 1)] = 7
     done = asyncio.Event()
 
     async def answer(node: int, keys: Sequence[TopicPartition]) -> None:
@@ -50,9 +38,9 @@ def test_a_fault_of_this_program_leaves_true_accounts(
             await asyncio.sleep(0.05)
             raise ZeroDivisionError("a fault")
 
-    target.before_answer, source.on_fetch = answer, fail
+    pair.target.before_answer, pair.source.on_fetch = answer, fail
 
-    finished, sent, unread = copy_between(source, target, job(*partitions))
+    finished, sent, unread = pair.copy(*partitions)
 
     assert (finished.error, finished.complete, finished.certain) == (None, True, True)
     assert sent.error is not None
@@ -63,11 +51,9 @@ def test_a_fault_of_this_program_leaves_true_accounts(
     assert (unread.source_next, unread.certain) == (0, True)
 
 
-def test_an_error_of_all_partitions_names_each(
-    source: FakeCluster, target: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_all_partitions_names_each(pair: FakePair, monkeypatch: pytest.MonkeyPatch) -> None:
     for topic in ("first", "second"):
-        fill(source.add(topic), [100])
+        fill(pair.source.add(topic), [100])
 
     @asynccontextmanager
     async def refused(*_: object) -> AsyncIterator[None]:
@@ -76,43 +62,40 @@ def test_an_error_of_all_partitions_names_each(
 
     monkeypatch.setattr(copy_module, "open_clients", refused)
 
-    results = copy_bin(job(opened(source, target, "first"), opened(source, target, "second")), 0)
+    results = copy_bin(job(pair.opened("first"), pair.opened("second")), 0)
 
     places = [result.error.where for result in results if result.error is not None]
     assert places == [Where("A->B", "B", "first", 0), Where("A->B", "B", "second", 0)]
     assert all(result.certain for result in results)
 
 
-@pytest.mark.parametrize(
-    "away", [BrokerUnreachableError("nobody answers."), TransientError("no KDC answered.")], ids=["broker", "login"]
-)
 def test_connecting_is_tried_again_until_the_time_is_up(
-    source: FakeCluster, target: FakeCluster, monkeypatch: pytest.MonkeyPatch, away: MirrorError
+    copy_between: CopyBetween, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(source.add("orders"), [100])
-    tries: list[int] = []
+    away: list[MirrorError] = []
 
     @asynccontextmanager
     async def clients(*_: object) -> AsyncIterator[tuple[FakeCluster, FakeCluster]]:
-        tries.append(1)
-        if len(tries) < 3:
-            raise away
-        yield source, target
+        if away:
+            raise away.pop()
+        yield pair.source, pair.target
 
     monkeypatch.setattr(copy_module, "open_clients", clients)
+    for error in (BrokerUnreachableError("nobody answers."), TransientError("no KDC answered.")):
+        pair = FakePair(copy_between)
+        fill(pair.source.add("orders"), [100])
+        away += [error, error]
 
-    (result,) = copy_bin(job(opened(source, target), retry_max_seconds=5.0), 0)
+        (result,) = copy_bin(job(pair.opened(), retry_max_seconds=5.0), 0)
 
-    assert result.complete
+        assert (result.complete, away) == (True, []), error
 
 
-def test_a_task_that_spark_starts_again_goes_on_behind_what_the_first_attempt_appended(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    written = fill(source.add("orders"), [100] * 10)
-    partition = opened(source, target)
+def test_a_task_that_spark_starts_again_goes_on_behind_what_the_first_attempt_appended(pair: FakePair) -> None:
+    written = fill(pair.source.add("orders"), [100] * 10)
+    partition = pair.opened()
     half = replace(partition, plan=replace(partition.plan, end=5))
-    copy_between(source, target, job(half))
+    pair.copy(half)
 
     (result,) = copy_attempt(job(partition), 0, 1)
 
@@ -120,48 +103,42 @@ def test_a_task_that_spark_starts_again_goes_on_behind_what_the_first_attempt_ap
     assert (result.recovered, result.records) == (5, 5)
     assert result.epoch is not None
     assert result.epoch > partition.epoch
-    assert target.partitions[partition.plan.target].values() == written
+    assert pair.target.partitions[partition.plan.target].values() == written
 
 
-def test_an_exception_that_nobody_asked_for_ends_nothing(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
+def test_an_exception_that_nobody_asked_for_ends_nothing(pair: FakePair) -> None:
     # A client library may drop a future that failed: whoever needed it has been told otherwise.
-    fill(source.add("orders"), [100])
+    fill(pair.source.add("orders"), [100])
 
     def drop(*_: object) -> None:
         asyncio.get_running_loop().create_future().set_exception(OSError("the connection is gone"))
         gc.collect()
 
-    source.on_fetch = drop
+    pair.source.on_fetch = drop
 
-    (result,) = copy_between(source, target, job(opened(source, target)))
+    result = pair.copy_orders()
 
     assert result.complete
 
 
-def test_an_exception_in_a_callback_ends_the_task(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    fill(source.add("orders"), [100])
+def test_an_exception_in_a_callback_ends_the_task(pair: FakePair) -> None:
+    fill(pair.source.add("orders"), [100])
 
     async def fail(*_: object) -> None:
         asyncio.get_running_loop().call_soon(lambda: 1 // 0)
         await asyncio.Event().wait()
 
-    source.on_fetch = fail
+    pair.source.on_fetch = fail
 
-    (result,) = copy_between(source, target, job(opened(source, target)))
+    result = pair.copy_orders()
 
     assert result.error is not None
     assert "ZeroDivisionError" in result.error.what
 
 
-def test_a_lost_broker_that_a_fault_tells_of_does_not_begin_the_task_again(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
+def test_a_lost_broker_that_a_fault_tells_of_does_not_begin_the_task_again(pair: FakePair) -> None:
     # What was on its way is not known any more, so the same accounts cannot go on.
-    fill(source.add("orders"), [100])
+    fill(pair.source.add("orders"), [100])
 
     async def fail(*_: object) -> None:
         asyncio.get_running_loop().call_soon(throw)
@@ -170,9 +147,9 @@ def test_a_lost_broker_that_a_fault_tells_of_does_not_begin_the_task_again(
     def throw() -> None:
         raise BrokerUnreachableError("gone.")
 
-    source.on_fetch = fail
+    pair.source.on_fetch = fail
 
-    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=3.0))
+    result = pair.copy_orders(retry_max_seconds=3.0)
 
     assert isinstance(result.error, BrokerUnreachableError)
-    assert len(source.fetches) == 1
+    assert len(pair.source.fetches) == 1

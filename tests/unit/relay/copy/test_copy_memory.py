@@ -10,104 +10,84 @@ import pytest
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.errors import MirrorError
 from mirror_lib.topology.names import TopicPartition
-from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
-from tests.unit.relay.conftest import CopyBetween, WatchedMemory
+from tests.support.brokers.fake_cluster import fill
+from tests.unit.relay.conftest import FakePair, WatchedMemory
 
 REMOTE = TopicPartition("A.orders", 0)
 
 
-@pytest.fixture
-def source() -> FakeCluster:
-    return FakeCluster("A")
-
-
-@pytest.fixture
-def target() -> FakeCluster:
-    return FakeCluster("B")
-
-
-def test_a_copy_gives_back_all_that_it_took(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, memory: list[WatchedMemory]
-) -> None:
+def test_a_copy_gives_back_all_that_it_took(pair: FakePair, memory: list[WatchedMemory]) -> None:
     for partition in range(5):
-        fill(source.add("orders", partition), [1000] * 20)
+        fill(pair.source.add("orders", partition), [1000] * 20)
 
-    results = copy_between(source, target, job(*(opened(source, target, partition=n) for n in range(5))))
+    results = pair.copy_all(5)
 
     assert all(result.complete for result in results)
     assert memory[0].highest > 0
 
 
-def test_a_writer_that_gives_up_gives_back_all_that_it_took(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, memory: list[WatchedMemory]
-) -> None:
+def test_a_writer_that_gives_up_gives_back_all_that_it_took(pair: FakePair, memory: list[WatchedMemory]) -> None:
     # Batches go on arriving while the leader is missing; the last one meets the end of the writer's patience.
-    fill(source.add("orders"), [1000] * 400)
-    partition = opened(source, target)
-    target.leaders.clear()
+    fill(pair.source.add("orders"), [1000] * 400)
+    partition = pair.opened()
+    pair.target.leaders.clear()
 
     async def slowly(*_: object) -> None:
         await asyncio.sleep(0.01)
 
-    source.on_fetch = slowly
+    pair.source.on_fetch = slowly
 
-    (result,) = copy_between(source, target, job(partition, retry_max_seconds=0.5, fetch_partition_max_bytes=2000))
+    (result,) = pair.copy(partition, retry_max_seconds=0.5, fetch_partition_max_bytes=2000)
 
     assert result.error is not None
 
 
 @pytest.mark.parametrize("code", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.NOT_LEADER_OR_FOLLOWER])
 def test_a_partition_that_fails_gives_back_all_that_it_took(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, memory: list[WatchedMemory], code: int
+    pair: FakePair, memory: list[WatchedMemory], code: int
 ) -> None:
-    fill(source.add("orders"), [1000] * 40)
-    fill(source.add("others"), [1000] * 40)
-    target.refuse = lambda request: code if request[1] == REMOTE and len(target.produced) > 10 else None
+    fill(pair.source.add("orders"), [1000] * 40)
+    fill(pair.source.add("others"), [1000] * 40)
+    pair.target.refuse = lambda request: code if request[1] == REMOTE and len(pair.target.produced) > 10 else None
     # What waits for more small batches when reading fails is not delivered any more.
     settings = {"batch_passthrough_min_bytes": 16_384, "fetch_partition_max_bytes": 3000, "retry_max_seconds": 0.5}
 
-    first, second = copy_between(
-        source, target, job(opened(source, target), opened(source, target, "others"), **settings)
-    )
+    first, second = pair.copy(pair.opened(), pair.opened("others"), **settings)
 
     assert first.error is not None
     assert second.error is None
 
 
-def test_reading_that_fails_gives_back_what_waited_for_more(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, memory: list[WatchedMemory]
-) -> None:
-    fill(source.add("orders"), [1000] * 40)
-    partition = opened(source, target)
+def test_reading_that_fails_gives_back_what_waited_for_more(pair: FakePair, memory: list[WatchedMemory]) -> None:
+    fill(pair.source.add("orders"), [1000] * 40)
+    partition = pair.opened()
     acknowledge = asyncio.Event()
 
     async def held(*_: object) -> None:
         await acknowledge.wait()
 
     def expire(node: int, wanted: Sequence[object]) -> list[object] | None:
-        if len(source.fetches) == 4:
+        if len(pair.source.fetches) == 4:
             acknowledge.set()
-            source.partitions[TopicPartition("orders", 0)].log_start = 40
-            return [source.fetched(wanted[0], b"", error_code=ErrorCode.OFFSET_OUT_OF_RANGE)]  # type: ignore[list-item]
+            pair.source.partitions[TopicPartition("orders", 0)].log_start = 40
+            return [pair.source.fetched(wanted[0], b"", error_code=ErrorCode.OFFSET_OUT_OF_RANGE)]  # type: ignore[list-item]
         return None
 
-    target.before_answer, source.on_fetch = held, expire  # type: ignore[assignment]
+    pair.target.before_answer, pair.source.on_fetch = held, expire  # type: ignore[assignment]
     settings = {"batch_passthrough_min_bytes": 16_384, "fetch_partition_max_bytes": 3000}
 
-    (result,) = copy_between(source, target, job(partition, **settings))
+    (result,) = pair.copy(partition, **settings)
 
     assert isinstance(result.error, MirrorError)
     assert result.certain
     assert memory[0].highest > 8000
 
 
-def test_small_batches_that_wait_for_more_count_as_memory(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, memory: list[WatchedMemory]
-) -> None:
+def test_small_batches_that_wait_for_more_count_as_memory(pair: FakePair, memory: list[WatchedMemory]) -> None:
     # While the target does not answer, each of many partitions waits with what it has read.
     partitions, limit = 40, 400_000
     for partition in range(partitions):
-        fill(source.add("orders", partition), [1000] * 100)
+        fill(pair.source.add("orders", partition), [1000] * 100)
     served: list[int] = []
     answers = asyncio.Event()
 
@@ -115,11 +95,11 @@ def test_small_batches_that_wait_for_more_count_as_memory(
         if not served:
             served.append(0)
             await asyncio.sleep(0.5)
-            served.append(source.served)
+            served.append(pair.source.served)
             answers.set()
         await answers.wait()
 
-    target.before_answer = pause
+    pair.target.before_answer = pause
     settings = {
         "batch_passthrough_min_bytes": 16_384,
         "task_memory_bytes": limit,
@@ -127,23 +107,17 @@ def test_small_batches_that_wait_for_more_count_as_memory(
         "fetch_partition_max_bytes": 10_000,
     }
 
-    results = copy_between(
-        source, target, job(*(opened(source, target, partition=n) for n in range(partitions)), **settings)
-    )
+    results = pair.copy_all(partitions, **settings)
 
     assert all(result.complete for result in results)
     assert limit / 2 < served[1] <= limit + 2 * 40_000
 
 
-def test_an_answer_counts_as_memory_while_it_is_worked_on(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, memory: list[WatchedMemory]
-) -> None:
+def test_an_answer_counts_as_memory_while_it_is_worked_on(pair: FakePair, memory: list[WatchedMemory]) -> None:
     # KIP-74: the first batch comes whole, however little was asked for.
-    fill(source.add("orders"), [300_000] * 5)
+    fill(pair.source.add("orders"), [300_000] * 5)
 
-    (result,) = copy_between(
-        source, target, job(opened(source, target), task_memory_bytes=100_000, fetch_partition_max_bytes=50_000)
-    )
+    result = pair.copy_orders(task_memory_bytes=100_000, fetch_partition_max_bytes=50_000)
 
     assert result.complete
     # The answer and the batch made of it.

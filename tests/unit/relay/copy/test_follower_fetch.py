@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -103,14 +104,15 @@ def test_given_a_follower_that_becomes_the_leader_then_it_is_read_as_one(replica
     assert replicas.place(PARTITION, FOLLOWER) == Place(FOLLOWER, RACK)
 
 
-@pytest.mark.parametrize("named", [LEADER, None])
-def test_a_leader_that_names_itself_or_nobody_has_given_its_answer(replicas: ReadReplicas, named: int | None) -> None:
-    assert takes(replicas, ASKING, answer(preferred=named))
+def test_a_leader_that_names_itself_or_nobody_has_given_its_answer(replicas: ReadReplicas) -> None:
+    for named in (LEADER, None):
+        assert takes(replicas, ASKING, answer(preferred=named)), named
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
+def test_given_a_follower_that_tells_of_anything_but_records_then_the_leader_is_read_without_being_told_a_rack(
+    clock: Clock, subtests: pytest.Subtests
+) -> None:
+    for told in (
         # Java's consumer clears its preferred replica for each of these.
         answer(error=ErrorCode.OFFSET_OUT_OF_RANGE),
         answer(error=ErrorCode.NOT_LEADER_OR_FOLLOWER),
@@ -119,24 +121,22 @@ def test_a_leader_that_names_itself_or_nobody_has_given_its_answer(replicas: Rea
         answer(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         answer(diverging=3),
         answer(SOUND[:-1] + b"?"),
-    ],
-)
-def test_given_a_follower_that_tells_of_anything_but_records_then_the_leader_is_read_without_being_told_a_rack(
-    replicas: ReadReplicas, clock: Clock, told: FetchedPartition
-) -> None:
-    refer(replicas)
+    ):
+        with subtests.test(told=told):
+            replicas = ReadReplicas(RACK, MAX_AGE, clock=clock)
+            refer(replicas)
 
-    assert not takes(replicas, FROM_FOLLOWER, told)
+            assert not takes(replicas, FROM_FOLLOWER, told)
 
-    assert replicas.place(PARTITION, LEADER) == LEADER_ONLY
-    clock.now += MAX_AGE
-    assert replicas.place(PARTITION, LEADER) == ASKING
+            assert replicas.place(PARTITION, LEADER) == LEADER_ONLY
+            clock.now += MAX_AGE
+            assert replicas.place(PARTITION, LEADER) == ASKING
 
 
-@pytest.mark.parametrize("told", [answer(error=ErrorCode.OFFSET_OUT_OF_RANGE), answer(diverging=3), answer()])
-def test_what_a_leader_says_counts(replicas: ReadReplicas, told: FetchedPartition) -> None:
-    assert takes(replicas, ASKING, told, alone=True)
-    assert takes(replicas, LEADER_ONLY, told, alone=True)
+def test_what_a_leader_says_counts(replicas: ReadReplicas) -> None:
+    for told in (answer(error=ErrorCode.OFFSET_OUT_OF_RANGE), answer(diverging=3), answer()):
+        assert takes(replicas, ASKING, told, alone=True), told
+        assert takes(replicas, LEADER_ONLY, told, alone=True), told
 
 
 def test_a_follower_that_is_behind_is_waited_for_a_little(replicas: ReadReplicas) -> None:
@@ -245,11 +245,10 @@ def test_a_copy_reads_all_from_the_follower_that_its_leader_names(copy_between: 
     assert stage.read_from(FOLLOWER)[-1] == 9
 
 
-@pytest.mark.parametrize("what", ["error", "diverging", "damaged", "silent", "behind", "away"])
-def test_whatever_is_wrong_with_a_follower_the_rest_comes_from_the_leader(copy_between: CopyBetween, what: str) -> None:
-    stage = Stage()
-
-    def broken(wanted: FetchRequestPartition) -> FetchedPartition | None:
+def test_whatever_is_wrong_with_a_follower_the_rest_comes_from_the_leader(
+    copy_between: CopyBetween, subtests: pytest.Subtests
+) -> None:
+    def broken(stage: Stage, what: str, wanted: FetchRequestPartition) -> FetchedPartition | None:
         empty = stage.source.fetched(wanted, b"")
         if what == "away":
             raise BrokerUnreachableError("it is gone.")
@@ -263,9 +262,12 @@ def test_whatever_is_wrong_with_a_follower_the_rest_comes_from_the_leader(copy_b
             "behind": empty._replace(high_watermark=wanted.offset, last_stable_offset=wanted.offset),
         }[what]
 
-    stage.broken = broken  # type: ignore[method-assign]
+    for what in ("error", "diverging", "damaged", "silent", "behind", "away"):
+        with subtests.test(what=what):
+            stage = Stage()
+            stage.broken = partial(broken, stage, what)  # type: ignore[method-assign]
 
-    stage.copy(copy_between)
+            stage.copy(copy_between)
 
-    assert stage.read_from(LEADER)[:2] == [0, stage.broken_from]
-    assert stage.source.racks_told.count(RACK) == 1
+            assert stage.read_from(LEADER)[:2] == [0, stage.broken_from]
+            assert stage.source.racks_told.count(RACK) == 1

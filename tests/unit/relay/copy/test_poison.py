@@ -22,7 +22,7 @@ from mirror_lib.errors import (
     RecordTooLargeError,
     TopicMissingError,
 )
-from mirror_lib.ledger.rows import GapState
+from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.relay.copy.poison_records import MAX_MESSAGE_BYTES, PART_BYTES, gap_rows
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
 from mirror_lib.topology.names import FlowId, TopicPartition
@@ -182,24 +182,25 @@ class TestGivenARecordThatTheTargetRefuses:
 class TestGivenARefusalThatOnlyTheTargetKnowsOf:
     """Clocks differ, configs change during a run, and brokers may have rules of their own."""
 
-    @pytest.mark.parametrize(
-        "code",
-        [ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP, ErrorCode.MESSAGE_TOO_LARGE],
-    )
     @LEAVING_OUT
-    def test_the_record_is_found_and_left_out(self, scene: Scene, policy: PoisonPolicy, code: ErrorCode) -> None:
+    def test_the_record_is_found_and_left_out(
+        self, copy_between: CopyBetween, policy: PoisonPolicy, subtests: pytest.Subtests
+    ) -> None:
         records = [SourceRecord(number, value=b"%d" % number) for number in range(20)]
-        scene.write(*records[:15], codec=3)
-        scene.write(*records[15:])
-        scene.refuse_values({b"7", b"19"}, code)
+        for code in (ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP, ErrorCode.MESSAGE_TOO_LARGE):
+            with subtests.test(code=code):
+                scene = Scene(copy_between)
+                scene.write(*records[:15], codec=3)
+                scene.write(*records[15:])
+                scene.refuse_values({b"7", b"19"}, code)
 
-        result = scene.copy(policy)
+                result = scene.copy(policy)
 
-        assert result.complete
-        assert result.certain
-        assert [first for first, *_ in ranges(result)] == [7, 19]
-        assert scene.copied.values() == [record.value for record in records if record.offset not in (7, 19)]
-        assert map_of(result) == {n: n - (n > 7) for n in range(19) if n != 7}
+                assert result.complete
+                assert result.certain
+                assert [first for first, *_ in ranges(result)] == [7, 19]
+                assert scene.copied.values() == [record.value for record in records if record.offset not in (7, 19)]
+                assert map_of(result) == {n: n - (n > 7) for n in range(19) if n != 7}
 
     def test_with_fail_the_very_record_is_named_and_what_precedes_it_is_copied(self, scene: Scene) -> None:
         scene.write(*(SourceRecord(number, value=b"%d" % number) for number in range(20)))
@@ -277,17 +278,18 @@ class TestGivenADamagedBatch:
         return bytes(raw)
 
     @LEAVING_OUT
-    @pytest.mark.parametrize("at", [-1, 17, 23, 26, 58, 60])
     def test_its_whole_range_is_left_out_whatever_byte_is_wrong(
-        self, scene: Scene, policy: PoisonPolicy, at: int
+        self, copy_between: CopyBetween, policy: PoisonPolicy
     ) -> None:
-        self.damaged(scene, at=at)
+        for at in (-1, 17, 23, 26, 58, 60):
+            scene = Scene(copy_between)
+            self.damaged(scene, at=at)
 
-        result = scene.copy(policy)
+            result = scene.copy(policy)
 
-        assert result.complete
-        assert map_of(result) == {0: 0, 1: 1, 5: 2}
-        assert ranges(result) == [(2, 5, None, "corrupt-batch")]
+            assert result.complete, at
+            assert map_of(result) == {0: 0, 1: 1, 5: 2}, at
+            assert ranges(result) == [(2, 5, None, "corrupt-batch")], at
 
     @LEAVING_OUT
     def test_a_fetch_that_ends_with_it_is_repeated_to_see_what_follows(
@@ -466,22 +468,21 @@ class TestGivenAFailureBehindThePoison:
 
 
 class TestGapRows:
-    def gaps(self, results: Sequence[PartitionResult], policy: PoisonPolicy) -> list[object]:
-        found_at = datetime(2026, 1, 2, tzinfo=UTC)
-        return list(gap_rows(FlowId("A", "B"), "run-1", results, policy, found_at=found_at))
+    FOUND_AT = datetime(2026, 1, 2, tzinfo=UTC)
+
+    def gaps(self, results: Sequence[PartitionResult], policy: PoisonPolicy) -> list[GapRow]:
+        return list(gap_rows(FlowId("A", "B"), "run-1", results, policy, found_at=self.FOUND_AT))
 
     @LEAVING_OUT
     def test_every_range_is_a_gap_that_the_policy_accepted(self, scene: Scene, policy: PoisonPolicy) -> None:
         scene.write(keyed(0), SourceRecord(1, timestamp=1_000), keyed(2), SourceRecord(3, timestamp=-1))
-        result = scene.copy(policy, rules=NEEDS_KEY)
-        found_at = datetime(2026, 1, 2, tzinfo=UTC)
 
-        first, second = gap_rows(FlowId("A", "B"), "run-1", [result], policy, found_at=found_at)
+        first, second = self.gaps([scene.copy(policy, rules=NEEDS_KEY)], policy)
 
         assert (first.flow, first.topic, first.partition, first.run_id) == ("A->B", "orders", 0, "run-1")
         assert (first.first_offset, first.next_offset, first.records) == (1, 2, 1)
         assert (first.cause, first.state) == ("record-refused", GapState.ACCEPTED.value)
-        assert (first.decided_by, first.found_at) == (f"policy {policy.value}", found_at)
+        assert (first.decided_by, first.found_at) == (f"policy {policy.value}", self.FOUND_AT)
         assert first.first_time == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
         assert (second.first_offset, second.first_time) == (3, None)
         assert first.id != second.id

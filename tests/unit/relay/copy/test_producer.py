@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import pytest
@@ -26,31 +27,19 @@ from mirror_lib.errors import (
 )
 from mirror_lib.relay.model import ProducerMemory
 from mirror_lib.topology.names import TopicPartition
-from tests.support.brokers.fake_cluster import REMEMBERS_ALL, FakeCluster, Produced, fill, job, opened
-from tests.unit.relay.conftest import CopyBetween
+from tests.support.brokers.fake_cluster import REMEMBERS_ALL, FakeCluster, Produced, fill
+from tests.unit.relay.conftest import CopyBetween, FakePair
 
 REMOTE = TopicPartition("A.orders", 0)
-
-
-@pytest.fixture
-def source() -> FakeCluster:
-    return FakeCluster("A")
-
-
-@pytest.fixture
-def target() -> FakeCluster:
-    return FakeCluster("B")
 
 
 def first_sequence(request: Produced) -> int:
     return parse_header(request[2]).base_sequence
 
 
-def test_batches_that_follow_a_refused_first_one_wait_for_it(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
+def test_batches_that_follow_a_refused_first_one_wait_for_it(pair: FakePair) -> None:
     # A broker that does not know a producer takes any sequence number from it.
-    values = fill(source.add("orders"), [100] * 6)
+    values = fill(pair.source.add("orders"), [100] * 6)
     refused: list[int] = []
 
     def refuse(request: Produced) -> int | None:
@@ -59,75 +48,64 @@ def test_batches_that_follow_a_refused_first_one_wait_for_it(
             return ErrorCode.NOT_ENOUGH_REPLICAS
         return None
 
-    target.refuse = refuse
+    pair.target.refuse = refuse
 
-    (result,) = copy_between(source, target, job(opened(source, target)))
-
-    assert result.error is None
-    assert target.partitions[REMOTE].values() == values
+    pair.assert_whole_copy(values)
 
 
-def test_nothing_follows_a_first_batch_that_is_refused_for_good(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    fill(source.add("orders"), [100] * 6)
-    target.refuse = lambda request: ErrorCode.INVALID_TIMESTAMP if first_sequence(request) == 0 else None
+def test_nothing_follows_a_first_batch_that_is_refused_for_good(pair: FakePair) -> None:
+    fill(pair.source.add("orders"), [100] * 6)
+    pair.target.refuse = lambda request: ErrorCode.INVALID_TIMESTAMP if first_sequence(request) == 0 else None
 
-    (result,) = copy_between(source, target, job(opened(source, target)))
+    result = pair.copy_orders()
 
     assert isinstance(result.error, RecordRefusedError)
-    assert target.partitions[REMOTE].values() == []
+    assert pair.copied() == []
     assert (result.source_next, result.target_next, result.certain) == (0, 0, True)
 
 
-def test_a_new_leader_gets_nothing_before_the_old_one_has_answered(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
+def test_a_new_leader_gets_nothing_before_the_old_one_has_answered(pair: FakePair) -> None:
     # The old leader has appended and replicated batches, but its answers are lost with it. Brokers remember five
     # batches of a producer: were the new leader given more meanwhile, the first ones would not be known as duplicates.
-    values = fill(source.add("orders"), [100] * 30)
+    values = fill(pair.source.add("orders"), [100] * 30)
 
     def lose(request: Produced) -> Exception | None:
         if request[0] == 1 and first_sequence(request) in (1, 2):
             if first_sequence(request) == 2:
-                target.leaders[REMOTE] = 2
+                pair.target.leaders[REMOTE] = 2
             return BrokerUnreachableError("the broker is gone.")
         return None
 
     async def answer_late(node: int, keys: Sequence[TopicPartition]) -> None:
-        if node == 1 and target.produced[-1][1] == REMOTE and first_sequence(target.produced[-1]) > 0:
+        if node == 1 and pair.target.produced[-1][1] == REMOTE and first_sequence(pair.target.produced[-1]) > 0:
             await asyncio.sleep(0.2)
 
     async def read_slowly(*_: object) -> None:
         await asyncio.sleep(0.02)
 
-    target.lose, target.before_answer, source.on_fetch = lose, answer_late, read_slowly
+    pair.target.lose, pair.target.before_answer, pair.source.on_fetch = lose, answer_late, read_slowly
     settings = {"retry_max_seconds": 5.0, "fetch_partition_max_bytes": 600}
 
-    (result,) = copy_between(source, target, job(opened(source, target), **settings))
-
-    assert result.error is None
-    assert target.partitions[REMOTE].values() == values
+    pair.assert_whole_copy(values, **settings)
 
 
-def test_a_lost_leadership_may_have_come_after_the_append(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
+def test_a_lost_leadership_may_have_come_after_the_append(pair: FakePair) -> None:
     # The followers had fetched the batch when the leader stepped down, so the next leader has it.
-    fill(source.add("orders"), [100])
-    target.lose = lambda _: ErrorCode.NOT_LEADER_OR_FOLLOWER
-    target.before_answer = lambda *_: target.leaders.pop(REMOTE, None)
+    fill(pair.source.add("orders"), [100])
+    pair.target.lose = lambda _: ErrorCode.NOT_LEADER_OR_FOLLOWER
+    pair.target.before_answer = lambda *_: pair.target.leaders.pop(REMOTE, None)
 
-    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=0.3))
+    result = pair.copy_orders(retry_max_seconds=0.3)
 
     assert isinstance(result.error, TransientError)
-    assert len(target.partitions[REMOTE].values()) == 1
+    assert len(pair.copied()) == 1
     assert (result.target_next, result.certain) == (0, False)
 
 
-@pytest.mark.parametrize(
-    ("code", "error", "certain"),
-    [
+def test_a_position_may_be_closed_only_after_a_plain_refusal(
+    copy_between: CopyBetween, subtests: pytest.Subtests
+) -> None:
+    for code, error, certain in (
         (ErrorCode.INVALID_RECORD, RecordRefusedError, True),
         # The position belongs to whoever has taken over.
         (ErrorCode.INVALID_PRODUCER_EPOCH, FencedError, False),
@@ -135,48 +113,43 @@ def test_a_lost_leadership_may_have_come_after_the_append(
         (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, ClusterError, False),
         (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ClusterError, False),
         (ErrorCode.UNKNOWN_SERVER_ERROR, ClusterError, False),
-    ],
-)
-def test_a_position_may_be_closed_only_after_a_plain_refusal(
-    source: FakeCluster,
-    target: FakeCluster,
-    copy_between: CopyBetween,
-    code: ErrorCode,
-    error: type[ClusterError],
-    certain: bool,
-) -> None:
-    fill(source.add("orders"), [100] * 6)
-    target.refuse = lambda request: code if first_sequence(request) == 2 else None
+    ):
+        with subtests.test(code=code):
+            pair = FakePair(copy_between)
+            fill(pair.source.add("orders"), [100] * 6)
+            pair.target.refuse = partial(refuse_third, code)
 
-    (result,) = copy_between(source, target, job(opened(source, target)))
+            result = pair.copy_orders()
 
-    assert isinstance(result.error, error)
-    assert (result.source_next, result.target_next, result.records) == (2, 2, 2)
-    assert result.certain is certain
+            assert isinstance(result.error, error)
+            assert (result.source_next, result.target_next, result.records) == (2, 2, 2)
+            assert result.certain is certain
 
 
-def test_sequence_numbers_wrap_around(source: FakeCluster, target: FakeCluster, copy_between: CopyBetween) -> None:
-    values = fill(source.add("orders"), [100] * 40, records_each=2)
-    partition = opened(source, target)
+def refuse_third(code: ErrorCode, request: Produced) -> ErrorCode | None:
+    return code if first_sequence(request) == 2 else None
+
+
+def test_sequence_numbers_wrap_around(pair: FakePair) -> None:
+    values = fill(pair.source.add("orders"), [100] * 40, records_each=2)
+    partition = pair.opened()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mirror_lib.relay.copy.producer_state.SEQUENCES", 23)
         patch.setattr("tests.support.brokers.fake_cluster._SEQUENCES", 23)
-        (result,) = copy_between(source, target, job(partition))
+        (result,) = pair.copy(partition)
 
     assert result.error is None
-    assert target.partitions[REMOTE].values() == values
+    assert pair.copied() == values
 
 
-def test_a_merged_partition_that_is_done_does_not_get_the_error_of_another(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    fill(source.add("first"), [100], prefix="first")
-    fill(source.add("second", leader=2), [100, 200], prefix="second")
-    partitions = [opened(source, target, name, to="merged") for name in ("first", "second")]
-    target.refuse = lambda request: ErrorCode.MESSAGE_TOO_LARGE if len(request[2]) > 250 else None
+def test_a_merged_partition_that_is_done_does_not_get_the_error_of_another(pair: FakePair) -> None:
+    fill(pair.source.add("first"), [100], prefix="first")
+    fill(pair.source.add("second", leader=2), [100, 200], prefix="second")
+    partitions = [pair.opened(name, to="merged") for name in ("first", "second")]
+    pair.target.refuse = lambda request: ErrorCode.MESSAGE_TOO_LARGE if len(request[2]) > 250 else None
 
-    first, second = copy_between(source, target, job(*partitions, fetch_partition_max_bytes=1024))
+    first, second = pair.copy(*partitions, fetch_partition_max_bytes=1024)
 
     assert first.error is None
     assert first.complete
@@ -184,105 +157,89 @@ def test_a_merged_partition_that_is_done_does_not_get_the_error_of_another(
     assert second.error.where.topic == "second"
 
 
-def test_a_merged_partition_tells_where_the_writing_failed(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    fill(source.add("first"), [100] * 3, prefix="first")
-    fill(source.add("second", leader=2), [100] * 3, prefix="second")
-    partitions = [opened(source, target, name, to="merged") for name in ("first", "second")]
-    target.refuse = lambda request: ErrorCode.TOPIC_AUTHORIZATION_FAILED
+def test_a_merged_partition_tells_where_the_writing_failed(pair: FakePair) -> None:
+    fill(pair.source.add("first"), [100] * 3, prefix="first")
+    fill(pair.source.add("second", leader=2), [100] * 3, prefix="second")
+    partitions = [pair.opened(name, to="merged") for name in ("first", "second")]
+    pair.target.refuse = lambda request: ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-    results = copy_between(source, target, job(*partitions))
+    results = pair.copy(*partitions)
 
     assert [result.error.where.topic for result in results if result.error] == ["first", "second"]
 
 
-def test_a_topic_that_is_missing_after_other_faults_gets_its_own_time(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
+def test_a_topic_that_is_missing_after_other_faults_gets_its_own_time(pair: FakePair) -> None:
     # A restarted broker does not know its topics at once.
-    values = fill(source.add("orders"), [100])
+    values = fill(pair.source.add("orders"), [100])
     faults = iter([ErrorCode.NOT_ENOUGH_REPLICAS] * 4 + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2)
-    target.refuse = lambda _: next(faults, None)
+    pair.target.refuse = lambda _: next(faults, None)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mirror_lib.cluster.raw.backoff._MISSING_TOPIC_SECONDS", 1.0)
         patch.setattr("mirror_lib.cluster.raw.backoff._LONGEST_PAUSE", 0.3)
-        (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=20.0))
-
-    assert result.error is None
-    assert target.partitions[REMOTE].values() == values
+        pair.assert_whole_copy(values, retry_max_seconds=20.0)
 
 
-def test_a_topic_that_stays_missing_is_given_up(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    fill(source.add("orders"), [100])
-    target.refuse = lambda _: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def test_a_topic_that_stays_missing_is_given_up(pair: FakePair) -> None:
+    fill(pair.source.add("orders"), [100])
+    pair.target.refuse = lambda _: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mirror_lib.cluster.raw.backoff._MISSING_TOPIC_SECONDS", 0.3)
-        (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=20.0))
+        result = pair.copy_orders(retry_max_seconds=20.0)
 
     assert isinstance(result.error, TopicMissingError)
 
 
-@pytest.mark.parametrize("forget", [True, False])
 def test_nothing_is_appended_twice_by_a_broker_that_forgets_producers(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, forget: bool
+    copy_between: CopyBetween, subtests: pytest.Subtests
 ) -> None:
     # A restarted broker forgets the producers of old records, and of others remembers the last batch only.
-    values = fill(source.add("orders"), [100] * 12)
-
-    def restart_once(request: Produced) -> None:
+    def restart_once(target: FakeCluster, forget: bool, request: Produced) -> None:
         if first_sequence(request) == 4 and not target.restarts:
             target.restart(1, forget=forget)
 
-    target.lose = restart_once  # type: ignore[assignment]
+    for forget in (True, False):
+        with subtests.test(forget=forget):
+            pair = FakePair(copy_between)
+            values = fill(pair.source.add("orders"), [100] * 12)
+            pair.target.lose = partial(restart_once, pair.target, forget)
 
-    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=5.0))
+            result = pair.assert_whole_copy(values, retry_max_seconds=5.0)
 
-    assert result.error is None
-    assert target.partitions[REMOTE].values() == values
-    assert sum(run.count for run in result.runs) == len(values)
+            assert sum(run.count for run in result.runs) == len(values)
 
 
-def test_what_stands_in_the_log_counts_only_when_it_is_replicated(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    fill(source.add("orders"), [100])
-    target.lose = lambda _: BrokerUnreachableError("gone.")
-    target.unreplicated = 1
+def test_what_stands_in_the_log_counts_only_when_it_is_replicated(pair: FakePair) -> None:
+    fill(pair.source.add("orders"), [100])
+    pair.target.lose = lambda _: BrokerUnreachableError("gone.")
+    pair.target.unreplicated = 1
 
-    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=0.3))
+    result = pair.copy_orders(retry_max_seconds=0.3)
 
     assert isinstance(result.error, TransientError)
     assert (result.target_next, result.certain) == (0, False)
-    assert len(target.produced) == 1
+    assert len(pair.target.produced) == 1
 
 
-def test_records_that_the_log_has_beyond_ours_are_another_writers(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    fill(source.add("orders"), [100] * 3)
+def test_records_that_the_log_has_beyond_ours_are_another_writers(pair: FakePair) -> None:
+    fill(pair.source.add("orders"), [100] * 3)
 
     def append_more(request: Produced) -> Exception:
-        fill(target.partitions[REMOTE], [100], records_each=3)
+        fill(pair.target.partitions[REMOTE], [100], records_each=3)
         return BrokerUnreachableError("gone.")
 
-    target.lose = append_more
+    pair.target.lose = append_more
 
-    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=3.0))
+    result = pair.copy_orders(retry_max_seconds=3.0)
 
     assert isinstance(result.error, TargetDivergedError)
     assert not result.certain
 
 
-def test_the_log_is_looked_at_once_though_its_answer_frees_more_to_write(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
+def test_the_log_is_looked_at_once_though_its_answer_frees_more_to_write(pair: FakePair) -> None:
     """A second look, asked for while the first one is worked on, would tell an end that lies behind what came since."""
-    values = fill(source.add("orders"), [100] * 40)
+    values = fill(pair.source.add("orders"), [100] * 40)
     lost: list[Produced] = []
     ends: list[int] = []
 
@@ -291,7 +248,7 @@ def test_the_log_is_looked_at_once_though_its_answer_frees_more_to_write(
         return BrokerUnreachableError("gone.") if len(lost) == 1 else None
 
     async def slowly(node: int, partition: TopicPartition) -> tuple[int, int]:
-        end = target.partitions[partition].end
+        end = pair.target.partitions[partition].end
         ends.append(end)
         # The first answer comes at once. Others were under way while the log grew.
         await asyncio.sleep(0 if len(ends) == 1 else 0.2)
@@ -302,91 +259,71 @@ def test_the_log_is_looked_at_once_though_its_answer_frees_more_to_write(
         while wanted[0].offset >= 8 and not ends:
             await asyncio.sleep(0.01)
 
-    target.lose = lose_first
-    target.log_ends = slowly  # type: ignore[method-assign]
-    source.on_fetch = wait_for_the_look
+    pair.target.lose = lose_first
+    pair.target.log_ends = slowly  # type: ignore[method-assign]
+    pair.source.on_fetch = wait_for_the_look
     gathering = {"batch_passthrough_min_bytes": 16_384, "fetch_partition_max_bytes": 700}
 
-    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=5.0, **gathering))
+    result = pair.copy_orders(retry_max_seconds=5.0, **gathering)
 
     assert result.error is None
     assert len(ends) == 1
-    assert target.partitions[REMOTE].values() == values
+    assert pair.copied() == values
 
 
-def test_a_log_that_lost_what_it_acknowledged_is_told(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    fill(source.add("orders"), [100] * 3)
+def test_a_log_that_lost_what_it_acknowledged_is_told(pair: FakePair) -> None:
+    fill(pair.source.add("orders"), [100] * 3)
 
     def truncate(request: Produced) -> Exception | None:
         if first_sequence(request) == 0:
             return None
-        target.partitions[REMOTE].end = 0
+        pair.target.partitions[REMOTE].end = 0
         return BrokerUnreachableError("gone.")
 
-    target.lose = truncate
+    pair.target.lose = truncate
 
-    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=3.0))
+    result = pair.copy_orders(retry_max_seconds=3.0)
 
     assert isinstance(result.error, TargetTruncatedError)
     assert not result.certain
 
 
-def test_a_target_that_refused_every_try_can_be_left_with_a_closed_position(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    fill(source.add("orders"), [100] * 5)
-    target.refuse = lambda request: ErrorCode.NOT_ENOUGH_REPLICAS if first_sequence(request) >= 2 else None
+def test_a_target_that_refused_every_try_can_be_left_with_a_closed_position(pair: FakePair) -> None:
+    fill(pair.source.add("orders"), [100] * 5)
+    pair.target.refuse = lambda request: ErrorCode.NOT_ENOUGH_REPLICAS if first_sequence(request) >= 2 else None
 
-    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=1.0))
+    result = pair.copy_orders(retry_max_seconds=1.0)
 
     assert isinstance(result.error, TransientError)
     assert (result.source_next, result.target_next, result.certain) == (2, 2, True)
-    assert target.looks == 0
+    assert pair.target.looks == 0
 
 
 def test_given_a_request_that_is_held_up_when_later_tries_are_refused_then_the_position_is_not_closed(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+    pair: FakePair,
 ) -> None:
-    fill(source.add("orders"), [100] * 5)
-    asked = 0
+    fill(pair.source.add("orders"), [100] * 5)
+    # A proxy keeps the request: it may hand it over when the run has long ended.
+    pair.end_connection_at(3)
+    pair.target.refuse = lambda request: ErrorCode.NOT_ENOUGH_REPLICAS if first_sequence(request) >= 2 else None
 
-    def hold_up(*_: object) -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 3:
-            # A proxy keeps the request: it may hand it over when the run has long ended.
-            raise BrokerUnreachableError("the connection has ended.")
-
-    target.before_produce = hold_up
-    target.refuse = lambda request: ErrorCode.NOT_ENOUGH_REPLICAS if first_sequence(request) >= 2 else None
-
-    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=1.0))
+    result = pair.copy_orders(retry_max_seconds=1.0)
 
     # The log was looked at, and did not hold the batch.
-    assert target.looks == 1
+    assert pair.target.looks == 1
     assert (result.source_next, result.target_next, result.certain) == (2, 2, False)
 
 
 def test_given_an_unanswered_request_that_is_sent_again_and_acknowledged_then_the_position_may_be_closed(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+    pair: FakePair,
 ) -> None:
     # The broker knows the sequence numbers by then: it refuses the request that was held up as a duplicate.
-    values = fill(source.add("orders"), [100] * 5)
-    asked = 0
+    values = fill(pair.source.add("orders"), [100] * 5)
+    pair.end_connection_at(2)
 
-    def hold_up(*_: object) -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 2:
-            raise BrokerUnreachableError("the connection has ended.")
+    result = pair.copy_orders()
 
-    target.before_produce = hold_up
-
-    (result,) = copy_between(source, target, job(opened(source, target)))
-
-    assert target.partitions[REMOTE].values() == values
+    assert pair.copied() == values
     assert (result.error, result.certain) == (None, True)
 
 
@@ -401,87 +338,69 @@ class TestATargetThatClosesTheConnectionOverLargeRequests:
         monkeypatch.setattr(retry, "_FIRST_PAUSE", 0.001)
         monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0.01)
 
-    @pytest.mark.parametrize("in_flight", [1, 5])
-    def test_gets_batches_in_halves(
-        self, source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, in_flight: int
-    ) -> None:
-        values = fill(source.add("orders"), [9_000] * 3, records_each=40)
-        target.request_max_bytes = self.LIMIT
-
-        settings = {**self.PATIENT, "produce_max_in_flight": in_flight}
-        (result,) = copy_between(source, target, job(opened(source, target), **settings))
-
-        assert (result.error, result.records) == (None, 120)
-        assert target.partitions[REMOTE].values() == values
-
-    def test_gets_one_batch_after_the_other_when_only_together_they_are_too_large(
-        self, source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-    ) -> None:
+    def copy_four(self, pair: FakePair, **settings: object) -> None:
+        """Copy partitions whose batches are too large for a request only together."""
         for number in range(4):
-            fill(source.add("orders", number), [40_000, 40_000], prefix=f"{number}-")
-        target.request_max_bytes = self.LIMIT
+            fill(pair.source.add("orders", number), [40_000, 40_000], prefix=f"{number}-")
+        pair.target.request_max_bytes = self.LIMIT
 
-        partitions = [opened(source, target, partition=number) for number in range(4)]
-        results = copy_between(source, target, job(*partitions, **self.PATIENT))
+        results = pair.copy_all(4, **self.PATIENT, **settings)
 
         assert [result.error for result in results] == [None] * 4
-        assert all(len(target.partitions[TopicPartition("A.orders", number)].values()) == 2 for number in range(4))
 
-    def test_stops_a_partition_at_a_record_that_is_too_large_and_no_other(
-        self, source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-    ) -> None:
-        values = fill(source.add("orders"), [500, 500, 120_000, 500])
-        others = fill(source.add("orders", 1), [30_000] * 12)
-        target.request_max_bytes = self.LIMIT
+    def test_gets_batches_in_halves(self, copy_between: CopyBetween) -> None:
+        for in_flight in (1, 5):
+            pair = FakePair(copy_between)
+            values = fill(pair.source.add("orders"), [9_000] * 3, records_each=40)
+            pair.target.request_max_bytes = self.LIMIT
 
-        first, second = copy_between(
-            source, target, job(*(opened(source, target, partition=number) for number in (0, 1)), **self.PATIENT)
-        )
+            result = pair.assert_whole_copy(values, **self.PATIENT, produce_max_in_flight=in_flight)
+
+            assert result.records == 120, in_flight
+
+    def test_gets_one_batch_after_the_other_when_only_together_they_are_too_large(self, pair: FakePair) -> None:
+        self.copy_four(pair)
+
+        assert all(len(pair.copied(number)) == 2 for number in range(4))
+
+    def test_stops_a_partition_at_a_record_that_is_too_large_and_no_other(self, pair: FakePair) -> None:
+        values = fill(pair.source.add("orders"), [500, 500, 120_000, 500])
+        others = fill(pair.source.add("orders", 1), [30_000] * 12)
+        pair.target.request_max_bytes = self.LIMIT
+
+        first, second = pair.copy_all(2, **self.PATIENT)
 
         assert isinstance(first.error, RecordTooLargeError)
         assert first.error.where.offset == 2
-        assert target.partitions[REMOTE].values() == values[:2]
+        assert pair.copied() == values[:2]
         # What was sent last got no answer, so the next run has to look.
         assert (first.source_next, first.certain) == (2, False)
         assert second.error is None
-        assert target.partitions[TopicPartition("A.orders", 1)].values() == others
+        assert pair.copied(1) == others
 
-    def test_does_not_lose_a_record_to_connections_that_end_for_another_reason(
-        self, source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-    ) -> None:
-        values = fill(source.add("orders"), [500] * 30)
+    def test_does_not_lose_a_record_to_connections_that_end_for_another_reason(self, pair: FakePair) -> None:
+        values = fill(pair.source.add("orders"), [500] * 30)
         ended: list[int] = []
 
         def end(node: int, _: object) -> None:
             if len(ended) < 40:
                 ended.append(node)
-                target.restart(node, False)
+                pair.target.restart(node, False)
 
-        target.before_produce = end
+        pair.target.before_produce = end
 
-        (result,) = copy_between(source, target, job(opened(source, target), **self.PATIENT))
+        pair.assert_whole_copy(values, **self.PATIENT)
 
-        assert result.error is None
-        assert target.partitions[REMOTE].values() == values
+    def test_is_not_sent_what_has_a_limit_in_the_file(self, pair: FakePair) -> None:
+        self.copy_four(pair, request_max_bytes=self.LIMIT)
 
-    def test_is_not_sent_what_has_a_limit_in_the_file(
-        self, source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-    ) -> None:
-        for number in range(4):
-            fill(source.add("orders", number), [40_000, 40_000], prefix=f"{number}-")
-        target.request_max_bytes = self.LIMIT
-
-        partitions = [opened(source, target, partition=number) for number in range(4)]
-        results = copy_between(source, target, job(*partitions, request_max_bytes=self.LIMIT, **self.PATIENT))
-
-        assert [result.error for result in results] == [None] * 4
-        assert target.torn == 0
+        assert pair.target.torn == 0
 
 
 def test_given_a_task_that_was_stopped_while_it_looked_at_the_log_when_it_goes_on_then_it_looks_once_more(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, monkeypatch: pytest.MonkeyPatch
+    pair: FakePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    values = fill(source.add("orders"), [100] * 5)
+    values = fill(pair.source.add("orders"), [100] * 5)
     lost: list[Produced] = []
     clock = [1000.0]
 
@@ -490,69 +409,72 @@ def test_given_a_task_that_was_stopped_while_it_looked_at_the_log_when_it_goes_o
         return BrokerUnreachableError("gone.") if len(lost) == 1 else None
 
     async def look(node: int, partition: TopicPartition) -> tuple[int, int]:
-        target.looks += 1
-        if target.looks == 1:
+        pair.target.looks += 1
+        if pair.target.looks == 1:
             # Somebody may have taken over meanwhile.
             clock[0] += 60
-        end = target.partitions[partition].end
+        end = pair.target.partitions[partition].end
         return end, end
 
-    target.lose = lose_first
-    target.log_ends = look  # type: ignore[method-assign]
+    pair.target.lose = lose_first
+    pair.target.log_ends = look  # type: ignore[method-assign]
     monkeypatch.setattr("mirror_lib.relay.copy.producer._now", lambda: clock[0])
 
-    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=5.0))
+    result = pair.copy_orders(retry_max_seconds=5.0)
 
     assert result.error is None
-    assert target.looks == 2
-    assert target.partitions[REMOTE].values() == values
+    assert pair.target.looks == 2
+    assert pair.copied() == values
 
 
-@pytest.mark.parametrize(
-    ("age", "looks"), [(0.0, 0), (60.0, 1), (-60.0, 1)], ids=["at once", "after a minute", "on a clock that is behind"]
-)
 def test_given_a_task_that_begins_after_its_run_was_suspended_then_it_looks_at_the_log_first(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, age: float, looks: int
+    copy_between: CopyBetween, subtests: pytest.Subtests
 ) -> None:
     """Seed 100002 of the model: one of several tasks of a run, which another run had taken over from meanwhile."""
-    values = fill(source.add("orders"), [100] * 5)
-    claimed = opened(source, target)
+    for case, age, looks in (("at once", 0.0, 0), ("after a minute", 60.0, 1), ("on a clock that is behind", -60.0, 1)):
+        with subtests.test(case=case):
+            pair = FakePair(copy_between)
+            values = fill(pair.source.add("orders"), [100] * 5)
+            claimed = pair.opened()
 
-    (result,) = copy_between(source, target, job(replace(claimed, claimed_at=claimed.claimed_at - age)))
+            (result,) = pair.copy(replace(claimed, claimed_at=claimed.claimed_at - age))
 
-    assert result.error is None
-    assert target.looks == looks
-    assert target.partitions[REMOTE].values() == values
+            assert result.error is None
+            assert pair.target.looks == looks
+            assert pair.copied() == values
 
 
-def test_given_a_run_that_took_over_before_the_task_began_then_the_task_writes_nothing(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
-) -> None:
-    fill(source.add("orders"), [100] * 5)
-    claimed = opened(source, target)
-    values = fill(target.partitions[REMOTE], [100] * 5, prefix="other run")
+def test_given_a_run_that_took_over_before_the_task_began_then_the_task_writes_nothing(pair: FakePair) -> None:
+    fill(pair.source.add("orders"), [100] * 5)
+    claimed = pair.opened()
+    values = fill(pair.target.partitions[REMOTE], [100] * 5, prefix="other run")
 
-    (result,) = copy_between(source, target, job(replace(claimed, claimed_at=claimed.claimed_at - 60)))
+    (result,) = pair.copy(replace(claimed, claimed_at=claimed.claimed_at - 60))
 
     assert isinstance(result.error, TargetDivergedError)
-    assert target.partitions[REMOTE].values() == values
+    assert pair.copied() == values
 
 
-@pytest.mark.parametrize("memory", [REMEMBERS_ALL, ProducerMemory()], ids=["present", "old"])
 def test_partitions_share_requests_also_where_their_batches_go_one_by_one(
-    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, memory: ProducerMemory
+    copy_between: CopyBetween, subtests: pytest.Subtests
 ) -> None:
     # Once each partition had a request of its own it would keep it: the answer lets nothing else go on.
-    count, batches = 8, 30
-    for number in range(count):
-        fill(source.add("orders", number), [100] * batches)
-    requests: list[int] = []
-    target.before_produce = lambda _, keys: requests.append(len(keys))
-    partitions = [opened(source, target, partition=number) for number in range(count)]
+    partitions, batches = 8, 30
+    for memory in (REMEMBERS_ALL, ProducerMemory()):
+        with subtests.test(memory=memory):
+            pair = FakePair(copy_between)
+            for number in range(partitions):
+                fill(pair.source.add("orders", number), [100] * batches)
+            requests: list[int] = []
+            pair.target.before_produce = partial(note_size, requests)
 
-    results = copy_between(source, target, job(*partitions, memory=memory))
+            results = pair.copy_all(partitions, memory=memory)
 
-    assert [result.error for result in results] == [None] * count
-    assert sum(requests) == count * batches
-    # A connection has half of the partitions.
-    assert len(requests) < 2 * count * batches / (count / 2)
+            assert [result.error for result in results] == [None] * partitions
+            assert sum(requests) == partitions * batches
+            # A connection has half of the partitions.
+            assert len(requests) < 2 * partitions * batches / (partitions / 2)
+
+
+def note_size(requests: list[int], _: int, keys: Sequence[TopicPartition]) -> None:
+    requests.append(len(keys))

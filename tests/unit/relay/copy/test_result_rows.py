@@ -13,22 +13,16 @@ from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.offsets.runs import OffsetRun, merge
 from mirror_lib.relay.copy.result_rows import from_arrow, to_arrow
 from mirror_lib.relay.model import PartitionResult
-from mirror_lib.topology.names import TopicPartition
+from tests.support.brokers.partitions import partition_plan, partition_result
 
 
 def result(partition: int, runs: tuple[OffsetRun, ...], error: MirrorError | None) -> PartitionResult:
-    return PartitionResult(
-        source=TopicPartition("orders", partition),
-        target=TopicPartition("A.orders", partition),
-        start=0,
-        end=1 << 40,
+    return partition_result(
+        partition_plan(partition=partition, end=1 << 40),
         source_next=runs[-1].source_next if runs else 0,
-        target_first=0,
         target_next=runs[-1].target_next if runs else 0,
         records=sum(run.count for run in runs),
-        bytes=12,
         batches=3,
-        first_timestamp=None,
         last_timestamp=1_700_000_000_000,
         seconds=0.25,
         runs=runs,

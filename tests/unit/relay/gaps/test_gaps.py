@@ -26,6 +26,7 @@ from mirror_lib.relay.gaps.gaps import gap_row, truncations
 from mirror_lib.relay.gaps.resolutions import Decision, Resolution, check_tail, decide
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts
 
 FLOW = FlowId("A", "B")
 SOURCE, OTHER, TARGET = TopicPartition("orders", 0), TopicPartition("more", 0), TopicPartition("A.orders", 0)
@@ -36,18 +37,7 @@ WRITTEN_AT = NOON - timedelta(seconds=100)
 
 
 def facts(**changes: Any) -> PartitionFacts:
-    healthy: dict[str, Any] = {
-        "source": SOURCE,
-        "target": TARGET,
-        "log_start": 10,
-        "log_end": 100,
-        "topic_id": "id-1",
-        "position": 40,
-        "position_topic_id": "id-1",
-        "log_bytes": None,
-        "target_max_message_bytes": 1_000_000,
-    }
-    return PartitionFacts(**healthy | changes)
+    return partition_facts(**({"log_start": 10, "position": 40, "position_topic_id": "id-1"} | changes))
 
 
 def gap(cause: str, first: int = 0, end: int = 40, **changes: Any) -> GapRow:
@@ -85,22 +75,21 @@ class TestNoting:
         assert row.records is None
         assert (row.first_time, row.last_time, row.state) == (None, NOON, "open")
 
-    def test_what_retention_took_was_written_after_the_last_copied_record(self) -> None:
-        row = self.noted(RetentionGapError("deleted."), LastCopy(int(WRITTEN_AT.timestamp() * 1000), COPIED_AT))
+    def test_the_first_loss_was_after_the_last_copied_record_was_written_or_copied(self) -> None:
+        written_ms = int(WRITTEN_AT.timestamp() * 1000)
+        for kind, timestamp, first in (
+            # What retention took was written after it.
+            (RetentionGapError, written_ms, WRITTEN_AT),
+            # A timestamp that cannot be true is not believed.
+            (RetentionGapError, -1, COPIED_AT),
+            (RetentionGapError, 2**62, COPIED_AT),
+            # What was copied before was lost after it was copied.
+            (SourceTruncatedError, written_ms, COPIED_AT),
+            (SourceRecreatedError, written_ms, COPIED_AT),
+        ):
+            row = self.noted(kind("lost."), LastCopy(timestamp, COPIED_AT))
 
-        assert row.first_time == WRITTEN_AT
-
-    @pytest.mark.parametrize("timestamp", [-1, 2**62])
-    def test_a_timestamp_that_cannot_be_true_is_not_believed(self, timestamp: int) -> None:
-        row = self.noted(RetentionGapError("deleted."), LastCopy(timestamp, COPIED_AT))
-
-        assert row.first_time == COPIED_AT
-
-    @pytest.mark.parametrize("kind", [SourceTruncatedError, SourceRecreatedError])
-    def test_what_was_copied_before_was_lost_after_it_was_copied(self, kind: type[ReplicationError]) -> None:
-        row = self.noted(kind("lost."), LastCopy(int(WRITTEN_AT.timestamp() * 1000), COPIED_AT))
-
-        assert row.first_time == COPIED_AT
+            assert row.first_time == first, (kind, timestamp)
 
     def test_a_problem_without_a_loss_is_no_gap(self) -> None:
         with pytest.raises(ValueError, match="lost no records"):
@@ -115,21 +104,20 @@ class TestNoting:
 
         assert truncations(rows) == {(SOURCE, 40): 30}
 
-    @pytest.mark.parametrize("turn", [1, -1])
-    def test_each_position_has_the_lowest_end_of_its_truncations(self, turn: int) -> None:
-        rows = [
-            gap("source-truncated", 30, 40),
-            gap("source-truncated", 25, 40),
-            gap("source-truncated", 20, 50),
-        ][::turn]
+    def test_each_position_has_the_lowest_end_of_its_truncations(self) -> None:
+        for turn in (1, -1):
+            rows = [
+                gap("source-truncated", 30, 40),
+                gap("source-truncated", 25, 40),
+                gap("source-truncated", 20, 50),
+            ][::turn]
 
-        assert truncations(rows) == {(SOURCE, 40): 25, (SOURCE, 50): 20}
+            assert truncations(rows) == {(SOURCE, 40): 25, (SOURCE, 50): 20}, turn
 
 
 class TestDeciding:
-    @pytest.mark.parametrize(
-        ("fact", "cause", "start"),
-        [
+    def test_accepting_goes_on_behind_what_is_lost(self) -> None:
+        for fact, cause, start in (
             (facts(log_start=60), "retention-gap", 60),
             (facts(log_end=30), "source-truncated", 30),
             (facts(truncated_to=25, log_end=30), "source-truncated", 25),
@@ -139,22 +127,20 @@ class TestDeciding:
             # Another log under the same name, on a cluster without topic ids.
             (facts(position_leader_epoch=2, leader_epoch_end=-1), "source-truncated", 10),
             (facts(position_topic_id="id-0"), "source-recreated", 10),
-        ],
-    )
-    def test_accepting_goes_on_behind_what_is_lost(self, fact: PartitionFacts, cause: str, start: int) -> None:
-        found = decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 77, run_id="d1", claim=4)
+        ):
+            found = decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 77, run_id="d1", claim=4)
 
-        assert found == Position(
-            topic="orders",
-            partition=0,
-            offset=start - 1,
-            target_offset=77,
-            state=PositionState.CLOSED,
-            run_id="d1",
-            topic_id="id-1",
-            claim=4,
-            target_topic="A.orders",
-        )
+            assert found == Position(
+                topic="orders",
+                partition=0,
+                offset=start - 1,
+                target_offset=77,
+                state=PositionState.CLOSED,
+                run_id="d1",
+                topic_id="id-1",
+                claim=4,
+                target_topic="A.orders",
+            ), fact
 
     @given(
         st.integers(0, 50),
@@ -184,22 +170,24 @@ class TestDeciding:
             assert decide(Decision.ACCEPT, FLOW, after, causes, 77, run_id="d2") is None
             assert log_start <= found.offset + 1 <= log_start + length
 
-    @pytest.mark.parametrize("fact", [facts(), facts(log_start=60), facts(position_topic_id="id-0", log_start=0)])
-    def test_recopying_begins_at_the_start_of_the_source(self, fact: PartitionFacts) -> None:
-        found = decide(Decision.RECOPY, FLOW, fact, [gap("source-recreated")], 77, run_id="d1")
+    def test_recopying_begins_at_the_start_of_the_source(self, subtests: pytest.Subtests) -> None:
+        for fact in (facts(), facts(log_start=60), facts(position_topic_id="id-0", log_start=0)):
+            with subtests.test(fact=fact):
+                found = decide(Decision.RECOPY, FLOW, fact, [gap("source-recreated")], 77, run_id="d1")
 
-        assert found is not None
-        assert (found.offset + 1, found.target_offset) == (fact.log_start, 77)
+                assert found is not None
+                assert (found.offset + 1, found.target_offset) == (fact.log_start, 77)
 
-    @pytest.mark.parametrize("decision", [Decision.STOP, Decision.RESUME])
-    def test_stopping_moves_no_position(self, decision: Decision) -> None:
-        assert decide(decision, FLOW, facts(log_start=60), [gap("retention-gap")], 77, run_id="d1") is None
-
-    def test_a_gap_that_is_none_any_more_moves_no_position(self) -> None:
-        assert decide(Decision.ACCEPT, FLOW, facts(), [gap("retention-gap")], 77, run_id="d1") is None
-
-    def test_accepting_records_that_were_left_out_moves_no_position(self) -> None:
-        assert decide(Decision.ACCEPT, FLOW, facts(log_start=60), [gap("poison")], 77, run_id="d1") is None
+    def test_no_position_moves_where_nothing_is_to_be_passed(self) -> None:
+        for decision, fact, cause in (
+            (Decision.STOP, facts(log_start=60), "retention-gap"),
+            (Decision.RESUME, facts(log_start=60), "retention-gap"),
+            # A gap that is none any more.
+            (Decision.ACCEPT, facts(), "retention-gap"),
+            # Records that were left out.
+            (Decision.ACCEPT, facts(log_start=60), "poison"),
+        ):
+            assert decide(decision, FLOW, fact, [gap(cause)], 77, run_id="d1") is None, (decision, cause)
 
     def test_a_loss_that_nobody_has_seen_is_not_accepted_with_another(self) -> None:
         with pytest.raises(ReplicationError, match="created again") as caught:
@@ -241,28 +229,31 @@ class TestTheTailOfTheTarget:
         by_source = {each.source: each for each in known}
         check_tail(decision, facts(), by_source, target_end, Where(flow="A->B"))
 
-    @pytest.mark.parametrize("decision", [Decision.ACCEPT, Decision.RECOPY])
-    def test_a_target_that_ends_where_the_position_says_is_known(self, decision: Decision) -> None:
-        self.check(decision, position())
-        self.check(decision, position(state=PositionState.OPEN))
+    def test_a_target_that_ends_where_the_position_says_is_known(self, subtests: pytest.Subtests) -> None:
+        for decision in (Decision.ACCEPT, Decision.RECOPY):
+            with subtests.test(decision=decision):
+                self.check(decision, position())
+                self.check(decision, position(state=PositionState.OPEN))
 
-    @pytest.mark.parametrize("target_end", [39, 41])
-    @pytest.mark.parametrize("state", list(PositionState))
-    def test_any_other_end_may_hide_records_that_were_copied(self, state: PositionState, target_end: int) -> None:
-        with pytest.raises(DirtyStartError) as caught:
-            self.check(Decision.ACCEPT, position(state=state), target_end=target_end)
-        assert "mirror gaps recopy" in caught.value.action
+    def test_any_other_end_may_hide_records_that_were_copied(self, subtests: pytest.Subtests) -> None:
+        for target_end in (39, 41):
+            for state in list(PositionState):
+                with subtests.test(target_end=target_end, state=state):
+                    with pytest.raises(DirtyStartError) as caught:
+                        self.check(Decision.ACCEPT, position(state=state), target_end=target_end)
+                    assert "mirror gaps recopy" in caught.value.action
 
-        self.check(Decision.RECOPY, position(state=state), target_end=target_end)
+                    self.check(Decision.RECOPY, position(state=state), target_end=target_end)
 
     def test_mm2_stores_no_target_offset_and_promises_no_exactness(self) -> None:
         self.check(Decision.ACCEPT, position(state=None, target_offset=None), target_end=500)
 
-    @pytest.mark.parametrize("decision", [Decision.ACCEPT, Decision.RECOPY])
-    def test_in_a_merge_the_others_must_have_ended_well(self, decision: Decision) -> None:
-        self.check(decision, position(), position(OTHER, target_offset=55), target_end=55)
-        with pytest.raises(DirtyStartError, match="interrupted while it copied more-0"):
-            self.check(decision, position(), position(OTHER, state=PositionState.OPEN))
+    def test_in_a_merge_the_others_must_have_ended_well(self, subtests: pytest.Subtests) -> None:
+        for decision in (Decision.ACCEPT, Decision.RECOPY):
+            with subtests.test(decision=decision):
+                self.check(decision, position(), position(OTHER, target_offset=55), target_end=55)
+                with pytest.raises(DirtyStartError, match="interrupted while it copied more-0"):
+                    self.check(decision, position(), position(OTHER, state=PositionState.OPEN))
 
     def test_nothing_is_known_of_a_take_over_from_mirror_maker_that_was_interrupted(self) -> None:
         interrupted = position(state=PositionState.OPEN, target_offset=None)
@@ -275,31 +266,28 @@ class TestTheTailOfTheTarget:
 class TestTelling:
     GAPS = (gap("retention-gap"),)
 
-    @pytest.mark.parametrize(
-        ("resolution", "expected"),
-        [
+    def test_a_resolution_reads_as_a_sentence(self) -> None:
+        for resolution, expected in (
             (
-                Resolution(Decision.ACCEPT, SOURCE, GAPS, position(), position(target_offset=77), 100),
+                Resolution(Decision.ACCEPT, SOURCE, self.GAPS, position(), position(target_offset=77), 100),
                 "orders-0: copying continues at source offset 40 instead of 40, lag 60 offsets; "
                 "its target offset is 77",
             ),
             (
-                Resolution(Decision.ACCEPT, SOURCE, GAPS, position()),
+                Resolution(Decision.ACCEPT, SOURCE, self.GAPS, position()),
                 "orders-0: the position is unchanged; the gap is accepted in the ledger",
             ),
-            (Resolution(Decision.STOP, SOURCE, GAPS), "orders-0: is no longer replicated"),
+            (Resolution(Decision.STOP, SOURCE, self.GAPS), "orders-0: is no longer replicated"),
             (
-                Resolution(Decision.RESUME, SOURCE, GAPS),
+                Resolution(Decision.RESUME, SOURCE, self.GAPS),
                 "orders-0: is replicated again; the gap is open until it has a new resolution",
             ),
             (
-                Resolution(Decision.ACCEPT, SOURCE, GAPS, error=TopicMissingError("it is gone.")),
+                Resolution(Decision.ACCEPT, SOURCE, self.GAPS, error=TopicMissingError("it is gone.")),
                 "orders-0: cannot accept: it is gone.",
             ),
-        ],
-    )
-    def test_a_resolution_reads_as_a_sentence(self, resolution: Resolution, expected: str) -> None:
-        assert str(resolution) == expected
+        ):
+            assert str(resolution) == expected, expected
 
     def test_its_json_has_both_positions(self) -> None:
         found = Resolution(Decision.ACCEPT, SOURCE, self.GAPS, position(), position(target_offset=77), 100).to_dict()

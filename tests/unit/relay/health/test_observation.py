@@ -20,6 +20,7 @@ from mirror_lib.relay.health.observation import STOPPED, Failure, FlowObserved, 
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.planning.plan import plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = FlowId("A", "B")
@@ -31,18 +32,7 @@ def source(number: int, topic: str = "orders") -> TopicPartition:
 
 
 def fact(number: int, position: int | None = 10, start: int = 0, end: int = 10, **more: Any) -> PartitionFacts:
-    made = PartitionFacts(
-        source=source(number),
-        target=TopicPartition("A.orders", number),
-        log_start=start,
-        log_end=end,
-        topic_id=None,
-        position=position,
-        position_topic_id=None,
-        log_bytes=None,
-        target_max_message_bytes=1_000_000,
-    )
-    return replace(made, **more)
+    return partition_facts(partition=number, position=position, log_start=start, log_end=end, topic_id=None, **more)
 
 
 def expected(number: int, **values: Any) -> PartitionForecast:
@@ -119,22 +109,16 @@ def test_a_flow_is_as_late_as_its_oldest_record_that_is_not_copied() -> None:
     assert (second.records_behind, second.headroom_seconds) == (7, 70)
 
 
-def test_where_no_age_is_known_none_is_told() -> None:
-    seen = observe(fact(0, position=4), forecasts=(expected(0, lag_bytes=None),))
+def test_where_no_age_is_known_none_is_told_and_a_record_from_the_future_is_not_late() -> None:
+    unknown = observe(fact(0, position=4), forecasts=(expected(0, lag_bytes=None),))
+    assert (unknown.flow.seconds_behind, unknown.flow.bytes_behind) == (None, None)
 
-    assert (seen.flow.seconds_behind, seen.flow.bytes_behind) == (None, None)
+    early = observe(fact(0, position=4), first_timestamps={source(0): milliseconds(-60)})
+    assert early.flow.seconds_behind == 0
 
-
-def test_a_record_from_the_future_is_not_late() -> None:
-    seen = observe(fact(0, position=4), first_timestamps={source(0): milliseconds(-60)})
-
-    assert seen.flow.seconds_behind == 0
-
-
-def test_a_time_that_no_calendar_has_is_none() -> None:
-    seen = observe(fact(0, position=4), first_timestamps={source(0): 2**62})
-
-    assert seen.partitions[0].behind_since is None
+    # No calendar has that time.
+    late = observe(fact(0, position=4), first_timestamps={source(0): 2**62})
+    assert late.partitions[0].behind_since is None
 
 
 def test_a_partition_that_lost_something_stands_still_and_tells_why() -> None:
@@ -158,9 +142,8 @@ def test_what_a_run_could_not_copy_is_told_as_long_as_it_is_not_copied() -> None
     assert seen.flow.stalled == 1
 
 
-@pytest.mark.parametrize(
-    ("seen_minutes_ago", "reason_then", "run_minutes_ago", "reason"),
-    [
+def test_a_missing_target_partition_stalls_if_a_run_has_not_created_it(subtests: pytest.Subtests) -> None:
+    for seen_minutes_ago, reason_then, run_minutes_ago, reason in (
         # A new topic: never seen, or no run since.
         (None, None, 5, None),
         (1, None, 5, None),
@@ -169,23 +152,23 @@ def test_what_a_run_could_not_copy_is_told_as_long_as_it_is_not_copied() -> None
         (5, None, 1, "topic-missing"),
         # It stays missing until it exists.
         (1, "topic-missing", 5, "topic-missing"),
-    ],
-)
-def test_a_missing_target_partition_stalls_if_a_run_has_not_created_it(
-    seen_minutes_ago: float | None, reason_then: str | None, run_minutes_ago: float | None, reason: str | None
-) -> None:
-    def ago(minutes: float | None) -> datetime | None:
-        return None if minutes is None else NOON - timedelta(minutes=minutes)
+    ):
+        with subtests.test(seen_minutes_ago=seen_minutes_ago, reason_then=reason_then, run_minutes_ago=run_minutes_ago):
 
-    then = ago(seen_minutes_ago)
-    before = () if then is None else (replace(row(0), observed_at=then, reason=reason_then),)
-    missing = {source(0): Failure("topic-missing", "A.orders-0 does not exist on the target yet.")}
+            def ago(minutes: float | None) -> datetime | None:
+                return None if minutes is None else NOON - timedelta(minutes=minutes)
 
-    seen = observe(fact(0, position=None), missing_targets=missing, before=before, run_started=ago(run_minutes_ago))
+            then = ago(seen_minutes_ago)
+            before = () if then is None else (replace(row(0), observed_at=then, reason=reason_then),)
+            missing = {source(0): Failure("topic-missing", "A.orders-0 does not exist on the target yet.")}
 
-    (found,) = seen.partitions
-    assert (found.reason, seen.flow.stalled) == (reason, int(reason is not None))
-    assert found.detail == "A.orders-0 does not exist on the target yet."
+            seen = observe(
+                fact(0, position=None), missing_targets=missing, before=before, run_started=ago(run_minutes_ago)
+            )
+
+            (found,) = seen.partitions
+            assert (found.reason, seen.flow.stalled) == (reason, int(reason is not None))
+            assert found.detail == "A.orders-0 does not exist on the target yet."
 
 
 def test_a_target_topic_that_may_not_be_described_stalls_at_once() -> None:
@@ -218,15 +201,11 @@ def test_a_partition_that_somebody_took_out_stands_still_for_no_reason_to_look_a
 
 
 def test_what_a_first_start_leaves_out_is_not_behind() -> None:
-    seen = observe(fact(0, position=None), starts=FirstStarts(LATEST))
+    for start, lagging, position, records in ((LATEST, 0, 10, 0), (FirstStart(offset=7), 1, 7, 3)):
+        seen = observe(fact(0, position=None), starts=FirstStarts(start), forecasts=(expected(0),) * lagging)
 
-    assert (seen.flow.lagging, seen.partitions[0].position, seen.partitions[0].records_behind) == (0, 10, 0)
-
-
-def test_what_lies_before_a_first_start_is_not_behind() -> None:
-    seen = observe(fact(0, position=None), starts=FirstStarts(FirstStart(offset=7)), forecasts=(expected(0),))
-
-    assert (seen.flow.lagging, seen.partitions[0].position, seen.partitions[0].records_behind) == (1, 7, 3)
+        assert seen.flow.lagging == lagging
+        assert (seen.partitions[0].position, seen.partitions[0].records_behind) == (position, records)
 
 
 def test_what_was_written_counts_since_the_last_look() -> None:

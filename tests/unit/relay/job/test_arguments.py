@@ -46,13 +46,16 @@ def test_what_is_left_open_is_not_on_the_command_line() -> None:
     assert arguments.command_line() == ["--config=/f", "--flow=A->B", "--trigger=cli", "--max-seconds=90"]
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [[], ["--config=f"], ["--config=f", "--flow=A->B", "--tasks=many"], ["--config=f", "--flow=A->B", "--gaps=stop"]],
-)
-def test_wrong_usage_ends_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        JobArguments.parse(argv)
+def test_wrong_usage_ends_with_2(capsys: pytest.CaptureFixture[str], subtests: pytest.Subtests) -> None:
+    for argv in (
+        [],
+        ["--config=f"],
+        ["--config=f", "--flow=A->B", "--tasks=many"],
+        ["--config=f", "--flow=A->B", "--gaps=stop"],
+    ):
+        with subtests.test(argv=argv):
+            with pytest.raises(SystemExit) as caught:
+                JobArguments.parse(argv)
 
-    assert caught.value.code == 2
-    assert "usage: replicate.py" in capsys.readouterr().err
+            assert caught.value.code == 2
+            assert "usage: replicate.py" in capsys.readouterr().err

@@ -21,27 +21,13 @@ from mirror_lib.relay.job.report import (
     plan_report,
     write_report,
 )
-from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, PartitionResult, Poison, RunPlan
+from mirror_lib.relay.model import WHOLE_TOPIC, PartitionProblem, PartitionResult, Poison, RunPlan
 from mirror_lib.relay.run_options import RunReport
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_plan, partition_result
 
 _FLOW = FlowId("A", "B")
-_DONE = PartitionResult(
-    source=TopicPartition("orders", 0),
-    target=TopicPartition("A.orders", 0),
-    start=0,
-    end=10,
-    source_next=10,
-    target_first=0,
-    target_next=10,
-    records=10,
-    bytes=1_000,
-    batches=1,
-    first_timestamp=None,
-    last_timestamp=None,
-    seconds=0.25,
-    runs=(),
-)
+_DONE = partition_result(partition_plan(end=10), seconds=0.25)
 _AT_TARGET = Where(flow="A->B", cluster="B", topic="A.orders", partition=1, offset=7)
 _FENCED = FencedError("another run has taken over.", where=_AT_TARGET, action="Wait for it.")
 _FAILED = replace(_DONE, source=TopicPartition("orders", 1), records=3, bytes=300, source_next=3, error=_FENCED)
@@ -74,13 +60,14 @@ def test_a_job_that_ended_before_writing_has_no_report(tmp_path: Path) -> None:
     assert JobReport.read(tmp_path / "none.json") is None
 
 
-@pytest.mark.parametrize("content", ["", '{"exit_code": 0, "par'])
-def test_a_job_that_ended_while_writing_has_no_report(tmp_path: Path, content: str) -> None:
+def test_a_job_that_ended_while_writing_has_no_report(tmp_path: Path, subtests: pytest.Subtests) -> None:
     """It was killed, or the disk was full: the starter then tells how the job ended."""
-    path = tmp_path / "report.json"
-    path.write_text(content)
+    for content in ("", '{"exit_code": 0, "par'):
+        with subtests.test(content=content):
+            path = tmp_path / "report.json"
+            path.write_text(content)
 
-    assert JobReport.read(path) is None
+            assert JobReport.read(path) is None
 
 
 def test_a_run_comes_back_with_its_figures(tmp_path: Path) -> None:
@@ -107,11 +94,9 @@ def test_failed_and_refused_partitions_are_both_failures_at_their_source(tmp_pat
 
 
 def test_a_dry_runs_plan_is_added_up_per_topic(tmp_path: Path) -> None:
-    def planned(partition: int, start: int, end: int, size: int) -> PartitionPlan:
-        source, target = TopicPartition("t", partition), TopicPartition("A.t", partition)
-        return PartitionPlan(source, target, start, end, None, 1_000_000, size)
-
-    plan = RunPlan(_FLOW, bins=((planned(0, 5, 15, 100),), (planned(1, 0, 1, 3),)), problems=(_LOST,), idle=6)
+    first = partition_plan("t", 0, start=5, end=15, estimated_bytes=100)
+    second = partition_plan("t", 1, start=0, end=1, estimated_bytes=3)
+    plan = RunPlan(_FLOW, bins=((first,), (second,)), problems=(_LOST,), idle=6)
 
     report = _read_back(tmp_path, plan_report(plan))
 

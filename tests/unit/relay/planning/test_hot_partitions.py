@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from mirror_lib.relay.model import PartitionFacts, PartitionPlan
+from mirror_lib.relay.model import PartitionPlan
 from mirror_lib.relay.planning.plan import find_hot_partitions, hot_partition_warnings, plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts, partition_plan
 
 MB = 1_000_000
 
 
 def planned(partition: int, size: int, *, offsets: int = 1) -> PartitionPlan:
-    return PartitionPlan(
-        source=TopicPartition("orders", partition),
-        target=TopicPartition("A.orders", partition),
-        start=0,
-        end=offsets,
-        topic_id="id-1",
-        target_max_message_bytes=1_048_588,
-        estimated_bytes=size,
-    )
+    return partition_plan(partition=partition, end=offsets, estimated_bytes=size)
 
 
 def alone(*partitions: PartitionPlan) -> list[list[PartitionPlan]]:
@@ -82,20 +75,8 @@ def test_the_warning_has_numbers_says_what_helps_and_that_more_tasks_do_not() ->
 
 
 def test_a_plan_holds_the_hot_partitions_as_words_and_as_data() -> None:
-    facts = [
-        PartitionFacts(
-            source=TopicPartition("orders", number),
-            target=TopicPartition("A.orders", number),
-            log_start=0,
-            log_end=1_000,
-            topic_id="id-1",
-            position=None,
-            position_topic_id=None,
-            log_bytes=size,
-            target_max_message_bytes=1_048_588,
-        )
-        for number, size in enumerate((900 * MB, 20 * MB, 20 * MB))
-    ]
+    sizes = (900 * MB, 20 * MB, 20 * MB)
+    facts = [partition_facts(partition=number, log_end=1_000, log_bytes=size) for number, size in enumerate(sizes)]
 
     plan = plan_round(FlowId("A", "B"), facts, tasks_max=2)
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mirror_lib.relay.planning.new_topics import defaults_of
 
 
-@pytest.mark.parametrize(
-    ("broker", "kept"),
-    [
+def test_the_finest_unit_that_is_set_counts() -> None:
+    for broker, kept in (
         ({"log.retention.hours": "168"}, "604800000"),
         ({"log.retention.hours": "168", "log.retention.minutes": "30", "log.retention.ms": None}, "1800000"),
         ({"log.retention.hours": "168", "log.retention.minutes": "30", "log.retention.ms": "5000"}, "5000"),
         ({"log.retention.hours": "-1"}, "-1"),
         ({}, None),
-    ],
-)
-def test_the_finest_unit_that_is_set_counts(broker: dict[str, str | None], kept: str | None) -> None:
-    # As Kafka's documentation of log.retention.ms, log.retention.minutes and log.retention.hours says.
-    assert defaults_of(broker).get("retention.ms") == kept
+    ):
+        # As Kafka's documentation of log.retention.ms, log.retention.minutes and log.retention.hours says.
+        assert defaults_of(broker).get("retention.ms") == kept, kept
 
 
 def test_configs_have_other_names_on_brokers() -> None:

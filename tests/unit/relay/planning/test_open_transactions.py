@@ -20,6 +20,7 @@ from mirror_lib.relay.planning.open_transactions import (
 )
 from mirror_lib.relay.planning.plan import plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts
 
 FLOW = FlowId("A", "B")
 NOW = 1_800_000_000.0
@@ -37,23 +38,11 @@ def hidden(age: float | None, *, began: float | None = None, timeout: float = 60
 
 
 def facts(position: int | None, found: HiddenRecords | None = None, log_end: int = 100) -> PartitionFacts:
-    return PartitionFacts(
-        source=ORDERS,
-        target=TopicPartition("A.orders", 0),
-        log_start=0,
-        log_end=log_end,
-        topic_id=None,
-        position=position,
-        position_topic_id=None,
-        log_bytes=6_000,
-        target_max_message_bytes=1_000_000,
-        hidden=found,
-    )
+    return partition_facts(position=position, hidden=found, log_end=log_end, log_bytes=6_000)
 
 
-@pytest.mark.parametrize(
-    ("found", "hanging"),
-    [
+def test_a_transaction_hangs_when_nobody_ends_it_in_its_time() -> None:
+    for found, hanging in (
         (hidden(30), False),
         (hidden(900), False),
         (hidden(3_600), True),
@@ -63,10 +52,8 @@ def facts(position: int | None, found: HiddenRecords | None = None, log_end: int
         # Its coordinator will abort it, as late as it may.
         (hidden(3_000, began=3_000, timeout=3_600), False),
         (hidden(3_000, began=3_000, timeout=600), True),
-    ],
-)
-def test_a_transaction_hangs_when_nobody_ends_it_in_its_time(found: HiddenRecords, *, hanging: bool) -> None:
-    assert is_hanging(found, now=NOW, longest_seconds=900) is hanging
+    ):
+        assert is_hanging(found, now=NOW, longest_seconds=900) is hanging, found
 
 
 @given(
@@ -81,12 +68,13 @@ def test_what_hangs_on_one_cluster_hangs_where_transactions_may_last_less(
         assert is_hanging(found, now=NOW, longest_seconds=60)
 
 
-@pytest.mark.parametrize(
-    ("configs", "seconds"),
-    [({}, 900), ({"transaction.max.timeout.ms": None}, 900), ({"transaction.max.timeout.ms": "3600000"}, 3_600)],
-)
-def test_the_longest_transaction_is_the_brokers_setting(configs: dict[str, str | None], seconds: float) -> None:
-    assert longest_by(configs) == seconds
+def test_the_longest_transaction_is_the_brokers_setting() -> None:
+    for configs, seconds in (
+        ({}, 900),
+        ({"transaction.max.timeout.ms": None}, 900),
+        ({"transaction.max.timeout.ms": "3600000"}, 3_600),
+    ):
+        assert longest_by(configs) == seconds, configs
 
 
 def test_hidden_records_are_no_part_of_what_is_copied_and_no_idle_partition() -> None:
@@ -105,33 +93,30 @@ def test_records_before_a_transaction_are_copied_up_to_it() -> None:
     assert [(each.is_all, each.offsets) for each in plan.hidden] == [(False, 500)]
 
 
-@pytest.mark.parametrize("age", [5, 120, 3_600])
-def test_only_long_transactions_are_named_and_only_hanging_ones_are_problems(age: int) -> None:
-    plan = plan_round(FLOW, [facts(100, hidden(age))], tasks_max=1)
+def test_only_long_transactions_are_named_and_only_hanging_ones_are_problems(subtests: pytest.Subtests) -> None:
+    for age in (5, 120, 3_600):
+        with subtests.test(age=age):
+            plan = plan_round(FLOW, [facts(100, hidden(age))], tasks_max=1)
 
-    notes = list(open_transaction_notes(plan.hidden, now=NOW))
-    problems = hanging_problems(FLOW, plan.hidden, now=NOW, longest_seconds=900)
+            notes = list(open_transaction_notes(plan.hidden, now=NOW))
+            problems = hanging_problems(FLOW, plan.hidden, now=NOW, longest_seconds=900)
 
-    assert len(notes) == (age > 60)
-    assert [problem.error.reason for problem in problems] == ["source-transaction-open"] * (age > 960)
+            assert len(notes) == (age > 60)
+            assert [problem.error.reason for problem in problems] == ["source-transaction-open"] * (age > 960)
 
 
-@pytest.mark.parametrize(
-    ("deleted_in", "before", "after"),
-    [
+def test_what_stays_hidden_is_never_copied_and_may_be_deleted(subtests: pytest.Subtests) -> None:
+    for deleted_in, before, after in (
         (7_200.0, Outlook.OK, Outlook.WILL_BE_LOST),
         (inf, Outlook.OK, Outlook.UNKNOWN),
         (None, Outlook.OK, Outlook.UNKNOWN),
         (0.0, Outlook.ALREADY_LOST, Outlook.ALREADY_LOST),
-    ],
-)
-def test_what_stays_hidden_is_never_copied_and_may_be_deleted(
-    deleted_in: float | None, before: Outlook, after: Outlook
-) -> None:
-    found = PartitionForecast(ORDERS, 500, None, None, None, 3.0, deleted_in, inf, before, "it was")
-    if deleted_in is None:
-        found = replace(found, deleted_by_size_seconds=None)
+    ):
+        with subtests.test(deleted_in=deleted_in):
+            found = PartitionForecast(ORDERS, 500, None, None, None, 3.0, deleted_in, inf, before, "it was")
+            if deleted_in is None:
+                found = replace(found, deleted_by_size_seconds=None)
 
-    expected = behind_transaction(found, 500)
+            expected = behind_transaction(found, 500)
 
-    assert (expected.outlook, expected.catch_up_seconds) == (after, inf)
+            assert (expected.outlook, expected.catch_up_seconds) == (after, inf)

@@ -17,35 +17,14 @@ from mirror_lib.relay.model import PartitionFacts, PartitionPlan, SourceLoss
 from mirror_lib.relay.planning.plan import first_offset, pack, plan_round
 from mirror_lib.topology.java_regex import compile_java
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_facts, partition_plan
 
 FLOW = FlowId("A", "B")
 FROM_THE_END = FirstStarts(default=LATEST)
 
 
-def facts(
-    partition: int = 0,
-    *,
-    topic: str = "orders",
-    log_start: int = 0,
-    log_end: int = 100,
-    position: int | None = None,
-    position_topic_id: str | None = None,
-    log_bytes: int | None = None,
-    topic_id: str | None = "id-1",
-    **more: Any,
-) -> PartitionFacts:
-    return PartitionFacts(
-        source=TopicPartition(topic, partition),
-        target=TopicPartition(f"A.{topic}", partition),
-        log_start=log_start,
-        log_end=log_end,
-        topic_id=topic_id,
-        position=position,
-        position_topic_id=position_topic_id,
-        log_bytes=log_bytes,
-        target_max_message_bytes=1_048_588,
-        **more,
-    )
+def facts(partition: int = 0, **changed: Any) -> PartitionFacts:
+    return partition_facts(changed.pop("topic", "orders"), partition, **changed)
 
 
 def the_loss(fact: PartitionFacts) -> tuple[MirrorError, SourceLoss]:
@@ -65,17 +44,8 @@ def the_loss(fact: PartitionFacts) -> tuple[MirrorError, SourceLoss]:
     return problem.error, problem.loss
 
 
-def planned(partition: int, weight: int, *, target: TopicPartition | None = None) -> PartitionPlan:
-    source = TopicPartition("orders", partition)
-    return PartitionPlan(
-        source=source,
-        target=target or TopicPartition("A.orders", partition),
-        start=0,
-        end=1,
-        topic_id="id-1",
-        target_max_message_bytes=1_048_588,
-        estimated_bytes=weight,
-    )
+def planned(partition: int, weight: int, **changed: Any) -> PartitionPlan:
+    return partition_plan(partition=partition, end=1, estimated_bytes=weight, **changed)
 
 
 def test_a_partition_without_position_starts_at_the_log_start() -> None:
@@ -91,15 +61,16 @@ def test_a_first_start_at_latest_has_nothing_to_copy() -> None:
     assert plan.idle == 1
 
 
-@pytest.mark.parametrize("start", [FirstStart(reset="latest"), FirstStart(offset=50), FirstStart(timestamp_ms=1)])
-def test_a_partition_that_was_added_to_a_copied_topic_begins_at_its_beginning(start: FirstStart) -> None:
+def test_a_partition_that_was_added_to_a_copied_topic_begins_at_its_beginning(subtests: pytest.Subtests) -> None:
     """Whatever the first start says: the records were written after the flow had begun to copy the topic."""
-    there, added = facts(first_partitions=1, log_start=7), facts(partition=1, first_partitions=1, log_start=7)
+    for start in (FirstStart(reset="latest"), FirstStart(offset=50), FirstStart(timestamp_ms=1)):
+        with subtests.test(start=start):
+            there, added = facts(first_partitions=1, log_start=7), facts(partition=1, first_partitions=1, log_start=7)
 
-    plan = plan_round(FLOW, [there, added], tasks_max=1, first_starts=FirstStarts(start))
+            plan = plan_round(FLOW, [there, added], tasks_max=1, first_starts=FirstStarts(start))
 
-    assert {each.source.partition: each.start for each in plan.partitions}[1] == 7
-    assert {each.source.partition: each.start for each in plan.partitions}.get(0) != 7
+            assert {each.source.partition: each.start for each in plan.partitions}[1] == 7
+            assert {each.source.partition: each.start for each in plan.partitions}.get(0) != 7
 
 
 def test_an_added_partition_without_records_is_noted_as_begun() -> None:
@@ -123,102 +94,75 @@ def test_a_partition_that_is_copied_to_the_end_is_idle() -> None:
 
 
 class TestGivenASourceThatLostRecords:
-    def test_retention_that_passed_the_position_is_a_gap_up_to_the_log_start(self) -> None:
-        error, loss = the_loss(facts(log_start=60, position=40))
+    def test_each_loss_has_its_error_and_its_range(self, subtests: pytest.Subtests) -> None:
+        truncated, recreated = SourceTruncatedError, SourceRecreatedError
+        before_cut = {"last_record": LastRecord(offset=8, batch_bytes=100, checksum=1), "last_record_same": True}
+        for changed, kind, said, lost in (
+            # Retention passed the position: a gap up to the log start.
+            ({"log_start": 60}, RetentionGapError, "40 to 59", (40, 60)),
+            # An end before the position is a truncation of what was copied.
+            ({"log_end": 30}, truncated, "", (30, 40)),
+            # So is a leader epoch that ends before it, however far the log grew.
+            (self.epoch_until(25, log_end=500), truncated, "records 25 to 39", (25, 40)),
+            # The epoch tells more exactly than the end where the history divides.
+            (self.epoch_until(25, log_end=30), truncated, "", (25, 40)),
+            # A leader that does not know the epoch has another log.
+            (self.epoch_until(-1, log_start=5), truncated, "does not know the leader epoch 3", (5, 40)),
+            # Another record where the last one was copied is another history.
+            (self.record_same(False, log_start=5), truncated, "the record at source offset 38 is not the", (5, 40)),
+            # A record from before a cut proves nothing of what was behind it.
+            ({"log_end": 500, "truncated_to": 30, **before_cut}, truncated, "", (30, 40)),
+            # A truncation that nobody decided about is not hidden by new growth.
+            ({"log_end": 500, "truncated_to": 30}, truncated, "", (30, 40)),
+            # A truncated log that is growing again has its new history from where it was cut.
+            ({"log_end": 35, "truncated_to": 30}, truncated, "", (30, 40)),
+            # Another topic id is another topic whatever its size.
+            ({"log_end": 500, "position_topic_id": "id-0"}, recreated, "0 to 499", (40, 40)),
+            ({"log_end": 0, "position_topic_id": "id-0"}, recreated, "no records yet", (40, 40)),
+        ):
+            with subtests.test(changed=changed):
+                error, loss = the_loss(facts(position=40, **changed))
 
-        assert isinstance(error, RetentionGapError)
-        assert "40 to 59" in error.what
-        assert loss == SourceLoss(40, 60, "id-1")
+                assert isinstance(error, kind)
+                assert said in error.what
+                assert loss == SourceLoss(*lost, "id-1")
 
-    def test_an_end_before_the_position_is_a_truncation_of_what_was_copied(self) -> None:
-        error, loss = the_loss(facts(log_end=30, position=40))
+    @staticmethod
+    def epoch_until(end: int, **changed: Any) -> dict[str, Any]:
+        """The source's epoch of the last copied batch ends there."""
+        return {"position_leader_epoch": 3, "leader_epoch_end": end, **changed}
 
-        assert isinstance(error, SourceTruncatedError)
-        assert loss == SourceLoss(30, 40, "id-1")
-
-    def test_a_leader_epoch_that_ends_before_the_position_is_a_truncation_however_far_the_log_grew(self) -> None:
-        error, loss = the_loss(facts(log_end=500, position=40, position_leader_epoch=3, leader_epoch_end=25))
-
-        assert isinstance(error, SourceTruncatedError)
-        assert "records 25 to 39" in error.what
-        assert loss == SourceLoss(25, 40, "id-1")
-
-    def test_the_epoch_tells_more_exactly_than_the_end_where_the_history_divides(self) -> None:
-        _, loss = the_loss(facts(log_end=30, position=40, position_leader_epoch=3, leader_epoch_end=25))
-
-        assert loss.first_offset == 25
-
-    @pytest.mark.parametrize("epoch_end", [40, 41, 500])
-    def test_an_epoch_that_holds_the_position_is_the_history_that_was_copied(self, epoch_end: int) -> None:
-        fact = facts(log_end=500, position=40, position_leader_epoch=3, leader_epoch_end=epoch_end)
-
-        assert plan_round(FLOW, [fact], tasks_max=1).problems == ()
-
-    def test_a_leader_that_does_not_know_the_epoch_has_another_log(self) -> None:
-        error, loss = the_loss(facts(log_start=5, position=40, position_leader_epoch=3, leader_epoch_end=-1))
-
-        assert isinstance(error, SourceTruncatedError)
-        assert "does not know the leader epoch 3" in error.what
-        assert loss == SourceLoss(5, 40, "id-1")
-
-    def test_another_record_where_the_last_one_was_copied_is_another_history(self) -> None:
+    @staticmethod
+    def record_same(same: bool | None, **changed: Any) -> dict[str, Any]:
+        """Whether the source still has the record that was copied last."""
         known = LastRecord(offset=38, batch_bytes=100, checksum=1)
-        error, loss = the_loss(facts(log_start=5, log_end=500, position=40, last_record=known, last_record_same=False))
-
-        assert isinstance(error, SourceTruncatedError)
-        assert "the record at source offset 38 is not the record" in error.what
-        assert loss == SourceLoss(5, 40, "id-1")
-
-    @pytest.mark.parametrize("same", [True, None])
-    def test_the_same_record_and_one_of_which_nobody_can_tell_stop_nothing(self, same: bool | None) -> None:
-        known = LastRecord(offset=38, batch_bytes=100, checksum=1)
-        fact = facts(log_end=500, position=40, last_record=known, last_record_same=same)
-
-        plan = plan_round(FLOW, [fact], tasks_max=1)
-
-        assert plan.problems == ()
-        # A copy that is interrupted before it has read anything still knows it.
-        assert [each.last_record for each in plan.partitions] == [known]
-
-    def test_a_record_from_before_a_cut_proves_nothing_of_what_was_behind_it(self) -> None:
-        known = LastRecord(offset=8, batch_bytes=100, checksum=1)
-        fact = facts(log_end=500, position=40, truncated_to=30, last_record=known, last_record_same=True)
-
-        error, loss = the_loss(fact)
-
-        assert isinstance(error, SourceTruncatedError)
-        assert loss.first_offset == 30
-
-    def test_a_truncation_that_nobody_decided_about_is_not_hidden_by_new_growth(self) -> None:
-        error, loss = the_loss(facts(log_end=500, position=40, truncated_to=30))
-
-        assert isinstance(error, SourceTruncatedError)
-        assert loss == SourceLoss(30, 40, "id-1")
-
-    def test_a_truncated_log_that_is_growing_again_has_its_new_history_from_where_it_was_cut(self) -> None:
-        _, loss = the_loss(facts(log_end=35, position=40, truncated_to=30))
-
-        assert loss.first_offset == 30
-
-    @pytest.mark.parametrize(("log_end", "held"), [(500, "0 to 499"), (0, "no records yet")])
-    def test_another_topic_id_is_another_topic_whatever_its_size(self, log_end: int, held: str) -> None:
-        error, loss = the_loss(facts(log_end=log_end, position=40, position_topic_id="id-0"))
-
-        assert isinstance(error, SourceRecreatedError)
-        assert held in error.what
-        assert loss == SourceLoss(40, 40, "id-1")
+        return {"log_end": 500, "last_record": known, "last_record_same": same, **changed}
 
     def test_a_topic_that_has_no_id_any_more_is_not_the_one_that_was_copied(self) -> None:
         error, _ = the_loss(facts(position=40, position_topic_id="id-0", topic_id=None))
 
         assert isinstance(error, SourceRecreatedError)
 
-    @pytest.mark.parametrize("unknown", [None, ""])
-    def test_a_position_without_topic_id_and_epoch_such_as_mm2s_is_judged_by_offsets(self, unknown: str | None) -> None:
-        assert plan_round(FLOW, [facts(position=40, position_topic_id=unknown)], tasks_max=1).problems == ()
+    def test_nothing_is_lost_where_the_history_is_the_one_that_was_copied(self) -> None:
+        for fact in (
+            # The epoch holds the position.
+            *(facts(position=40, **self.epoch_until(end, log_end=500)) for end in (40, 41, 500)),
+            # Positions without topic id and epoch, such as MM2's, are judged by offsets.
+            *(facts(position=40, position_topic_id=unknown) for unknown in (None, "")),
+            # A first start can have lost nothing.
+            facts(log_start=60),
+        ):
+            assert plan_round(FLOW, [fact], tasks_max=1).problems == (), fact
 
-    def test_a_first_start_can_have_lost_nothing(self) -> None:
-        assert plan_round(FLOW, [facts(log_start=60)], tasks_max=1).problems == ()
+    def test_the_same_record_and_one_of_which_nobody_can_tell_stop_nothing(self) -> None:
+        for same in (True, None):
+            fact = facts(position=40, **self.record_same(same))
+
+            plan = plan_round(FLOW, [fact], tasks_max=1)
+
+            assert plan.problems == (), same
+            # A copy that is interrupted before it has read anything still knows it.
+            assert [each.last_record for each in plan.partitions] == [fact.last_record], same
 
     @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100), st.none() | st.integers(-1, 100))
     def test_a_partition_is_copied_only_from_a_position_that_its_log_still_has(
@@ -282,9 +226,9 @@ def test_sources_merged_into_one_target_partition_share_a_bin() -> None:
     assert sorted(len(bin_) for bin_ in bins) == [1, 3]
 
 
-@pytest.mark.parametrize("tasks_max", [0, 1])
-def test_at_least_one_task_runs(tasks_max: int) -> None:
-    assert len(pack([planned(0, 1), planned(1, 1)], tasks_max)) == 1
+def test_at_least_one_task_runs() -> None:
+    for tasks_max in (0, 1):
+        assert len(pack([planned(0, 1), planned(1, 1)], tasks_max)) == 1, tasks_max
 
 
 class TestGivenAFirstStartAtTheEnd:
@@ -299,22 +243,23 @@ class TestGivenAFirstStartAtTheEnd:
         plan = plan_round(FLOW, [facts(log_end=120, position=100)], tasks_max=1, first_starts=FROM_THE_END)
         assert [(partition.start, partition.end) for partition in plan.partitions] == [(100, 120)]
 
-    @pytest.mark.parametrize("offset", [0, 500], ids=["never written", "emptied by retention"])
-    def test_an_empty_first_start_from_the_beginning_is_stored_once(self, offset: int) -> None:
-        empty = facts(log_start=offset, log_end=offset)
+    def test_an_empty_first_start_from_the_beginning_is_stored_once(self) -> None:
+        # Never written, and emptied by retention.
+        for offset in (0, 500):
+            empty = facts(log_start=offset, log_end=offset)
 
-        plan = plan_round(FLOW, [empty], tasks_max=1)
+            plan = plan_round(FLOW, [empty], tasks_max=1)
 
-        assert (plan.bins, plan.idle) == ((), 1)
-        assert [(each.start, each.end) for each in plan.first_seen] == [(offset, offset)]
-        assert plan_round(FLOW, [replace(empty, position=offset)], tasks_max=1).first_seen == ()
+            assert (plan.bins, plan.idle) == ((), 1), offset
+            assert [(each.start, each.end) for each in plan.first_seen] == [(offset, offset)], offset
+            assert plan_round(FLOW, [replace(empty, position=offset)], tasks_max=1).first_seen == (), offset
 
-    @pytest.mark.parametrize("start", [FirstStart(offset=100), FirstStart(offset=7_000), FirstStart(timestamp_ms=1)])
-    def test_any_first_start_but_the_earliest_is_stored_when_nothing_is_there_to_copy(self, start: FirstStart) -> None:
-        plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_starts=FirstStarts(default=start))
+    def test_any_first_start_but_the_earliest_is_stored_when_nothing_is_there_to_copy(self) -> None:
+        for start in (FirstStart(offset=100), FirstStart(offset=7_000), FirstStart(timestamp_ms=1)):
+            plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_starts=FirstStarts(default=start))
 
-        assert plan.bins == ()
-        assert [(partition.start, partition.end) for partition in plan.first_seen] == [(100, 100)]
+            assert plan.bins == (), start
+            assert [(partition.start, partition.end) for partition in plan.first_seen] == [(100, 100)], start
 
 
 class TestGivenFirstStartsByTopic:
@@ -327,9 +272,8 @@ class TestGivenFirstStartsByTopic:
         ),
     )
 
-    @pytest.mark.parametrize(
-        ("topic", "expected"),
-        [
+    def test_each_topic_begins_by_its_own_rule(self) -> None:
+        for topic, expected in (
             ("orders", 10),
             ("audit", 100),
             # A pattern must match the whole name.
@@ -338,18 +282,16 @@ class TestGivenFirstStartsByTopic:
             # The first rule that matches wins.
             ("pay-late", 30),
             ("late", 55),
-        ],
-    )
-    def test_each_topic_begins_by_its_own_rule(self, topic: str, expected: int) -> None:
-        fact = facts(topic=topic, log_start=10, first_offset=55 if topic == "late" else None)
+        ):
+            fact = facts(topic=topic, log_start=10, first_offset=55 if topic == "late" else None)
 
-        assert first_offset(fact, self.RULES) == expected
+            assert first_offset(fact, self.RULES) == expected, topic
 
-    @pytest.mark.parametrize(("wanted", "expected"), [(0, 10), (9, 10), (10, 10), (99, 99), (100, 100), (10**12, 100)])
-    def test_an_offset_outside_the_log_becomes_its_start_or_its_end(self, wanted: int, expected: int) -> None:
-        rules = FirstStarts(default=FirstStart(offset=wanted))
+    def test_an_offset_outside_the_log_becomes_its_start_or_its_end(self) -> None:
+        for wanted, expected in ((0, 10), (9, 10), (10, 10), (99, 99), (100, 100), (10**12, 100)):
+            rules = FirstStarts(default=FirstStart(offset=wanted))
 
-        assert first_offset(facts(log_start=10), rules) == expected
+            assert first_offset(facts(log_start=10), rules) == expected, wanted
 
     def test_a_time_after_the_last_record_is_the_end(self) -> None:
         rules = FirstStarts(default=FirstStart(timestamp_ms=1))

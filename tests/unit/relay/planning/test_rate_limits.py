@@ -20,6 +20,7 @@ from mirror_lib.relay.copy.throttle import task_rates
 from mirror_lib.relay.model import PartitionPlan, PartitionResult, RunPlan
 from mirror_lib.relay.planning.rate_limits import ROUND_SECONDS, RunRate, cluster_limits
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.brokers.partitions import partition_result
 from tests.support.ledger.ledgers import ready_ledger
 
 FLOW = FlowId("A", "B")
@@ -62,28 +63,26 @@ def plan_of(*bins: tuple[PartitionPlan, ...]) -> RunPlan:
 
 
 def result(each: PartitionPlan, size: int, *, error: ClusterError | None = None) -> PartitionResult:
-    return PartitionResult(
-        source=each.source,
-        target=each.target,
-        start=each.start,
-        end=each.end,
-        source_next=each.start if error else each.end,
-        target_first=0,
-        target_next=0,
-        records=each.end - each.start,
-        bytes=size,
-        batches=1,
-        first_timestamp=None,
-        last_timestamp=None,
-        seconds=1.0,
-        runs=(),
-        error=error,
-    )
+    return partition_result(each, source_next=each.start if error else each.end, bytes=size, error=error)
 
 
-def rate_of(flow: FlowConfig, ledger: Ledger, *, chosen: int | None = None, clock: Clock | None = None) -> RunRate:
-    clock = clock or Clock()
-    return RunRate(flow, ledger, run_id="r", bytes_per_second=chosen, clock=clock, sleep=clock.sleep)
+class Rates:
+    """Makes the rates of runs by lines of a configuration, over one ledger."""
+
+    def __init__(self, folder: Path, ledger: Ledger) -> None:
+        self.folder, self.ledger, self.clock = folder, ledger, Clock()
+
+    def of(self, *lines: str, flow: FlowId = FLOW, chosen: int | None = None) -> RunRate:
+        configured_flow = configured(self.folder, *lines, flow=flow)
+        clock = self.clock
+        return RunRate(
+            configured_flow, self.ledger, run_id="r", bytes_per_second=chosen, clock=clock, sleep=clock.sleep
+        )
+
+
+@pytest.fixture
+def rates(tmp_path: Path, ledger: Ledger) -> Rates:
+    return Rates(tmp_path, ledger)
 
 
 @given(st.floats(1, 1e10), st.lists(st.integers(0, 10**12), min_size=1, max_size=50))
@@ -103,24 +102,22 @@ def test_a_task_with_all_the_bytes_has_nearly_all_of_the_limit() -> None:
     assert task_rates(3000.0, [0, 0, 0]) == [1000.0, 1000.0, 1000.0]
 
 
-def test_given_no_limits_then_the_plan_is_copied_as_it_is(tmp_path: Path, ledger: Ledger) -> None:
-    rate, plan = rate_of(configured(tmp_path), ledger), plan_of((partition(0, 0, 10, 1 << 30),))
+def test_given_no_limits_then_the_plan_is_copied_as_it_is(rates: Rates) -> None:
+    rate, plan = rates.of(), plan_of((partition(0, 0, 10, 1 << 30),))
 
     assert rate.begin(plan) == plan
     rate.end([result(plan.partitions[0], 1 << 30)])
 
-    assert (rate.bytes_per_second, rate.may_continue, ledger.rate_claims()) == (None, False, ())
+    assert (rate.bytes_per_second, rate.may_continue, rates.ledger.rate_claims()) == (None, False, ())
 
 
-@pytest.mark.parametrize(("chosen", "kept"), [(None, 5_000), (700, 700), (9_000, 9_000)])
-def test_a_flow_has_a_limit_and_a_run_may_have_another(
-    tmp_path: Path, ledger: Ledger, chosen: int | None, kept: int
-) -> None:
-    rate = rate_of(configured(tmp_path, "mirror.rate.limit.bytes = 5000"), ledger, chosen=chosen)
+def test_a_flow_has_a_limit_and_a_run_may_have_another(rates: Rates) -> None:
+    for chosen, kept in ((None, 5_000), (700, 700), (9_000, 9_000)):
+        rate = rates.of("mirror.rate.limit.bytes = 5000", chosen=chosen)
 
-    rate.begin(plan_of((partition(0, 0, 10, 100),)))
+        rate.begin(plan_of((partition(0, 0, 10, 100),)))
 
-    assert rate.bytes_per_second == kept
+        assert rate.bytes_per_second == kept, chosen
 
 
 def test_the_limits_of_clusters_are_those_of_the_source_for_reading_and_of_the_target_for_writing(
@@ -138,11 +135,11 @@ def test_the_limits_of_clusters_are_those_of_the_source_for_reading_and_of_the_t
 
 
 def test_given_a_limit_of_a_cluster_when_a_run_wants_more_than_the_flow_may_then_the_flows_limit_is_claimed(
-    tmp_path: Path, ledger: Ledger
+    rates: Rates,
 ) -> None:
     lines = ("A.mirror.rate.limit.read.bytes = 10000", "A->B.mirror.rate.limit.bytes = 3000")
-    first = rate_of(configured(tmp_path, *lines), ledger)
-    second = rate_of(configured(tmp_path, *lines, flow=FlowId("A", "C")), ledger)
+    first = rates.of(*lines)
+    second = rates.of(*lines, flow=FlowId("A", "C"))
 
     first.begin(plan_of((partition(0, 0, 10, 10**9),)))
     second.begin(plan_of((partition(0, 0, 10, 10**9),)))
@@ -150,10 +147,10 @@ def test_given_a_limit_of_a_cluster_when_a_run_wants_more_than_the_flow_may_then
     assert (first.bytes_per_second, second.bytes_per_second) == (3_000, 7_000)
 
 
-def test_given_a_short_round_then_others_have_what_it_does_not_need(tmp_path: Path, ledger: Ledger) -> None:
+def test_given_a_short_round_then_others_have_what_it_does_not_need(rates: Rates) -> None:
     line = "A.mirror.rate.limit.read.bytes = 10000000"
-    first = rate_of(configured(tmp_path, line), ledger)
-    second = rate_of(configured(tmp_path, line, flow=FlowId("A", "C")), ledger)
+    first = rates.of(line)
+    second = rates.of(line, flow=FlowId("A", "C"))
 
     # In five seconds.
     first.begin(plan_of((partition(0, 0, 10, 5 * 2_000_000),)))
@@ -163,10 +160,10 @@ def test_given_a_short_round_then_others_have_what_it_does_not_need(tmp_path: Pa
 
 
 def test_given_much_to_copy_under_a_limit_of_a_cluster_then_it_is_copied_in_rounds_of_a_minute_up_to_the_first_end(
-    tmp_path: Path, ledger: Ledger, caplog: pytest.LogCaptureFixture
+    rates: Rates, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    rate = rate_of(configured(tmp_path, "B.mirror.rate.limit.write.bytes = 1000"), ledger)
+    rate = rates.of("B.mirror.rate.limit.write.bytes = 1000")
     size, clock_ends = 1000 * ROUND_SECONDS, []
     first, second = partition(0, 0, 500, size), partition(1, 100, 1100, 2 * size)
     grown = 0
@@ -190,13 +187,12 @@ def test_given_much_to_copy_under_a_limit_of_a_cluster_then_it_is_copied_in_roun
 
 
 def test_given_an_interrupted_partition_without_anything_to_copy_then_a_part_of_the_plan_has_it_too(
-    tmp_path: Path, ledger: Ledger
+    rates: Rates,
 ) -> None:
-    flow = configured(tmp_path, "B.mirror.rate.limit.write.bytes = 1000")
     interrupted = partition(1, 500, 500, 0)
     much = partition(0, 0, 1_000, 100_000_000)
 
-    part = rate_of(flow, ledger).begin(plan_of((much, interrupted)))
+    part = rates.of("B.mirror.rate.limit.write.bytes = 1000").begin(plan_of((much, interrupted)))
 
     assert interrupted in part.partitions
     assert part.partitions[0].end < 1_000
@@ -211,10 +207,8 @@ def moved(each: PartitionPlan, start: int) -> PartitionPlan:
     return partition(each.source.partition, start, each.end, left)
 
 
-def test_given_a_partition_that_failed_when_the_run_goes_on_then_it_is_left_alone(
-    tmp_path: Path, ledger: Ledger
-) -> None:
-    rate = rate_of(configured(tmp_path, "A.mirror.rate.limit.read.bytes = 1000"), ledger)
+def test_given_a_partition_that_failed_when_the_run_goes_on_then_it_is_left_alone(rates: Rates) -> None:
+    rate = rates.of("A.mirror.rate.limit.read.bytes = 1000")
     wanted = plan_of((partition(0, 0, 500, 10**6),), (partition(1, 0, 500, 10**6),))
     good, bad = rate.begin(wanted).partitions
 
@@ -225,10 +219,8 @@ def test_given_a_partition_that_failed_when_the_run_goes_on_then_it_is_left_alon
     assert [each.source.partition for each in again.partitions] == [0]
 
 
-def test_given_partitions_that_were_not_opened_then_the_run_does_not_go_on_for_them(
-    tmp_path: Path, ledger: Ledger
-) -> None:
-    rate = rate_of(configured(tmp_path, "A.mirror.rate.limit.read.bytes = 1000"), ledger)
+def test_given_partitions_that_were_not_opened_then_the_run_does_not_go_on_for_them(rates: Rates) -> None:
+    rate = rates.of("A.mirror.rate.limit.read.bytes = 1000")
     rate.begin(plan_of((partition(0, 0, 500, 10**9),)))
 
     rate.end([])
@@ -236,11 +228,9 @@ def test_given_partitions_that_were_not_opened_then_the_run_does_not_go_on_for_t
     assert not rate.may_continue
 
 
-def test_given_a_round_that_read_more_than_its_time_allows_then_the_next_one_waits(
-    tmp_path: Path, ledger: Ledger
-) -> None:
-    clock = Clock()
-    rate = rate_of(configured(tmp_path, "mirror.rate.limit.bytes = 1000"), ledger, clock=clock)
+def test_given_a_round_that_read_more_than_its_time_allows_then_the_next_one_waits(rates: Rates) -> None:
+    clock = rates.clock
+    rate = rates.of("mirror.rate.limit.bytes = 1000")
     plan = plan_of((partition(0, 0, 10, 5_000),))
     copied = 0
 
@@ -252,19 +242,19 @@ def test_given_a_round_that_read_more_than_its_time_allows_then_the_next_one_wai
         copied += 5_000
 
 
-def test_given_the_end_of_a_round_then_its_share_is_free(tmp_path: Path, ledger: Ledger) -> None:
-    rate = rate_of(configured(tmp_path, "A.mirror.rate.limit.read.bytes = 1000"), ledger)
+def test_given_the_end_of_a_round_then_its_share_is_free(rates: Rates) -> None:
+    rate = rates.of("A.mirror.rate.limit.read.bytes = 1000")
     plan = rate.begin(plan_of((partition(0, 0, 10, 100),)))
-    assert [(claim.flow, claim.cluster) for claim in ledger.rate_claims()] == [("A->B", "A")]
+    assert [(claim.flow, claim.cluster) for claim in rates.ledger.rate_claims()] == [("A->B", "A")]
 
     rate.end([result(each, 100) for each in plan.partitions])
 
-    assert ledger.rate_claims() == ()
+    assert rates.ledger.rate_claims() == ()
 
 
-def test_a_large_plan_without_limits_is_cut_into_rounds_of_about_ten_minutes(tmp_path: Path, ledger: Ledger) -> None:
-    clock, size = Clock(), 1 << 40
-    rate = rate_of(configured(tmp_path), ledger, clock=clock)
+def test_a_large_plan_without_limits_is_cut_into_rounds_of_about_ten_minutes(rates: Rates) -> None:
+    clock, size = rates.clock, 1 << 40
+    rate = rates.of()
     first = rate.begin(plan_of((partition(0, 0, 1 << 30, size),))).partitions[0]
     assert first.estimated_bytes == pytest.approx(4 << 30, rel=0.01)
 
@@ -288,10 +278,10 @@ def test_a_large_plan_without_limits_is_cut_into_rounds_of_about_ten_minutes(tmp
     assert (rate.may_continue, rate.left) == (False, 0)
 
 
-def test_partitions_of_unknown_size_are_cut_too_and_their_size_is_learned(tmp_path: Path, ledger: Ledger) -> None:
+def test_partitions_of_unknown_size_are_cut_too_and_their_size_is_learned(rates: Rates) -> None:
     """A principal that may not describe log directories gets no sizes."""
-    clock, offsets = Clock(), 1 << 30
-    rate = rate_of(configured(tmp_path), ledger, clock=clock)
+    clock, offsets = rates.clock, 1 << 30
+    rate = rates.of()
     first = rate.begin(plan_of((partition(0, 0, offsets, 0),))).partitions[0]
     assert (first.end, first.estimated_bytes) == ((4 << 30) // 1024, 0)
 

@@ -47,33 +47,29 @@ class TestReadingConfigs:
         expected = TopicLimits(1_048_588, None, HOUR, log_append_time=False, compacted=False, retention_ms=week)
         assert limits() == expected
 
-    def test_a_topic_of_which_nothing_is_known_takes_what_kafka_takes_by_default(self) -> None:
-        assert TopicLimits.of(configs({})) == TopicLimits(max_message_bytes=1_048_588)
-
-    def test_before_3_6_one_bound_counts_for_both_sides(self) -> None:
-        old = {"message.timestamp.difference.max.ms": "5000"}
-        assert TopicLimits.of(configs(old)) == TopicLimits(timestamp_before_max_ms=5000, timestamp_after_max_ms=5000)
-
-    def test_the_newer_bound_wins_and_the_older_one_fills_in(self) -> None:
-        # LogConfig.messageTimestampBeforeMaxMs of Kafka 3.6 to 3.9.
-        both = {
-            "message.timestamp.difference.max.ms": "5000",
-            "message.timestamp.before.max.ms": "7000",
-            "message.timestamp.after.max.ms": UNBOUNDED,
-        }
-        read = TopicLimits.of(configs(both))
-        assert (read.timestamp_before_max_ms, read.timestamp_after_max_ms) == (7000, 5000)
+    def test_brokers_that_report_less_are_understood_too(self) -> None:
+        for reported, expected in (
+            # Of a topic of which nothing is known: what Kafka takes by default.
+            ({}, TopicLimits(max_message_bytes=1_048_588)),
+            # Before 3.6 one bound counts for both sides.
+            ({"difference": "5000"}, TopicLimits(timestamp_before_max_ms=5000, timestamp_after_max_ms=5000)),
+            # LogConfig.messageTimestampBeforeMaxMs of Kafka 3.6 to 3.9: the newer bound wins, the older one fills in.
+            (
+                {"difference": "5000", "before": "7000", "after": UNBOUNDED},
+                TopicLimits(timestamp_before_max_ms=7000, timestamp_after_max_ms=5000),
+            ),
+        ):
+            read = TopicLimits.of(configs({f"message.timestamp.{bound}.max.ms": reported[bound] for bound in reported}))
+            assert read == expected, reported
 
     def test_log_append_time_knows_no_bounds(self) -> None:
         read = limits(message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms="1000")
         assert (read.timestamp_before_max_ms, read.timestamp_after_max_ms, read.log_append_time) == (None, None, True)
 
-    @pytest.mark.parametrize(
-        ("policy", "compacted"),
-        [("delete", False), ("compact", True), ("compact,delete", True), ("delete, compact", True)],
-    )
-    def test_any_compaction_needs_keys(self, policy: str, compacted: bool) -> None:
-        assert limits(cleanup_policy=policy).compacted == compacted
+    def test_any_compaction_needs_keys(self) -> None:
+        assert not limits(cleanup_policy="delete").compacted
+        for policy in ("compact", "compact,delete", "delete, compact"):
+            assert limits(cleanup_policy=policy).compacted, policy
 
 
 class TestRulesForTheCopy:
@@ -93,16 +89,26 @@ class TestRulesForTheCopy:
 
 
 class TestComparing:
-    def test_equal_limits_give_no_warning(self) -> None:
-        assert kinds(limits(), limits()) == []
-
-    def test_a_wider_target_gives_no_warning(self) -> None:
+    def test_a_target_that_takes_and_keeps_as_much_gives_no_warning(self) -> None:
         wider = limits(max_message_bytes="2000000", message_timestamp_after_max_ms=UNBOUNDED, retention_ms="-1")
-        assert kinds(limits(cleanup_policy="compact"), wider) == []
+        compacted = limits(cleanup_policy="compact")
+        for source, target in (
+            (limits(), limits()),
+            (compacted, wider),
+            *((limits(retention_ms=kept), limits(retention_ms="-1")) for kept in (str(HOUR), "-1")),
+            (limits(retention_ms="60000"), limits(retention_ms=str(HOUR))),
+            # A target that is compacted only deletes nothing by age.
+            (
+                limits(cleanup_policy="compact", retention_ms="-1"),
+                limits(cleanup_policy="compact", retention_ms="1000"),
+            ),
+            # A source that stamps records itself has none in the future.
+            (limits(message_timestamp_type="LogAppendTime"), limits()),
+        ):
+            assert kinds(source, target) == [], (source, target)
 
-    @pytest.mark.parametrize(
-        ("config", "value", "kind"),
-        [
+    def test_each_narrower_limit_gives_its_own(self) -> None:
+        for config, value, kind in (
             ("max_message_bytes", "1000", LimitKind.SIZE),
             ("message_timestamp_before_max_ms", str(HOUR), LimitKind.TIMESTAMP_BEFORE),
             ("message_timestamp_after_max_ms", "1000", LimitKind.TIMESTAMP_AFTER),
@@ -110,33 +116,14 @@ class TestComparing:
             ("cleanup_policy", "compact,delete", LimitKind.KEY),
             ("retention_ms", str(HOUR), LimitKind.RETENTION),
             ("retention_bytes", "1000", LimitKind.RETENTION),
-        ],
-    )
-    def test_each_narrower_limit_gives_its_own(self, config: str, value: str, kind: LimitKind) -> None:
-        assert kinds(limits(), limits(**{config: value})) == [kind]
-
-    @pytest.mark.parametrize(
-        ("source", "target", "warned"),
-        [("-1", str(HOUR), True), (str(HOUR), "-1", False), ("-1", "-1", False), ("60000", str(HOUR), False)],
-    )
-    def test_a_target_that_deletes_earlier_than_its_source(self, source: str, target: str, warned: bool) -> None:
-        found = kinds(limits(retention_ms=source), limits(retention_ms=target))
-
-        assert found == ([LimitKind.RETENTION] if warned else [])
-
-    def test_a_target_that_is_compacted_only_deletes_nothing_by_age(self) -> None:
-        source = limits(cleanup_policy="compact", retention_ms="-1")
-
-        assert kinds(source, limits(cleanup_policy="compact", retention_ms="1000")) == []
+        ):
+            assert kinds(limits(), limits(**{config: value})) == [kind], config
+        assert kinds(limits(retention_ms="-1"), limits(retention_ms=str(HOUR))) == [LimitKind.RETENTION]
 
     def test_a_bound_on_the_past_counts_even_if_the_source_has_the_same(self) -> None:
         # Records were young enough when they were written; they are older when they are copied.
         hourly = limits(message_timestamp_before_max_ms=str(HOUR))
         assert kinds(hourly, hourly) == [LimitKind.TIMESTAMP_BEFORE]
-
-    def test_a_source_that_stamps_records_itself_has_none_in_the_future(self) -> None:
-        stamped = limits(message_timestamp_type="LogAppendTime")
-        assert kinds(stamped, limits()) == []
 
     def test_topics_with_the_same_trouble_share_a_warning(self) -> None:
         remote = {name: f"A.{name}" for name in ("c", "a", "b", "gone")}
@@ -158,20 +145,16 @@ class TestComparing:
 class TestTelling:
     WARNING = LimitWarning(LimitKind.SIZE, tuple("abcdefg"), "The target accepts less.")
 
-    @pytest.mark.parametrize(
-        ("policy", "consequence"),
-        [
+    def test_the_text_says_what_happens_under_the_flows_policy_and_what_to_do(self, subtests: pytest.Subtests) -> None:
+        for policy, consequence in (
             (PoisonPolicy.FAIL, "stops before the first such record"),
             (PoisonPolicy.QUARANTINE, "written to the quarantine topic"),
             (PoisonPolicy.SKIP, "skipped"),
-        ],
-    )
-    def test_the_text_says_what_happens_under_the_flows_policy_and_what_to_do(
-        self, policy: PoisonPolicy, consequence: str
-    ) -> None:
-        text = self.WARNING.text(policy)
-        assert consequence in text
-        assert "max.message.bytes" in text
+        ):
+            with subtests.test(policy=policy):
+                text = self.WARNING.text(policy)
+                assert consequence in text
+                assert "max.message.bytes" in text
 
     def test_of_many_topics_only_some_are_named(self) -> None:
         assert "Topics: a, b, c, d, e and 2 more." in self.WARNING.text(PoisonPolicy.FAIL)

@@ -197,30 +197,38 @@ def test_timestamps_that_the_target_gave_do_not_count() -> None:
     assert pairs(match(source, target, attributes=LOG_APPEND_TIME)) == list(truth.items())
 
 
-@pytest.mark.parametrize("left_out", [((4, 5), (9, 11)), None])
-def test_records_that_a_policy_has_left_out(left_out: Sequence[tuple[int, int]] | None) -> None:
-    source, target = Log(), Log()
-    truth = {}
-    for number in range(20):
-        offset = source.append(f"r{number}")
-        if number not in (4, 9, 10):
-            truth[offset] = target.append(f"r{number}")
+def test_records_that_a_policy_has_left_out(subtests: pytest.Subtests) -> None:
+    for left_out in (((4, 5), (9, 11)), None):
+        with subtests.test(left_out=left_out):
+            source, target = Log(), Log()
+            truth = {}
+            for number in range(20):
+                offset = source.append(f"r{number}")
+                if number not in (4, 9, 10):
+                    truth[offset] = target.append(f"r{number}")
 
-    found = match(source, target, left_out=left_out)
+            found = match(source, target, left_out=left_out)
 
-    assert pairs(found) == list(truth.items())
-    assert found.only_on_source == 3
+            assert pairs(found) == list(truth.items())
+            assert found.only_on_source == 3
 
 
 class TestLogsThatDoNotMatch:
-    def test_somebody_else_wrote_between(self) -> None:
-        source, target, _ = copied(f"r{number}" for number in range(20))
-        target.content = {offset + (offset >= 10): text for offset, text in target.content.items()}
-        target.content[10] = "foreign"
-        target.end += 1
+    def test_one_record_is_altered_or_foreign_or_two_are_swapped(self, subtests: pytest.Subtests) -> None:
+        def swapped(content: dict[int, str | None]) -> dict[int, str | None]:
+            return {**content, 10: content[11], 11: content[10]}
 
-        with pytest.raises(MismatchError):
-            match(source, target)
+        def between(content: dict[int, str | None]) -> dict[int, str | None]:
+            return {**{offset + (offset >= 10): text for offset, text in content.items()}, 10: "foreign"}
+
+        for change in (swapped, between):
+            with subtests.test(change=change.__name__):
+                source, target, _ = copied(f"r{number}" for number in range(20))
+                target.content = change(target.content)
+                target.end = len(target.content)
+
+                with pytest.raises(MismatchError):
+                    match(source, target)
 
     def test_a_record_was_altered(self) -> None:
         source, target, _ = copied(f"r{number}" for number in range(20))
@@ -231,20 +239,12 @@ class TestLogsThatDoNotMatch:
 
         assert (caught.value.source_offset, caught.value.target_offset) == (10, 10)
 
-    def test_two_were_swapped(self) -> None:
-        source, target, _ = copied(f"r{number}" for number in range(20))
-        target.content[10], target.content[11] = target.content[11], target.content[10]
-
-        with pytest.raises(MismatchError):
-            match(source, target)
-
-    @pytest.mark.parametrize("certain_end", [True, False])
-    def test_not_one_record_is_the_same(self, certain_end: bool) -> None:
+    def test_not_one_record_is_the_same(self, subtests: pytest.Subtests) -> None:
         source, _, _ = copied(f"r{number}" for number in range(20))
         _, target, _ = copied(f"x{number}" for number in range(20))
-
-        with pytest.raises(MismatchError):
-            match(source, target, certain_end=certain_end)
+        for certain_end in (True, False):
+            with subtests.test(certain_end=certain_end), pytest.raises(MismatchError):
+                match(source, target, certain_end=certain_end)
 
 
 @st.composite

@@ -106,25 +106,20 @@ def settle(
     return asyncio.run(scene())
 
 
-@pytest.mark.parametrize(("state", "committed"), [("CompleteCommit", True), ("CompleteAbort", False)])
 def test_given_an_end_without_a_marker_when_taken_over_then_it_is_written_as_it_was_decided(
-    caplog: pytest.LogCaptureFixture, state: str, committed: bool
+    caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
 ) -> None:
-    target = Target(told(state), open_on=[PAYMENTS])
+    for state, committed in (("CompleteCommit", True), ("CompleteAbort", False)):
+        with subtests.test(state=state):
+            target = Target(told(state), open_on=[PAYMENTS])
+            caplog.clear()
 
-    with caplog.at_level(logging.WARNING):
-        settled = settle(target)
+            with caplog.at_level(logging.WARNING):
+                settled = settle(target)
 
-    assert settled == [PAYMENTS]
-    assert (target.added, target.ended, target.open) == ([PAYMENTS], [committed], set())
-    assert "wrote no marker for A.payments-0" in caplog.text
-
-
-def test_given_all_markers_when_taken_over_then_nothing_is_done() -> None:
-    target = Target(told("CompleteCommit"))
-
-    assert settle(target) == []
-    assert (target.epoch, target.ended) == (EPOCH, [])
+            assert settled == [PAYMENTS]
+            assert (target.added, target.ended, target.open) == ([PAYMENTS], [committed], set())
+            assert "wrote no marker for A.payments-0" in caplog.text
 
 
 def test_given_a_marker_that_is_only_late_when_taken_over_then_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,26 +131,33 @@ def test_given_a_marker_that_is_only_late_when_taken_over_then_nothing_is_done(m
     assert (target.epoch, target.ended) == (EPOCH, [])
 
 
-@pytest.mark.parametrize("state", ["Ongoing", "Empty", "Dead"])
-def test_given_a_transaction_that_is_not_decided_when_taken_over_then_it_is_left_to_the_fence(state: str) -> None:
-    target = Target(told(state), open_on=[ORDERS, PAYMENTS])
+def test_given_nothing_that_can_be_settled_when_taken_over_then_nothing_is_done(subtests: pytest.Subtests) -> None:
+    for case, state, open_on in (
+        ("all markers are there", told("CompleteCommit"), []),
+        # What is not decided is left to the fence.
+        *((state, told(state), [ORDERS, PAYMENTS]) for state in ("Ongoing", "Empty", "Dead")),
+        ("an id that nobody knows", None, [ORDERS]),
+    ):
+        with subtests.test(case=case):
+            target = Target(state, open_on=open_on)
 
-    assert settle(target) == []
-    assert (target.epoch, target.ended) == (EPOCH, [])
+            assert settle(target) == []
+            assert (target.epoch, target.ended) == (EPOCH, [])
 
 
-@pytest.mark.parametrize("state", ["Ongoing", "Empty", "CompleteAbort"])
 def test_given_positions_that_count_what_is_open_when_taken_over_then_it_is_committed_whatever_came_later(
-    state: str,
+    subtests: pytest.Subtests,
 ) -> None:
-    # As where a run died, or gave up, while it had the missing markers written.
-    target = Target(told(state), open_on=[ORDERS, PAYMENTS])
+    for state in ("Ongoing", "Empty", "CompleteAbort"):
+        with subtests.test(state=state):
+            # As where a run died, or gave up, while it had the missing markers written.
+            target = Target(told(state), open_on=[ORDERS, PAYMENTS])
 
-    settle(target, counted={ORDERS: FIRST_OPEN + 1, PAYMENTS: FIRST_OPEN})
+            settle(target, counted={ORDERS: FIRST_OPEN + 1, PAYMENTS: FIRST_OPEN})
 
-    assert (target.added[0], target.ended[0]) == (ORDERS, True)
-    # The other one is not proven: an abort is an abort, and what is not decided is left.
-    assert target.ended[1:] == ([False] if state == "CompleteAbort" else [])
+            assert (target.added[0], target.ended[0]) == (ORDERS, True)
+            # The other one is not proven: an abort is an abort, and what is not decided is left.
+            assert target.ended[1:] == ([False] if state == "CompleteAbort" else [])
 
 
 def test_given_rows_that_count_but_are_in_an_open_transaction_when_taken_over_then_they_are_left_to_the_fence() -> None:
@@ -163,13 +165,6 @@ def test_given_rows_that_count_but_are_in_an_open_transaction_when_taken_over_th
 
     assert settle(target, counted={ORDERS: FIRST_OPEN + 1}) == []
     assert target.ended == []
-
-
-def test_given_an_id_that_nobody_knows_when_taken_over_then_nothing_is_done() -> None:
-    target = Target(None, open_on=[ORDERS])
-
-    assert settle(target) == []
-    assert (target.epoch, target.ended) == (EPOCH, [])
 
 
 def test_given_markers_that_are_being_written_when_taken_over_then_they_are_waited_for(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from crc32c import crc32c
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.cluster.topics.positions import OmittedRange
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.takeover.tail_match import MismatchError, TailMatch, TailMatcher
-from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker
+from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker, with_body
 
 SOURCE_START, TARGET_START = 100, 40
 
@@ -29,6 +29,35 @@ def log(*batches: bytes, read_committed: bool = False, aborted: Sequence[tuple[i
 
 def record(offset: int, text: str, **more: object) -> SourceRecord:
     return SourceRecord(offset, key=text.encode(), value=f"value of {text}".encode(), **more)  # type: ignore[arg-type]
+
+
+def written(text: str, start: int) -> list[Span]:
+    """A log from an offset on, one offset for each character.
+
+    A letter is a record, `|` a marker, `.` a record that compaction has taken out of its batch, and `-` an offset that
+    was deleted with its batch.
+    """
+    batches = []
+    for group in re.finditer(r"[a-zA-Z.]+|[|]", text):
+        base = start + group.start()
+        if group[0] == "|":
+            batches.append(marker(base, 7, abort=True))
+        else:
+            kept = [record(base + at, letter) for at, letter in enumerate(group[0]) if letter != "."]
+            batches.append(batch(kept, base_offset=base))
+    return log(*batches)
+
+
+def here(text: str) -> list[Span]:
+    return written(text, SOURCE_START)
+
+
+def there(text: str) -> list[Span]:
+    return written(text, TARGET_START)
+
+
+def run(source: int, target: int, count: int) -> OffsetRun:
+    return OffsetRun(SOURCE_START + source, TARGET_START + target, count)
 
 
 def walk(source: Iterable[Span], target: Iterable[Span], *, end: int, step: int = 1) -> TailMatch:
@@ -45,42 +74,33 @@ def walk(source: Iterable[Span], target: Iterable[Span], *, end: int, step: int 
             return matcher.match()
 
 
+def compared(source: str, target: str) -> TailMatch:
+    return walk(here(source), there(target), end=TARGET_START + len(target))
+
+
 def test_batches_that_went_as_they_are_match_whole() -> None:
     first, second, third = (
         [record(SOURCE_START + 10 * number + each, f"{number}-{each}") for each in range(10)] for number in range(3)
     )
-    there = [
+    copied = [
         batch([record(TARGET_START + index, each.key.decode()) for index, each in enumerate(first)], codec=3),
         batch([record(TARGET_START + 10 + index, each.key.decode()) for index, each in enumerate(second)], codec=3),
     ]
 
-    found = walk(log(*(batch(each, codec=3) for each in (first, second, third))), log(*there), end=TARGET_START + 20)
+    found = walk(log(*(batch(each, codec=3) for each in (first, second, third))), log(*copied), end=TARGET_START + 20)
 
-    assert found == TailMatch(SOURCE_START + 20, 20, 0, (OffsetRun(SOURCE_START, TARGET_START, 20),))
+    assert found == TailMatch(SOURCE_START + 20, 20, 0, (run(0, 0, 20),))
 
 
 def test_nothing_on_the_target_leaves_the_position_where_it_was() -> None:
-    found = walk(log(batch([record(SOURCE_START, "a")])), [], end=TARGET_START)
-
-    assert found == TailMatch(SOURCE_START, 0, 0, ())
+    assert compared("a", "") == TailMatch(SOURCE_START, 0, 0, ())
 
 
 def test_a_fencing_marker_on_the_target_takes_an_offset_and_no_record() -> None:
-    source = log(batch([record(SOURCE_START, "a"), record(SOURCE_START + 1, "b")]))
-    target = log(
-        batch([record(TARGET_START, "a")]),
-        marker(TARGET_START + 1, 7, abort=True),
-        batch([record(TARGET_START + 2, "b")]),
-        marker(TARGET_START + 3, 7, abort=True),
-    )
-
-    found = walk(source, target, end=TARGET_START + 4)
+    found = compared("ab", "a|b|")
 
     assert found.source_next == SOURCE_START + 2
-    assert found.runs == (
-        OffsetRun(SOURCE_START, TARGET_START, 1),
-        OffsetRun(SOURCE_START + 1, TARGET_START + 2, 1),
-    )
+    assert found.runs == (run(0, 0, 1), run(1, 2, 1))
 
 
 def test_markers_and_aborted_records_of_the_source_are_not_missed_on_the_target() -> None:
@@ -92,106 +112,76 @@ def test_markers_and_aborted_records_of_the_source_are_not_missed_on_the_target(
         aborted=[(9, SOURCE_START)],
     )
 
-    found = walk(source, log(batch([record(TARGET_START, "a")])), end=TARGET_START + 1)
+    found = walk(source, there("a"), end=TARGET_START + 1)
 
-    assert found == TailMatch(SOURCE_START + 3, 1, 0, (OffsetRun(SOURCE_START + 2, TARGET_START, 1),))
-
-
-def test_records_that_the_policy_leaves_out_may_be_missing_on_the_target() -> None:
-    source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aXbXc")]))
-    target = log(batch([record(TARGET_START, "a"), record(TARGET_START + 1, "b")]))
-    end = TARGET_START + 2
-    matcher = TailMatcher(SOURCE_START, TARGET_START, end, may_be_skipped=lambda each: b"of X" in each.tail)
-
-    matcher.feed_source(source)
-    matcher.feed_target(target)
-    matcher.walk()
-
-    assert matcher.match().source_next == SOURCE_START + 3
-    assert [each.offset for each in matcher.match().skipped] == [SOURCE_START + 1]
-    assert matcher.match().runs == (
-        OffsetRun(SOURCE_START, TARGET_START, 1),
-        OffsetRun(SOURCE_START + 2, TARGET_START + 1, 1),
-    )
+    assert found == TailMatch(SOURCE_START + 3, 1, 0, (run(2, 0, 1),))
 
 
-def test_what_was_left_out_for_certain_is_not_taken_for_its_like() -> None:
-    """The second X is on the target, the first is not: only the position tells."""
-    source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aXXb")]))
-    target = log(batch([record(TARGET_START + index, text) for index, text in enumerate("aXb")]))
-    left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
-    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 3, skipped=left_out)
-
-    matcher.feed_source(source)
-    matcher.feed_target(target)
-    matcher.walk()
-
-    assert matcher.match().source_next == SOURCE_START + 4
-    assert matcher.match().runs == (
-        OffsetRun(SOURCE_START, TARGET_START, 1),
-        OffsetRun(SOURCE_START + 2, TARGET_START + 1, 2),
-    )
+def test_records_that_the_source_compacted_away_are_taken_as_copied() -> None:
+    assert compared("..cd", "abc") == TailMatch(SOURCE_START + 3, 1, 2, (run(2, 2, 1),))
 
 
-def test_a_batch_that_was_left_out_whole_is_never_decoded() -> None:
-    damaged = bytearray(batch([record(SOURCE_START + 1, "X"), record(SOURCE_START + 2, "Y")]))
-    # The number of records, in a batch whose checksum is right nevertheless.
-    damaged[57:61] = (9).to_bytes(4, "big")
-    damaged[17:21] = crc32c(bytes(damaged[21:])).to_bytes(4, "big")
-    source = log(batch([record(SOURCE_START, "a")]), bytes(damaged), batch([record(SOURCE_START + 3, "b")]))
-    target = log(batch([record(TARGET_START, "a")]), batch([record(TARGET_START + 1, "b")]))
-    left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 3, None, "corrupt-batch")]
-    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 2, skipped=left_out)
+class TestSkippedRecords:
+    def matched(self, source: list[Span], target: str, **rules: Any) -> TailMatch:
+        matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + len(target), **rules)
+        matcher.feed_source(source)
+        matcher.feed_target(there(target))
+        matcher.walk()
+        return matcher.match()
 
-    matcher.feed_source(source)
-    matcher.feed_target(target)
-    matcher.walk()
+    def test_records_that_the_policy_leaves_out_may_be_missing_on_the_target(self) -> None:
+        found = self.matched(here("aXbXc"), "ab", may_be_skipped=lambda each: b"of X" in each.tail)
 
-    assert matcher.match().source_next == SOURCE_START + 4
+        assert found.source_next == SOURCE_START + 3
+        assert [each.offset for each in found.skipped] == [SOURCE_START + 1]
+        assert found.runs == (run(0, 0, 1), run(2, 1, 1))
 
+    def test_what_was_left_out_for_certain_is_not_taken_for_its_like(self) -> None:
+        """The second X is on the target, the first is not: only the position tells."""
+        left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
 
-def test_what_was_left_out_last_is_tried_again() -> None:
-    source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aX")]))
-    left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
-    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 1, skipped=left_out)
+        found = self.matched(here("aXXb"), "aXb", skipped=left_out)
 
-    matcher.feed_source(source)
-    matcher.feed_target(log(batch([record(TARGET_START, "a")])))
-    matcher.walk()
+        assert found.source_next == SOURCE_START + 4
+        assert found.runs == (run(0, 0, 1), run(2, 1, 2))
 
-    assert matcher.match().source_next == SOURCE_START + 1
+    def test_a_batch_that_was_left_out_whole_is_never_decoded(self) -> None:
+        # The number of records, in a batch whose checksum is right nevertheless.
+        two = batch([record(SOURCE_START + 1, "X"), record(SOURCE_START + 2, "Y")])
+        damaged = with_body(two, two[61:], count=9)
+        source = log(batch([record(SOURCE_START, "a")]), damaged, batch([record(SOURCE_START + 3, "b")]))
+        left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 3, None, "corrupt-batch")]
+
+        assert self.matched(source, "ab", skipped=left_out).source_next == SOURCE_START + 4
+
+    def test_what_was_left_out_last_is_tried_again(self) -> None:
+        left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
+
+        assert self.matched(here("aX"), "a", skipped=left_out).source_next == SOURCE_START + 1
 
 
 def test_a_foreign_record_is_a_mismatch_with_both_places() -> None:
-    source = log(batch([record(SOURCE_START, "a"), record(SOURCE_START + 1, "b")]))
-    target = log(batch([record(TARGET_START, "a"), record(TARGET_START + 1, "foreign")]))
-
     with pytest.raises(MismatchError) as caught:
-        walk(source, target, end=TARGET_START + 2)
+        compared("ab", "af")
 
     assert (caught.value.source_offset, caught.value.target_offset) == (SOURCE_START + 1, TARGET_START + 1)
 
 
-@pytest.mark.parametrize(
-    "altered",
-    [
+def test_key_value_headers_and_timestamp_all_count(subtests: pytest.Subtests) -> None:
+    for altered in (
         SourceRecord(TARGET_START, key=b"a", value=b"other"),
         SourceRecord(TARGET_START, key=b"other", value=b"value of a"),
         SourceRecord(TARGET_START, key=b"a", value=b"value of a", headers=(("h", b"1"),)),
         SourceRecord(TARGET_START, key=b"a", value=b"value of a", timestamp=1),
         SourceRecord(TARGET_START, key=None, value=b"value of a"),
-    ],
-)
-def test_key_value_headers_and_timestamp_all_count(altered: SourceRecord) -> None:
-    with pytest.raises(MismatchError):
-        walk(log(batch([record(SOURCE_START, "a")])), log(batch([altered])), end=TARGET_START + 1)
+    ):
+        with subtests.test(altered=altered), pytest.raises(MismatchError):
+            walk(here("a"), log(batch([altered])), end=TARGET_START + 1)
 
 
 def test_more_on_the_target_than_the_source_has_is_a_mismatch() -> None:
-    target = log(batch([record(TARGET_START, "a"), record(TARGET_START + 1, "b")]))
-
     with pytest.raises(MismatchError) as caught:
-        walk(log(batch([record(SOURCE_START, "a")])), target, end=TARGET_START + 2)
+        compared("a", "ab")
 
     assert caught.value.target_offset == TARGET_START + 1
 
@@ -199,9 +189,7 @@ def test_more_on_the_target_than_the_source_has_is_a_mismatch() -> None:
 def test_times_that_the_target_gave_are_not_compared() -> None:
     target = batch([record(TARGET_START, "a", timestamp=5)], attributes=LOG_APPEND_TIME, max_timestamp=99)
 
-    found = walk(log(batch([record(SOURCE_START, "a")])), log(target), end=TARGET_START + 1)
-
-    assert found.source_next == SOURCE_START + 1
+    assert walk(here("a"), log(target), end=TARGET_START + 1).source_next == SOURCE_START + 1
 
 
 def test_the_times_of_a_source_with_log_append_time_are_those_that_its_readers_see() -> None:
@@ -212,89 +200,28 @@ def test_the_times_of_a_source_with_log_append_time_are_those_that_its_readers_s
     assert found.source_next == SOURCE_START + 1
 
 
-def test_records_that_the_source_compacted_away_are_taken_as_copied() -> None:
-    source = log(batch([record(SOURCE_START + 2, "c"), record(SOURCE_START + 3, "d")], base_offset=SOURCE_START))
-    target = log(batch([record(TARGET_START + index, text) for index, text in enumerate("abc")]))
-
-    found = walk(source, target, end=TARGET_START + 3)
-
-    assert found == TailMatch(SOURCE_START + 3, 1, 2, (OffsetRun(SOURCE_START + 2, TARGET_START + 2, 1),))
-
-
-def test_more_unknown_records_than_the_hole_had_offsets_are_a_mismatch() -> None:
-    source = log(batch([record(SOURCE_START + 1, "c")], base_offset=SOURCE_START))
-    target = log(batch([record(TARGET_START + index, text) for index, text in enumerate("abc")]))
-
-    with pytest.raises(MismatchError):
-        walk(source, target, end=TARGET_START + 3)
+def test_holes_are_passed_as_far_as_it_is_certain_what_was_in_them() -> None:
+    for case, source, target, copied in (
+        ("records that the target deleted are counted by their offsets", "aaabaabaa", "---baa", 6),
+        ("records that both sides compacted away are explained by one another", "..cd", "..c", 3),
+        # The source has lost a, b and e. The target has lost a and b, and nothing else was copied.
+        ("holes on both sides never swallow a record that was not copied", "..cd.f", "..c|", 3),
+    ):
+        assert compared(source, target).source_next == SOURCE_START + copied, case
 
 
-def test_records_that_the_target_deleted_are_counted_by_their_offsets() -> None:
-    source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aaabaabaa")]))
-    target = log(batch([record(TARGET_START + 3 + index, text) for index, text in enumerate("baa")]))
-
-    found = walk(source, target, end=TARGET_START + 6)
-
-    assert found.source_next == SOURCE_START + 6
-
-
-def test_a_marker_among_deleted_offsets_is_no_record_of_the_source() -> None:
-    """The target got marker, a, b; the marker is deleted. By its offset it could have been the first a."""
-    source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aab")]))
-    fence = marker(TARGET_START + 2, 7, abort=True)
-
-    with pytest.raises(MismatchError):
-        walk(source, log(batch([record(TARGET_START + 1, "a")]), fence), end=TARGET_START + 3)
-
-
-def test_where_both_sides_lost_records_an_equal_one_that_follows_leaves_nothing_certain() -> None:
-    """The source lost a marker, and the target the first a: its second one is not the source's first."""
-    source = log(batch([record(SOURCE_START + index, "a") for index in (1, 2)], base_offset=SOURCE_START))
-    target = log(batch([record(TARGET_START + 1, "a")]), marker(TARGET_START + 2, 7, abort=True))
-
-    with pytest.raises(MismatchError):
-        walk(source, target, end=TARGET_START + 3)
-
-
-def test_records_that_both_sides_compacted_away_are_explained_by_one_another() -> None:
-    source = log(
-        batch([record(SOURCE_START + index, text) for index, text in ((2, "c"), (3, "d"))], base_offset=SOURCE_START)
-    )
-    target = log(batch([record(TARGET_START + 2, "c")], base_offset=TARGET_START))
-
-    found = walk(source, target, end=TARGET_START + 3)
-
-    assert found.source_next == SOURCE_START + 3
-
-
-def test_holes_on_both_sides_never_swallow_a_record_that_was_not_copied() -> None:
-    # The source holds c, d and f; a, b and e are gone. The target holds c; a and b are gone, nothing else was copied.
-    kept = [record(SOURCE_START + index, text) for index, text in ((2, "c"), (3, "d"), (5, "f"))]
-    source = log(batch(kept, base_offset=SOURCE_START))
-    target = log(
-        batch([record(TARGET_START + 2, "c")], base_offset=TARGET_START), marker(TARGET_START + 3, 7, abort=True)
-    )
-
-    found = walk(source, target, end=TARGET_START + 4)
-
-    assert found.source_next == SOURCE_START + 3
-
-
-def test_holes_on_both_sides_that_do_not_fit_leave_nothing_certain() -> None:
-    source = log(
-        batch([record(SOURCE_START + index, text) for index, text in ((1, "b"), (3, "d"))], base_offset=SOURCE_START)
-    )
-    target = log(batch([record(TARGET_START + 3, "d")], base_offset=TARGET_START))
-
-    with pytest.raises(MismatchError):
-        walk(source, target, end=TARGET_START + 4)
-
-
-def test_records_that_were_all_deleted_leave_nothing_certain() -> None:
-    source = log(batch([record(SOURCE_START + index, "a") for index in range(9)]))
-
-    with pytest.raises(MismatchError):
-        walk(source, log(marker(TARGET_START + 3, 7, abort=True)), end=TARGET_START + 4)
+def test_where_nothing_is_certain_the_logs_do_not_match(subtests: pytest.Subtests) -> None:
+    for case, source, target in (
+        ("more unknown records than the hole had offsets", ".c", "abc"),
+        # The target got marker, a, b; the marker is deleted. By its offset it could have been the first a.
+        ("a marker among deleted offsets is no record of the source", "aab", "-a|"),
+        # The source lost a marker, and the target the first a: its second one is not the source's first.
+        ("both sides lost records, and an equal one follows", ".aa", "-a|"),
+        ("holes on both sides that do not fit", ".b.d", "...d"),
+        ("all records were deleted", "aaaaaaaaa", "---|"),
+    ):
+        with subtests.test(case=case), pytest.raises(MismatchError):
+            compared(source, target)
 
 
 class History(NamedTuple):

@@ -141,71 +141,60 @@ def commit(target: Coordinator) -> None:
     asyncio.run(transaction(target).commit([POSITION], {ORDERS: 6, PAYMENTS: 6}))
 
 
-def test_given_markers_in_time_when_committed_then_nothing_more_is_asked_for() -> None:
-    target = Coordinator()
-
-    commit(target)
-
-    assert target.commits == [[ORDERS, PAYMENTS, POSITIONS]]
-
-
-def test_given_a_marker_that_is_left_out_when_committed_then_it_is_written_where_it_should_stand(
-    caplog: pytest.LogCaptureFixture,
+def test_given_markers_that_are_late_or_left_out_when_committed_then_those_that_lack_are_written(
+    caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
 ) -> None:
+    for case, given, written, said in (
+        ("in time", {}, [], ""),
+        ("left out", {"left_out": [PAYMENTS, POSITIONS]}, [[POSITIONS, PAYMENTS]], "no marker for A.payments-0"),
+        ("late: not written twice", {"late": [PAYMENTS]}, [[POSITIONS]], ""),
+        (
+            "only that of the positions left out",
+            {"left_out": [POSITIONS]},
+            [[POSITIONS]],
+            "no marker for mm2-offsets.A.internal-0",
+        ),
+        ("that of the positions late: one more is in nobody's way", {"late": [POSITIONS]}, [[POSITIONS]], ""),
+    ):
+        with subtests.test(case=case):
+            target = Coordinator(**given)
+            caplog.clear()
+
+            with caplog.at_level(logging.WARNING):
+                commit(target)
+
+            assert target.commits == [[ORDERS, PAYMENTS, POSITIONS], *written]
+            assert POSITIONS not in target.open
+            # Each has one marker.
+            assert (target.ends[ORDERS], target.ends[PAYMENTS]) == (6, 6)
+            assert said in caplog.text
+
+
+def test_given_markers_that_are_left_out_when_committed_then_the_position_gets_one() -> None:
     target = Coordinator(left_out=[PAYMENTS, POSITIONS])
 
-    with caplog.at_level(logging.WARNING):
-        commit(target)
-
-    assert target.commits[1:] == [[POSITIONS, PAYMENTS]]
-    assert (target.ends[ORDERS], target.ends[PAYMENTS]) == (6, 6)
-    # Its position, and the marker that shows it to readers.
-    assert target.ends[POSITIONS] == 2
-    assert "wrote no marker for A.payments-0" in caplog.text
-
-
-def test_given_a_marker_that_is_late_when_committed_then_it_is_not_written_twice() -> None:
-    target = Coordinator(late=[PAYMENTS])
-
     commit(target)
 
-    assert target.commits[1:] == [[POSITIONS]]
-    assert target.ends[PAYMENTS] == 6
+    # Its position, and the marker that shows it to readers.
+    assert target.ends[POSITIONS] == 2
 
 
-def test_given_only_the_marker_of_the_positions_left_out_when_committed_then_it_is_written(
+def test_given_a_marker_of_the_positions_that_is_late_when_committed_then_nothing_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    target = Coordinator(left_out=[POSITIONS])
-
     with caplog.at_level(logging.WARNING):
-        commit(target)
+        commit(Coordinator(late=[POSITIONS]))
 
-    assert target.commits[1:] == [[POSITIONS]]
-    assert POSITIONS not in target.open
-    # Theirs were there.
-    assert (target.ends[ORDERS], target.ends[PAYMENTS]) == (6, 6)
-    assert "wrote no marker for mm2-offsets.A.internal-0" in caplog.text
-
-
-def test_given_the_marker_of_the_positions_late_when_committed_then_one_more_is_in_nobodys_way(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    target = Coordinator(late=[POSITIONS])
-
-    with caplog.at_level(logging.WARNING):
-        commit(target)
-
-    assert target.commits[1:] == [[POSITIONS]]
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize("never", [PAYMENTS, POSITIONS])
-def test_given_a_marker_that_never_appears_when_committed_then_that_is_told(never: TopicPartition) -> None:
-    target = Coordinator(never=[never])
+def test_given_a_marker_that_never_appears_when_committed_then_that_is_told(subtests: pytest.Subtests) -> None:
+    for never in (PAYMENTS, POSITIONS):
+        with subtests.test(never=never):
+            target = Coordinator(never=[never])
 
-    with pytest.raises(TransientError, match=f"did not appear on {never}"):
-        commit(target)
+            with pytest.raises(TransientError, match=f"did not appear on {never}"):
+                commit(target)
 
 
 def test_given_a_commit_that_fails_when_aborted_then_the_position_topic_has_its_marker_even_if_that_was_left_out() -> (
@@ -250,29 +239,22 @@ def behind(target: Coordinator) -> int:
     return asyncio.run(scene())
 
 
-def test_given_one_partition_when_its_marker_is_in_time_then_the_next_batch_is_expected_behind_it() -> None:
-    target = Coordinator()
-
-    assert behind(target) == target.ends[ORDERS] == 6
-    assert len(target.commits) == 1
-
-
-def test_given_one_partition_when_its_marker_is_left_out_then_it_is_written_and_the_next_batch_expected_behind_it(
-    caplog: pytest.LogCaptureFixture,
+def test_given_one_partition_when_its_marker_is_there_then_the_next_batch_is_expected_behind_it(
+    caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
 ) -> None:
-    target = Coordinator(left_out=[ORDERS])
+    for case, given, end, written, said in (
+        ("in time", {}, 6, [], ""),
+        ("left out: it is written", {"left_out": [ORDERS]}, 6, [[ORDERS]], "wrote no marker for A.orders-0"),
+        ("late: behind both", {"late": [ORDERS]}, 7, [[ORDERS]], ""),
+    ):
+        with subtests.test(case=case):
+            target = Coordinator(**given)
 
-    with caplog.at_level(logging.WARNING):
-        assert behind(target) == target.ends[ORDERS] == 6
+            with caplog.at_level(logging.WARNING):
+                assert behind(target) == target.ends[ORDERS] == end
 
-    assert target.commits[1:] == [[ORDERS]]
-    assert "wrote no marker for A.orders-0" in caplog.text
-
-
-def test_given_one_partition_when_its_marker_is_late_then_the_next_batch_is_expected_behind_both() -> None:
-    target = Coordinator(late=[ORDERS])
-
-    assert behind(target) == target.ends[ORDERS] == 7
+            assert target.commits[1:] == written
+            assert said in caplog.text
 
 
 def test_given_one_partition_when_its_marker_never_appears_then_that_is_told() -> None:

@@ -109,20 +109,25 @@ def test_given_a_record_that_ends_the_partition_when_others_are_left_out_then_it
     assert (taken.failure, taken.next_offset) == (REFUSED, 15)
 
 
-@pytest.mark.parametrize("leave_out", [False, True])
-def test_given_a_damaged_batch_when_fed_then_what_precedes_it_comes_and_the_policy_decides(leave_out: bool) -> None:
-    good, bad, after = log([10, 10, 10])
-    damaged = bytearray(bad)
-    damaged[-1] ^= 0xFF
-    taken = assembler(0, 30, leave_out=leave_out)
+def test_given_a_damaged_batch_when_fed_then_what_precedes_it_comes_and_the_policy_decides(
+    subtests: pytest.Subtests,
+) -> None:
+    for leave_out in (False, True):
+        with subtests.test(leave_out=leave_out):
+            good, bad, after = log([10, 10, 10])
+            damaged = bytearray(bad)
+            damaged[-1] ^= 0xFF
+            taken = assembler(0, 30, leave_out=leave_out)
 
-    found = offsets(fed(taken, good + bytes(damaged) + after))
-    found += offsets(fed(taken, bytes(damaged) + after))
-    found += offsets(fed(taken, after)) if leave_out else []
+            found = offsets(fed(taken, good + bytes(damaged) + after))
+            found += offsets(fed(taken, bytes(damaged) + after))
+            found += offsets(fed(taken, after)) if leave_out else []
 
-    assert found == [*range(10), *(range(20, 30) if leave_out else ())]
-    assert (taken.failure is None) == leave_out
-    assert [(each.first_offset, each.next_offset) for each in taken.take_skipped()] == ([(10, 20)] if leave_out else [])
+            assert found == [*range(10), *(range(20, 30) if leave_out else ())]
+            assert (taken.failure is None) == leave_out
+            assert [(each.first_offset, each.next_offset) for each in taken.take_skipped()] == (
+                [(10, 20)] if leave_out else []
+            )
 
 
 def test_given_a_codec_when_fed_then_the_rows_know_it() -> None:
