@@ -8,7 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
-import jsonschema
 import pytest
 
 from mirror_lib.airflow.files import flow_dags
@@ -125,27 +124,6 @@ def test_it_is_one_task_that_knows_the_file_and_the_flow_and_no_secrets(make_flo
     assert (task.task_id, task.flow, task.config_path) == ("verify", "A->B", "/etc/mirror.properties")
     assert task.spark_conn_id == "spark_big"
     assert "very-secret" not in repr(vars(task))
-
-
-@pytest.mark.parametrize(
-    ("answers", "valid"),
-    [
-        ({}, True),
-        ({"topics": ["a", "b.*"], "mode": "sample", "max_bytes": 1, "max_seconds": 0.5, "seed": 7}, True),
-        ({"mode": "thorough"}, False),
-        ({"max_bytes": 0}, False),
-        ({"max_seconds": 0}, False),
-        ({"topics": "orders"}, False),
-    ],
-)
-def test_the_form_takes_what_the_job_understands(make_flow, answers, valid):
-    params = build_verify_dag(make_flow(), "f").params
-    schemas = {name: params.get_param(name).schema for name in params}
-    values = {name: params[name] for name in params} | answers
-
-    wrong = [name for name, value in values.items() if not jsonschema.Draft7Validator(schemas[name]).is_valid(value)]
-
-    assert set(wrong) == (set() if valid else set(answers))
 
 
 def test_without_choices_the_recent_part_of_all_topics_is_compared(spark):
