@@ -14,25 +14,16 @@ from mirror_lib.airflow import approval as asking
 from mirror_lib.airflow.after_disaster.dag import build_after_disaster_dags
 from mirror_lib.airflow.after_disaster.tasks import hand_over
 from mirror_lib.airflow.approval import NO, YES, Answer
+from tests.support.flow_files import write_flow
 
 DAG_ID = "mirror_after_disaster__A__B"
 _IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-_BOTH_WAYS = f"""\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-{_IDENTITY}
-A->B.enabled = true
-B->A.enabled = true
-B->A.mirror.way.back = true
-"""
+_BACK = ("B->A.enabled = true", "B->A.mirror.way.back = true")
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    path = tmp_path / "mirror.properties"
-    path.write_text(_BOTH_WAYS)
-    return path
+    return write_flow(tmp_path, _IDENTITY, *_BACK)
 
 
 @dataclass
@@ -54,9 +45,8 @@ def test_a_flow_with_a_way_back_has_the_dag_and_the_way_back_has_none(config: Pa
     assert set(build_after_disaster_dags([config])) == {DAG_ID}
 
     # With names of their own two flows may copy everything both ways.
-    for without, instead in (("B->A.mirror.way.back = true", ""), ("B->A.enabled = true", "B->A.enabled = false")):
-        config.write_text(_BOTH_WAYS.replace(_IDENTITY, "").replace(without, instead))
-        assert build_after_disaster_dags([config]) == {}, without
+    for back in (("B->A.enabled = true",), ("B->A.enabled = false", "B->A.mirror.way.back = true")):
+        assert build_after_disaster_dags([write_flow(config.parent, *back)]) == {}, back
 
 
 def test_it_looks_then_asks_then_hands_over(config: Path) -> None:
