@@ -151,19 +151,17 @@ def test_the_rights_of_a_task(config_with: MakeConfig, task: AccessTask, source:
     assert (rights(config, task, Side.SOURCE), rights(config, task, Side.TARGET)) == (source, target)
 
 
-@pytest.mark.parametrize(
-    ("setting", "task"),
-    [
-        ("sync.topic.configs.enabled = false", AccessTask.SYNC_TOPIC_CONFIGS),
-        ("sync.topic.acls.enabled = false", AccessTask.SYNC_TOPIC_ACLS),
-        ("emit.checkpoints.enabled = false", AccessTask.TRANSLATE_OFFSETS),
-        ("emit.offset-syncs.enabled = false", AccessTask.TRANSLATE_OFFSETS),
-        ("emit.heartbeats.enabled = false", AccessTask.EMIT_HEARTBEATS),
-    ],
-)
-def test_a_task_that_is_switched_off_needs_nothing(config_with: MakeConfig, setting: str, task: AccessTask) -> None:
-    assert any(each.task is task for each in required(config_with()))
-    assert not any(each.task is task for each in required(config_with(setting)))
+def test_a_task_that_is_switched_off_needs_nothing(config_with: MakeConfig) -> None:
+    usual = {each.task for each in required(config_with())}
+    for setting, task in {
+        "sync.topic.configs.enabled = false": AccessTask.SYNC_TOPIC_CONFIGS,
+        "sync.topic.acls.enabled = false": AccessTask.SYNC_TOPIC_ACLS,
+        "emit.checkpoints.enabled = false": AccessTask.TRANSLATE_OFFSETS,
+        "emit.offset-syncs.enabled = false": AccessTask.TRANSLATE_OFFSETS,
+        "emit.heartbeats.enabled = false": AccessTask.EMIT_HEARTBEATS,
+    }.items():
+        assert task in usual
+        assert not any(each.task is task for each in required(config_with(setting))), setting
 
 
 def test_groups_are_committed_for_where_that_is_switched_on(config_with: MakeConfig) -> None:
@@ -183,23 +181,16 @@ def test_offset_syncs_on_the_target_leave_the_source_unwritten(config_with: Make
     assert "WRITE on topic mm2-offset-syncs.A.internal" in rights(config, AccessTask.COPY, Side.TARGET)
 
 
-def test_only_the_quarantine_policy_needs_its_topic(config_with: MakeConfig) -> None:
+def test_only_the_quarantine_policy_needs_its_topic_to_which_all_tasks_that_copy_write(config_with: MakeConfig) -> None:
     def quarantine(*lines: str) -> list[RequiredAccess]:
         return [each for each in required(config_with(*lines)) if each.grant.name == "mm2-quarantine.A.internal"]
 
     assert not quarantine()
-    assert {each.grant.operation for each in quarantine("mirror.poison.policy = quarantine")} == {
-        Operation.DESCRIBE,
-        Operation.CREATE,
-        Operation.WRITE,
-    }
-
-
-@pytest.mark.parametrize("task", [AccessTask.COPY, AccessTask.BACKFILL])
-def test_whatever_copies_writes_to_the_quarantine_topic(config_with: MakeConfig, task: AccessTask) -> None:
+    found = quarantine("mirror.poison.policy = quarantine")
+    assert {each.grant.operation for each in found} == {Operation.DESCRIBE, Operation.CREATE, Operation.WRITE}
     config = config_with(*SMALL, "mirror.poison.policy = quarantine")
-
-    assert "WRITE on topic mm2-quarantine.A.internal" in rights(config, task, Side.TARGET)
+    for task in (AccessTask.COPY, AccessTask.BACKFILL):
+        assert "WRITE on topic mm2-quarantine.A.internal" in rights(config, task, Side.TARGET)
 
 
 def test_without_fencing_no_transactional_ids_are_used(config_with: MakeConfig) -> None:

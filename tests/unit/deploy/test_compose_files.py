@@ -39,20 +39,9 @@ def test_every_variable_is_explained_in_the_example(text, compose):
 
 def test_the_services_are_those_of_the_design(compose):
     assert set(compose["services"]) == {
-        "postgres",
-        "airflow-init",
-        "airflow-apiserver",
-        "airflow-scheduler",
-        "airflow-dag-processor",
-        "airflow-triggerer",
-        "spark-master",
-        "spark-worker",
-        "spark-connect",
-        "driver-host",
-        "kafka-a",
-        "kafka-b",
-        "prometheus",
-        "grafana",
+        *("postgres", "airflow-init", "airflow-apiserver", "airflow-scheduler", "airflow-dag-processor"),
+        *("airflow-triggerer", "spark-master", "spark-worker", "spark-connect", "driver-host"),
+        *("kafka-a", "kafka-b", "prometheus", "grafana"),
     }
 
 
