@@ -23,6 +23,7 @@ from mirror_lib.config.secrets.airflow_values import HANDED_OVER, Reference, con
 from mirror_lib.config.secrets.errors import ProviderError
 from mirror_lib.errors import ConfigurationError, TransientError
 from tests.support.airflow.stand_in_submit import StandInSubmit
+from tests.support.flow_files import write_flow
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _CONNECTION = {"conn_type": "kafka", "login": "mirror", "password": "sly-badger-71", "host": "berlin", "port": 9093}
@@ -119,12 +120,11 @@ def test_variables_and_extras_are_looked_up_too(monkeypatch: pytest.MonkeyPatch)
 
 def test_dags_are_made_anew_when_a_file_of_a_provider_changes(tmp_path: Path) -> None:
     (tmp_path / "topics.properties").write_text("topics = orders\n")
-    path = tmp_path / "mirror.properties"
-    path.write_text(
-        "config.providers = file\n"
-        "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider\n"
-        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
-        f"A->B.topics = ${{file:{tmp_path}/topics.properties:topics}}\n"
+    path = write_flow(
+        tmp_path,
+        "config.providers = file",
+        "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider",
+        f"A->B.topics = ${{file:{tmp_path}/topics.properties:topics}}",
     )
     assert load_for_dags(path).config.flow("A->B").topics == ("orders",)
     assert load_for_dags(path) is load_for_dags(path)

@@ -125,9 +125,6 @@ def test_of_many_partitions_the_console_shows_the_beginning_and_json_all(file: P
 
     assert len(_json("--config", file, "--run", "r1")["partitions"]) == 60
     assert "... and 10 more" in _run("--config", file, "--run", "r1")[1]
-
-
-def test_an_unknown_run_is_wrong_usage(file: Path, ledger: Ledger) -> None:
     assert "run r9 is not in the ledger" in _json("--config", file, "--run", "r9", expected=2)["error"]["what"]
 
 

@@ -106,11 +106,8 @@ def test_a_copy_that_comes_after_retention_loses_records() -> None:
     assert found.outlook is Outlook.WILL_BE_LOST
     assert "retention.ms deletes records in 6.0 hours" in found.reason
     assert "in 20 hours" in found.reason
-
-
-def test_a_segment_that_keeps_its_oldest_records_longer_leaves_it_open() -> None:
+    # A segment that keeps its oldest records longer leaves it open.
     found = forecast(BURST, replace(ONE_DAY, segment_seconds=DAY, segment_bytes=10**12), at(11))
-
     assert found.outlook is Outlook.TIGHT
     assert "at the earliest" in found.reason
 

@@ -137,31 +137,23 @@ def _refuse_notes(config: Path, ending: str) -> None:
     """A ledger that takes no entry of what was not done."""
     with closing(sqlite3.connect(config.parent / "ledger.sqlite3")) as connection, connection:
         connection.execute(
-            f"CREATE TRIGGER full BEFORE INSERT ON audit WHEN NEW.action LIKE '%-{ending}' "
+            f"CREATE TRIGGER full_{ending} BEFORE INSERT ON audit WHEN NEW.action LIKE '%-{ending}' "
             "BEGIN SELECT RAISE(ABORT, 'disk full'); END"
         )
 
 
-def test_whoever_is_refused_hears_so_where_that_cannot_be_noted(
+def test_a_refusal_and_the_reason_of_a_failure_are_told_where_they_cannot_be_noted(
     acting: Client, own_config: Path, airflow: Airflow, caplog: pytest.LogCaptureFixture
 ) -> None:
-    _refuse_notes(own_config, "refused")
+    for ending in ("refused", "failed"):
+        _refuse_notes(own_config, ending)
+
     airflow.person = Person(name="vera", changes=frozenset())
-
-    answer = acting.act(f"{FLOW}/run", {})
-
-    assert answer.status_code == 403
+    assert acting.act(f"{FLOW}/run", {}).status_code == 403
     assert "run-now-refused" in caplog.text
 
-
-def test_the_reason_of_a_failure_is_told_where_it_cannot_be_noted(
-    acting: Client, own_config: Path, airflow: Airflow, caplog: pytest.LogCaptureFixture
-) -> None:
-    _refuse_notes(own_config, "failed")
-    airflow.dags = {}
-
+    airflow.person, airflow.dags = Person(), {}
     answer = acting.act(f"{FLOW}/run", {})
-
     assert (answer.status_code, answer.json()["detail"]["reason"]) == (404, "dag-unknown")
     assert "run-now-failed" in caplog.text
     assert [row.action for row in audit_of(own_config)] == ["run-now"]
@@ -170,7 +162,5 @@ def test_the_reason_of_a_failure_is_told_where_it_cannot_be_noted(
 def test_an_act_that_cannot_be_noted_before_is_not_done(acting: Client, own_config: Path, airflow: Airflow) -> None:
     _refuse_notes(own_config, "now")
 
-    answer = acting.act(f"{FLOW}/run", {})
-
-    assert answer.status_code == 503
+    assert acting.act(f"{FLOW}/run", {}).status_code == 503
     assert airflow.triggered == []

@@ -14,7 +14,6 @@ import pytest
 from mirror_lib.config.loader import load
 from mirror_lib.ledger.cutover_rows import CarrierRow
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.ledger.rows import RunRow
 from mirror_lib.page.control import RunAct
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.machine import progress
@@ -126,18 +125,12 @@ def test_a_cutover_has_every_step_in_its_order_with_its_attempts(client: Client)
 
     states = [(step["step"], step["state"], len(step["attempts"])) for step in cutover["steps"]]
     assert states[:5] == [
-        ("inventory", "passed", 1),
-        ("preflight", "passed", 1),
-        ("rehearse", "passed", 1),
-        ("freeze", "passed", 1),
+        *((step, "passed", 1) for step in ("inventory", "preflight", "rehearse", "freeze")),
         ("drain", "passed", 2),
     ]
     assert states[7:] == [
         ("approve", "waiting", 1),
-        ("switch", "to come", 0),
-        ("release", "to come", 0),
-        ("watch", "to come", 0),
-        ("finish", "to come", 0),
+        *((step, "to come", 0) for step in ("switch", "release", "watch", "finish")),
     ]
     assert (cutover["passed"], cutover["writers_stand_still"]) == (7, True)
 
@@ -306,20 +299,15 @@ def test_the_file_of_the_metrics_token_is_named_to_nobody(
     assert "/s3cret/token cannot be read" in caplog.text
 
 
-def test_answers_are_kept_by_nobody_and_scripts_come_from_the_page_alone(client: Client) -> None:
+def test_answers_are_kept_by_nobody_and_only_files_of_the_page_are_served(client: Client) -> None:
     page, data = client.get("/"), client.get("/api/overview")
 
     assert data.headers["Cache-Control"] == "no-store"
     policy = page.headers["Content-Security-Policy"]
-    assert "default-src 'none'" in policy
-    assert "script-src 'self';" in policy
-    assert "frame-ancestors 'self'" in policy
+    for part in ("default-src 'none'", "script-src 'self';", "frame-ancestors 'self'"):
+        assert part in policy
     assert "unsafe" not in policy
-
-
-def test_only_files_of_the_page_are_served(client: Client) -> None:
     names = ("main.js", "page.css", "icon.svg", "../app.py", "..%2Fapp.py", "nothing.js", "%2e%2e")
-
     assert [client.get(f"/static/{name}").status_code for name in names] == [200, 200, 200, 404, 404, 404, 404]
     assert client.get("/static/main.js").headers["Content-Type"].startswith("text/javascript")
 
@@ -358,68 +346,45 @@ def test_the_metrics_are_those_of_flows_that_may_be_read_or_of_all_with_the_toke
     assert (wrong.status_code, elsewhere.status_code) == (401, 401)
 
 
-def test_a_run_that_died_is_not_called_running_anywhere(own_config: Path, airflow: Airflow) -> None:
-    flow = STORIES[2].flow
+def test_a_run_that_holds_its_lock_is_running_and_one_that_died_is_not_called_so_anywhere(
+    own_config: Path, airflow: Airflow
+) -> None:
+    flow, client = STORIES[2].flow, Client(page_app(own_config, airflow))
     with open_ledger(load(own_config)) as ledger:
+        with hold_lock(ledger, flow=flow, run_id="alive", lease_seconds=60):
+            ledger.start_run(run_id="alive", flow=flow, trigger="cli")
+            alive, *_ = client.get(f"{STALLED}/runs").json()["runs"]
+        ledger.finish_run("alive", state="succeeded")
         ledger.start_run(run_id="killed", flow=flow, trigger=f"airflow {STORIES[2].dag_id} manual__1")
-    client = Client(page_app(own_config, airflow))
 
+    assert (alive["state"], alive["error"]) == ("running", None)
     (shown,) = [each for each in client.get("/api/overview").json()["flows"] if each["name"] == flow]
-    runs = client.get(f"{STALLED}/runs").json()["runs"]
-
+    killed, *others = client.get(f"{STALLED}/runs").json()["runs"]
     assert shown["last_run_state"] == "died"
-    assert (runs[0]["id"], runs[0]["state"]) == ("killed", "died")
-    assert "killed" in runs[0]["error"]
-    assert "next run continues" in runs[0]["action"]
-    assert "died" not in {run["state"] for run in runs[1:]}
+    assert (killed["id"], killed["state"]) == ("killed", "died")
+    assert "killed" in killed["error"]
+    assert "next run continues" in killed["action"]
+    assert "died" not in {run["state"] for run in others}
 
 
-def test_a_run_that_holds_its_lock_is_running(own_config: Path, airflow: Airflow) -> None:
-    flow = STORIES[2].flow
-    with open_ledger(load(own_config)) as ledger, hold_lock(ledger, flow=flow, run_id="alive", lease_seconds=60):
-        ledger.start_run(run_id="alive", flow=flow, trigger="cli")
+def test_a_run_that_was_ended_in_airflow_while_it_copied_says_who_did_that(own_config: Path, airflow: Airflow) -> None:
+    # Given a run that copied, and has ended in good order
+    with open_ledger(load(own_config)) as ledger:
+        ledger.start_run(run_id="ended", flow=STORIES[2].flow, trigger=f"airflow {STORIES[2].dag_id} manual__7")
+        ledger.finish_run("ended", state="succeeded")
+        run = ledger.run("ended")
+    assert run is not None
+    began = run.started_at
+
+    for at, audits, said in (
+        (began, True, "olga marked it as failed in Airflow."),
+        # Before it began and after its end.
+        (began - timedelta(seconds=1), True, None),
+        (began + timedelta(seconds=3600), True, None),
+        # Whoever may not read the audit log is not told.
+        (began, False, None),
+    ):
+        airflow.acts = (RunAct("manual__7", at, "olga", "marked it as failed"),)
+        airflow.person = Person(audits=audits)
         runs = Client(page_app(own_config, airflow)).get(f"{STALLED}/runs").json()["runs"]
-
-    assert (runs[0]["state"], runs[0]["error"]) == ("running", None)
-
-
-class TestWhoEndedARun:
-    """A run that was marked, cleared or deleted in Airflow while it copied says who did that."""
-
-    @pytest.fixture
-    def ended(self, own_config: Path) -> RunRow:
-        """A run that copied, and has ended in good order."""
-        with open_ledger(load(own_config)) as ledger:
-            trigger = f"airflow {STORIES[2].dag_id} manual__7"
-            ledger.start_run(run_id="ended", flow=STORIES[2].flow, trigger=trigger)
-            ledger.finish_run("ended", state="succeeded")
-            found = ledger.run("ended")
-        assert found is not None
-        return found
-
-    def said(self, config: Path, airflow: Airflow) -> object:
-        runs = Client(page_app(config, airflow)).get(f"{STALLED}/runs").json()["runs"]
-        return next(run["ended_by"] for run in runs if run["id"] == "ended")
-
-    def test_by_whom_and_how(self, own_config: Path, airflow: Airflow, ended: RunRow) -> None:
-        airflow.acts = (RunAct("manual__7", ended.started_at, "olga", "marked it as failed"),)
-
-        assert self.said(own_config, airflow) == "olga marked it as failed in Airflow."
-
-    @pytest.mark.parametrize("seconds", [-1, 3600])
-    def test_what_was_done_before_it_began_or_after_its_end_did_not_end_it(
-        self, own_config: Path, airflow: Airflow, ended: RunRow, seconds: int
-    ) -> None:
-        at = ended.started_at + timedelta(seconds=seconds)
-        airflow.acts = (RunAct("manual__7", at, "olga", "cleared it"),)
-
-        assert self.said(own_config, airflow) is None
-
-    def test_whoever_may_not_read_the_audit_log_is_not_told(
-        self, own_config: Path, airflow: Airflow, ended: RunRow
-    ) -> None:
-        airflow.acts = (RunAct("manual__7", ended.started_at, "olga", "cleared it"),)
-        assert airflow.person is not None
-        airflow.person.audits = False
-
-        assert self.said(own_config, airflow) is None
+        assert next(each["ended_by"] for each in runs if each["id"] == "ended") == said, (at, audits)

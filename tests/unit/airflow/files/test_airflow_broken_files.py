@@ -121,7 +121,9 @@ def test_given_several_broken_files_when_they_are_told_then_each_says_what_is_wr
     raise_for_broken_files([good, write("other.properties")])
 
 
-def test_given_two_files_with_one_flow_when_dags_are_made_then_the_first_has_it_and_that_is_told(write: Write) -> None:
+def test_given_two_files_with_one_flow_or_one_name_when_dags_are_made_then_the_first_has_it_and_that_is_told(
+    write: Write, tmp_path: Path
+) -> None:
     first, second = write("first.properties"), write("second.properties")
 
     dags = build_flow_dags([first, second, write("third.properties", source="C", target="D")])
@@ -129,16 +131,9 @@ def test_given_two_files_with_one_flow_when_dags_are_made_then_the_first_has_it_
     assert set(dags) == {A_DAG, C_DAG}
     assert dags[A_DAG].get_task("preflight").op_kwargs["config_path"] == str(first)
     assert f"{first} already defines the DAG {A_DAG}" in "\n".join(problems_of([first, second]))
-
-
-def test_given_two_files_of_one_name_when_they_are_told_then_so_are_their_heartbeats(
-    write: Write, tmp_path: Path
-) -> None:
     (tmp_path / "other").mkdir()
-    first = write("mirror.properties")
-    second = write("other/mirror.properties", source="C", target="D")
-
-    assert "the heartbeats of" in "\n".join(problems_of([first, second]))
+    of_one_name = write("other/first.properties", source="C", target="D")
+    assert "the heartbeats of" in "\n".join(problems_of([first, of_one_name]))
 
 
 def test_given_a_flow_whose_dag_cannot_be_built_when_dags_are_made_then_it_has_one_that_fails_and_others_have_theirs(

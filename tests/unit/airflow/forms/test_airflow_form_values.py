@@ -84,6 +84,8 @@ def _cases() -> Iterator[tuple[str, str, Any]]:
             for value in (*NONSENSE[_kind(param.schema)], *BY_FIELD.get(field, ())):
                 if value is not None or "null" not in param.schema["type"]:
                     yield dag, field, value
+    # A copy may end as soon as it has begun; a comparison in no time compares nothing.
+    yield "verify", "max_seconds", 0
 
 
 class _Refused(Exception):

@@ -167,23 +167,22 @@ def test_a_driver_with_other_choices_or_that_was_cancelled_is_waited_for_only(
     assert task.ledger.drivers.running("A->B") is None
 
 
-def test_a_driver_that_died_is_a_failure_that_airflow_retries(task: Task) -> None:
-    task.earlier()
-    task.ledger.drivers.end("d", exit_code=-9, report=None)
-
-    with pytest.raises(ReplicationRunError, match="killed by signal 9"):
-        task.resume(_ENDED)
-
-
-def test_in_airflow_3_2_a_deferred_copy_that_needs_a_decision_is_not_retried(
-    task: Task, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("code", "has_policies", "raised", "why"),
+    [
+        pytest.param(-9, True, ReplicationRunError, "killed by signal 9", id="a driver that died"),
+        # Airflow 3.2 has no retry policies: the task itself has to raise what is not retried.
+        pytest.param(3, False, AirflowFailException, "needs a decision", id="a decision, in Airflow 3.2"),
+    ],
+)
+def test_a_driver_that_failed_is_retried_unless_a_decision_is_needed(
+    task: Task, monkeypatch: pytest.MonkeyPatch, code: int, has_policies: bool, raised: type[Exception], why: str
 ) -> None:
-    """That Airflow has no retry policies: the task itself has to raise what is not retried."""
-    monkeypatch.setattr(retries, "HAS_RETRY_POLICIES", False)
+    monkeypatch.setattr(retries, "HAS_RETRY_POLICIES", has_policies)
     task.earlier()
-    task.ledger.drivers.end("d", exit_code=3, report={**DONE, "exit_code": 3})
+    task.ledger.drivers.end("d", exit_code=code, report=None if code < 0 else {**DONE, "exit_code": code})
 
-    with pytest.raises(AirflowFailException, match="needs a decision"):
+    with pytest.raises(raised, match=why):
         task.resume(_ENDED)
 
 
