@@ -35,25 +35,15 @@ def _hidden(cluster: _Cluster, wanted: Iterable[str], listed: Iterable[str]) -> 
     return dict(hidden_topics(cast(ClusterAdmin, cluster), wanted, listed))
 
 
-def test_what_may_not_be_described_is_told_from_what_is_not_there() -> None:
-    cluster = _Cluster(forbidden=["secret"])
-
-    assert list(_hidden(cluster, ["secret", "gone"], [])) == ["secret"]
-
-
-def test_only_what_was_not_listed_is_asked_for() -> None:
-    cluster = _Cluster(forbidden=["secret"])
-
-    _hidden(cluster, ["orders", "secret"], ["orders", "others"])
-
-    assert cluster.asked == ["secret"]
-
-
-def test_nothing_is_asked_where_all_are_listed() -> None:
-    cluster = _Cluster(forbidden=[])
-
-    assert _hidden(cluster, ["orders"], ["orders"]) == {}
-    assert cluster.asked == []
+def test_what_may_not_be_described_is_told_from_what_is_not_there_and_only_what_was_not_listed_is_asked_for() -> None:
+    for wanted, listed, hidden, asked in (
+        (["secret", "gone"], [], ["secret"], ["gone", "secret"]),
+        (["orders", "secret"], ["orders", "others"], ["secret"], ["secret"]),
+        (["orders"], ["orders"], [], []),
+    ):
+        cluster = _Cluster(forbidden=["secret"])
+        assert list(_hidden(cluster, wanted, listed)) == hidden
+        assert cluster.asked == asked
 
 
 class _Denying(_Cluster):
@@ -79,38 +69,34 @@ def _unseen(
     return set(unseen.refused), set(unseen.doubtful)
 
 
-def test_topics_that_the_configuration_names_are_refused(config_with: Callable[..., MirrorConfig]) -> None:
-    assert _unseen(config_with("topics = orders, payments"), listed=["payments"]) == ({"orders"}, set())
+_COPIED = [GONE, OLD, OLD_1]
 
 
-def test_a_topic_that_only_a_position_tells_of_may_be_deleted(config_with: Callable[..., MirrorConfig]) -> None:
-    # Together with its literal ACL: whoever may not describe a name does not hear that it is missing.
-    assert _unseen(config_with(), copied=[GONE, OLD], listed=["old"]) == (set(), {"gone"})
-
-
-def test_a_named_topic_stays_refused_when_it_was_copied(config_with: Callable[..., MirrorConfig]) -> None:
-    assert _unseen(config_with("topics = gone, old.*"), copied=[GONE, OLD]) == ({"gone"}, {"old"})
-
-
-@pytest.mark.parametrize(("listed", "doubtful"), [(["my-events"], set()), (["others"], {"my.events"})])
-def test_a_dot_may_stand_for_another_character(
-    config_with: Callable[..., MirrorConfig], listed: list[str], doubtful: set[str]
-) -> None:
-    assert _unseen(config_with("topics = my.events"), listed=listed) == (set(), doubtful)
-
-
-def test_topics_of_which_all_is_stopped_are_not_asked_about(config_with: Callable[..., MirrorConfig]) -> None:
-    copied = [GONE, OLD, OLD_1]
-
-    assert _unseen(config_with(), copied=copied, stopped=[GONE, OLD]) == (set(), {"old"})
-    assert _unseen(config_with(), copied=copied, stopped=copied) == (set(), set())
-    assert _unseen(config_with("topics = gone"), copied=[GONE], stopped=[GONE]) == (set(), set())
-
-
-def test_positions_of_topics_that_the_flow_does_not_take_any_more_say_nothing(
+@pytest.mark.parametrize(
+    ("topics", "known", "refused", "doubtful"),
+    [
+        pytest.param("orders, payments", {"listed": ["payments"]}, {"orders"}, set(), id="named by the configuration"),
+        # Together with its literal ACL: whoever may not describe a name does not hear that it is missing.
+        pytest.param(None, {"copied": [GONE, OLD], "listed": ["old"]}, set(), {"gone"}, id="maybe deleted"),
+        pytest.param("gone, old.*", {"copied": [GONE, OLD]}, {"gone"}, {"old"}, id="named and copied"),
+        pytest.param("my.events", {"listed": ["my-events"]}, set(), set(), id="a dot for another character"),
+        pytest.param("my.events", {"listed": ["others"]}, set(), {"my.events"}, id="a dot that may be one"),
+        pytest.param(None, {"copied": _COPIED, "stopped": [GONE, OLD]}, set(), {"old"}, id="stopped in part"),
+        pytest.param(None, {"copied": _COPIED, "stopped": _COPIED}, set(), set(), id="all is stopped"),
+        pytest.param("gone", {"copied": [GONE], "stopped": [GONE]}, set(), set(), id="named, and all is stopped"),
+        pytest.param("orders.*", {"copied": [GONE]}, set(), set(), id="not taken any more"),
+    ],
+)
+def test_topics_that_are_not_listed_are_refused_if_they_are_named_and_doubtful_if_only_a_position_tells_of_them(
     config_with: Callable[..., MirrorConfig],
+    topics: str | None,
+    known: dict[str, Any],
+    refused: set[str],
+    doubtful: set[str],
 ) -> None:
-    assert _unseen(config_with("topics = orders.*"), copied=[GONE]) == (set(), set())
+    config = config_with() if topics is None else config_with(f"topics = {topics}")
+
+    assert _unseen(config, **known) == (refused, doubtful)
 
 
 def test_only_refusals_are_told_apart() -> None:

@@ -29,38 +29,35 @@ from mirror_lib.config.name_patterns import (
 from mirror_lib.topology.acls import AclPattern
 
 
-@pytest.mark.parametrize(
-    ("regex", "covered_by"),
-    [
-        ("orders", [literal("orders")]),
-        ("orders.eu", [literal("orders.eu")]),
-        (r"orders\.eu", [literal("orders.eu")]),
-        (r"\Qorders.eu\E", [literal("orders.eu")]),
-        ("^orders$", [literal("orders")]),
-        (".*", [EVERYTHING]),
-        (".+", [EVERYTHING]),
-        (".*-events", [EVERYTHING]),
-        ("(a|b)-events", [EVERYTHING]),
-        ("[ab]-events", [EVERYTHING]),
-        ("orders.*", [prefix_pattern("orders")]),
-        (r"orders\..*", [prefix_pattern("orders.")]),
-        ("orders-(eu|us)", [prefix_pattern("orders-")]),
-        (r"orders-\d+", [prefix_pattern("orders-")]),
-        ("orders?", [prefix_pattern("order")]),
-        ("orders*", [prefix_pattern("order")]),
-        ("orders+", [prefix_pattern("orders")]),
-        ("orders{0,2}", [prefix_pattern("order")]),
-        ("a|b.*", [literal("a"), prefix_pattern("b")]),
-        ("a|.*", [EVERYTHING]),
-        ("orders|orders.*", [prefix_pattern("orders")]),
-        (r"a\|b", [literal("a|b")]),
-        ("orders|", [literal("orders")]),
-        ("|", []),
-        ("^$", []),
-    ],
-)
-def test_the_names_that_a_regex_matches_are_covered(regex: str, covered_by: list[NamePattern]) -> None:
-    assert sorted(names_of(regex)) == sorted(covered_by)
+def test_the_names_that_a_regex_matches_are_covered() -> None:
+    for regex, covered_by in {
+        "orders": [literal("orders")],
+        "orders.eu": [literal("orders.eu")],
+        r"orders\.eu": [literal("orders.eu")],
+        r"\Qorders.eu\E": [literal("orders.eu")],
+        "^orders$": [literal("orders")],
+        ".*": [EVERYTHING],
+        ".+": [EVERYTHING],
+        ".*-events": [EVERYTHING],
+        "(a|b)-events": [EVERYTHING],
+        "[ab]-events": [EVERYTHING],
+        "orders.*": [prefix_pattern("orders")],
+        r"orders\..*": [prefix_pattern("orders.")],
+        "orders-(eu|us)": [prefix_pattern("orders-")],
+        r"orders-\d+": [prefix_pattern("orders-")],
+        "orders?": [prefix_pattern("order")],
+        "orders*": [prefix_pattern("order")],
+        "orders+": [prefix_pattern("orders")],
+        "orders{0,2}": [prefix_pattern("order")],
+        "a|b.*": [literal("a"), prefix_pattern("b")],
+        "a|.*": [EVERYTHING],
+        "orders|orders.*": [prefix_pattern("orders")],
+        r"a\|b": [literal("a|b")],
+        "orders|": [literal("orders")],
+        "|": [],
+        "^$": [],
+    }.items():
+        assert sorted(names_of(regex)) == sorted(covered_by), regex
 
 
 _PIECES = st.sampled_from(["a", "b", "-", ".*", "[ab]", "(a|b)", "a?", "b+", "a*", r"\.", "|", "(ab)?", r"\w", "x{2}"])
@@ -80,69 +77,67 @@ def _holds(pattern: NamePattern, name: str) -> bool:
     return name.startswith(pattern.name) if pattern.pattern is AclPattern.PREFIXED else name == pattern.name
 
 
-def _flow(config: MirrorConfig) -> tuple[tuple[NamePattern, ...], tuple[NamePattern, ...]]:
-    flow = config.flow("A->B")
-    return source_topics(flow), target_topics(flow)
+_IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+_NO_HEARTBEATS = "heartbeats.replication.enabled = false"
 
 
-def test_all_topics_need_all_of_the_source_and_a_prefix_of_the_target(
+@pytest.mark.parametrize(
+    ("lines", "sources", "targets"),
+    [
+        pytest.param((), (EVERYTHING,), (prefix_pattern("A."),), id="all topics"),
+        pytest.param(
+            ("topics = orders, payments",),
+            (literal("heartbeats"), literal("orders"), literal("payments")),
+            (literal("A.heartbeats"), literal("A.orders"), literal("A.payments")),
+            id="named topics and heartbeats",
+        ),
+        pytest.param(
+            ("topics = orders, __consumer_offsets", _NO_HEARTBEATS),
+            (literal("orders"),),
+            (literal("A.orders"),),
+            id="excluded topics",
+        ),
+        pytest.param(
+            ("topics = orders.*", "replication.policy.separator = _", _NO_HEARTBEATS),
+            (prefix_pattern("orders"),),
+            (prefix_pattern("A_orders"),),
+            id="a prefix behind the alias and separator",
+        ),
+        # Heartbeats alone get the alias, and `shop-heartbeats` is taken for some.
+        pytest.param(
+            (_IDENTITY, "topics = orders, shop-.*"),
+            (literal("heartbeats"), literal("orders"), prefix_pattern("shop-")),
+            (literal("A.heartbeats"), literal("orders"), prefix_pattern("A.shop-"), prefix_pattern("shop-")),
+            id="the identity policy",
+        ),
+        pytest.param((_IDENTITY,), (EVERYTHING,), (EVERYTHING,), id="the identity policy and all topics"),
+        pytest.param(
+            (
+                "mirror.topics.rename = orders:sales",
+                "mirror.topics.rename.regex = eu-(.*)",
+                "mirror.topics.rename.replacement = europe-$1",
+            ),
+            (EVERYTHING,),
+            (literal("sales"), prefix_pattern("A."), prefix_pattern("europe-")),
+            id="renames",
+        ),
+        pytest.param(
+            ("mirror.topics.rename.regex = (.*)-eu", "mirror.topics.rename.replacement = $1"),
+            (EVERYTHING,),
+            (EVERYTHING,),
+            id="a replacement that begins with a group",
+        ),
+    ],
+)
+def test_topics_of_both_sides_are_covered(
     config_with: Callable[..., MirrorConfig],
+    lines: tuple[str, ...],
+    sources: tuple[NamePattern, ...],
+    targets: tuple[NamePattern, ...],
 ) -> None:
-    assert _flow(config_with()) == ((EVERYTHING,), (prefix_pattern("A."),))
+    flow = config_with(*lines).flow("A->B")
 
-
-def test_named_topics_and_heartbeats_are_covered_by_name(config_with: Callable[..., MirrorConfig]) -> None:
-    sources, targets = _flow(config_with("topics = orders, payments"))
-
-    assert sources == (literal("heartbeats"), literal("orders"), literal("payments"))
-    assert targets == (literal("A.heartbeats"), literal("A.orders"), literal("A.payments"))
-
-
-def test_topics_that_are_excluded_need_nothing(config_with: Callable[..., MirrorConfig]) -> None:
-    sources, _ = _flow(config_with("topics = orders, __consumer_offsets", "heartbeats.replication.enabled = false"))
-
-    assert sources == (literal("orders"),)
-
-
-def test_a_prefix_stays_a_prefix_behind_the_alias_and_separator(config_with: Callable[..., MirrorConfig]) -> None:
-    sources, targets = _flow(
-        config_with("topics = orders.*", "replication.policy.separator = _", "heartbeats.replication.enabled = false")
-    )
-
-    assert (sources, targets) == ((prefix_pattern("orders"),), (prefix_pattern("A_orders"),))
-
-
-def test_the_identity_policy_keeps_names(config_with: Callable[..., MirrorConfig]) -> None:
-    identity = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-
-    _, targets = _flow(config_with(identity, "topics = orders, shop-.*"))
-
-    # Heartbeats alone get the alias, and `shop-heartbeats` is taken for some.
-    assert targets == (literal("A.heartbeats"), literal("orders"), prefix_pattern("A.shop-"), prefix_pattern("shop-"))
-
-
-def test_the_identity_policy_covers_everything_for_all_topics(config_with: Callable[..., MirrorConfig]) -> None:
-    identity = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-
-    assert _flow(config_with(identity))[1] == (EVERYTHING,)
-
-
-def test_renames_are_covered_by_what_they_give(config_with: Callable[..., MirrorConfig]) -> None:
-    _, targets = _flow(
-        config_with(
-            "mirror.topics.rename = orders:sales",
-            "mirror.topics.rename.regex = eu-(.*)",
-            "mirror.topics.rename.replacement = europe-$1",
-        )
-    )
-
-    assert targets == (literal("sales"), prefix_pattern("A."), prefix_pattern("europe-"))
-
-
-def test_a_replacement_that_begins_with_a_group_may_be_anything(config_with: Callable[..., MirrorConfig]) -> None:
-    _, targets = _flow(config_with("mirror.topics.rename.regex = (.*)-eu", "mirror.topics.rename.replacement = $1"))
-
-    assert targets == (EVERYTHING,)
+    assert (source_topics(flow), target_topics(flow)) == (sources, targets)
 
 
 def test_groups_are_covered_as_topics_are(config_with: Callable[..., MirrorConfig]) -> None:
@@ -157,9 +152,8 @@ def test_only_names_are_known_without_asking_the_cluster(config_with: Callable[.
     assert named_topics(config_with().flow("A->B")) == set()
 
 
-@pytest.mark.parametrize(
-    ("regex", "plain", "supposed"),
-    [
+def test_names_are_certain_where_a_regex_has_no_metacharacter() -> None:
+    for regex, plain, supposed in (
         ("orders", {"orders"}, set()),
         ("orders_eu-1", {"orders_eu-1"}, set()),
         (r"orders\.eu", {"orders.eu"}, set()),
@@ -171,14 +165,10 @@ def test_only_names_are_known_without_asking_the_cluster(config_with: Callable[.
         ("orders.*", set(), set()),
         ("orders|", {"orders"}, set()),
         ("orders?", set(), set()),
-    ],
-)
-def test_names_are_certain_where_a_regex_has_no_metacharacter(regex: str, plain: set[str], supposed: set[str]) -> None:
-    assert plain_names([regex]) == plain
-    assert supposed_names([regex], ()) == supposed
-
-
-def test_a_dot_that_stands_for_another_character_makes_no_name() -> None:
+    ):
+        assert plain_names([regex]) == plain, regex
+        assert supposed_names([regex], ()) == supposed, regex
+    # A dot that stands for another character.
     assert supposed_names(["my.events"], ["my-events", "others"]) == set()
     assert supposed_names(["my.events"], ["my-events-2", "others"]) == {"my.events"}
 

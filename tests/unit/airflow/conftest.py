@@ -4,8 +4,12 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from tests.support.airflow.stand_in_submit import StandInSubmit, stand_in_submit
 
 _home = tempfile.mkdtemp(prefix="mirror-airflow-unit-")
 atexit.register(shutil.rmtree, _home, ignore_errors=True)
@@ -38,3 +42,10 @@ def make_flow():
         return FlowConfig(**{"flow": FlowId(source, target), "enabled": True, "clients": clients, **settings})
 
     return make
+
+
+@pytest.fixture
+def submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInSubmit]:
+    """A stand-in for `spark-submit`."""
+    with stand_in_submit(tmp_path, monkeypatch) as program:
+        yield program

@@ -10,15 +10,7 @@ from mirror_lib.airflow.backfill.dag import build_backfill_dag, build_backfill_d
 from mirror_lib.airflow.backfill.form import BackfillChoices, Target, backfill_form
 from mirror_lib.airflow.backfill.operator import BackfillOperator
 from mirror_lib.errors import ConfigurationError
-
-CONFIG = """\
-clusters = A, B
-A.bootstrap.servers = 127.0.0.1:9
-B.bootstrap.servers = 127.0.0.1:9
-A->B.enabled = true
-admin.timeout.ms = 1000
-mirror.ledger.url = sqlite:///ledger.sqlite3
-"""
+from tests.support.flow_files import write_flow
 
 
 def defaults(flow):
@@ -33,15 +25,11 @@ def test_it_is_triggered_by_hand_and_defines_before_it_copies(make_flow):
     assert dag.get_task("copy").upstream_task_ids == {"define"}
 
 
-def test_every_enabled_flow_has_one(tmp_path):
-    path = tmp_path / "mirror.properties"
-    path.write_text(CONFIG)
+def test_every_enabled_flow_has_one_and_a_file_that_cannot_be_read_is_named_to_a_task_that_needs_it(tmp_path):
+    path = write_flow(tmp_path)
 
     assert list(build_backfill_dags([path])) == ["mirror_backfill__A__B"]
     assert build_backfill_dags([path], only="mirror__A__B") == {}
-
-
-def test_a_file_that_cannot_be_read_is_named_to_a_task_that_needs_it(tmp_path):
     with pytest.raises(ConfigurationError, match="nowhere"):
         build_backfill_dags([tmp_path / "nowhere"], only="mirror_backfill__A__B")
 
@@ -53,57 +41,42 @@ def test_the_form_keeps_off_the_flows_own_topics_unless_told_otherwise(make_flow
     assert not choices.dry_run
 
 
-def test_answers_become_the_jobs_arguments(make_flow):
+def command_line(make_flow, defined, **answers):
+    """The job's arguments, after a task that defined this backfill."""
     operator = BackfillOperator(task_id="copy", defined_by="define", flow="A->B", config_path="/f", conn_id="spark")
     context = {
-        "params": {
-            **defaults(make_flow()),
-            "max_bytes": 10,
-            "bytes_per_second": 5,
-            "accept_gaps": True,
-            "tasks": 2,
-        },
+        "params": {**defaults(make_flow()), **answers},
         "dag": SimpleNamespace(dag_id="mirror_backfill__A__B"),
         "run_id": "manual 1",
-        "ti": SimpleNamespace(xcom_pull=lambda task_ids: {"define": "history"}[task_ids]),
+        "ti": SimpleNamespace(xcom_pull=lambda task_ids: {"define": defined}[task_ids]),
     }
+    return operator._command_line(context, Path("/report"))
 
-    words = operator._command_line(context, Path("/report"))
+
+def test_answers_become_the_jobs_arguments(make_flow):
+    words = command_line(make_flow, "history", max_bytes=10, bytes_per_second=5, accept_gaps=True, tasks=2)
 
     assert {"--backfill=history", "--max-bytes=10", "--bytes-per-second=5", "--tasks=2", "--gaps=accept"} <= set(words)
 
 
 def test_without_a_defined_backfill_nothing_is_copied(make_flow):
     """As when `define` was marked as successful by hand: the job would be one of the flow itself."""
-    operator = BackfillOperator(task_id="copy", defined_by="define", flow="A->B", config_path="/f", conn_id="spark")
-    context = {
-        "params": defaults(make_flow()),
-        "dag": SimpleNamespace(dag_id="mirror_backfill__A__B"),
-        "run_id": "manual 1",
-        "ti": SimpleNamespace(xcom_pull=lambda task_ids: None),
-    }
-
     with pytest.raises(ConfigurationError, match="define") as refused:
-        operator._command_line(context, Path("/report"))
+        command_line(make_flow, None)
 
     assert "Clear the task define, or trigger the DAG mirror_backfill__A__B again" in refused.value.action
 
 
-@pytest.mark.parametrize(
-    ("target", "into", "suffix"), [(Target.SUFFIX, None, "x"), (Target.TOPIC, "x", None), (Target.SAME, None, None)]
-)
-def test_the_target_is_one_of_three_kinds(make_flow, target, into, suffix):
-    choices = BackfillChoices(topics=("orders",), target=target, target_name="x")
+def test_the_target_is_one_of_three_kinds(make_flow):
+    for target, into, suffix in ((Target.SUFFIX, None, "x"), (Target.TOPIC, "x", None), (Target.SAME, None, None)):
+        choices = BackfillChoices(topics=("orders",), target=target, target_name="x")
 
-    request = backfill_tasks._request(make_flow(), choices)
+        request = backfill_tasks._request(make_flow(), choices)
 
-    assert (request.into, request.into_suffix) == (into, suffix)
+        assert (request.into, request.into_suffix) == (into, suffix), target
 
 
-def test_a_name_alone_goes_on_with_what_it_stands_for(make_flow):
+def test_a_name_alone_goes_on_with_what_it_stands_for_and_without_it_topics_are_needed(make_flow):
     assert backfill_tasks._request(make_flow(), BackfillChoices(name="history", target_name=".backfill")) is None
-
-
-def test_without_topics_and_name_there_is_nothing_to_do(make_flow):
     with pytest.raises(ConfigurationError, match="needs topics"):
         backfill_tasks._request(make_flow(), BackfillChoices(target_name=".backfill"))

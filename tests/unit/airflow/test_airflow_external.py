@@ -50,7 +50,11 @@ def _write(folder: Path, execution: str, *, servers: str = "localhost:1", more: 
 
 def _load(folder: Path, config: Path) -> dict:
     """Write the DAG file of a configuration file and load it, as Airflow does: return the DAGs by id."""
-    return {name: dag for name, dag in _globals(folder, config).items() if name.startswith("mirror_")}
+    return _dags_in(_globals(folder, config))
+
+
+def _dags_in(found: dict) -> dict:
+    return {name: dag for name, dag in found.items() if name.startswith("mirror_")}
 
 
 @pytest.fixture
@@ -74,10 +78,15 @@ def _globals(folder: Path, config: Path) -> dict:
 
 
 @pytest.fixture(scope="module")
-def external(tmp_path_factory):
-    """The DAGs of a file with `external`, made once."""
+def defined(tmp_path_factory):
+    """What the DAG file of a file with `external` defines, made once."""
     folder = tmp_path_factory.mktemp("external")
-    return _load(folder, _write(folder, "external"))
+    return _globals(folder, _write(folder, "external"))
+
+
+@pytest.fixture
+def flow_dag(defined):
+    return defined["mirror__A__B"]
 
 
 class _Instance:
@@ -108,10 +117,8 @@ def _context(dag, *, run_type="manual", **conf):
     return {"dag_run": run, "ti": _Instance(), "params": {**defaults, **conf}}
 
 
-def test_external_dags_are_those_of_the_other_execution(write, load):
-    inside = mirror_dags(write("in-process"))
-
-    outside = load(write("external"))
+def test_external_dags_are_those_of_the_other_execution(write, defined):
+    inside, outside = mirror_dags(write("in-process")), _dags_in(defined)
 
     # Cutovers ask questions on Airflow's page of required actions.
     assert set(inside) - set(outside) == {"mirror_cutover__A__B"}
@@ -155,12 +162,16 @@ def test_the_process_of_a_task_does_not_import_airflow(write):
     assert done.stdout.strip() == "[]"
 
 
-def test_the_description_is_made_again_when_the_file_has_changed(write, load):
-    assert load(write("external"))["mirror__A__B"].schedule == "*/5 * * * *"
+def test_the_description_is_made_again_when_the_file_has_changed_and_a_file_that_broke_fails_its_tasks(write, load):
+    dag = load(write("external"))["mirror__A__B"]
+    assert dag.schedule == "*/5 * * * *"
 
-    changed = load(write("external", more="A->B.mirror.schedule = @daily\n"))
+    changed = load(write("external", more="A->B.mirror.schedule = @daily\n"))["mirror__A__B"]
+    assert changed.schedule == "@daily"
 
-    assert changed["mirror__A__B"].schedule == "@daily"
+    write("external", more="tasks.max = many\n")
+    with pytest.raises(AirflowFailException, match=r"tasks\.max"):
+        dag.get_task("sync_topics").execute(_context(dag))
 
 
 def test_settings_without_effect_are_named(write):
@@ -175,12 +186,11 @@ def test_settings_without_effect_are_named(write):
     assert json.loads(done.stdout)["dags"]
 
 
-def test_a_form_without_the_step_skips_it(external):
-    dag = external["mirror__A__B"]
-    context = _context(dag, steps=["sync_topics"])
+def test_a_form_without_the_step_skips_it(flow_dag):
+    context = _context(flow_dag, steps=["sync_topics"])
 
     with pytest.raises(AirflowSkipException, match="without this step"):
-        dag.get_task("emit_heartbeats").execute(context)
+        flow_dag.get_task("emit_heartbeats").execute(context)
 
     assert context["ti"].pushed["step"]["skipped"]
 
@@ -194,44 +204,27 @@ def test_a_form_without_the_step_skips_it(external):
         ("backfill_job", {}, "one of Airflow's backfills"),
     ],
 )
-def test_what_no_retry_can_help_fails_at_once(external, run_type, conf, reason):
-    dag = external["mirror__A__B"]
-
+def test_what_no_retry_can_help_fails_at_once(flow_dag, run_type, conf, reason):
     with pytest.raises(AirflowFailException, match=reason):
-        dag.get_task("preflight").execute(_context(dag, run_type=run_type, **conf))
+        flow_dag.get_task("preflight").execute(_context(flow_dag, run_type=run_type, **conf))
 
 
-def test_a_file_that_broke_fails_its_tasks_at_once(write, load):
-    dag = load(write("external"))["mirror__A__B"]
-    write("external", more="tasks.max = many\n")
-
-    with pytest.raises(AirflowFailException, match=r"tasks\.max"):
-        dag.get_task("sync_topics").execute(_context(dag))
-
-
-def test_a_program_that_is_missing_is_named(external):
-    dag = external["mirror__A__B"]
-    task = dag.get_task("preflight")
-    task.mirror = "/nowhere/mirror"
+def test_a_program_that_is_missing_is_named(flow_dag, monkeypatch):
+    task = flow_dag.get_task("preflight")
+    monkeypatch.setattr(task, "mirror", "/nowhere/mirror")
 
     with pytest.raises(AirflowException, match="/nowhere/mirror cannot be started"):
-        task.execute(_context(dag))
+        task.execute(_context(flow_dag))
 
 
-def test_a_task_outside_of_airflow_sees_its_run_as_airflow_has_it(write, tmp_path):
-    found = _globals(tmp_path, write("external"))
-    inside = _context(found["mirror__A__B"], topics=["orders"])
+def test_a_task_outside_of_airflow_sees_its_run_as_airflow_has_it(defined, flow_dag):
+    inside = _context(flow_dag, topics=["orders"])
 
-    sent = json.loads(json.dumps(found["_about"](inside)))
+    sent = json.loads(json.dumps(defined["_about"](inside)))
 
     assert asdict(DagRun.sent(sent)) == vars(inside["dag_run"])
-
-
-def test_a_dag_file_of_an_older_version_does_not_send_the_start_of_a_run(write, tmp_path):
-    found = _globals(tmp_path, write("external"))
-    sent = found["_about"](_context(found["mirror__A__B"]))
+    # A DAG file of an older version does not send the start of a run.
     del sent["started"]
-
     assert DagRun.sent(sent).start_date is None
 
 
@@ -305,15 +298,8 @@ def test_a_process_whose_airflow_task_is_gone_ends_itself(write, silent_broker):
     with subprocess.Popen([*command, "--pipes", f"{answers},{requests}"], pass_fds=(answers, requests)) as process:
         os.close(answers)
         os.close(requests)
-        about = {
-            "protocol": 1,
-            "dag_id": "mirror__A__B",
-            "run_id": "r",
-            "run_type": "manual",
-            "conf": {},
-            "params": {},
-            "try_number": 1,
-        }
+        about = {"protocol": 1, "dag_id": "mirror__A__B", "run_id": "r", "run_type": "manual", "conf": {}}
+        about |= {"params": {}, "try_number": 1}
         os.write(answered, f"{json.dumps(about)}\n".encode())
         connection, _ = silent_broker.accept()
         os.close(answered)

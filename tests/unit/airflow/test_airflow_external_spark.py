@@ -17,41 +17,34 @@ def _line(host, port=None, variables=None, **extra):
     )
 
 
-def test_a_port_belongs_to_the_master():
+def test_a_connection_means_a_master_with_its_port_program_and_queue():
     assert _line("spark://host", 7077) == [
         *("spark-submit", "--master", "spark://host:7077", "--conf", "spark.a=1", "--name", "mirror A->B"),
         *("job.py", "--x"),
     ]
-
-
-def test_a_connection_from_a_uri_means_a_standalone_master():
     # `AIRFLOW_CONN_SPARK_DEFAULT=spark://host:7077`
     assert _line("host", 7077)[:3] == ["spark-submit", "--master", "spark://host:7077"]
-
-
-def test_the_connections_program_and_queue_are_used():
     line = _line("yarn", deploy_mode="client", queue="mirror", spark_binary="spark3-submit")
-
     assert line[:7] == ["spark3-submit", "--master", "yarn", "--deploy-mode", "client", "--queue", "mirror"]
 
 
-@pytest.mark.parametrize(
-    ("host", "variable"),
-    [("yarn", "spark.yarn.appMasterEnv.LEVEL=DEBUG"), ("k8s://host", "spark.kubernetes.driverEnv.LEVEL=DEBUG")],
-)
-def test_a_driver_in_the_cluster_gets_variables_as_settings(host, variable):
-    assert variable in _line(host, variables={"LEVEL": "DEBUG"}, deploy_mode="cluster")
-
-
-def test_a_namespace_is_a_setting():
+def test_a_driver_in_the_cluster_gets_variables_and_a_namespace_as_settings():
+    of_yarn, of_kubernetes = (
+        _line(host, variables={"LEVEL": "DEBUG"}, deploy_mode="cluster") for host in ("yarn", "k8s://host")
+    )
+    assert "spark.yarn.appMasterEnv.LEVEL=DEBUG" in of_yarn
+    assert "spark.kubernetes.driverEnv.LEVEL=DEBUG" in of_kubernetes
     assert "spark.kubernetes.namespace=mirror" in _line("k8s://host", namespace="mirror")
 
 
-def test_extras_that_are_not_carried_over_are_refused_by_name():
-    with pytest.raises(ConfigurationError, match="keytab, principal"):
-        _line("yarn", keytab="/k", principal="p")
-
-
-def test_a_driver_that_nobody_waits_for_is_refused():
-    with pytest.raises(ConfigurationError, match="deploy-mode cluster"):
-        _line("spark://host", 7077, deploy_mode="cluster")
+@pytest.mark.parametrize(
+    ("host", "port", "extra", "what"),
+    [
+        ("yarn", None, {"keytab": "/k", "principal": "p"}, "keytab, principal"),
+        ("spark://host", 7077, {"deploy_mode": "cluster"}, "deploy-mode cluster"),
+    ],
+    ids=["extras that are not carried over", "a driver that nobody waits for"],
+)
+def test_what_cannot_be_submitted_is_refused_by_name(host, port, extra, what):
+    with pytest.raises(ConfigurationError, match=what):
+        _line(host, port, **extra)

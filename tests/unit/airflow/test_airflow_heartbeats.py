@@ -2,12 +2,12 @@
 
 import logging
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
@@ -18,16 +18,9 @@ from mirror_lib.sync import heartbeats as flow_heartbeats
 from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat, HeartbeatCheck
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.topology.names import FlowId
+from tests.support.flow_files import AWAY, LEDGER, write_flow
 
 NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
-CONFIG = """\
-clusters = A, B
-A.bootstrap.servers = 127.0.0.1:9
-B.bootstrap.servers = 127.0.0.1:9
-A->B.enabled = true
-admin.timeout.ms = 1000
-mirror.ledger.url = sqlite:///ledger.sqlite3
-"""
 FRESH = UpstreamHeartbeat("A", 1, HeartbeatState.FRESH, "A.heartbeats", 1_000, 0.5)
 STALE = UpstreamHeartbeat("A", 1, HeartbeatState.STALE, "A.heartbeats", 400, 0.5, problem="it has not arrived.")
 EMPTY = UpstreamHeartbeat("A", 1, HeartbeatState.MISSING, problem="its heartbeats topics are empty.")
@@ -37,12 +30,7 @@ BEHIND = UpstreamHeartbeat("Z", 2, HeartbeatState.STALE, "A.Z.heartbeats", 1, 9.
 
 @pytest.fixture
 def write_config(tmp_path):
-    def write(*lines):
-        path = tmp_path / "mirror.properties"
-        path.write_text(CONFIG + "".join(f"{line}\n" for line in lines))
-        return path
-
-    return write
+    return partial(write_flow, tmp_path, *AWAY, LEDGER)
 
 
 def emitted(pair, timestamp_ms, error=None):
@@ -84,21 +72,6 @@ def found(monkeypatch):
     return hold
 
 
-def test_heartbeats_are_written_before_topics_are_made_and_checked_after_the_copy(make_flow):
-    dag = build_flow_dag(make_flow(), "/etc/mirror.properties")
-
-    assert dag.get_task("emit_heartbeats").upstream_task_ids == {"preflight"}
-    assert "emit_heartbeats" in dag.get_task("sync_topics").upstream_task_ids
-    assert dag.get_task("heartbeats").upstream_task_ids == {"replicate"}
-
-
-def test_the_copy_does_not_wait_for_heartbeats_that_are_skipped(make_flow):
-    topics = build_flow_dag(make_flow(), "/etc/mirror.properties").get_task("sync_topics")
-
-    assert topics.trigger_rule == "none_failed"
-    assert topics.upstream_task_ids == {"preflight", "emit_heartbeats"}
-
-
 @pytest.mark.integration
 def test_what_cannot_be_written_is_told_and_fails_nothing(write_config, caplog, monkeypatch):
     monkeypatch.setattr(
@@ -128,7 +101,7 @@ def asked(monkeypatch):
     return found
 
 
-def test_heartbeats_are_emitted_at_their_interval_whichever_task_asks(write_config, asked):
+def test_heartbeats_are_emitted_at_their_interval_whichever_task_asks_unless_somebody_clears_it(write_config, asked):
     path = write_config("emit.heartbeats.interval.seconds = 3600", "B->A.emit.heartbeats.interval.seconds = 0")
 
     heartbeat_tasks.emit_all_heartbeats(str(path))
@@ -136,20 +109,10 @@ def test_heartbeats_are_emitted_at_their_interval_whichever_task_asks(write_conf
 
     assert asked == [["A->B", "B->A"], ["B->A"]]
     assert [each["pair"] for each in done["emitted"]] == ["B->A"]
-
-
-@pytest.mark.parametrize(
-    ("attempt", "skipped"),
-    [(2, []), (1, ["emit_heartbeats"])],
-    ids=["it ran before", "preflight had Airflow skip it"],
-)
-def test_a_task_of_heartbeats_that_somebody_clears_ignores_the_interval(attempt, skipped, write_config, asked):
-    path = write_config("emit.heartbeats.interval.seconds = 3600")
-    heartbeat_tasks.emit_all_heartbeats(str(path))
-
-    emit_heartbeats(path, attempt=attempt, skipped=skipped)
-
-    assert asked == [["A->B", "B->A"]] * 2
+    # It ran before; preflight had Airflow skip it.
+    for cleared in ({"attempt": 2}, {"skipped": ["emit_heartbeats"]}):
+        emit_heartbeats(path, **cleared)
+        assert asked.pop() == ["A->B", "B->A"], cleared
 
 
 def test_a_heartbeat_that_could_not_be_written_is_due_at_once(write_config, monkeypatch):
@@ -177,79 +140,64 @@ def test_a_dry_run_and_switched_off_heartbeats_are_skipped_visibly(write_config)
         emit_heartbeats(off, dry_run=True)
 
 
-def test_the_check_asks_for_the_heartbeat_that_this_run_wrote_into_its_source(write_config, found):
-    asked = found(FRESH)
+@pytest.fixture
+def check(write_config, found):
+    """Runs the task that checks, after a run that wrote these; the target has what a test says."""
 
-    done = heartbeat_tasks.heartbeats(
-        "A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900), emitted("A->B", 950))
-    )
+    def check(*upstreams, written=(), lines=(), **choices):
+        asked, run = found(*upstreams), context(*written)
+        try:
+            done = heartbeat_tasks.heartbeats("A->B", str(write_config(*lines)), {**NO_CHOICE, **choices}, **run)
+        finally:
+            check.pushed = run["ti"].pushed
+        return done["upstreams"][0]["state"], asked["written_ms"]
 
-    assert asked["written_ms"] == 900
-    assert done["upstreams"][0]["state"] == "fresh"
+    return check
 
 
-def test_a_heartbeat_of_this_run_that_has_not_arrived_fails_the_run(write_config, found):
-    found(STALE)
+def test_the_check_asks_for_the_heartbeat_that_this_run_wrote_into_its_source(check):
+    assert check(FRESH, written=(emitted("B->A", 900), emitted("A->B", 950))) == ("fresh", 900)
+    # A copy that began at the end of the topic is no failure.
+    assert check(EMPTY, written=(emitted("B->A", 900),)) == ("missing", 900)
 
-    run = context(emitted("B->A", 900))
 
+def test_a_heartbeat_of_this_run_that_has_not_arrived_fails_the_run(check):
     with pytest.raises(AirflowFailException, match="flow A->B: A: it has not arrived"):
-        heartbeat_tasks.heartbeats("A->B", str(write_config()), NO_CHOICE, **run)
+        check(STALE, written=(emitted("B->A", 900),))
 
     told = {"skipped": None, "failed": 1, "problems": ["A: it has not arrived."], "reasons": {"stale": 1}}
-    assert run["ti"].pushed == {STEP_KEY: told}
+    assert check.pushed == {STEP_KEY: told}
 
 
 @pytest.mark.parametrize(
     "written", [(), (emitted("B->A", 900, ConfigurationError("refused.")),), (emitted("A->B", 9),)]
 )
-def test_old_heartbeats_are_a_warning_where_this_run_wrote_none(write_config, found, caplog, written):
-    asked = found(STALE)
-
-    done = heartbeat_tasks.heartbeats("A->B", str(write_config()), NO_CHOICE, **context(*written))
-
-    assert asked["written_ms"] is None
-    assert done["upstreams"][0]["state"] == "stale"
+def test_old_heartbeats_are_a_warning_where_this_run_wrote_none(check, caplog, written):
+    assert check(STALE, written=written) == ("stale", None)
     assert "A: stale, 1 hop, age 0.5 s: it has not arrived." in caplog.text
 
 
-def test_clusters_behind_the_source_are_a_warning(write_config, found, caplog):
-    found(FRESH, BEHIND)
-
+def test_clusters_behind_the_source_are_a_warning(check, caplog):
     with caplog.at_level(logging.INFO):
-        heartbeat_tasks.heartbeats("A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900)))
+        check(FRESH, BEHIND, written=(emitted("B->A", 900),))
 
     told = [record for record in caplog.records if record.name == heartbeat_tasks.__name__]
     assert [record.levelname for record in told] == ["INFO", "WARNING"]
     assert "upstream cluster Z: stale, 2 hops" in told[1].getMessage()
 
 
-def test_a_copy_that_began_at_the_end_of_the_topic_is_no_failure(write_config, found):
-    found(EMPTY)
-
-    done = heartbeat_tasks.heartbeats("A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900)))
-
-    assert done["upstreams"][0]["state"] == "missing"
-
-
-def test_where_nobody_writes_heartbeats_there_is_nothing_to_check(write_config, found):
-    found(ABSENT)
-
-    with pytest.raises(AirflowSkipException, match="no heartbeats are written to cluster A"):
-        heartbeat_tasks.heartbeats("A->B", str(write_config()), NO_CHOICE, **context())
-
-
 @pytest.mark.parametrize(
-    ("lines", "choice"),
+    ("lines", "choice", "why"),
     [
-        (["heartbeats.replication.enabled = false", "A->B.topics = orders"], {}),
-        ([], {"topics": ["orders"]}),
-        ([], {"dry_run": True}),
+        ((), {}, "no heartbeats are written to cluster A"),
+        (("heartbeats.replication.enabled = false", "A->B.topics = orders"), {}, "copies no heartbeats"),
+        ((), {"topics": ["orders"]}, "copies no heartbeats"),
+        ((), {"dry_run": True}, "copies no heartbeats"),
     ],
 )
-def test_a_run_that_does_not_copy_heartbeats_does_not_check_them(write_config, lines, choice):
-    with pytest.raises(AirflowSkipException, match="copies no heartbeats"):
-        heartbeat_tasks.heartbeats("A->B", str(write_config(*lines)), {**NO_CHOICE, **choice}, **context())
+def test_a_run_whose_heartbeats_nobody_writes_or_copies_does_not_check_them(check, lines, choice, why):
+    with pytest.raises(AirflowSkipException, match=why):
+        check(ABSENT, lines=lines, **choice)
 
 
 @pytest.mark.parametrize(("seconds", "interval"), [(1, 60), (60, 60), (300, 300)])
@@ -262,13 +210,11 @@ def test_heartbeats_alone_have_their_own_interval_of_a_minute_or_more(write_conf
     assert (dag.catchup, dag.max_active_runs, list(dag.task_ids)) == (False, 1, ["emit_all_heartbeats"])
 
 
-def test_there_is_one_dag_for_a_file_and_none_where_no_pair_emits(write_config):
+def test_there_is_one_dag_for_a_file_and_none_where_no_pair_emits(write_config, tmp_path):
     path = write_config()
     assert list(build_heartbeat_dags([path])) == ["mirror_heartbeats__mirror"]
     assert heartbeat_dag_id(path) == "mirror_heartbeats__mirror"
     assert build_heartbeat_dags([path], only="mirror__A__B") == {}
+    # A file that cannot be used stops no other.
+    assert list(build_heartbeat_dags([tmp_path / "gone.properties", path])) == ["mirror_heartbeats__mirror"]
     assert build_heartbeat_dags([write_config("emit.heartbeats.enabled = false")]) == {}
-
-
-def test_a_file_that_cannot_be_used_stops_no_other(tmp_path, write_config):
-    assert list(build_heartbeat_dags([tmp_path / "gone.properties", write_config()])) == ["mirror_heartbeats__mirror"]

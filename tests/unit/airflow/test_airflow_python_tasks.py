@@ -11,25 +11,15 @@ import pytest
 
 from mirror_lib.airflow.dags import KINDS, mirror_dags
 from mirror_lib.airflow.python_task import LateFunction, PythonTask
+from tests.support.flow_files import write_flow
 
-CONFIG = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-A->B.mirror.way.back = false
-B->A.enabled = true
-B->A.mirror.way.back = true
-"""
 #: They take a second or more to import, and DAGs are parsed every few seconds.
 HEAVY = ("confluent_kafka", "aiokafka", "pyarrow", "pyspark", "alembic")
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    path = tmp_path / "mirror.properties"
-    path.write_text(CONFIG)
-    return path
+    return write_flow(tmp_path, "A->B.mirror.way.back = false", "B->A.enabled = true", "B->A.mirror.way.back = true")
 
 
 def test_every_task_of_every_dag_has_a_function_that_takes_its_arguments(config: Path) -> None:

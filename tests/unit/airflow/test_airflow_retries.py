@@ -1,5 +1,3 @@
-import pytest
-
 from mirror_lib.airflow.compatibility import RetryDecision
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
@@ -12,18 +10,14 @@ from mirror_lib.errors import (
 )
 
 
-@pytest.mark.parametrize("error", [ConfigurationError("x"), TargetDivergedError("x"), AuthenticationError("x")])
-def test_what_only_a_person_can_mend_fails_at_once(error):
-    decision = ErrorClassRetryPolicy().evaluate(error, try_number=1, max_tries=3)
-    assert decision.action == RetryDecision.fail().action
-    assert "not retried" in decision.reason
+def test_what_only_a_person_can_mend_fails_at_once_and_what_may_pass_is_left_to_the_tasks_retries():
+    for lasting in (ConfigurationError("x"), TargetDivergedError("x"), AuthenticationError("x")):
+        decision = ErrorClassRetryPolicy().evaluate(lasting, try_number=1, max_tries=3)
+        assert decision.action == RetryDecision.fail().action, lasting
+        assert "not retried" in decision.reason
 
-
-@pytest.mark.parametrize(
-    "error", [BrokerUnreachableError("x"), TransientError("x"), ReplicationRunError("x"), RuntimeError("x")]
-)
-def test_what_may_pass_is_left_to_the_tasks_retries(error):
-    assert ErrorClassRetryPolicy().evaluate(error, try_number=1, max_tries=3) == RetryDecision.default()
+    for passing in (BrokerUnreachableError("x"), TransientError("x"), ReplicationRunError("x"), RuntimeError("x")):
+        assert ErrorClassRetryPolicy().evaluate(passing, try_number=1, max_tries=3) == RetryDecision.default(), passing
 
 
 def test_the_policy_survives_the_dags_serialisation():

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import sys
-import warnings
-from collections.abc import Iterator
+import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +22,8 @@ from mirror_lib.config.loader import InvalidConfigurationError, load
 from mirror_lib.config.secrets.airflow_values import HANDED_OVER, Reference, connection_values
 from mirror_lib.config.secrets.errors import ProviderError
 from mirror_lib.errors import ConfigurationError, TransientError
+from tests.support.airflow.stand_in_submit import StandInSubmit
+from tests.support.flow_files import write_flow
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _CONNECTION = {"conn_type": "kafka", "login": "mirror", "password": "sly-badger-71", "host": "berlin", "port": 9093}
@@ -38,14 +38,6 @@ paris.bootstrap.servers = paris:9092
 paris.sasl.jaas.config = {_MODULE} required username="mirror" password="plain-heron-72";
 mirror.ledger.url = postgresql+psycopg://mirror:calm%2Fotter-73@ledger/mirror
 berlin->paris.enabled = true
-"""
-
-#: Stands for Spark: notes its arguments and its environment.
-_FAKE = """#!{python}
-import json, os, sys
-folder = os.path.dirname(__file__)
-json.dump(sys.argv[1:], open(folder + "/arguments.json", "w"))
-json.dump(dict(os.environ), open(folder + "/environment.json", "w"))
 """
 
 
@@ -72,15 +64,14 @@ def test_a_connection_is_looked_up_anew_by_every_task(file: Path, monkeypatch: p
         assert "sly-badger-71" in _password(load(file))
 
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_BERLIN", json.dumps({**_CONNECTION, "password": "new-badger-81"}))
-
     with task_secrets():
         assert "new-badger-81" in _password(load(file))
 
-
-def test_a_connection_that_airflow_does_not_have_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIRFLOW_CONN_KAFKA_BERLIN")
     with task_secrets(), pytest.raises(InvalidConfigurationError, match="no connection kafka_berlin"):
         load(file)
+    # DAGs are made without asking Airflow.
+    assert "${airflow:connection/kafka_berlin:password}" in _password(load_for_dags(file).config)
 
 
 def _failing(kind: ErrorType) -> Any:
@@ -104,18 +95,16 @@ def test_an_airflow_that_does_not_answer_is_asked_again_by_the_tasks_retries(
         lookups.value(Reference("kafka_password", None))
 
 
-@pytest.mark.parametrize(
-    "kind", [ErrorType.CONNECTION_NOT_FOUND, ErrorType.VARIABLE_NOT_FOUND, ErrorType.PERMISSION_DENIED]
-)
 def test_what_airflow_does_not_have_or_not_show_is_an_error_of_the_file(
-    file: Path, monkeypatch: pytest.MonkeyPatch, kind: ErrorType
+    file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(BaseHook, "get_connection", _failing(kind))
-    with task_secrets(), pytest.raises(InvalidConfigurationError, match="connection kafka_berlin"):
-        load(file)
-    monkeypatch.setattr(Variable, "get", _failing(kind))
-    with task_secrets() as lookups, pytest.raises(ProviderError, match="variable kafka_password"):
-        lookups.value(Reference("kafka_password", None))
+    for kind in (ErrorType.CONNECTION_NOT_FOUND, ErrorType.VARIABLE_NOT_FOUND, ErrorType.PERMISSION_DENIED):
+        monkeypatch.setattr(BaseHook, "get_connection", _failing(kind))
+        with task_secrets(), pytest.raises(InvalidConfigurationError, match="connection kafka_berlin"):
+            load(file)
+        monkeypatch.setattr(Variable, "get", _failing(kind))
+        with task_secrets() as lookups, pytest.raises(ProviderError, match="variable kafka_password"):
+            lookups.value(Reference("kafka_password", None))
 
 
 def test_variables_and_extras_are_looked_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,19 +118,13 @@ def test_variables_and_extras_are_looked_up_too(monkeypatch: pytest.MonkeyPatch)
     assert list(lookups.found) == [Reference("STORE_PASSWORD", None), Reference("stores", "extra.key")]
 
 
-def test_dags_are_made_without_asking_airflow(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AIRFLOW_CONN_KAFKA_BERLIN")
-    assert "${airflow:connection/kafka_berlin:password}" in _password(load_for_dags(file).config)
-
-
 def test_dags_are_made_anew_when_a_file_of_a_provider_changes(tmp_path: Path) -> None:
     (tmp_path / "topics.properties").write_text("topics = orders\n")
-    path = tmp_path / "mirror.properties"
-    path.write_text(
-        "config.providers = file\n"
-        "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider\n"
-        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
-        f"A->B.topics = ${{file:{tmp_path}/topics.properties:topics}}\n"
+    path = write_flow(
+        tmp_path,
+        "config.providers = file",
+        "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider",
+        f"A->B.topics = ${{file:{tmp_path}/topics.properties:topics}}",
     )
     assert load_for_dags(path).config.flow("A->B").topics == ("orders",)
     assert load_for_dags(path) is load_for_dags(path)
@@ -151,26 +134,23 @@ def test_dags_are_made_anew_when_a_file_of_a_provider_changes(tmp_path: Path) ->
     assert load_for_dags(path).config.flow("A->B").topics == ("prices",)
 
 
-@pytest.mark.parametrize("secret", ["sly-badger-71", "plain-heron-72", "calm/otter-73", "calm%2Fotter-73"])
-def test_every_secret_of_the_file_is_masked_wherever_it_comes_from(file: Path, secret: str) -> None:
+def test_every_secret_of_the_file_is_masked_wherever_it_comes_from(file: Path) -> None:
     with task_secrets():
         load(file)
 
-    assert secret not in _shown(f"somebody says {secret} here")
+    for secret in ("sly-badger-71", "plain-heron-72", "calm/otter-73", "calm%2Fotter-73"):
+        assert secret not in _shown(f"somebody says {secret} here")
     assert _shown("mirror copies from berlin to paris") == "mirror copies from berlin to paris"
 
 
-def test_users_and_switches_of_a_login_module_are_not_masked() -> None:
+def test_users_and_switches_of_a_login_module_are_not_masked_but_all_that_was_given_for_a_broken_value() -> None:
     jaas = f'{_MODULE} required username="mirror" password="x y" tokenauth="true";'
     assert set(secret_texts("A.sasl.jaas.config", jaas, ("mirror", "x y"))) >= {"x y", "x%20y", jaas}
     assert not {"mirror", "true"} & set(secret_texts("A.sasl.jaas.config", jaas, ("mirror", "x y")))
 
-
-def test_of_a_broken_value_everything_that_a_provider_gave_is_masked() -> None:
-    assert "given-secret" in set(
-        secret_texts("A.sasl.jaas.config", 'M required password="given-secret', ["given-secret"])
-    )
-    assert "given-secret" in set(secret_texts("mirror.ledger.url", "given-secret", ["given-secret"]))
+    broken = {"A.sasl.jaas.config": 'M required password="given-secret', "mirror.ledger.url": "given-secret"}
+    for key, value in broken.items():
+        assert "given-secret" in set(secret_texts(key, value, ["given-secret"])), key
 
 
 def test_python_tasks_have_the_lookups(file: Path) -> None:
@@ -183,114 +163,92 @@ def test_python_tasks_have_the_lookups(file: Path) -> None:
     assert task.execute({"ti": None}) == "True"
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
+def test_outside_airflow_a_connections_uri_is_read_as_airflow_does() -> None:
+    from airflow.sdk import Connection
+
+    fields = ("login", "password", "host", "port", "schema")
+    for uri in (
         "kafka://mirror:sly%2Fbadger%4071@berlin.example:9093/x%2Fy?a=1&b=",
         "kafka://:p%3A%25w@/",
         "kafka://host/?__extra__=%7B%22ssl%22%3A+%7B%22a%22%3A+1%7D%7D",
         "kafka://https://user:pw@host:1/s",
         "kafka://",
-    ],
-)
-def test_outside_airflow_a_connections_uri_is_read_as_airflow_does(uri: str) -> None:
-    from airflow.sdk import Connection
-
-    expected = Connection(conn_id="x", uri=uri)
-    found = connection_values(uri, "X")
-
-    fields = ("login", "password", "host", "port", "schema")
-    assert [getattr(found, name) or None for name in fields] == [getattr(expected, name) or None for name in fields]
-    assert found.extra == expected.extra_dejson
+    ):
+        expected, found = Connection(conn_id="x", uri=uri), connection_values(uri, "X")
+        assert [getattr(found, name) or None for name in fields] == [getattr(expected, name) or None for name in fields]
+        assert found.extra == expected.extra_dejson, uri
 
 
 @pytest.fixture
-def submit(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Runs the operator with a stand-in for spark-submit; returns what that one was given."""
-    program = tmp_path / "spark-submit"
-    program.write_text(_FAKE.format(python=sys.executable))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+def replicate(submit: StandInSubmit, file: Path) -> Callable[[], StandInSubmit]:
+    """Runs the operator with a stand-in for spark-submit."""
 
-    def run() -> tuple[list[str], dict[str, str]]:
+    def run() -> StandInSubmit:
         operator = ReplicateOperator(task_id="replicate", flow="berlin->paris", config_path=str(file), conn_id="spark")
-        context = {
-            "params": {},
-            "dag": SimpleNamespace(dag_id="mirror__berlin__paris"),
-            "run_id": "manual",
-            "ti": SimpleNamespace(xcom_push=lambda key, value: None),
-        }
-        operator.render_template_fields(context)
-        operator.execute(context)
-        given = json.loads((tmp_path / "arguments.json").read_text())
+        submit.execute(
+            operator, {"exit_code": 0}, params={}, dag=SimpleNamespace(dag_id="mirror__berlin__paris"), run_id="manual"
+        )
         fields = {name: getattr(operator, name, None) for name in operator.template_fields}
         assert "sly-badger-71" not in repr(fields)
-        return given, json.loads((tmp_path / "environment.json").read_text())
+        return submit
 
-    with warnings.catch_warnings():
-        # The provider's hook leaves the pipe to spark-submit for the garbage collector to close.
-        warnings.simplefilter("ignore", ResourceWarning)
-        yield run
-        gc.collect()
+    return run
 
 
 @pytest.mark.parametrize("master", ["local[2]", "spark://m:7077", "yarn"])
 def test_spark_gets_the_values_by_its_environment_and_never_by_its_command_line(
-    submit: Any, monkeypatch: pytest.MonkeyPatch, master: str
+    replicate: Callable[[], StandInSubmit], monkeypatch: pytest.MonkeyPatch, master: str
 ) -> None:
     connection = {"conn_type": "spark", "host": master, "extra": {"deploy-mode": "client"}}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps(connection))
+    monkeypatch.delenv(HANDED_OVER, raising=False)
 
-    arguments, environment = submit()
+    given = replicate()
 
-    assert json.loads(environment[HANDED_OVER]) == {
+    assert json.loads(given.environment[HANDED_OVER]) == {
         "connection/kafka_berlin:login": "mirror",
         "connection/kafka_berlin:password": "sly-badger-71",
     }
-    assert "sly-badger-71" not in " ".join(arguments)
-    assert HANDED_OVER not in " ".join(arguments)
-
-
-def test_the_tasks_own_environment_is_left_as_it_was(submit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
-    monkeypatch.delenv(HANDED_OVER, raising=False)
-    submit()
+    assert "sly-badger-71" not in " ".join(given.arguments)
+    assert HANDED_OVER not in " ".join(given.arguments)
+    # The task's own environment is as it was.
     assert HANDED_OVER not in os.environ
 
 
 def test_values_that_no_environment_can_hold_are_refused_by_name(
-    submit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    replicate: Callable[[], StandInSubmit], submit: StandInSubmit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Linux: MAX_ARG_STRLEN is 131,072 bytes."""
     connection = {**_CONNECTION, "password": "sly-badger-71" * 11_000}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_BERLIN", json.dumps(connection))
 
     with pytest.raises(ConfigurationError, match=r"too long.*connection/kafka_berlin:password") as refusal:
-        submit()
+        replicate()
 
     assert "sly-badger-71" not in str(refusal.value)
-    assert not (tmp_path / "arguments.json").exists()
+    assert not submit.has_run
 
 
-def test_a_file_that_takes_nothing_from_airflow_hands_nothing_over(submit: Any, file: Path) -> None:
+def test_a_file_that_takes_nothing_from_airflow_hands_nothing_over(
+    replicate: Callable[[], StandInSubmit], file: Path
+) -> None:
     file.write_text(
         _FILE.replace("${airflow:connection/kafka_berlin:login}", "me").replace("${airflow:", "$ {airflow:")
     )
-    assert HANDED_OVER not in submit()[1]
+    assert HANDED_OVER not in replicate().environment
 
 
-def test_a_driver_inside_the_cluster_is_refused_and_told_what_works_there(
-    submit: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_driver_inside_the_cluster_and_a_file_with_errors_are_refused_before_spark_starts(
+    replicate: Callable[[], StandInSubmit], submit: StandInSubmit, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps(connection))
-
     with pytest.raises(ConfigurationError, match="env, file or directory"):
-        submit()
+        replicate()
 
-
-def test_a_file_with_errors_is_refused_before_spark_starts(submit: Any, file: Path) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK")
     file.write_text(f"{_FILE}mirror.nonsense = 1\n")
     with pytest.raises(InvalidConfigurationError, match="nonsense"):
-        submit()
+        replicate()
+
+    assert not submit.has_run

@@ -7,31 +7,21 @@ import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
-
-_FILE = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A.sasl.jaas.config = org.x.PlainLoginModule required username="reader" password="hush";
-A->B.enabled = true
-A->B.topics = orders
-"""
+from tests.support.flow_files import write_flow
+from tests.support.terminal import invoke
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "mirror.properties"
-    path.write_text(_FILE)
-    return path
+    login = 'A.sasl.jaas.config = org.x.PlainLoginModule required username="reader" password="hush";'
+    return write_flow(tmp_path, login, "A->B.topics = orders")
 
 
 def _run(file: Path, *arguments: str) -> str:
-    result = CliRunner().invoke(app, ["acls", "required", "--config", str(file), "--flow", "A->B", *arguments])
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    code, shown, told = invoke("acls", "required", "--config", file, "--flow", "A->B", *arguments)
+    assert code == 0, told
+    return shown
 
 
 def _commands(text: str) -> list[list[str]]:
@@ -48,20 +38,16 @@ def test_a_table_for_each_cluster_tells_task_right_and_reason(file: Path) -> Non
     assert "hush" not in shown
 
 
-def test_commands_grant_the_principal_that_is_given(file: Path) -> None:
-    commands = _commands(_run(file, "--format", "kafka-acls", "--principal", "User:mirror"))
+def test_commands_grant_the_principal_that_is_given_or_the_one_of_the_file(file: Path) -> None:
+    def granted(*arguments: str) -> set[tuple[str, str]]:
+        return {
+            (words[words.index("--bootstrap-server") + 1], words[words.index("--allow-principal") + 1])
+            for words in _commands(_run(file, "--format", "kafka-acls", *arguments))
+        }
 
-    assert {words[words.index("--allow-principal") + 1] for words in commands} == {"User:mirror"}
-    assert {words[words.index("--bootstrap-server") + 1] for words in commands} == {"a:9092", "b:9092"}
-
-
-def test_without_a_principal_the_file_tells_who_logs_in(file: Path) -> None:
-    commands = _commands(_run(file, "--format", "kafka-acls"))
-
-    assert {
-        (words[words.index("--bootstrap-server") + 1], words[words.index("--allow-principal") + 1])
-        for words in commands
-    } == {("a:9092", "User:reader"), ("b:9092", "User:mirror")}
+    assert granted("--principal", "User:other") == {("a:9092", "User:other"), ("b:9092", "User:other")}
+    # The file tells who logs in.
+    assert granted() == {("a:9092", "User:reader"), ("b:9092", "User:mirror")}
 
 
 def test_commands_are_for_what_runs_by_itself_until_a_task_is_named(file: Path) -> None:

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
+from tests.support.terminal import invoke
 
 _FILE = """\
 clusters = A, B
@@ -30,16 +29,12 @@ def file(tmp_path: Path) -> Path:
 
 
 def _run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    return result.exit_code, result.stdout
+    return invoke(*arguments)[:2]
 
 
-def test_check_of_a_good_file(file: Path) -> None:
-    code, shown = _run("config", "check", file)
-    assert (code, shown) == (0, f"{file}: 0 error(s), 0 warning(s)\n")
+def test_check_lists_everything_that_is_wrong(file: Path) -> None:
+    assert _run("config", "check", file) == (0, f"{file}: 0 error(s), 0 warning(s)\n")
 
-
-def test_check_of_a_bad_file_lists_everything(file: Path) -> None:
     file.write_text(_FILE + "topcs = x\ntasks.max = 0\ntopics.blacklist = y\n")
     code, shown = _run("config", "check", file)
     assert code == 2
@@ -50,6 +45,10 @@ def test_check_of_a_bad_file_lists_everything(file: Path) -> None:
     data = json.loads(document)
     assert (code, data["exit_code"], data["errors"], data["warnings"]) == (2, 2, 2, 1)
     assert [problem["line"] for problem in data["problems"]] == [7, 8, 9]
+
+    code, document = _run("config", "check", file.parent / "none", "--json")
+    assert code == 2
+    assert json.loads(document)["error"]["reason"] == "invalid-configuration"
 
 
 def test_check_finds_an_expression_that_cannot_be_parsed_and_shows_the_place_in_it(file: Path) -> None:
@@ -80,13 +79,7 @@ def test_show_lists_the_transforms_of_a_flow(file: Path) -> None:
     assert (rows["mirror.transform.t.value"], rows["transforms.r.regex"]) == (9, 12)
 
 
-def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
-    code, document = _run("config", "check", tmp_path / "none", "--json")
-    assert code == 2
-    assert json.loads(document)["error"]["reason"] == "invalid-configuration"
-
-
-def test_show_masks_secrets_and_names_origins(file: Path) -> None:
+def test_show_masks_secrets_and_names_origins_and_can_leave_out_defaults(file: Path) -> None:
     for options in ((), ("--json",), ("--set",)):
         code, shown = _run("config", "show", file, "--flow", "A->B", *options)
         assert code == 0
@@ -94,25 +87,19 @@ def test_show_masks_secrets_and_names_origins(file: Path) -> None:
         assert "[hidden]" in shown
     _, document = _run("config", "show", file, "--flow", "A->B", "--json")
     rows = {row["key"]: row for row in json.loads(document)["settings"]}
-    assert rows["enabled"] == {
-        "key": "enabled",
-        "value": "true",
-        "origin": "flow A->B",
-        "line": 4,
-        "written_as": "A->B.enabled",
-    }
+    written = {"value": "true", "origin": "flow A->B", "line": 4, "written_as": "A->B.enabled"}
+    assert rows["enabled"] == {"key": "enabled", **written}
     assert rows["tasks.max"]["origin"] == "default"
-
-
-def test_show_can_leave_out_defaults(file: Path) -> None:
     _, document = _run("config", "show", file, "--flow", "A->B", "--json", "--set")
     assert all(row["origin"] != "default" for row in json.loads(document)["settings"])
 
 
-def test_show_of_another_flow_names_the_flows(file: Path) -> None:
-    result = CliRunner().invoke(app, ["config", "show", str(file), "--flow", "A->C"])
-    assert result.exit_code == 2
-    assert "Its flows are: A->B." in result.stderr
+def test_show_of_another_flow_names_the_flows_and_of_none_is_wrong_usage(file: Path) -> None:
+    code, _, told = invoke("config", "show", file, "--flow", "A->C")
+    assert code == 2
+    assert "Its flows are: A->B." in told
+    assert _run("config", "show", file)[0] == 2
+    assert _run("config", "nothing")[0] == 2
 
 
 def test_keys_are_listed() -> None:
@@ -123,11 +110,6 @@ def test_keys_are_listed() -> None:
     code, text = _run("config", "keys", "--markdown")
     assert code == 0
     assert "# Configuration" in text
-
-
-def test_wrong_usage_ends_with_2(file: Path) -> None:
-    assert _run("config", "show", file)[0] == 2
-    assert _run("config", "nothing")[0] == 2
 
 
 def test_the_command_line_starts_without_heavy_packages() -> None:

@@ -7,11 +7,10 @@ import stat
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
 from mirror_lib.config.file import parse_properties
 from mirror_lib.topology import compile_java
+from tests.support.terminal import invoke
 
 
 @pytest.fixture
@@ -26,8 +25,7 @@ def old_files(tmp_path: Path) -> list[str]:
 
 
 def _run(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["config", "import", "--source", "A", "--target", "B", *map(str, arguments)])
-    return result.exit_code, result.stdout, result.stderr
+    return invoke("config", "import", "--source", "A", "--target", "B", *arguments)
 
 
 def test_stdout_is_the_file_and_stderr_tells_what_became_of_the_settings(old_files: list[str], tmp_path: Path) -> None:
@@ -38,9 +36,9 @@ def test_stdout_is_the_file_and_stderr_tells_what_became_of_the_settings(old_fil
     assert "tasks.max = 2\n" in shown
     assert "comments with reasons" in told
     (tmp_path / "new.properties").write_text(shown)
-    checked = CliRunner().invoke(app, ["config", "check", str(tmp_path / "new.properties")])
-    assert checked.exit_code == 0
-    assert "0 error(s), 0 warning(s)" in checked.stdout
+    code, checked, _ = invoke("config", "check", tmp_path / "new.properties")
+    assert code == 0
+    assert "0 error(s), 0 warning(s)" in checked
 
 
 def test_a_written_file_is_readable_for_its_owner_alone_and_not_replaced_unasked(
@@ -82,19 +80,19 @@ def test_errors_that_remain_are_told_with_exit_code_2(old_files: list[str], tmp_
     assert "B.bootstrap.servers must be a list of addresses" in told
 
 
-def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
-    code, shown, told = _run("--consumer.config", tmp_path / "none", "--producer.config", "x", "--include", "y")
-
-    assert (code, shown) == (2, "")
-    assert "cannot be read" in told
-
-
-def test_given_an_option_twice_then_no_cluster_is_left_out_silently(old_files: list[str]) -> None:
-    code, shown, told = _run(*old_files, "--consumer.config", old_files[1])
-
-    assert (code, shown) == (2, "")
-    assert "--consumer.config was passed 2 times" in told
-    assert "own --source" in told
+def test_options_that_make_no_configuration_are_refused_with_what_to_do(old_files: list[str], tmp_path: Path) -> None:
+    for options, told in (
+        (("--consumer.config", tmp_path / "none", "--producer.config", "x", "--include", "y"), "cannot be read"),
+        # No cluster is left out silently.
+        ((*old_files, "--consumer.config", old_files[1]), "--consumer.config was passed 2 times"),
+        ((*old_files, "--consumer.config", old_files[1]), "own --source"),
+        ((*old_files, "--blacklist", "x"), "--include and --blacklist"),
+        # The star of Kafka's old documentation.
+        ((*old_files[:4], "--whitelist", "*"), "write .* for any text"),
+    ):
+        code, shown, error = _run(*options)
+        assert (code, shown) == (2, ""), options
+        assert told in error
 
 
 def test_given_a_blacklist_then_the_regex_selects_all_other_topics(old_files: list[str]) -> None:
@@ -106,17 +104,3 @@ def test_given_a_blacklist_then_the_regex_selects_all_other_topics(old_files: li
     names = ["orders", "test-1", "orders2", "testing", "a"]
     assert [name for name in names if regex.fullmatch(name)] == ["orders2", "testing", "a"]
     assert "newer versions of MirrorMaker 1 ignored it" in shown
-
-
-def test_given_a_whitelist_and_a_blacklist_then_one_of_them_is_asked_for(old_files: list[str]) -> None:
-    code, _, told = _run(*old_files, "--blacklist", "x")
-
-    assert code == 2
-    assert "--include and --blacklist" in told
-
-
-def test_given_the_star_of_kafkas_old_documentation_then_the_error_has_the_regex(old_files: list[str]) -> None:
-    code, _, told = _run(*old_files[:4], "--whitelist", "*")
-
-    assert code == 2
-    assert "write .* for any text" in told

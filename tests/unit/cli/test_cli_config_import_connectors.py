@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
 import yaml
 from click.testing import Result
 from typer.testing import CliRunner
@@ -26,12 +25,6 @@ def _secrets(folder: Path, secrets: Mapping[str, str]) -> Path:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(value)
     return folder
-
-
-def test_given_a_resource_whose_lines_are_all_indented_then_it_is_read_alike(tmp_path: Path) -> None:
-    copied = "".join(f"    {line}" for line in KUBECTL.splitlines(keepends=True))
-
-    assert _run(given=copied).stdout == _run(given=KUBECTL).stdout
 
 
 def test_the_output_of_kubectl_becomes_a_file_that_is_fine_where_the_secrets_are(tmp_path: Path) -> None:
@@ -83,10 +76,11 @@ def test_what_has_no_effect_is_a_comment_and_secrets_are_not_needed_to_look() ->
     assert "error" not in result.stderr
 
 
-def test_json_of_kubectl_means_the_same() -> None:
-    of_json = _run(given=json.dumps(yaml.safe_load(KUBECTL)))
+def test_json_of_kubectl_and_a_resource_whose_lines_are_all_indented_mean_the_same() -> None:
+    shown = _run(given=KUBECTL).stdout
 
-    assert of_json.stdout == _run(given=KUBECTL).stdout
+    assert _run(given=json.dumps(yaml.safe_load(KUBECTL))).stdout == shown
+    assert _run(given="".join(f"    {line}" for line in KUBECTL.splitlines(keepends=True))).stdout == shown
 
 
 def test_questions_are_answered_by_options(tmp_path: Path) -> None:
@@ -153,30 +147,24 @@ def test_remaining_errors_end_with_exit_code_2() -> None:
     assert "B.bootstrap.servers must be a list of addresses" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ("", "is empty"),
-        ('["a"]', "only the names of connectors"),
-        ("clusters=A,B\n", "needs no import"),
-        ("bootstrap.servers=b:9092\noffset.storage.topic=o\n", "no MirrorMaker 2 connector was passed"),
-        ("foo=bar\n", "is unknown"),
-        ("apiVersion: v1\nkind: Secret\n", "only Secret"),
-        ("apiVersion: v1\nkind: [\n", "line 3"),
-        (
-            "{{- if .Values.on }}\napiVersion: kafka.strimzi.io/v1\nkind: KafkaMirrorMaker2\n{{- end }}\n",
-            "as templates do",
+def test_what_cannot_be_imported_says_why_and_what_to_do() -> None:
+    chart = "{{- if .Values.on }}\napiVersion: kafka.strimzi.io/v1\nkind: KafkaMirrorMaker2\n{{- end }}\n"
+    for given, told in {
+        "": "is empty",
+        '["a"]': "only the names of connectors",
+        "clusters=A,B\n": "needs no import",
+        "bootstrap.servers=b:9092\noffset.storage.topic=o\n": "no MirrorMaker 2 connector was passed",
+        "foo=bar\n": "is unknown",
+        "apiVersion: v1\nkind: Secret\n": "only Secret",
+        "apiVersion: v1\nkind: [\n": "line 3",
+        chart: "as templates do",
+        "{% if on %}\nclusters = A, B\n{% endif %}\n": "as templates do",
+        "bootstrap.servers=a:9092\ngroup.id=g\n": (
+            "missing from the MirrorMaker 1 configuration: --producer.config and --include"
         ),
-        ("{% if on %}\nclusters = A, B\n{% endif %}\n", "as templates do"),
-        (
-            "bootstrap.servers=a:9092\ngroup.id=g\n",
-            "missing from the MirrorMaker 1 configuration: --producer.config and --include",
-        ),
-    ],
-)
-def test_what_cannot_be_imported_says_why_and_what_to_do(given: str, told: str) -> None:
-    result = _run(given=given)
+    }.items():
+        result = _run(given=given)
 
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert told in result.stderr
-    assert len(result.stderr.splitlines()) == 2
+        assert (result.exit_code, result.stdout) == (2, ""), given
+        assert told in result.stderr
+        assert len(result.stderr.splitlines()) == 2, given

@@ -7,9 +7,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
+from tests.support.terminal import invoke
 
 _FILE = """\
 bootstrap.servers = src:9092
@@ -28,8 +27,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def _run(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["config", "import-topics", *map(str, arguments)])
-    return result.exit_code, result.stdout, result.stderr
+    return invoke("config", "import-topics", *arguments)
 
 
 def test_stdout_is_the_file_and_stderr_tells_what_became_of_the_lines(file: Path, tmp_path: Path) -> None:
@@ -40,8 +38,7 @@ def test_stdout_is_the_file_and_stderr_tells_what_became_of_the_lines(file: Path
     assert "line 5: source.replication.topic.a*: 'a*' is not a valid topic name" in told
     new = tmp_path / "new.properties"
     new.write_text(shown)
-    checked = CliRunner().invoke(app, ["config", "check", str(new)])
-    assert (checked.exit_code, checked.stdout) == (0, f"{new}: 0 error(s), 0 warning(s)\n")
+    assert invoke("config", "check", new)[:2] == (0, f"{new}: 0 error(s), 0 warning(s)\n")
 
 
 def test_a_written_file_is_readable_for_its_owner_alone_and_not_replaced_unasked(file: Path, tmp_path: Path) -> None:
@@ -68,19 +65,12 @@ def test_json_tells_the_same_without_secrets(file: Path) -> None:
     assert document["problems"] == []
 
 
-def test_a_result_with_errors_ends_with_2_and_tells_them(file: Path) -> None:
-    file.write_text(_FILE + "tasks.max = 0\n")
-
-    code, _, told = _run(file)
-
-    assert code == 2
-    assert "tasks.max must be at least 1" in told
-
-
-def test_a_file_without_such_settings_is_refused(file: Path) -> None:
-    file.write_text("clusters = A, B\n")
-
-    code, _, told = _run(file)
-
-    assert code == 2
-    assert "no source.replication.topic" in told
+def test_a_result_with_errors_and_a_file_without_such_settings_end_with_2(file: Path) -> None:
+    for text, why in (
+        (_FILE + "tasks.max = 0\n", "tasks.max must be at least 1"),
+        ("clusters = A, B\n", "no source.replication.topic"),
+    ):
+        file.write_text(text)
+        code, _, told = _run(file)
+        assert code == 2
+        assert why in told

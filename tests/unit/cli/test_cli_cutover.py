@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
 from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.cutover_carriers import lock_name
@@ -17,52 +14,42 @@ from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.model import CutoverDefinition, Gate
 from mirror_lib.runbook.states.cutover import Event, State
 from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
-from tests.support.ledger.ledgers import ready_ledger
+from tests.support.terminal import Terminal, invoke
 
+Call = Callable[..., tuple[int, str]]
 WAVE = CutoverDefinition(name="scope", flow="A->B", topics=("orders",))
-_FILE = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-mirror.ledger.url = sqlite:///ledger.sqlite3
-"""
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "mirror.properties"
-    path.write_text(_FILE)
-    return path
-
-
-@pytest.fixture
-def ledger(file: Path) -> Iterator[Ledger]:
+def ledger(terminal: Terminal) -> Ledger:
     """With a cutover that waits for the word that the writers are stopped."""
-    with ready_ledger(f"sqlite:///{file.parent}/ledger.sqlite3") as ledger:
-        ledger.cutovers.create(cutover_row(WAVE))
-        ledger.cutovers.save_step(attempt_row(WAVE.name))
-        yield ledger
+    terminal.ledger.cutovers.create(cutover_row(WAVE))
+    terminal.ledger.cutovers.save_step(attempt_row(WAVE.name))
+    return terminal.ledger
 
 
-def call(file: Path, *arguments: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["cutover", *arguments, "--config", str(file)])
-    return done.exit_code, done.output
+@pytest.fixture
+def call(terminal: Terminal) -> Call:
+    def call(*arguments: str) -> tuple[int, str]:
+        code, shown, told = invoke("cutover", *arguments, "--config", terminal.file)
+        return code, shown + told
+
+    return call
 
 
 def test_one_command_shows_what_each_event_does_in_each_state() -> None:
-    done = CliRunner().invoke(app, ["cutover", "states", "--json"])
+    code, shown, _ = invoke("cutover", "states", "--json")
 
-    told = json.loads(done.stdout)
-    assert (done.exit_code, told["problems"]) == (0, [])
+    told = json.loads(shown)
+    assert (code, told["problems"]) == (0, [])
     assert [row["state"] for row in told["states"]] == [state.value for state in State]
     assert all(set(row) == {"state", *(event.value.replace(" ", "_") for event in Event)} for row in told["states"])
 
 
-def test_a_yes_to_a_cutover_that_nobody_carries_out_is_refused_and_changes_nothing(file: Path, ledger: Ledger) -> None:
+def test_a_yes_to_a_cutover_that_nobody_carries_out_is_refused_and_changes_nothing(call: Call, ledger: Ledger) -> None:
     before = ledger.cutovers.steps(WAVE.name)
 
-    code, told = call(file, "confirm", "scope", "freeze", "--yes")
+    code, told = call("confirm", "scope", "freeze", "--yes")
 
     assert code == 3
     assert "cutover scope has no running process: an answer would have no effect." in told
@@ -70,13 +57,13 @@ def test_a_yes_to_a_cutover_that_nobody_carries_out_is_refused_and_changes_nothi
     assert ledger.cutovers.steps(WAVE.name) == before
 
 
-def test_a_ledger_without_cutovers_is_said_to_have_none(file: Path) -> None:
-    with ready_ledger(f"sqlite:///{file.parent}/ledger.sqlite3"):
-        assert call(file, "list") == (0, "No cutovers found.\n")
+def test_a_ledger_without_cutovers_is_said_to_have_none(call: Call, terminal: Terminal) -> None:
+    assert terminal.ledger.cutovers.find("scope") is None
+    assert call("list") == (0, "No cutovers found.\n")
 
 
-def test_the_status_says_that_nobody_acts_and_what_to_do(file: Path, ledger: Ledger) -> None:
-    code, told = call(file, "status", "scope")
+def test_the_status_says_that_nobody_acts_and_what_to_do(call: Call, ledger: Ledger) -> None:
+    code, told = call("status", "scope")
 
     assert code == 3
     assert "No process runs it. Stop the writers of these topics, then confirm: " in told
@@ -84,7 +71,7 @@ def test_the_status_says_that_nobody_acts_and_what_to_do(file: Path, ledger: Led
 
 
 def test_the_status_says_who_carries_it_out_and_what_it_asks_and_a_wrong_answer_is_refused(
-    file: Path, ledger: Ledger
+    call: Call, ledger: Ledger
 ) -> None:
     with hold_lock(ledger, flow=lock_name("scope"), run_id="job", lease_seconds=30.0) as lease:
         ledger.carriers.begin(
@@ -92,8 +79,8 @@ def test_the_status_says_who_carries_it_out_and_what_it_asks_and_a_wrong_answer_
         )
         ledger.carriers.ask(QuestionRow(cutover="scope", step="freeze", attempt=1, carrier="job", asked_at=NOON))
 
-        _, told = call(file, "status", "scope")
-        code, refused = call(file, "confirm", "scope", "approve", "--yes")
+        _, told = call("status", "scope")
+        code, refused = call("confirm", "scope", "approve", "--yes")
 
     assert "Run by ann (process" in told
     assert "mirror cutover confirm scope freeze" in told
@@ -102,7 +89,7 @@ def test_the_status_says_who_carries_it_out_and_what_it_asks_and_a_wrong_answer_
 
 
 def test_a_run_that_ends_at_a_gate_shows_what_to_do_about_each_gate_of_that_step_that_does_not_hold(
-    file: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    call: Call, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mirror_lib.cli.cutover._run_job", lambda *_: 0)
     gates = [
@@ -114,7 +101,7 @@ def test_a_run_that_ends_at_a_gate_shows_what_to_do_about_each_gate_of_that_step
     ledger.cutovers.save_step(attempt_row("other", "inventory", number=1, state="failed", gates=earlier))
     ledger.cutovers.save_step(attempt_row("other", "inventory", number=2, state="failed", gates=gates))
 
-    _, shown = call(file, "run", "other")
+    _, shown = call("run", "other")
 
     assert "FAILED not split: 1 would be split. Use `--may-split`." in " ".join(shown.split())
     assert "Run the flow." not in shown

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.topology.names import TopicPartition
-from tests.support.ledger.ledgers import ready_ledger
+from tests.support.terminal import Terminal
 
-_FILE = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-mirror.run.lease.seconds = 5
-mirror.ledger.url = sqlite:///ledger.sqlite3
-"""
 GAP = GapRow(
     id="1111-gap",
     flow="A->B",
@@ -39,41 +28,33 @@ GAP = GapRow(
 )
 
 
-class Terminal:
-    """A person with a configuration file and its ledger."""
+class Gaps(Terminal):
+    """Commands about gaps of which the ledger has three of this flow and one of another."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / "mirror.properties"
-        self.file.write_text(_FILE)
-        self.ledger = ready_ledger(f"sqlite:///{folder}/ledger.sqlite3")
+        super().__init__(folder, "mirror.run.lease.seconds = 5")
+        for row in (
+            GAP,
+            replace(GAP, id="2222-gap", partition=1),
+            replace(GAP, id="3333-gap", topic="payments"),
+            replace(GAP, id="4444-gap", flow="A->C"),
+        ):
+            self.ledger.record_gap(row)
 
-    def say(self, *words: str, answer: str | None = None) -> tuple[int, str, str]:
-        told = ["gaps", words[0], "--config", str(self.file), "--flow", "A->B", *words[1:]]
-        result = CliRunner().invoke(app, told, input=answer)
-        return result.exit_code, result.stdout, result.stderr
-
-    def json(self, *words: str) -> tuple[int, dict[str, Any]]:
-        code, shown, _ = self.say(*words, "--json")
-        return code, json.loads(shown)
+    def say(self, *words: object, answer: str | None = None) -> tuple[int, str, str]:
+        return super().say("gaps", *words, answer=answer)
 
     def states(self) -> dict[str, str]:
         return {gap.id: gap.state for gap in self.ledger.gaps("A->B")}
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Terminal:
-    made = Terminal(tmp_path)
-    for row in (
-        GAP,
-        replace(GAP, id="2222-gap", partition=1),
-        replace(GAP, id="3333-gap", topic="payments"),
-        replace(GAP, id="4444-gap", flow="A->C"),
-    ):
-        made.ledger.record_gap(row)
-    return made
+def terminal(tmp_path: Path) -> Iterator[Gaps]:
+    with Gaps(tmp_path) as made:
+        yield made
 
 
-def test_gaps_that_wait_are_listed_and_want_a_person(terminal: Terminal) -> None:
+def test_gaps_that_wait_are_listed_and_want_a_person(terminal: Gaps) -> None:
     code, shown, _ = terminal.say("list")
 
     assert code == 3
@@ -82,7 +63,7 @@ def test_gaps_that_wait_are_listed_and_want_a_person(terminal: Terminal) -> None
     assert "4444-gap" not in shown
 
 
-def test_once_all_are_decided_nothing_waits(terminal: Terminal) -> None:
+def test_once_all_are_decided_nothing_waits(terminal: Gaps) -> None:
     for gap in terminal.ledger.open_gaps("A->B"):
         terminal.ledger.decide_gap(gap.id, GapState.ACCEPTED, by="alice", note="test data")
 
@@ -103,7 +84,7 @@ def test_once_all_are_decided_nothing_waits(terminal: Terminal) -> None:
     ],
 )
 def test_the_gaps_that_are_meant_are_stopped_and_only_they(
-    terminal: Terminal, choice: list[str], stopped: set[str]
+    terminal: Gaps, choice: list[str], stopped: set[str]
 ) -> None:
     code, found = terminal.json("stop", *choice, "--yes", "--note", "retired")
 
@@ -113,61 +94,44 @@ def test_the_gaps_that_are_meant_are_stopped_and_only_they(
     assert {gap.note for gap in terminal.ledger.gaps("A->C")} == {None}
 
 
-@pytest.mark.parametrize(
-    ("choice", "text"),
-    [
-        (["--topic", "ordres"], "no gap of topic ordres is open; 3 other gaps are open."),
-        (
-            ["--topic", "orders", "--partition", "7"],
-            "no gap of topic orders, partition 7, is open; 3 other gaps are open.",
-        ),
-        (["--id", "9"], "no gap with an id that starts with 9 is open; 3 other gaps are open."),
-    ],
-)
-def test_a_choice_without_gaps_is_named_with_the_gaps_that_are_open(
-    terminal: Terminal, choice: list[str], text: str
-) -> None:
-    code, shown, _ = terminal.say("accept", *choice, "--yes")
-
-    assert (code, text in " ".join(shown.split())) == (0, True)
+def test_a_choice_without_gaps_is_named_with_the_gaps_that_are_open(terminal: Gaps) -> None:
+    for choice, text in (
+        (["--topic", "ordres"], "no gap of topic ordres is open"),
+        (["--topic", "orders", "--partition", "7"], "no gap of topic orders, partition 7, is open"),
+        (["--id", "9"], "no gap with an id that starts with 9 is open"),
+    ):
+        code, shown, _ = terminal.say("accept", *choice, "--yes")
+        assert (code, f"{text}; 3 other gaps are open." in " ".join(shown.split())) == (0, True), choice
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [
+def test_an_unclear_choice_is_wrong_usage(terminal: Gaps) -> None:
+    for choice in (
         [],
         ["--partition", "1"],
         ["--all", "--topic", "orders"],
         ["--id", "1111", "--all"],
         ["--id", "1", "--partition", "0"],
-    ],
-)
-def test_an_unclear_choice_is_wrong_usage(terminal: Terminal, choice: list[str]) -> None:
-    code, found = terminal.json("stop", *choice, "--yes")
-
-    assert code == 2
-    assert "--topic" in found["error"]["action"]
-    assert set(terminal.states().values()) == {"open"}
+    ):
+        code, found = terminal.json("stop", *choice, "--yes")
+        assert code == 2, choice
+        assert "--topic" in found["error"]["action"], choice
+        assert set(terminal.states().values()) == {"open"}, choice
 
 
-@pytest.mark.parametrize("answer", ["n\n", ""])
-def test_whoever_does_not_agree_changes_nothing(terminal: Terminal, answer: str) -> None:
-    code, shown, asked = terminal.say("stop", "--all", answer=answer)
+def test_whoever_does_not_agree_changes_nothing_and_whoever_agrees_is_kept_in_the_ledger(terminal: Gaps) -> None:
+    for answer in ("n\n", ""):
+        code, shown, asked = terminal.say("stop", "--all", answer=answer)
+        assert code == 1
+        assert "orders-0: is no longer replicated" in shown
+        assert "Stop for 3 partitions?" in asked
+        assert set(terminal.states().values()) == {"open"}
 
-    assert code == 1
-    assert "orders-0: is no longer replicated" in shown
-    assert "Stop for 3 partitions?" in asked
-    assert set(terminal.states().values()) == {"open"}
-
-
-def test_whoever_agrees_is_kept_in_the_ledger(terminal: Terminal) -> None:
     assert terminal.say("stop", "--id", "1111", answer="y\n")[0] == 0
-
     (gap,) = [gap for gap in terminal.ledger.gaps("A->B") if gap.state == "stopped"]
     assert "@" in (gap.decided_by or "")
 
 
-def test_a_partition_is_resumed_from_all_its_stops(terminal: Terminal) -> None:
+def test_a_partition_is_resumed_from_all_its_stops(terminal: Gaps) -> None:
     terminal.ledger.record_gap(replace(GAP, id="5555-gap", cause="source-truncated", first_offset=1, next_offset=2))
     terminal.json("stop", "--topic", "orders", "--yes")
 
@@ -177,14 +141,14 @@ def test_a_partition_is_resumed_from_all_its_stops(terminal: Terminal) -> None:
     assert terminal.ledger.stopped_partitions("A->B") == {TopicPartition("orders", 1)}
 
 
-def test_nothing_to_decide_is_no_failure(terminal: Terminal) -> None:
+def test_nothing_to_decide_is_no_failure(terminal: Gaps) -> None:
     code, shown, _ = terminal.say("resume", "--all", "--yes")
 
     assert code == 0
     assert "Nothing was changed" in shown
 
 
-def test_nothing_is_decided_while_a_run_is_active(terminal: Terminal) -> None:
+def test_nothing_is_decided_while_a_run_is_active(terminal: Gaps) -> None:
     with hold_lock(terminal.ledger, flow="A->B", run_id="running", lease_seconds=3):
         code, found = terminal.json("stop", "--all", "--yes")
 

@@ -71,7 +71,9 @@ def test_other_exceptions_are_not_hidden() -> None:
         _ = 1 / 0
 
 
-def test_names_from_a_cluster_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_from_a_cluster_do_not_steer_the_terminal_nor_make_rows_of_their_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     name = "g\x1b[31mred\x07\r\u202e"
 
     def command() -> None:
@@ -79,29 +81,15 @@ def test_names_from_a_cluster_do_not_steer_the_terminal(capsys: pytest.CaptureFi
             output.note(name)
             output.table("groups", ("name",), [(name,)])
             output.values("counts", {name: name})
+            # Without any there is no heading.
+            output.values("reasons", {})
+            output.table("others", ("group", "reason"), [("app\nforged  in-sync", "target-changed")])
             output.error(TargetDivergedError(f"{name} differs.", where=Where(topic=name), action=name))
 
-    _exit_code(command)
+    assert _exit_code(command) == 0
     told = capsys.readouterr()
     assert told.out.count(r"g\x1b[31mred\x07\r\u202e") == 4
     assert told.err.count(r"g\x1b[31mred\x07\r\u202e") == 3
     assert not {"\x1b", "\x07", "\r", "\u202e"} & set(told.out + told.err)
-
-
-def test_a_name_with_a_line_break_makes_no_row_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    def command() -> None:
-        with report_errors(False) as output:
-            output.table("groups", ("group", "reason"), [("app\nforged  in-sync", "target-changed")])
-
-    _exit_code(command)
-    told = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in told if "forged" in line] == ["app\\nforged"]
-
-
-def test_values_without_any_have_no_heading_on_the_console(capsys: pytest.CaptureFixture[str]) -> None:
-    def command() -> None:
-        with report_errors(False) as output:
-            output.values("reasons", {})
-
-    assert _exit_code(command) == 0
-    assert "reasons" not in capsys.readouterr().out
+    assert [line.split()[0] for line in told.out.splitlines() if "forged" in line] == ["app\\nforged"]
+    assert "reasons" not in told.out

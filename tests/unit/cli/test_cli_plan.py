@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from mirror_lib.cli import plan as plan_command
-from mirror_lib.cli.main import app
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRangeError, TopicMissingError
 from mirror_lib.observe.forecasts import Outlook, PartitionForecast
@@ -20,8 +18,9 @@ from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.paths import Path as Way
 from mirror_lib.transform.paths import TopicPath
+from tests.support.terminal import Terminal, invoke
 
-_FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+Run = Callable[..., tuple[int, str, str]]
 
 
 def _partition(topic: str, number: int, start: int, end: int, size: int) -> PartitionPlan:
@@ -103,15 +102,15 @@ def planner(monkeypatch: pytest.MonkeyPatch) -> Planner:
     return made
 
 
-def _run(tmp_path: Path, *options: str) -> tuple[int, str, str]:
-    path = tmp_path / "mirror.properties"
-    path.write_text(_FILE)
-    result = CliRunner().invoke(app, ["plan", "--config", str(path), *options])
-    return result.exit_code, result.stdout, result.stderr
+@pytest.fixture
+def run(terminal: Terminal) -> Run:
+    return lambda *options: terminal.say("plan", *options)
 
 
-def test_the_console_shows_tasks_and_partitions(planner: Planner, tmp_path: Path) -> None:
-    code, shown, _ = _run(tmp_path, "--flow", "A->B")
+def test_the_console_shows_tasks_and_partitions_and_json_the_document_of_the_jobs_dry_run(
+    planner: Planner, run: Run
+) -> None:
+    code, shown, _ = run()
 
     assert code == 0
     lines = [line.split() for line in shown.splitlines()]
@@ -119,18 +118,12 @@ def test_the_console_shows_tasks_and_partitions(planner: Planner, tmp_path: Path
     assert ["orders", "1", "A.orders", "7", "8", "1", "0.25", "1"] in lines
     assert "3 partitions to copy in 2 tasks, at most 1,501 records, about 5.25 MB; 3 idle, 0 cannot" in shown
 
-
-def test_json_is_the_document_of_the_jobs_dry_run(planner: Planner, tmp_path: Path) -> None:
-    code, shown, _ = _run(tmp_path, "--flow", "A->B", "--json")
+    code, shown, _ = run("--json", "--topics", "a.*", "--topics", "b", "--tasks", "5")
 
     assert code == 0
     assert json.loads(shown) == {**planner.plan.to_dict(), "forecast": [], "exit_code": 0}
-
-
-def test_the_options_narrow_the_plan(planner: Planner, tmp_path: Path) -> None:
-    _run(tmp_path, "--flow", "A->B", "--topics", "a.*", "--topics", "b", "--tasks", "5")
-
-    assert [(options.topics, options.tasks_max) for options in planner.asked] == [(("a.*", "b"), 5)]
+    # The options narrow the plan.
+    assert [(options.topics, options.tasks_max) for options in planner.asked[1:]] == [(("a.*", "b"), 5)]
 
 
 @pytest.mark.parametrize(
@@ -141,10 +134,10 @@ def test_the_options_narrow_the_plan(planner: Planner, tmp_path: Path) -> None:
         (OffsetOutOfRangeError("records are lost.", action="Decide."), 3),
     ],
 )
-def test_problems_are_told_with_what_to_do(planner: Planner, tmp_path: Path, error: MirrorError, expected: int) -> None:
+def test_problems_are_told_with_what_to_do(planner: Planner, run: Run, error: MirrorError, expected: int) -> None:
     planner.plan = _plan(error)
 
-    code, shown, _ = _run(tmp_path, "--flow", "A->B")
+    code, shown, _ = run()
 
     assert code == expected
     for part in ("lost", error.reason, error.what, error.action, "1 cannot be copied"):
@@ -152,20 +145,19 @@ def test_problems_are_told_with_what_to_do(planner: Planner, tmp_path: Path, err
     assert str(WHOLE_TOPIC) not in shown
 
 
-@pytest.mark.parametrize("options", [("--flow", "A->C"), ("--flow", "A->B", "--tasks", "0"), ()])
-def test_wrong_usage_ends_with_2(planner: Planner, tmp_path: Path, options: tuple[str, ...]) -> None:
-    assert _run(tmp_path, *options)[0] == 2
+def test_wrong_usage_ends_with_2(planner: Planner, run: Run, terminal: Terminal) -> None:
+    assert run("--flow", "A->C")[0] == 2
+    assert run("--tasks", "0")[0] == 2
+    assert invoke("plan", "--config", terminal.file)[0] == 2
     assert planner.asked == []
 
 
 @pytest.mark.usefixtures("planner")
-def test_what_retention_endangers_is_shown_and_what_is_well_only_counted(
-    forecaster: Forecaster, tmp_path: Path
-) -> None:
+def test_what_retention_endangers_is_shown_and_what_is_well_only_counted(forecaster: Forecaster, run: Run) -> None:
     found = (_expected(1, Outlook.WILL_BE_LOST), _expected(0, Outlook.OK))
     forecaster.found = FlowForecast(partitions=found, speed=None, interval_seconds=None)
 
-    code, shown, _ = _run(tmp_path, "--flow", "A->B")
+    code, shown, _ = run()
 
     assert code == 0
     (line,) = [line.split() for line in shown.splitlines() if "because it is so" in line]
@@ -174,29 +166,29 @@ def test_what_retention_endangers_is_shown_and_what_is_well_only_counted(
     assert "in 5 minutes" in shown, "deleted"
     assert "1 ok, 1 will-be-lost" in shown
 
-    document = json.loads(_run(tmp_path, "--flow", "A->B", "--json")[1])
+    document = json.loads(run("--json")[1])
 
     assert [each["outlook"] for each in document["forecast"]] == ["will-be-lost", "ok"]
     assert document["forecast"][0]["deleted_by_size_seconds"] == "never"
 
 
 @pytest.mark.usefixtures("planner")
-def test_a_plan_is_shown_though_nothing_can_be_forecast(forecaster: Forecaster, tmp_path: Path) -> None:
+def test_a_plan_is_shown_though_nothing_can_be_forecast(forecaster: Forecaster, run: Run) -> None:
     forecaster.error = BrokerUnreachableError("nobody answers.")
 
-    code, shown, _ = _run(tmp_path, "--flow", "A->B")
+    code, shown, _ = run()
 
     assert code == 0
     assert "3 partitions to copy" in shown
     assert "No forecast: nobody answers." in shown
 
 
-def test_the_way_of_each_topic_is_told_where_there_are_transforms(planner: Planner, tmp_path: Path) -> None:
+def test_the_way_of_each_topic_is_told_where_there_are_transforms(planner: Planner, run: Run) -> None:
     raw = TopicPath("orders", Way.RAW_COPY, (), "the flow has no transforms")
     planner.plan = replace(_plan(), paths=(raw,))
 
-    assert "raw copy" not in _run(tmp_path, "--flow", "A->B")[1]
-    (told,) = json.loads(_run(tmp_path, "--flow", "A->B", "--json")[1])["paths"]
+    assert "raw copy" not in run()[1]
+    (told,) = json.loads(run("--json")[1])["paths"]
     assert told == {"topic": "orders", "path": "raw copy", "transforms": [], "reason": "the flow has no transforms"}
 
     changed = TopicPath("orders", Way.TRANSFORM, ("route", "mask"), "mask applies to all topics")
@@ -204,7 +196,7 @@ def test_the_way_of_each_topic_is_told_where_there_are_transforms(planner: Plann
         _plan(), paths=(changed, TopicPath("logs", Way.RAW_COPY, (), "no transform selects it: mask"))
     )
 
-    shown = _run(tmp_path, "--flow", "A->B")[1]
+    shown = run()[1]
 
     assert "route -> mask" in shown
     assert "no transform selects it: mask" in shown

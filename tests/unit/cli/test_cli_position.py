@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
 from mirror_lib.cli.repair import position
 from mirror_lib.cluster.topics import Position
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.relay.repair.set_positions import PositionChange
 from mirror_lib.topology import TopicPartition
+from tests.support.terminal import Terminal
 
-_FILE = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-"""
 PLANNED = (
     PositionChange(
         TopicPartition("orders", 0), TopicPartition("A.orders", 0), None, Position("orders", 0, 49, target_offset=3)
@@ -39,7 +31,7 @@ PLANNED = (
 
 
 def test_a_partition_that_cannot_be_set_is_reported_once_and_nothing_is_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
     def locked(*_: Any) -> Iterator[tuple[Any, ...]]:
@@ -48,13 +40,10 @@ def test_a_partition_that_cannot_be_set_is_reported_once_and_nothing_is_changed(
     monkeypatch.setattr(position, "locked_flow", locked)
     monkeypatch.setattr(position, "check_clusters", lambda *_: None)
     monkeypatch.setattr(position, "plan_changes", lambda *_, **__: PLANNED)
-    path = tmp_path / "mirror.properties"
-    path.write_text(_FILE)
 
-    words = ["position", "set", "--config", str(path), "--flow", "A->B", "--topic", "orders", "--to", "50", "--yes"]
-    done = CliRunner().invoke(app, words)
+    code, shown, told = terminal.say("position", "set", "--topic", "orders", "--to", "50", "--yes")
 
-    assert done.exit_code == 2
-    assert done.output.count("but not 50") == 1
-    assert "orders-0: copying continues at source offset 50" in done.output
-    assert "Nothing was changed." in done.output
+    assert code == 2
+    assert (shown + told).count("but not 50") == 1
+    assert "orders-0: copying continues at source offset 50" in shown + told
+    assert "Nothing was changed." in shown + told

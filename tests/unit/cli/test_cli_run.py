@@ -11,24 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
 from mirror_lib.cli.run import command, spark_submit
 from mirror_lib.cli.run.spark_submit import Child
 from mirror_lib.dev.processes import session_members
 from mirror_lib.errors import ConfigurationError, DirtyStartError, Where
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.spark.settings import SPARK_SETTINGS, TRANSFORMING_JVM
+from tests.support.flow_files import AWAY, LEDGER, write_flow
+from tests.support.terminal import invoke
 
-_FILE = """\
-clusters = A, B
-A.bootstrap.servers = 127.0.0.1:9
-B.bootstrap.servers = 127.0.0.1:9
-A->B.enabled = true
-admin.timeout.ms = 100
-mirror.ledger.url = sqlite:///ledger.sqlite3
-"""
 _REFUSED = DirtyStartError("the last run did not end.", where=Where(topic="t", partition=1), action="Ask.")
 _SPARK = """\
 #!{python}
@@ -73,8 +65,7 @@ class Terminal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.file = folder / "mirror.properties"
-        self.file.write_text(_FILE)
+        self.file = write_flow(folder, *AWAY[:2], LEDGER, "admin.timeout.ms = 100")
 
     def spark(self, script: str) -> None:
         program = self.folder / "spark" / "bin" / "spark-submit"
@@ -89,9 +80,7 @@ class Terminal:
         self.spark(f"answer = { ({**_REPORT, **changes})!r}\n{_SUCCESS}")
 
     def run(self, *options: str) -> tuple[int, str, str]:
-        told = ["run", "--config", str(self.file), "--flow", "A->B", "--no-topics", *options]
-        result = CliRunner().invoke(app, told)
-        return result.exit_code, result.stdout, result.stderr
+        return invoke("run", "--config", self.file, "--flow", "A->B", "--no-topics", *options)
 
     def json(self, *options: str) -> tuple[int, dict[str, Any]]:
         code, shown, _ = self.run(*options, "--json")
@@ -144,42 +133,11 @@ def test_the_job_is_submitted_with_the_choices_and_the_settings_of_the_dag(termi
     ]
 
 
-def test_a_flow_with_transforms_gets_a_jvm_for_them(terminal: Terminal) -> None:
+@pytest.mark.integration
+def test_what_was_copied_is_shown_and_a_flow_with_transforms_gets_a_jvm_for_them(terminal: Terminal) -> None:
     terminal.job_reports()
     with terminal.file.open("a") as file:
         file.write("mirror.transforms = live\nmirror.transform.live.filter = key IS NOT NULL\n")
-
-    terminal.run()
-
-    assert f"--conf=spark.driver.defaultJavaOptions={TRANSFORMING_JVM}" in terminal.call()["argv"]
-
-
-def test_a_servers_address_in_the_environment_does_not_go_before_the_master(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
-    terminal.job_reports()
-
-    terminal.run("--master", "spark://host:7077")
-
-    assert "--master=spark://host:7077" in terminal.call()["argv"]
-    assert terminal.call()["remote"] is None
-
-
-def test_executors_of_a_cluster_have_their_own_python(terminal: Terminal) -> None:
-    terminal.job_reports()
-
-    terminal.run("--master", "spark://host:7077")
-
-    argv = terminal.call()["argv"]
-    assert "--master=spark://host:7077" in argv
-    assert f"--conf=spark.pyspark.driver.python={sys.executable}" in argv
-    assert not any(word.startswith("--conf=spark.pyspark.python") for word in argv)
-
-
-@pytest.mark.integration
-def test_what_was_copied_is_shown(terminal: Terminal) -> None:
-    terminal.job_reports()
 
     code, shown, _ = terminal.run()
 
@@ -187,18 +145,28 @@ def test_what_was_copied_is_shown(terminal: Terminal) -> None:
     lines = [line.split() for line in shown.splitlines()]
     assert ["t", "A.t", "1", "20", "2.00", "0.00", "0"] in lines
     assert ["idle", "partitions", "4"] in lines
+    assert f"--conf=spark.driver.defaultJavaOptions={TRANSFORMING_JVM}" in terminal.call()["argv"]
+
+
+def test_executors_of_a_cluster_have_their_own_python_and_a_servers_address_does_not_go_before_the_master(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
+    terminal.job_reports()
+
+    terminal.run("--master", "spark://host:7077")
+
+    call = terminal.call()
+    assert "--master=spark://host:7077" in call["argv"]
+    assert call["remote"] is None
+    assert f"--conf=spark.pyspark.driver.python={sys.executable}" in call["argv"]
+    assert not any(word.startswith("--conf=spark.pyspark.python") for word in call["argv"])
 
 
 @pytest.mark.integration
 def test_what_was_left_out_is_shown(terminal: Terminal) -> None:
-    poison = {
-        "first_offset": 40,
-        "next_offset": 42,
-        "records": 2,
-        "cause": "record-too-large",
-        "detail": "too large.",
-        "quarantined": True,
-    }
+    poison = {"first_offset": 40, "next_offset": 42, "records": 2, "cause": "record-too-large"}
+    poison |= {"detail": "too large.", "quarantined": True}
     terminal.job_reports(left_out=2, partitions=[{"topic": "t", "partition": 3, "error": None, "poison": [poison]}])
 
     _, shown, _ = terminal.run()
@@ -209,21 +177,20 @@ def test_what_was_left_out_is_shown(terminal: Terminal) -> None:
     assert (row["topic"], row["partition"], row["from"], row["to"], row["quarantined"]) == ("t", 3, 40, 41, True)
 
 
-@pytest.mark.parametrize("expected", [1, 3])
 @pytest.mark.integration
-def test_failures_are_shown_with_reason_and_action_and_the_exit_code_is_the_jobs(
-    terminal: Terminal, expected: int
-) -> None:
+def test_failures_are_shown_with_reason_and_action_and_the_exit_code_is_the_jobs(terminal: Terminal) -> None:
     partition = {"topic": "t", "partition": 1, "error": _REFUSED.attributes()}
     whole_topic = {**_REFUSED.attributes(), "topic": "u", "partition": -1}
-    terminal.job_reports(exit_code=expected, partitions=[partition], problems=[whole_topic])
+    told = {"reason": "unclean-start", "what": "the last run did not end.", "action": "Ask."}
+    terminal.job_reports(exit_code=3, partitions=[partition], problems=[whole_topic])
 
     code, found = terminal.json()
 
-    assert (code, found["exit_code"]) == (expected, expected)
-    told = {"reason": "unclean-start", "what": "the last run did not end.", "action": "Ask."}
+    assert (code, found["exit_code"]) == (3, 3)
     assert found["failures"] == [{"topic": "t", "partition": 1, **told}, {"topic": "u", "partition": None, **told}]
-    _, shown, _ = terminal.run()
+    terminal.job_reports(exit_code=1, partitions=[partition], problems=[whole_topic])
+    code, shown, _ = terminal.run()
+    assert code == 1
     assert "unclean-start" in shown
     assert "Ask." in shown
 
@@ -303,18 +270,15 @@ def test_nothing_new_is_said(terminal: Terminal) -> None:
     assert "Nothing to copy" in shown
 
 
-def test_a_spark_home_without_spark_is_wrong_configuration(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARK_HOME", "/nowhere")
+def test_a_spark_home_without_spark_and_an_unknown_flow_start_nothing(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal.job_reports()
+    assert invoke("run", "--config", terminal.file, "--flow", "A->C")[0] == 2
 
+    monkeypatch.setenv("SPARK_HOME", "/nowhere")
     code, found = terminal.json()
 
     assert code == 2
     assert "SPARK_HOME" in found["error"]["what"]
-
-
-def test_an_unknown_flow_starts_nothing(terminal: Terminal) -> None:
-    terminal.job_reports()
-    result = CliRunner().invoke(app, ["run", "--config", str(terminal.file), "--flow", "A->C"])
-
-    assert result.exit_code == 2
     assert not (terminal.folder / "call.json").exists()

@@ -13,13 +13,7 @@ from mirror_lib.cli.run import command
 from mirror_lib.cli.run.command import _emit_heartbeats
 from mirror_lib.errors import AuthorizationError
 from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat
-
-CONFIG = """\
-clusters = A, B
-A.bootstrap.servers = localhost:9
-B.bootstrap.servers = localhost:9
-A->B.enabled = true
-"""
+from tests.support.flow_files import AWAY, write_flow
 
 
 class Told:
@@ -37,10 +31,8 @@ class Told:
 
 
 def emit(tmp_path: Path, *lines: str) -> Any:
-    path = tmp_path / "mirror.properties"
-    path.write_text(CONFIG + "".join(f"{line}\n" for line in lines))
     output: Any = Told()
-    _emit_heartbeats(FlowCommand(output, path, "A->B"))
+    _emit_heartbeats(FlowCommand(output, write_flow(tmp_path, *AWAY, *lines), "A->B"))
     return output
 
 

@@ -9,31 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
 from mirror_lib.errors import DirtyStartError, Where
 from mirror_lib.ledger.rows import PartitionRunRow, RoundRow
 from mirror_lib.ledger.store import Ledger
+from tests.support.flow_files import LEDGER, write_flow
 from tests.support.ledger.ledgers import ready_ledger
+from tests.support.terminal import invoke
 
-_FILE = """\
-clusters = A, B, C
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-C.bootstrap.servers = c:9092
-A->B.enabled = true
-A->C.enabled = true
-mirror.ledger.url = sqlite:///ledger.sqlite3
-"""
 _REFUSED = DirtyStartError("the last run did not end.", where=Where(flow="A->B", topic="t", partition=1), action="Ask.")
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "mirror.properties"
-    path.write_text(_FILE)
-    return path
+    return write_flow(tmp_path, LEDGER, "clusters = A, B, C", "C.bootstrap.servers = c:9092", "A->C.enabled = true")
 
 
 @pytest.fixture
@@ -49,8 +38,7 @@ def _row(run_id: str, partition: int, **more: Any) -> PartitionRunRow:
 
 
 def _run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["status", *map(str, arguments)])
-    return result.exit_code, result.stdout
+    return invoke("status", *arguments)[:2]
 
 
 def _json(*arguments: object, expected: int = 0) -> dict[str, Any]:
@@ -76,6 +64,9 @@ def test_given_no_ledger_when_asked_then_it_says_so_and_makes_none(file: Path) -
     assert code == 0
     assert "No ledger yet" in shown
     assert _json("--config", file)["runs"] == []
+    rounds = _json("--config", file, "--rounds")
+    assert (rounds["rounds"], rounds["expectations"]) == ([], None)
+    assert "run r9 is not in the ledger" in _json("--config", file, "--run", "r9", expected=2)["error"]["what"]
     assert not (file.parent / "ledger.sqlite3").exists()
 
 
@@ -104,17 +95,8 @@ def test_runs_are_shown_newest_first_with_what_they_copied(file: Path, ledger: L
     assert code == 0
     for part in ("r1", "r2", "partial", "2.50", "unclean-start: the last run did not end.", "airflow mirror__A__C"):
         assert part in shown
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [(("--flow", "A->B"), ["r1"]), (("--limit", "1"), ["r2"]), (("--flow", "B->A"), [])],
-)
-def test_runs_can_be_narrowed(file: Path, ledger: Ledger, options: tuple[str, ...], expected: list[str]) -> None:
-    _partial_run(ledger)
-    ledger.start_run(run_id="r2", flow="A->C", trigger="cli")
-
-    assert [run["id"] for run in _json("--config", file, *options)["runs"]] == expected
+    for options, narrowed in ((("--flow", "A->B"), ["r1"]), (("--limit", "1"), ["r2"]), (("--flow", "B->A"), [])):
+        assert [run["id"] for run in _json("--config", file, *options)["runs"]] == narrowed, options
 
 
 def test_one_run_is_shown_with_its_partitions_and_failures(file: Path, ledger: Ledger) -> None:
@@ -143,13 +125,6 @@ def test_of_many_partitions_the_console_shows_the_beginning_and_json_all(file: P
 
     assert len(_json("--config", file, "--run", "r1")["partitions"]) == 60
     assert "... and 10 more" in _run("--config", file, "--run", "r1")[1]
-
-
-@pytest.mark.parametrize("with_ledger", [True, False])
-def test_an_unknown_run_is_wrong_usage(file: Path, with_ledger: bool, request: pytest.FixtureRequest) -> None:
-    if with_ledger:
-        request.getfixturevalue("ledger")
-
     assert "run r9 is not in the ledger" in _json("--config", file, "--run", "r9", expected=2)["error"]["what"]
 
 
@@ -229,9 +204,3 @@ def test_a_run_is_told_with_its_rounds(ledger: Ledger, file: Path) -> None:
         ledger.save_round(RoundRow(run_id="r1", flow="A->B", number=number, began_at=began, planning_seconds=0.1))
 
     assert [row["number"] for row in _json("--config", file, "--run", "r1")["rounds"]] == [1, 2]
-
-
-def test_without_a_ledger_there_are_no_rounds(file: Path) -> None:
-    data = _json("--config", file, "--rounds")
-
-    assert (data["rounds"], data["expectations"]) == ([], None)

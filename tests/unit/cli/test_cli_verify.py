@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-from typer.testing import CliRunner
-
-from mirror_lib.cli.main import app
-
-_FILE = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-mirror.ledger.url = sqlite:///ledger.sqlite3
-"""
+from tests.support.terminal import Terminal, invoke
 
 
-def test_a_mode_that_does_not_exist_is_wrong_usage(tmp_path: Path) -> None:
-    file = tmp_path / "mirror.properties"
-    file.write_text(_FILE)
+def test_a_mode_or_flow_that_does_not_exist_is_wrong_usage(terminal: Terminal) -> None:
+    code, found = terminal.json("verify", "--mode", "some")
 
-    result = CliRunner().invoke(app, ["verify", "--config", str(file), "--flow", "A->B", "--mode", "some", "--json"])
-
-    assert result.exit_code == 2
-    assert "full, sample, recent" in json.loads(result.stdout)["error"]["action"]
-
-
-def test_a_flow_that_does_not_exist_is_wrong_usage(tmp_path: Path) -> None:
-    file = tmp_path / "mirror.properties"
-    file.write_text(_FILE)
-
-    result = CliRunner().invoke(app, ["verify", "--config", str(file), "--flow", "A->C"])
-
-    assert result.exit_code == 2
+    assert code == 2
+    assert "full, sample, recent" in found["error"]["action"]
+    assert terminal.say("verify", "--flow", "A->C")[0] == 2
 
 
 def test_the_help_says_what_the_exit_codes_mean() -> None:
-    result = CliRunner().invoke(app, ["verify", "--help"])
-
-    assert "1 not verifiable" in " ".join(result.output.split())
+    assert "1 not verifiable" in " ".join(invoke("verify", "--help")[1].split())

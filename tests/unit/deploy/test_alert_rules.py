@@ -26,9 +26,7 @@ def promtool(*arguments: str) -> str:
     """Debian's package `prometheus` has it; a machine without it must not look as if the rules were tested."""
     program = shutil.which("promtool")
     if program is None:
-        pytest.fail(
-            "promtool is missing; install it with: apt-get install -y prometheus (CI unpacks that program alone)"
-        )
+        pytest.fail("promtool is missing: apt-get install -y prometheus (CI unpacks that program alone)")
     done = subprocess.run([program, *arguments], cwd=PROMETHEUS, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -52,17 +50,14 @@ def without_variables(expression: str) -> str:
     return expression.replace("$__rate_interval", "5m").replace("$flow", ".*")
 
 
-def test_promtool_accepts_the_rules() -> None:
+def test_promtool_accepts_the_rules_and_the_configuration() -> None:
     promtool("check", "rules", "alerts.yml")
+    # The token is there where Prometheus runs.
+    promtool("check", "config", "--syntax-only", "prometheus.yml")
 
 
 def test_the_rules_alert_when_they_should_and_only_then() -> None:
     promtool("test", "rules", "alerts_test.yml")
-
-
-def test_promtool_accepts_the_configuration() -> None:
-    # The token is there where Prometheus runs.
-    promtool("check", "config", "--syntax-only", "prometheus.yml")
 
 
 def test_promtool_accepts_the_expressions_of_the_dashboard(tmp_path: Path) -> None:
@@ -73,44 +68,32 @@ def test_promtool_accepts_the_expressions_of_the_dashboard(tmp_path: Path) -> No
     promtool("check", "rules", str(path))
 
 
-def test_every_alert_is_tested_firing_and_not_firing() -> None:
+def test_every_alert_is_tested_firing_and_not_firing_and_says_what_happened_and_where_its_runbook_is() -> None:
     tests = yaml.safe_load((PROMETHEUS / "alerts_test.yml").read_text())["tests"]
     checks = [check for test in tests for check in test["alert_rule_test"]]
+    runbook = (DEPLOY.parent / "docs" / "troubleshooting.md").read_text()
 
     for alert in alerts():
-        outcomes = {bool(check["exp_alerts"]) for check in checks if check["alertname"] == alert["alert"]}
-        assert outcomes == {True, False}, alert["alert"]
+        name = alert["alert"]
+        outcomes = {bool(check["exp_alerts"]) for check in checks if check["alertname"] == name}
+        assert outcomes == {True, False}, name
+        assert alert["labels"]["severity"] in ("page", "warn"), name
+        assert set(alert["annotations"]) == {"summary", "description", "runbook"}, name
+        assert alert["annotations"]["runbook"] == f"docs/troubleshooting.md#{name.lower()}"
+        assert f"\n### `{name}`\n" in runbook
 
 
-@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: str(alert["alert"]))
-def test_every_alert_says_what_happened_and_where_its_runbook_is(alert: dict[str, Any]) -> None:
-    assert alert["labels"]["severity"] in ("page", "warn")
-    assert set(alert["annotations"]) == {"summary", "description", "runbook"}
-    assert alert["annotations"]["runbook"] == f"docs/troubleshooting.md#{alert['alert'].lower()}"
-    assert f"\n### `{alert['alert']}`\n" in (DEPLOY.parent / "docs" / "troubleshooting.md").read_text()
-
-
-def test_rules_use_only_metrics_that_are_exported() -> None:
-    rules = (PROMETHEUS / "alerts.yml").read_text()
-    named = {name for alert in alerts() for name in NAME.findall(alert["expr"])}
-
-    assert named
+def test_rules_and_dashboard_use_only_metrics_and_reasons_that_are_exported() -> None:
+    assert {name for alert in alerts() for name in NAME.findall(alert["expr"])}
     # Also those in comments and descriptions.
-    assert set(NAME.findall(rules)) <= EXPORTED
-
-
-def test_rules_name_only_reasons_of_groups_that_exist() -> None:
+    assert set(NAME.findall((PROMETHEUS / "alerts.yml").read_text())) <= EXPORTED
     (rule,) = [alert for alert in alerts() if UNSYNCED.name in alert["expr"]]
-    (named,) = re.findall(r'reason=~"([^"]+)"', rule["expr"])
+    (reasons,) = re.findall(r'reason=~"([^"]+)"', rule["expr"])
+    assert set(reasons.split("|")) <= {reason.value for reason in GroupReason}
 
-    assert set(named.split("|")) <= {reason.value for reason in GroupReason}
-
-
-def test_the_dashboard_uses_only_metrics_that_are_exported() -> None:
-    named = {name for each in expressions() for name in NAME.findall(each)}
-
-    assert named
-    assert named <= EXPORTED
+    shown = {name for each in expressions() for name in NAME.findall(each)}
+    assert shown
+    assert shown <= EXPORTED
 
 
 def test_panels_have_titles_ids_of_their_own_and_do_not_overlap() -> None:
@@ -127,17 +110,12 @@ def test_panels_have_titles_ids_of_their_own_and_do_not_overlap() -> None:
         places |= squares
 
 
-def test_the_dashboard_takes_any_prometheus() -> None:
-    sources = {panel["datasource"]["uid"] for panel in panels()}
+def test_the_dashboard_takes_any_prometheus_and_grafana_finds_it() -> None:
+    assert {panel["datasource"]["uid"] for panel in panels()} == {"${datasource}"}
 
-    assert sources == {"${datasource}"}
-
-
-def test_grafana_finds_its_data_source_and_dashboard() -> None:
     folder = DEPLOY / "grafana" / "provisioning"
     (source,) = yaml.safe_load((folder / "datasources" / "prometheus.yml").read_text())["datasources"]
     (provider,) = yaml.safe_load((folder / "dashboards" / "mirror.yml").read_text())["providers"]
-
     assert source["type"] == "prometheus"
     # Where the containers have the dashboard.
     assert provider["options"]["path"] == "/etc/mirror"

@@ -39,20 +39,9 @@ def test_every_variable_is_explained_in_the_example(text, compose):
 
 def test_the_services_are_those_of_the_design(compose):
     assert set(compose["services"]) == {
-        "postgres",
-        "airflow-init",
-        "airflow-apiserver",
-        "airflow-scheduler",
-        "airflow-dag-processor",
-        "airflow-triggerer",
-        "spark-master",
-        "spark-worker",
-        "spark-connect",
-        "driver-host",
-        "kafka-a",
-        "kafka-b",
-        "prometheus",
-        "grafana",
+        *("postgres", "airflow-init", "airflow-apiserver", "airflow-scheduler", "airflow-dag-processor"),
+        *("airflow-triggerer", "spark-master", "spark-worker", "spark-connect", "driver-host"),
+        *("kafka-a", "kafka-b", "prometheus", "grafana"),
     }
 
 
@@ -62,6 +51,19 @@ def test_services_wait_only_for_services_that_exist_and_can_tell(compose):
         for other, rule in service.get("depends_on", {}).items():
             awaited = compose["services"][other]
             assert rule["condition"] != "service_healthy" or "healthcheck" in awaited, f"{name} waits for {other}"
+
+
+def test_named_volumes_are_declared_and_mounted_files_exist(compose):
+    used = {volume.split(":")[0] for service in compose["services"].values() for volume in service.get("volumes", ())}
+    assert {each for each in used if not each.startswith((".", "/", "$"))} == set(compose["volumes"])
+    mounted = {each for each in used if each.startswith("./")}
+    generated = {path for path in mounted if path.startswith("./deploy/secrets/")}
+    assert generated == {"./deploy/secrets/spark-defaults.conf"}
+    assert mounted - generated == {
+        *("./deploy/postgres", "./deploy/prometheus"),
+        *("./deploy/grafana/provisioning", "./deploy/grafana/mirror.json"),
+    }
+    assert all((PROJECT / path).exists() for path in mounted - generated)
 
 
 def test_the_driver_host_is_where_tasks_ask_for_it_and_sees_their_files_but_has_no_secrets(compose):
@@ -77,16 +79,6 @@ def test_the_driver_host_is_where_tasks_ask_for_it_and_sees_their_files_but_has_
     assert set(scheduler["volumes"]) >= set(compose["services"]["airflow-triggerer"]["volumes"])
 
 
-def test_named_volumes_are_declared_and_all_used(compose):
-    used = {
-        volume.split(":")[0]
-        for service in compose["services"].values()
-        for volume in service.get("volumes", ())
-        if not volume.startswith((".", "/", "$"))
-    }
-    assert used == set(compose["volumes"])
-
-
 def test_secrets_are_declared_and_the_metrics_token_is_where_both_sides_read_it(compose):
     users = {name: service["secrets"] for name, service in compose["services"].items() if "secrets" in service}
     assert users == {each: ["mirror-metrics-token"] for each in ("airflow-apiserver", "prometheus")}
@@ -95,25 +87,6 @@ def test_secrets_are_declared_and_the_metrics_token_is_where_both_sides_read_it(
     scrape = yaml.safe_load((PROJECT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"][0]
     assert token == scrape["authorization"]["credentials_file"] == "/run/secrets/mirror-metrics-token"
     assert scrape["static_configs"][0]["targets"] == ["airflow-apiserver:8080"]
-
-
-def test_mounted_files_exist(compose):
-    mounted = {
-        volume.split(":")[0]
-        for service in compose["services"].values()
-        for volume in service.get("volumes", ())
-        if volume.startswith("./")
-    }
-    generated = {path for path in mounted if path.startswith("./deploy/secrets/")}
-    assert generated == {"./deploy/secrets/spark-defaults.conf"}
-    mounted -= generated
-    assert mounted == {
-        "./deploy/postgres",
-        "./deploy/prometheus",
-        "./deploy/grafana/provisioning",
-        "./deploy/grafana/mirror.json",
-    }
-    assert all((PROJECT / path).exists() for path in mounted)
 
 
 def test_pages_are_published_to_this_machine_only(compose):
@@ -149,11 +122,14 @@ def test_the_flow_of_the_containers_loads(compose, monkeypatch):
     assert config.ledger_url == "postgresql+psycopg://airflow:secret@postgres/mirror"
 
 
-def test_the_image_is_built_from_files_that_exist():
+def test_the_image_is_built_from_files_that_exist_and_does_not_run_as_root():
     dockerfile = (PROJECT / "deploy" / "Dockerfile").read_text()
     for line in re.findall(r"^COPY (.+)$", dockerfile, flags=re.MULTILINE):
         for source in line.split()[:-1]:
             assert (PROJECT / source).exists(), source
+    assert re.findall(r"^USER (.+)$", dockerfile, flags=re.MULTILINE) == ["50000:0"]
+    # Nothing is done as root behind it.
+    assert "RUN" not in dockerfile[dockerfile.index("USER 50000") :]
 
 
 def test_the_spark_connection_of_the_containers_is_a_master_url(compose):
@@ -274,11 +250,3 @@ def test_spark_s_parts_know_each_other_and_encrypt(compose, tmp_path):
         if service["image"] == "batch-mirror:local":
             mounted = f"./deploy/secrets/spark-defaults.conf:{where}/spark-defaults.conf:ro"
             assert mounted in service["volumes"], name
-
-
-def test_the_image_does_not_run_as_root():
-    dockerfile = (PROJECT / "deploy" / "Dockerfile").read_text()
-    users = re.findall(r"^USER (.+)$", dockerfile, flags=re.MULTILINE)
-    assert users == ["50000:0"]
-    # Nothing is done as root behind it.
-    assert "RUN" not in dockerfile[dockerfile.index("USER 50000") :]

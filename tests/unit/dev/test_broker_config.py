@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from mirror_lib.dev.broker_config import (
     NodePorts,
     acl_settings,
@@ -20,7 +18,7 @@ THREE = [NodePorts(number, 20000 + number, {"PLAINTEXT": 21000 + number}) for nu
 DATA = Path("/state/data")
 
 
-def test_a_single_node_is_broker_and_controller_on_the_loopback_address_only() -> None:
+def test_a_single_node_is_broker_and_controller_on_the_loopback_address_only_and_keeps_one_copy() -> None:
     found = server_properties(ONE[0], ONE, DATA)
 
     assert found["process.roles"] == "broker,controller"
@@ -28,13 +26,10 @@ def test_a_single_node_is_broker_and_controller_on_the_loopback_address_only() -
     assert found["advertised.listeners"] == "PLAINTEXT://127.0.0.1:20002"
     assert found["controller.quorum.voters"] == "1@127.0.0.1:20001"
     assert found["log.dirs"] == "/state/data"
-
-
-def test_a_single_node_keeps_one_copy_of_internal_topics() -> None:
-    found = server_properties(ONE[0], ONE, DATA)
-
     assert {value for name, value in found.items() if name.endswith("replication.factor")} == {"1"}
     assert found["min.insync.replicas"] == found["transaction.state.log.min.isr"] == "1"
+    # Topics do not appear by themselves.
+    assert found["auto.create.topics.enable"] == "false"
 
 
 def test_three_nodes_know_each_other_and_keep_three_copies() -> None:
@@ -44,10 +39,6 @@ def test_three_nodes_know_each_other_and_keep_three_copies() -> None:
     assert found["controller.quorum.voters"] == "1@127.0.0.1:20001,2@127.0.0.1:20002,3@127.0.0.1:20003"
     assert {value for name, value in found.items() if name.endswith("replication.factor")} == {"3"}
     assert found["min.insync.replicas"] == found["transaction.state.log.min.isr"] == "2"
-
-
-def test_topics_do_not_appear_by_themselves() -> None:
-    assert server_properties(ONE[0], ONE, DATA)["auto.create.topics.enable"] == "false"
 
 
 def test_more_listeners_get_their_protocols_and_brokers_use_the_first() -> None:
@@ -78,12 +69,11 @@ def test_kafka_4_logs_by_log4j_2_and_earlier_ones_by_reload4j() -> None:
     assert all("%d{ISO8601} %-5p %c{1} %m%n" in text for text in (new, old))
 
 
-@pytest.mark.parametrize(
-    ("version", "expected"),
-    [("2.8.2", True), ("3.2.3", True), ("3.3.0", False), ("3.9.1", False), ("4.3.1", False), ("10.0.0", False)],
-)
-def test_brokers_before_kraft_was_for_production_have_a_zookeeper(version: str, expected: bool) -> None:
-    assert needs_zookeeper(version) is expected
+def test_brokers_before_kraft_was_for_production_have_a_zookeeper() -> None:
+    versions = ("2.8.2", "3.2.3", "3.3.0", "3.9.1", "4.3.1", "10.0.0")
+    assert [version for version in versions if needs_zookeeper(version)] == ["2.8.2", "3.2.3"]
+    assert acl_settings("2.8.2")["authorizer.class.name"] == "kafka.security.authorizer.AclAuthorizer"
+    assert acl_settings("4.3.1")["authorizer.class.name"].endswith(".StandardAuthorizer")
 
 
 def test_with_zookeeper_brokers_meet_there_and_no_quorum_is_named() -> None:
@@ -94,15 +84,7 @@ def test_with_zookeeper_brokers_meet_there_and_no_quorum_is_named() -> None:
     assert found["listeners"] == "PLAINTEXT://127.0.0.1:21002"
     assert found["listener.security.protocol.map"] == "PLAINTEXT:PLAINTEXT"
     assert not found.keys() & {"process.roles", "node.id", "controller.quorum.voters", "controller.listener.names"}
-
-
-def test_zookeeper_is_reachable_from_this_machine_only_and_opens_no_second_port() -> None:
-    found = zookeeper_properties(20001, DATA)
-
-    assert (found["clientPort"], found["clientPortAddress"]) == ("20001", "127.0.0.1")
-    assert found["admin.enableServer"] == "false"
-
-
-def test_the_authorizer_is_that_of_the_kind_of_cluster() -> None:
-    assert acl_settings("2.8.2")["authorizer.class.name"] == "kafka.security.authorizer.AclAuthorizer"
-    assert acl_settings("4.3.1")["authorizer.class.name"].endswith(".StandardAuthorizer")
+    # It is reachable from this machine only and opens no second port.
+    own = zookeeper_properties(20001, DATA)
+    assert (own["clientPort"], own["clientPortAddress"]) == ("20001", "127.0.0.1")
+    assert own["admin.enableServer"] == "false"

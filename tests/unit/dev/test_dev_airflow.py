@@ -21,60 +21,50 @@ def airflow(tmp_path):
     return LocalAirflow(home=tmp_path / "airflow", project=tmp_path)
 
 
-def test_tasks_call_the_api_server_on_its_own_port(tmp_path):
+def test_an_airflow_without_login_is_reached_from_this_machine_only(tmp_path):
     settings = airflow_settings(tmp_path, tmp_path, port=23456)
+    assert settings["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "True"
+    assert settings["AIRFLOW__API__HOST"] == "127.0.0.1"
+    assert settings[HOSTS_VARIABLE].split() == ["127.0.0.1", "localhost"]
+    # Tasks call the API server on its own port.
     assert settings["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://127.0.0.1:23456/execution/"
     assert settings["AIRFLOW__API__PORT"] == "23456"
 
 
-def test_an_airflow_without_login_is_reached_from_this_machine_only(tmp_path):
-    settings = airflow_settings(tmp_path, tmp_path, port=8080)
-    assert settings["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "True"
-    assert settings["AIRFLOW__API__HOST"] == "127.0.0.1"
-    assert settings[HOSTS_VARIABLE].split() == ["127.0.0.1", "localhost"]
-
-
-def test_settings_of_another_airflow_are_not_inherited(airflow, monkeypatch):
+def test_settings_of_another_airflow_are_not_inherited_and_no_proxy_stands_between_the_parts(airflow, monkeypatch):
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
     monkeypatch.setenv("AIRFLOW__SMTP__SMTP_HOST", "mail.example")
+    monkeypatch.setenv("NO_PROXY", "intern.example")
+
     environment = airflow.environment({"MIRROR_CONFIG": "/x"})
+
     assert environment["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
     assert "AIRFLOW__SMTP__SMTP_HOST" not in environment
     assert environment["MIRROR_CONFIG"] == "/x"
+    assert environment["NO_PROXY"] == "127.0.0.1,localhost,intern.example"
+    # Stopping what does not run is no error.
+    assert airflow.stop() is False
 
 
-def test_a_proxy_does_not_stand_between_airflows_parts(airflow, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "intern.example")
-    assert airflow.environment({})["NO_PROXY"] == "127.0.0.1,localhost,intern.example"
-
-
-@pytest.mark.parametrize(
-    ("asked", "run"),
-    [
-        ("scheduler", "scheduler --skip-serve-logs"),
-        ("triggerer", "triggerer --skip-serve-logs"),
-        ("api-server", "api-server"),
-        ("dag-processor", "dag-processor"),
-        ("db migrate", "db migrate"),
-    ],
-)
-def test_airflows_parts_serve_no_logs_to_other_machines(airflow, tmp_path, asked, run):
+def test_airflows_parts_serve_no_logs_to_other_machines(airflow, tmp_path):
     """Their servers listen on all interfaces; `airflow standalone` finds its parts by PATH."""
     airflow._write_programs()
     first = Path(airflow.environment({})["PATH"].split(os.pathsep)[0])
     real = Path(sys.executable).with_name("airflow")
     text = (first / "airflow").read_text()
     assert str(real) in text
+    assert os.access(first / "airflow", os.X_OK)
     (tmp_path / "program").write_text(text.replace(str(real), "echo"))
 
-    said = subprocess.run(["sh", tmp_path / "program", *asked.split()], capture_output=True, text=True, check=True)
-
-    assert said.stdout.strip() == run
-    assert os.access(first / "airflow", os.X_OK)
-
-
-def test_stopping_what_does_not_run_is_no_error(airflow):
-    assert airflow.stop() is False
+    for asked, run in {
+        "scheduler": "scheduler --skip-serve-logs",
+        "triggerer": "triggerer --skip-serve-logs",
+        "api-server": "api-server",
+        "dag-processor": "dag-processor",
+        "db migrate": "db migrate",
+    }.items():
+        said = subprocess.run(["sh", tmp_path / "program", *asked.split()], capture_output=True, text=True, check=True)
+        assert said.stdout.strip() == run
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -117,27 +107,19 @@ def api():
     server.server_close()
 
 
-def test_a_run_is_triggered_with_the_forms_values(api):
+def test_a_run_is_triggered_with_the_forms_values_and_its_status_holds_its_tasks(api):
     assert api.trigger("d", {"dry_run": True}) == "manual+1"
     assert Handler.asked == [("POST", "/api/v2/dags/d/dagRuns", {"logical_date": None, "conf": {"dry_run": True}})]
-
-
-def test_a_runs_status_holds_its_tasks(api):
     status = api.run_status("d", "manual+1")
     assert status.is_finished
     assert status.failed_tasks == ("b",)
 
 
-def test_a_part_without_a_heartbeat_is_not_healthy(api):
+def test_a_part_without_a_heartbeat_is_not_healthy_and_failures_are_typed_errors(api):
     assert api.health() == {"scheduler": "healthy", "triggerer": "unknown"}
-
-
-def test_what_airflow_says_of_a_refusal_is_in_the_error(api):
+    # What Airflow says of a refusal is in the error.
     with pytest.raises(AirflowApiError, match=r"404.*no such thing"):
         api.unpause("other")
-
-
-def test_an_airflow_that_does_not_answer_is_a_typed_error():
     with pytest.raises(AirflowApiError, match="did not answer"):
         AirflowApi("http://127.0.0.1:9").health()
 

@@ -21,11 +21,8 @@ def test_a_new_cluster_has_different_ports_for_each_broker_and_listener(tmp_path
     assert len(set(addresses)) == 6
     assert all(re.fullmatch(r"127\.0\.0\.1:\d+", address) for address in addresses)
     assert cluster.node_ids == (1, 2, 3)
-
-
-def test_a_cluster_id_is_one_that_kafka_reads(tmp_path: Path) -> None:
     # org.apache.kafka.common.Uuid: 16 bytes in URL-safe Base64 without padding.
-    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", KafkaCluster("new", directory=tmp_path).cluster_id)
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", cluster.cluster_id)
 
 
 def test_a_cluster_that_never_started_runs_nothing_and_may_be_stopped(tmp_path: Path) -> None:
@@ -38,14 +35,11 @@ def test_a_cluster_that_never_started_runs_nothing_and_may_be_stopped(tmp_path: 
     assert not cluster.directory.exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"cluster_id": "x"}', '{"cluster_id": "x", "nodes": [{"a": 1}]}'])
-def test_given_a_folder_that_cannot_be_read_when_opened_then_the_error_names_the_file(
-    text: str, tmp_path: Path
-) -> None:
-    (tmp_path / "cluster.json").write_text(text)
-
-    with pytest.raises(ProcessError, match=r"cluster\.json cannot be read\. Remove it"):
-        KafkaCluster("broken", directory=tmp_path)
+def test_given_a_folder_that_cannot_be_read_when_opened_then_the_error_names_the_file(tmp_path: Path) -> None:
+    for text in ("", "[]", '{"cluster_id": "x"}', '{"cluster_id": "x", "nodes": [{"a": 1}]}'):
+        (tmp_path / "cluster.json").write_text(text)
+        with pytest.raises(ProcessError, match=r"cluster\.json cannot be read\. Remove it"):
+            KafkaCluster("broken", directory=tmp_path)
 
 
 def test_given_a_folder_of_another_shape_when_opened_then_it_is_refused(tmp_path: Path) -> None:

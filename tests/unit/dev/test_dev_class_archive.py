@@ -23,22 +23,14 @@ class Jvm:
         Path(path).write_text("classes")
 
 
-def test_given_no_archive_then_no_option_names_it(tmp_path: Path) -> None:
-    assert reading_options(tmp_path / "none.jsa") == ()
-
-
-def test_given_no_archive_when_made_then_it_is_read(tmp_path: Path) -> None:
+def test_given_no_archive_when_made_then_it_is_read_and_not_made_again(tmp_path: Path) -> None:
     archive, jvm = tmp_path / "broker.jsa", Jvm()
+    assert reading_options(archive) == ()
 
     assert make_archive(archive, jvm)
+
     assert archive.read_text() == "classes"
     assert reading_options(archive) == (f"-XX:SharedArchiveFile={archive}",)
-
-
-def test_given_an_archive_then_it_is_not_made_again(tmp_path: Path) -> None:
-    archive, jvm = tmp_path / "broker.jsa", Jvm()
-    make_archive(archive, jvm)
-
     assert not make_archive(archive, jvm)
     assert jvm.runs == 1
 

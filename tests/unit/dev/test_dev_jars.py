@@ -15,16 +15,13 @@ FIRST = "org.apache.kafka#kafka_2.13;4.3.1"
 SECOND = "org.xerial.snappy#snappy-java;1.1.10.7"
 
 
-def test_a_broker_of_kafka_4_comes_with_the_log4j_2_binding_that_no_artifact_depends_on() -> None:
+def test_a_broker_comes_with_the_logging_that_no_artifact_depends_on() -> None:
     asked = [str(artifact) for artifact in jars.kafka_broker("4.3.1").artifacts]
-
     assert asked[0] == "org.apache.kafka:kafka_2.13:4.3.1"
     assert asked[1].startswith("org.apache.logging.log4j:log4j-slf4j-impl:")
 
-
-@pytest.mark.parametrize("version", ["3.9.1", "2.8.2"])
-def test_a_broker_of_kafka_3_or_2_comes_with_reload4j(version: str) -> None:
-    assert "org.slf4j:slf4j-reload4j:1.7.36" in map(str, jars.kafka_broker(version).artifacts)
+    for version in ("3.9.1", "2.8.2"):
+        assert "org.slf4j:slf4j-reload4j:1.7.36" in map(str, jars.kafka_broker(version).artifacts), version
 
 
 def test_sets_of_different_kinds_and_versions_have_folders_of_their_own() -> None:
@@ -32,15 +29,15 @@ def test_sets_of_different_kinds_and_versions_have_folders_of_their_own() -> Non
     names = [kind(version).name for kind in kinds for version in ("4.3.1", "3.9.1")]
 
     assert len(set(names)) == len(names)
-
-
-def test_mirror_maker_needs_the_connect_runtime_beside_the_connector() -> None:
-    assert [artifact.module for artifact in jars.mirror_maker().artifacts[:2]] == ["connect-mirror", "connect-runtime"]
+    assert jars.classpath(Path("/x/4.3.1")) == "/x/4.3.1/*"
+    # PySpark's jars are found without importing PySpark.
+    assert list(jars.pyspark_jars().glob("ivy-*.jar"))
 
 
 def test_a_set_is_there_when_all_kafka_jars_that_it_names_are(tmp_path: Path) -> None:
     wanted = jars.mirror_maker("4.3.1")
 
+    assert [artifact.module for artifact in wanted.artifacts[:2]] == ["connect-mirror", "connect-runtime"]
     assert not wanted.is_complete(tmp_path / "missing")
     (tmp_path / "connect-mirror-4.3.1.jar").touch()
     assert not wanted.is_complete(tmp_path)
@@ -99,41 +96,27 @@ def test_ivys_complaints_are_kept_once_each() -> None:
     assert log.problems == ["org.x#y;1: not found"]
 
 
-def test_pysparks_jars_are_found_without_importing_pyspark() -> None:
-    assert list(jars.pyspark_jars().glob("ivy-*.jar"))
-
-
-def test_the_classpath_names_all_jars_of_the_folder() -> None:
-    assert jars.classpath(Path("/x/4.3.1")) == "/x/4.3.1/*"
-
-
 @pytest.mark.parametrize(
-    ("version", "name"),
+    ("version", "name", "is_refused"),
     [
-        pytest.param("4.3.1", "lz4-java-1.10.2.jar", id="a jar whose digest is another one"),
-        pytest.param("4.3.1", "nobody-knows-1.0.jar", id="a jar that came along"),
-        pytest.param("9.9.9", "lz4-java-1.10.2.jar", id="a known jar of a version that nobody knows"),
+        pytest.param("4.3.1", "lz4-java-1.10.2.jar", True, id="a jar whose digest is another one"),
+        pytest.param("4.3.1", "nobody-knows-1.0.jar", True, id="a jar that came along"),
+        pytest.param("9.9.9", "lz4-java-1.10.2.jar", True, id="a known jar of a version that nobody knows"),
+        pytest.param("9.9.9", "new-1.0.jar", False, id="a version that nobody knows, as the repository has it"),
     ],
 )
 def test_fetched_jars_that_are_not_what_they_were_are_not_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, name: str, is_refused: bool
 ) -> None:
     wanted = replace(jars.kafka_broker(version), artifacts=(Artifact("org.apache.kafka", "kafka_2.13", version),))
     monkeypatch.setattr(jars, "_run_ivy", lambda _set, work, _report: bring(work, version, name))
 
+    if not is_refused:
+        assert (jars.fetch(wanted, into=tmp_path) / name).is_file()
+        return
     with pytest.raises(JarsUnavailableError, match=name):
         jars.fetch(wanted, into=tmp_path)
-
     assert not (tmp_path / wanted.name).exists()
-
-
-def test_a_version_that_nobody_knows_is_installed_as_the_repository_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wanted = replace(jars.kafka_broker("9.9.9"), artifacts=(Artifact("org.apache.kafka", "kafka_2.13", "9.9.9"),))
-    monkeypatch.setattr(jars, "_run_ivy", lambda _set, work, _report: bring(work, "9.9.9", "new-1.0.jar"))
-
-    assert (jars.fetch(wanted, into=tmp_path) / "new-1.0.jar").is_file()
 
 
 def bring(work: Path, version: str, name: str) -> None:

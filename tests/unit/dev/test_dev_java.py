@@ -10,34 +10,28 @@ from mirror_lib.dev.java import find_java, parse_java_version
 from mirror_lib.errors import ConfigurationError
 
 
-@pytest.mark.parametrize(
-    ("printed", "release"),
-    [
-        ('openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17.0.15+6)', 17),
-        ('openjdk version "21" 2023-09-19', 21),
-        ('java version "1.8.0_392"', 8),
-        ('openjdk version "25-ea" 2025-09-16', 25),
-        ("bash: java: command not found", None),
-    ],
-)
-def test_the_feature_release_is_read_from_what_java_prints(printed: str, release: int | None) -> None:
-    assert parse_java_version(printed) == release
+def test_the_feature_release_is_read_from_what_java_prints() -> None:
+    for printed, release in {
+        'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17.0.15+6)': 17,
+        'openjdk version "21" 2023-09-19': 21,
+        'java version "1.8.0_392"': 8,
+        'openjdk version "25-ea" 2025-09-16': 25,
+        "bash: java: command not found": None,
+    }.items():
+        assert parse_java_version(printed) == release, printed
 
 
-def test_given_no_java_when_looked_for_then_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_no_java_or_an_old_one_when_looked_for_then_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nonexistent")
-
     with pytest.raises(ConfigurationError, match=r"not installed.*apt-get install openjdk-17-jre-headless"):
         find_java()
 
-
-def test_given_an_old_java_when_looked_for_then_it_is_refused_by_its_version(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    monkeypatch.undo()
     _fake_java(tmp_path, "1.8.0_392")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-
     with pytest.raises(ConfigurationError, match=r"is Java 8, which is too old\. Install Java 17"):
         find_java()
 

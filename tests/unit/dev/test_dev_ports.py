@@ -7,14 +7,11 @@ import socket
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 
 
-def test_ports_are_different_also_over_several_calls() -> None:
+def test_ports_are_different_also_over_several_calls_and_lie_below_those_of_outgoing_connections() -> None:
     given = [*free_ports(5), *free_ports(5)]
 
     assert len(set(given)) == 10
-
-
-def test_ports_lie_below_those_of_outgoing_connections() -> None:
-    assert all(port < 32_768 for port in free_ports(5))
+    assert all(port < 32_768 for port in given)
 
 
 def test_a_port_is_not_free_while_somebody_listens() -> None:

@@ -17,21 +17,14 @@ def no_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MIRROR_JARS_DIR", raising=False)
 
 
-def test_the_jars_live_with_the_state() -> None:
+def test_the_jars_live_with_the_state_unless_they_are_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert jars_dir() == project_root() / ".mirror" / "jars"
 
-
-def test_the_environment_moves_the_state_and_the_jars_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path))
-
     assert jars_dir() == tmp_path / "jars"
 
-
-def test_the_jars_can_be_shared_apart_from_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setenv("MIRROR_JARS_DIR", str(tmp_path / "jars"))
-
-    assert jars_dir() == tmp_path / "jars"
+    monkeypatch.setenv("MIRROR_JARS_DIR", str(tmp_path / "shared"))
+    assert jars_dir() == tmp_path / "shared"
 
 
 def test_given_a_held_lock_when_another_asks_then_it_is_told_and_waits(tmp_path: Path) -> None:

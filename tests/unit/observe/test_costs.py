@@ -90,13 +90,12 @@ class TestGivenRoundsOnOneLine:
 class TestGivenLittleExperience:
     def test_without_any_round_the_sizes_of_the_logs_are_all_that_is_known(self) -> None:
         expected = expect_round([BinSize(3 * MB), BinSize(4 * MB)], [])
-
         assert (expected.bytes, expected.seconds, expected.rounds) == (7 * MB, None, 0)
 
-    def test_without_any_round_and_sizes_nothing_is_known(self) -> None:
-        expected = expect_round([BinSize(3 * MB), BinSize(0, unsized_offsets=10)], [])
-
-        assert (expected.bytes, expected.seconds) == (None, None)
+        unsized = expect_round([BinSize(3 * MB), BinSize(0, unsized_offsets=10)], [])
+        assert (unsized.bytes, unsized.seconds) == (None, None)
+        # Rounds that copied nothing tell nothing.
+        assert CostModel.fit([measured(0, 3.0)], tasks=1) is None
 
     def test_of_one_round_what_is_not_copying_is_taken_as_fixed(self) -> None:
         rounds = [measured(100 * MB, 12.0, beside=2.0)]
@@ -117,9 +116,6 @@ class TestGivenLittleExperience:
         rounds = [measured(10 * MB, 4.0, beside=1.0), measured(20 * MB, 3.0, beside=1.0)]
 
         assert expected_seconds(rounds, 20 * MB) >= 1.0
-
-    def test_rounds_that_copied_nothing_tell_nothing(self) -> None:
-        assert CostModel.fit([measured(0, 3.0)], tasks=1) is None
 
 
 class TestGivenAnyHistory:

@@ -48,15 +48,10 @@ def at(speed: float, *, wait: float = 0.0, at_least: bool = False) -> Pace:
 def test_a_copy_that_goes_faster_than_writing_catches_up_by_the_difference() -> None:
     # 64,000 offsets are outstanding and 90 a second are gained.
     assert catch_up(EVEN, at(100)) == pytest.approx(64_000 / 90)
-
-
-def test_what_is_written_until_the_copy_begins_is_copied_too() -> None:
+    # What is written until the copy begins is copied too.
     assert catch_up(EVEN, at(100, wait=60)) == pytest.approx(60 + (64_000 + 600) / 90)
-
-
-@pytest.mark.parametrize("speed", [5.0, 10.0])
-def test_a_copy_that_does_not_gain_never_catches_up(speed: float) -> None:
-    assert catch_up(EVEN, at(speed)) == NEVER
+    # A copy that does not gain.
+    assert catch_up(EVEN, at(5.0)) == catch_up(EVEN, at(10.0)) == NEVER
 
 
 def test_what_is_not_known_is_not_guessed() -> None:
@@ -111,11 +106,8 @@ def test_a_copy_that_comes_after_retention_loses_records() -> None:
     assert found.outlook is Outlook.WILL_BE_LOST
     assert "retention.ms deletes records in 6.0 hours" in found.reason
     assert "in 20 hours" in found.reason
-
-
-def test_a_segment_that_keeps_its_oldest_records_longer_leaves_it_open() -> None:
+    # A segment that keeps its oldest records longer leaves it open.
     found = forecast(BURST, replace(ONE_DAY, segment_seconds=DAY, segment_bytes=10**12), at(11))
-
     assert found.outlook is Outlook.TIGHT
     assert "at the earliest" in found.reason
 
@@ -130,26 +122,24 @@ def test_a_run_that_comes_too_late_for_the_size_loses_records() -> None:
     assert forecast(EVEN, replace(kept, bytes=60_000_000), at(100)).outlook is Outlook.TIGHT
 
 
-@pytest.mark.parametrize("retention", [Retention(seconds=365 * DAY), Retention(bytes=10**15)])
-def test_what_is_written_faster_than_copied_is_lost_in_the_end(retention: Retention) -> None:
-    found = forecast(EVEN, retention, at(9))
+def test_what_is_written_faster_than_copied_is_lost_in_the_end_unless_there_is_no_retention() -> None:
+    for retention in (Retention(seconds=365 * DAY), Retention(bytes=10**15)):
+        found = forecast(EVEN, retention, at(9))
+        assert (found.outlook, found.catch_up_seconds) == (Outlook.WILL_BE_LOST, NEVER), retention
+        assert "written faster" in found.reason
 
-    assert (found.outlook, found.catch_up_seconds) == (Outlook.WILL_BE_LOST, NEVER)
-    assert "written faster" in found.reason
-
-
-def test_without_retention_nothing_is_lost_however_slow_the_copy_is() -> None:
     found = forecast(EVEN, Retention(), at(1))
-
     assert (found.outlook, found.catch_up_seconds) == (Outlook.OK, NEVER)
     assert forecast(EVEN, Retention(), Pace()).outlook is Outlook.OK
 
 
-def test_records_that_are_gone_are_lost_already() -> None:
-    found = forecast(replace(EVEN, log_start=800_100), ONE_DAY, at(100))
+def test_records_that_are_gone_are_lost_already_and_the_worst_comes_first() -> None:
+    gone = forecast(replace(EVEN, log_start=800_100), ONE_DAY, at(100))
 
-    assert found.outlook is Outlook.ALREADY_LOST
-    assert "100 offsets" in found.reason
+    assert gone.outlook is Outlook.ALREADY_LOST
+    assert "100 offsets" in gone.reason
+    well = forecast(EVEN, Retention(), at(100))
+    assert [each.outlook for each in worst_first([well, gone])] == [Outlook.ALREADY_LOST, Outlook.OK]
 
 
 def test_without_a_measured_speed_the_verdict_is_open_unless_no_speed_can_help() -> None:
@@ -160,21 +150,18 @@ def test_without_a_measured_speed_the_verdict_is_open_unless_no_speed_can_help()
     assert forecast(old, ONE_DAY, Pace()).outlook is Outlook.TIGHT
 
 
-@pytest.mark.parametrize(
-    ("backlog", "retention", "reason"),
-    [
+def test_what_cannot_be_known_says_why() -> None:
+    by_size = Retention(bytes=10**9)
+    for backlog, retention, reason in (
         (EVEN, None, "configs of the topic cannot be read"),
         (replace(EVEN, marks=()), ONE_DAY, "age of the records is unknown"),
-        (replace(EVEN, log_bytes=None), Retention(bytes=10**9), "does not report the size of its log"),
-        (replace(EVEN, writes_per_second=None), Retention(bytes=10**9), "the write rate is unknown"),
-        (EVEN, Retention(bytes=10**9, remote=True), "tiered storage"),
-    ],
-)
-def test_what_cannot_be_known_says_why(backlog: Backlog, retention: Retention | None, reason: str) -> None:
-    found = forecast(backlog, retention, at(100))
-
-    assert found.outlook is Outlook.UNKNOWN
-    assert reason in found.reason
+        (replace(EVEN, log_bytes=None), by_size, "does not report the size of its log"),
+        (replace(EVEN, writes_per_second=None), by_size, "the write rate is unknown"),
+        (EVEN, replace(by_size, remote=True), "tiered storage"),
+    ):
+        found = forecast(backlog, retention, at(100))
+        assert found.outlook is Outlook.UNKNOWN, reason
+        assert reason in found.reason
 
 
 def test_plain_data_tells_never_from_not_known() -> None:
@@ -186,18 +173,9 @@ def test_plain_data_tells_never_from_not_known() -> None:
     assert told["outlook"] == "will-be-lost"
 
 
-def test_the_worst_comes_first() -> None:
-    well, bad = forecast(EVEN, Retention(), at(100)), forecast(replace(EVEN, log_start=800_001), ONE_DAY, at(1))
-
-    assert [each.outlook for each in worst_first([well, bad])] == [Outlook.ALREADY_LOST, Outlook.OK]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(45, "45 seconds"), (150, "2 minutes"), (9_000, "2.5 hours"), (86_400, "24 hours"), (1_036_800, "12 days")],
-)
-def test_durations_are_told_in_the_unit_that_fits(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+def test_durations_are_told_in_the_unit_that_fits() -> None:
+    told = {45: "45 seconds", 150: "2 minutes", 9_000: "2.5 hours", 86_400: "24 hours", 1_036_800: "12 days"}
+    assert {seconds: duration(seconds) for seconds in told} == told
 
 
 POSITIVE = st.floats(0.01, 1e7)

@@ -30,25 +30,17 @@ from mirror_lib.ledger.observed_rows import (
 from mirror_lib.ledger.rows import DISASTER, RunRow
 from mirror_lib.observe import metrics
 from mirror_lib.observe.metrics import Metric, is_healthy, late_after_seconds, samples
+from tests.support.flow_files import write_flow
 from tests.support.ledger.cutover_rows import cutover_row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = "A->B"
-CONFIG = """\
-clusters = A, B
-A.bootstrap.servers = 127.0.0.1:9
-B.bootstrap.servers = 127.0.0.1:9
-A->B.enabled = true
-mirror.schedule = {schedule}
-"""
 
 
 @pytest.fixture
 def make_flow(tmp_path: Path):
-    def make(schedule: str = "5m", **changes: object) -> FlowConfig:
-        path = tmp_path / "mirror.properties"
-        path.write_text(CONFIG.format(schedule=schedule))
-        return load(path).flow(FLOW).model_copy(update=changes)
+    def make(schedule: str = "5m") -> FlowConfig:
+        return load(write_flow(tmp_path, f"mirror.schedule = {schedule}")).flow(FLOW)
 
     return make
 
@@ -104,19 +96,15 @@ def test_names_are_unique_and_counters_end_in_total() -> None:
         assert metric.name.endswith("_total") == (metric.kind is metrics.Kind.COUNTER)
 
 
-def test_how_far_a_flow_is_behind_grows_while_nobody_looks(values) -> None:
+def test_how_far_a_flow_is_behind_grows_while_nobody_looks_and_the_time_until_retention_runs_out(values) -> None:
     assert values(metrics.SECONDS_BEHIND, observed=behind(age=100, seconds_behind=30.0)) == {(): 130.0}
     assert values(metrics.OBSERVATION_AGE, observed=behind(age=100)) == {(): 100.0}
-
-
-def test_a_flow_that_had_nothing_to_copy_is_not_said_to_be_behind_and_its_age_tells_how_old_that_is(values) -> None:
-    assert values(metrics.SECONDS_BEHIND, observed=observation(age=100)) == {(): 0.0}
-    assert values(metrics.OBSERVATION_AGE, observed=observation(age=100)) == {(): 100.0}
-
-
-def test_the_time_until_retention_deletes_something_runs_out_while_nobody_looks(values) -> None:
     assert values(metrics.HEADROOM, observed=behind(age=100, headroom_seconds=500.0)) == {(): 400.0}
     assert values(metrics.HEADROOM, observed=behind(age=100, headroom_seconds=50.0)) == {(): 0.0}
+
+    # A flow that had nothing to copy is not said to be behind, and its age tells how old that is.
+    assert values(metrics.SECONDS_BEHIND, observed=observation(age=100)) == {(): 0.0}
+    assert values(metrics.OBSERVATION_AGE, observed=observation(age=100)) == {(): 100.0}
     assert values(metrics.HEADROOM, observed=observation(age=100)) == {(): inf}
 
 
@@ -135,19 +123,12 @@ def test_a_flow_that_was_never_looked_at_is_told_and_not_healthy(values) -> None
 
 def test_partitions_that_stand_still_are_counted_by_reason(values) -> None:
     found = values(metrics.STALLED, stalled={"retention-gap": 2, "authorization": 1})
-
     assert found == {("retention-gap",): 2.0, ("authorization",): 1.0}
-
-
-def test_what_a_transaction_of_the_source_hides_is_told_by_its_reason(values) -> None:
+    # What a transaction of the source hides.
     found = values(metrics.STALLED_RECORDS, stalled_behind={"source-transaction-open": 501})
-
     assert found == {("source-transaction-open",): 501.0}
-
-
-def test_the_observation_before_tells_what_lasts(values) -> None:
+    # The observation before tells what lasts.
     before = behind(age=300, seconds_behind=900.0, stalled=2)
-
     assert values(metrics.SECONDS_BEHIND_BEFORE, observed=behind(), observed_before=before) == {(): 900.0}
     assert values(metrics.STALLED_BEFORE, observed=behind(), observed_before=before) == {(): 2.0}
 
@@ -215,9 +196,6 @@ def test_counters_of_losses_are_there_before_the_first_loss(values) -> None:
     """`increase()` sees no difference between a value and none."""
     assert set(values(metrics.GAPS).values()) == {0.0}
     assert values(metrics.MISMATCHES) == {(): 0.0}
-
-
-def test_the_causes_of_losses_are_those_of_the_relay_and_what_a_disaster_took() -> None:
     assert set(metrics.LOSS_CAUSES) == {*LOSS_REASONS, DISASTER}
 
 
@@ -274,33 +252,26 @@ def test_of_cutovers_under_way_it_is_told_whether_a_process_carries_them_out(val
     assert values(metrics.CUTOVER_CARRIED, cutovers=rows, carried=frozenset({"b"})) == {("b",): 1.0, ("a",): 0.0}
 
 
-@pytest.mark.parametrize(
-    ("schedule", "seconds"), [("5m", 900), ("@hourly", 10_800), ("", 3 * 86_400), ("@continuous", 900)]
-)
-def test_three_intervals_without_news_are_late(make_flow, schedule: str, seconds: float) -> None:
-    assert late_after_seconds(make_flow(schedule)) == seconds
+def test_three_intervals_without_news_are_late(make_flow) -> None:
+    for schedule, seconds in {"5m": 900, "@hourly": 10_800, "": 3 * 86_400, "@continuous": 900}.items():
+        assert late_after_seconds(make_flow(schedule)) == seconds, schedule
 
 
-@pytest.mark.parametrize(
-    ("seen", "before", "healthy"),
-    [
-        pytest.param(observation(), None, True, id="everything is copied"),
-        pytest.param(observation(age=901), None, False, id="nobody has looked for long"),
-        pytest.param(behind(), None, True, id="a little behind"),
-        pytest.param(behind(age=880), None, False, id="what was a little behind grew old"),
-        pytest.param(behind(seconds_behind=1e6), None, False, id="far behind"),
-        pytest.param(behind(seconds_behind=1e6), behind(records_behind=11), True, id="far behind and catching up"),
-        pytest.param(behind(seconds_behind=1e6), behind(records_behind=10), False, id="far behind and no nearer"),
-        pytest.param(behind(seconds_behind=None), None, False, id="nobody knows since when"),
-        pytest.param(observation(stalled=1), None, False, id="a partition stands still"),
-        pytest.param(observation(open_gaps=1), None, False, id="a loss is undecided"),
-        pytest.param(behind(outlook="will-be-lost"), None, False, id="retention is faster"),
-        pytest.param(behind(outlook="tight"), None, True, id="it may just do"),
-    ],
-)
-def test_health_is_progress_towards_the_end_of_the_source(
-    seen: FlowObservationRow, before: FlowObservationRow | None, healthy: bool
-) -> None:
-    figures = FlowFigures(FLOW, observed=seen, observed_before=before)
-
-    assert is_healthy(figures, late_after=900, now=NOON) is healthy
+def test_health_is_progress_towards_the_end_of_the_source() -> None:
+    far = behind(seconds_behind=1e6)
+    for what, seen, before, healthy in (
+        ("everything is copied", observation(), None, True),
+        ("nobody has looked for long", observation(age=901), None, False),
+        ("a little behind", behind(), None, True),
+        ("what was a little behind grew old", behind(age=880), None, False),
+        ("far behind", far, None, False),
+        ("far behind and catching up", far, behind(records_behind=11), True),
+        ("far behind and no nearer", far, behind(records_behind=10), False),
+        ("nobody knows since when", behind(seconds_behind=None), None, False),
+        ("a partition stands still", observation(stalled=1), None, False),
+        ("a loss is undecided", observation(open_gaps=1), None, False),
+        ("retention is faster", behind(outlook="will-be-lost"), None, False),
+        ("it may just do", behind(outlook="tight"), None, True),
+    ):
+        figures = FlowFigures(FLOW, observed=seen, observed_before=before)
+        assert is_healthy(figures, late_after=900, now=NOON) is healthy, what

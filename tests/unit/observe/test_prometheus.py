@@ -15,6 +15,7 @@ from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObserva
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.metrics import METRICS
 from mirror_lib.observe.prometheus import CONTENT_TYPE, render_metrics, write_textfile
+from tests.support.flow_files import LEDGER, write_flow
 from tests.support.ledger.ledgers import ready_ledger
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -23,12 +24,7 @@ FLOW = "A->B"
 
 @pytest.fixture
 def config(tmp_path: Path):
-    path = tmp_path / "mirror.properties"
-    path.write_text(
-        "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\n"
-        "mirror.schedule = 5m\nmirror.ledger.url = sqlite:///ledger.sqlite3\n"
-    )
-    return load(path)
+    return load(write_flow(tmp_path, "mirror.schedule = 5m", LEDGER))
 
 
 @pytest.fixture
@@ -75,35 +71,24 @@ def test_metrics_have_help_a_type_and_the_flow_as_a_label(config, ledger: Ledger
 
 
 def test_an_empty_ledger_tells_the_flows_and_no_more_than_it_knows(config, ledger: Ledger) -> None:
-    found = parsed(render_metrics(ledger, config.enabled_flows, NOON))
+    text = render_metrics(ledger, config.enabled_flows, NOON)
 
+    found = parsed(text)
     assert found["mirror_flow_healthy"] == {(("flow", FLOW),): 0.0}
     assert "mirror_flow_seconds_behind" not in found
+    # Two renderings do not know of each other.
+    assert render_metrics(ledger, config.enabled_flows, NOON) == text
 
 
-def test_only_documented_names_are_exported(config, ledger: Ledger) -> None:
-    observe(ledger)
+def test_only_documented_names_are_exported_and_names_of_topics_survive_the_format(config, ledger: Ledger) -> None:
+    odd = 'a"b\\c\nd'
+    observe(ledger, odd)
 
     found = parsed(render_metrics(ledger, config.enabled_flows, NOON, worst_partitions=20))
 
     assert set(found) <= {metric.name for metric in METRICS}
-    assert "mirror_partition_records_behind" in found
-
-
-def test_names_of_topics_survive_the_format(config, ledger: Ledger) -> None:
-    odd = 'a"b\\c\nd'
-    observe(ledger, odd)
-
-    found = parsed(render_metrics(ledger, config.enabled_flows, NOON, worst_partitions=1))
-
     (labels,) = found["mirror_partition_records_behind"]
     assert dict(labels)["topic"] == odd
-
-
-def test_two_renderings_do_not_know_of_each_other(config, ledger: Ledger) -> None:
-    first = render_metrics(ledger, config.enabled_flows, NOON)
-
-    assert render_metrics(ledger, config.enabled_flows, NOON) == first
 
 
 def test_a_textfile_is_replaced_as_a_whole_and_others_may_read_it(tmp_path: Path) -> None:
@@ -115,8 +100,5 @@ def test_a_textfile_is_replaced_as_a_whole_and_others_may_read_it(tmp_path: Path
     assert path.read_bytes() == b"mirror_flow_healthy 1\n"
     assert path.stat().st_mode & 0o777 == 0o644
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_textfile_in_a_folder_that_does_not_exist_is_an_error_that_says_so(tmp_path: Path) -> None:
     with pytest.raises(MirrorError, match=r"cannot write the metrics to .*missing/mirror\.prom"):
         write_textfile(tmp_path / "missing" / "mirror.prom", b"")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mirror_lib.cluster.admin.model import ConfigEntry, ConfigOrigin, TopicConfigs
 from mirror_lib.observe.retention import Retention
 
@@ -29,23 +27,16 @@ def test_age_and_size_delete_where_the_policy_says_so() -> None:
     assert found.deletes
 
 
-@pytest.mark.parametrize("policy", ["compact", ""])
-def test_a_topic_that_is_only_compacted_or_has_no_policy_loses_nothing_to_retention(policy: str) -> None:
-    found = Retention.of(configs(cleanup_policy=policy, retention_ms="60000", retention_bytes="5000"))
-
-    assert (found.seconds, found.bytes, found.deletes) == (None, None, False)
-
-
-@pytest.mark.parametrize("policy", ["compact,delete", "delete, compact"])
-def test_a_topic_that_is_compacted_and_deleted_from_loses_by_retention(policy: str) -> None:
-    assert Retention.of(configs(cleanup_policy=policy, retention_ms="60000")).seconds == 60
+def test_only_the_policy_delete_loses_records_to_retention() -> None:
+    for policy in ("compact", ""):
+        found = Retention.of(configs(cleanup_policy=policy, retention_ms="60000", retention_bytes="5000"))
+        assert (found.seconds, found.bytes, found.deletes) == (None, None, False), policy
+    for policy in ("compact,delete", "delete, compact"):
+        assert Retention.of(configs(cleanup_policy=policy, retention_ms="60000")).seconds == 60, policy
 
 
-def test_minus_one_is_no_bound() -> None:
+def test_minus_one_is_no_bound_and_where_the_bound_is_zero_nothing_is_kept() -> None:
     assert not Retention.of(configs(cleanup_policy="delete", retention_ms="-1", retention_bytes="-1")).deletes
-
-
-def test_nothing_is_kept_where_the_bound_is_zero() -> None:
     assert Retention.of(configs(cleanup_policy="delete", retention_ms="0")).seconds == 0
 
 

@@ -1,8 +1,6 @@
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
-import pytest
-
 from mirror_lib.observe.run_totals import human_bytes, text_table, topic_totals
 
 
@@ -14,23 +12,16 @@ def row(topic="t", partition=0, **changes):
 def test_partitions_and_rounds_add_up_but_seconds_are_those_of_the_slowest_partition():
     (total,) = topic_totals([row(), row(seconds=2.0), row(partition=1, seconds=1.5)])
     assert (total.partitions, total.records, total.bytes, total.seconds) == (2, 30, 300, 3.0)
-
-
-def test_a_partition_that_a_retry_mended_is_not_failed():
+    # A partition that a retry mended is not failed.
     rows = [row(state="failed"), row(state="done"), row(partition=1, state="failed")]
     assert topic_totals(rows)[0].failed == 1
-
-
-def test_topics_come_in_order():
+    # Topics come in order.
     assert [total.topic for total in topic_totals([row("b"), row("a")])] == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 B"), (999, "999 B"), (1250, "1.25 kB"), (12_500, "12.5 kB"), (999_600, "1.00 MB"), (5e13, "50.0 TB")],
-)
-def test_sizes_have_three_figures(count, text):
-    assert human_bytes(count) == text
+def test_sizes_have_three_figures():
+    assert [human_bytes(count) for count in (0, 999, 1250, 12_500)] == ["0 B", "999 B", "1.25 kB", "12.5 kB"]
+    assert [human_bytes(count) for count in (999_600, 5e13)] == ["1.00 MB", "50.0 TB"]
 
 
 def test_a_table_aligns_its_columns():

@@ -23,17 +23,11 @@ def test_the_fastest_of_the_rounds_that_were_large_enough_counts() -> None:
     assert (found.records_per_second, found.bytes_per_second, found.at_least) == (2_000, 1_000_000, False)
     assert (found.partition_records_per_second, found.partition_bytes_per_second) == (1_000, 500_000)
 
-
-def test_small_rounds_tell_only_what_is_reached_at_least() -> None:
-    found = copy_speed([copied(10, 1_000, 0.5)])
-
-    assert found is not None
-    assert (found.records_per_second, found.at_least) == (20, True)
-
-
-def test_without_a_round_that_copied_nothing_is_known() -> None:
-    assert copy_speed([]) is None
-    assert copy_speed([copied(0, 0, 1.0)]) is None
+    # Small rounds tell only what is reached at least.
+    small = copy_speed([copied(10, 1_000, 0.5)])
+    assert small is not None
+    assert (small.records_per_second, small.at_least) == (20, True)
+    assert copy_speed([]) is copy_speed([copied(0, 0, 1.0)]) is None
 
 
 def test_the_usual_time_between_runs_is_not_moved_by_one_that_was_missed() -> None:
@@ -43,18 +37,13 @@ def test_the_usual_time_between_runs_is_not_moved_by_one_that_was_missed() -> No
 
 def test_each_partition_keeps_up_and_shares_the_rest_by_what_it_has_outstanding() -> None:
     rates = shared_rates({"a": Demand(300, 10), "b": Demand(100, 50)}, 100, 1_000)
-
     assert rates == {"a": pytest.approx(10 + 30), "b": pytest.approx(50 + 10)}
 
-
-def test_where_more_is_written_than_can_be_copied_writing_and_backlog_share_the_speed() -> None:
-    rates = shared_rates({"a": Demand(1, 100), "b": Demand(3, 300), "still": Demand(4, 0)}, 100, 1_000)
-
     # 400 a second are written, and 100 a second would copy what is outstanding: a fifth of all is granted.
+    rates = shared_rates({"a": Demand(1, 100), "b": Demand(3, 300), "still": Demand(4, 0)}, 100, 1_000)
     assert rates == {"a": pytest.approx(22.5), "b": pytest.approx(67.5), "still": pytest.approx(10)}
 
-
-def test_a_single_partition_goes_no_faster_than_single_partitions_did() -> None:
+    # A single partition goes no faster than single partitions did.
     assert shared_rates({"a": Demand(1_000, 0)}, 100, 30) == {"a": 30}
 
 
@@ -82,28 +71,20 @@ def rate(by_time: list[SeenEnd], recorded: SeenEnd | None = None, *, append_time
     return write_rate(1_000, 10_000, by_time=by_time, recorded=recorded, append_time=append_time)
 
 
-def test_the_busier_of_both_windows_counts() -> None:
+def test_ends_that_a_run_noted_lately_are_believed_before_times_of_producers() -> None:
+    # The busier of both windows counts.
     assert rate(windows(6_400, 9_400)) == 1.0
     assert rate(windows(6_400, 8_800)) == 2.0
 
-
-def test_ends_that_a_run_noted_lately_are_believed_before_times_of_producers() -> None:
     noted = SeenEnd(1_800, 8_200)
-
     assert rate(windows(6_400, 9_400), noted) == 1.0
     assert rate(windows(1_000, 1_000), noted) == 1.0, "clocks that are ahead make all records look new"
     assert rate(windows(10_000, 10_000), noted) == 1.0, "copies of old records look as if nothing were written"
-
-
-def test_times_of_the_broker_are_believed() -> None:
+    # Times of the broker are believed.
     assert rate(windows(10_000, 10_000), SeenEnd(1_800, 1_000), append_time=True) == 0
 
-
-@pytest.mark.parametrize("by_time", [windows(10_000, 10_000), windows(1_000, 1_000), []])
-def test_times_that_say_nothing_leave_the_ledger_or_nothing(by_time: list[SeenEnd]) -> None:
-    assert rate(by_time) is None
-    assert rate(by_time, SeenEnd(100_000, 0)) == 0.1
-
-
-def test_a_log_that_was_longer_once_tells_no_rate() -> None:
-    assert rate([], SeenEnd(1_800, 20_000)) is None
+    # Times that say nothing leave the ledger or nothing.
+    for by_time in (windows(10_000, 10_000), windows(1_000, 1_000), []):
+        assert rate(by_time) is None
+        assert rate(by_time, SeenEnd(100_000, 0)) == 0.1
+    assert rate([], SeenEnd(1_800, 20_000)) is None, "the log was longer once"

@@ -28,19 +28,16 @@ async def status_of(app: FastAPI, host: str) -> int:
         return (await client.get("/api/v2/version", headers={"Host": host})).status_code
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("127.0.0.1:8080", 200),
-        ("localhost:8080", 200),
-        ("evil.example:8080", 400),
-        ("127.0.0.1.evil.example", 400),
-        ("localhost.evil.example:8080", 400),
-        ("", 400),
-    ],
-)
-def test_only_named_hosts_are_answered(app: FastAPI, host: str, status: int) -> None:
-    assert asyncio.run(status_of(app, host)) == status
+def test_only_named_hosts_are_answered(app: FastAPI) -> None:
+    for host, status in {
+        "127.0.0.1:8080": 200,
+        "localhost:8080": 200,
+        "evil.example:8080": 400,
+        "127.0.0.1.evil.example": 400,
+        "localhost.evil.example:8080": 400,
+        "": 400,
+    }.items():
+        assert asyncio.run(status_of(app, host)) == status, host
 
 
 def test_without_the_setting_airflow_decides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,15 +37,16 @@ def gap_of(config: Path) -> GapRow:
         return gap
 
 
-def test_a_dag_is_paused(acting: Client, own_config: Path, airflow: Airflow) -> None:
+def test_a_dag_is_paused_and_runs_are_started_with_what_was_chosen(
+    acting: Client, own_config: Path, airflow: Airflow
+) -> None:
     answer = acting.act(f"{FLOW}/pause", {"paused": True})
 
     assert answer.status_code == 200
     assert airflow.dags == {DAG: True}
     assert [(row.by, row.action, row.subject) for row in audit_of(own_config)] == [("marta", "pause", DAG)]
 
-
-def test_a_run_is_started_with_what_was_chosen(acting: Client, own_config: Path, airflow: Airflow) -> None:
+    airflow.dags = None
     acting.act(f"{FLOW}/run", {"dry_run": True})
     acting.act(f"{FLOW}/verify", {"mode": "full"})
 
@@ -53,7 +54,7 @@ def test_a_run_is_started_with_what_was_chosen(acting: Client, own_config: Path,
         (DAG, {"dry_run": True}, "marta"),
         ("mirror_verify__berlin__cloud", {"mode": "full"}, "marta"),
     ]
-    assert {row.action for row in audit_of(own_config)} == {"run-now", "verify"}
+    assert {row.action for row in audit_of(own_config)} == {"pause", "run-now", "verify"}
 
 
 @pytest.mark.parametrize("decision", ["accept", "recopy"])
@@ -83,24 +84,8 @@ def test_a_stop_is_made_at_once_since_only_the_ledger_has_to_know(
     assert again.status_code == 409
 
 
-@pytest.mark.parametrize(("path", "body"), ACTS)
-def test_without_the_permission_nothing_happens(
-    acting: Client, own_config: Path, airflow: Airflow, path: str, body: dict[str, Any]
-) -> None:
-    airflow.person = Person(name="vera", changes=frozenset())
-
-    answer = acting.act(FLOW + path, body)
-
-    assert answer.status_code == 403
-    assert (airflow.triggered, airflow.dags, gap_of(own_config).state) == ([], None, "open")
-    (entry,) = audit_of(own_config)
-    assert (entry.by, entry.action.rpartition("-")[2]) == ("vera", "refused")
-
-
-@pytest.mark.parametrize(("path", "body"), ACTS)
-@pytest.mark.parametrize(
-    "headers",
-    [
+def test_what_another_site_could_send_is_refused(client: Client, airflow: Airflow) -> None:
+    for headers in (
         {"Content-Type": "application/json"},
         {"X-Replication-Action": "1", "Content-Type": "text/plain"},
         {**ACTION, "Origin": "https://elsewhere.example"},
@@ -108,44 +93,33 @@ def test_without_the_permission_nothing_happens(
         {**ACTION, "Origin": "http://[half"},
         {**ACTION, "Sec-Fetch-Site": "cross-site"},
         {**ACTION, "Sec-Fetch-Site": "same-site"},
-    ],
-)
-def test_what_another_site_could_send_is_refused(
-    client: Client, airflow: Airflow, path: str, body: dict[str, Any], headers: dict[str, str]
-) -> None:
-    answer = client.act(FLOW + path, body, headers=headers)
+    ):
+        for path, body in ACTS:
+            answer = client.act(FLOW + path, body, headers=headers)
 
-    assert answer.status_code in (403, 415)
-    assert (airflow.triggered, airflow.dags) == ([], None)
+            assert answer.status_code in (403, 415), (path, headers)
+            assert (airflow.triggered, airflow.dags) == ([], None), (path, headers)
 
 
-@pytest.mark.parametrize("origin", ["http://page.example", "https://airflow.example"])
-def test_airflow_may_be_reached_by_its_own_address_and_by_the_configured_one(acting: Client, origin: str) -> None:
-    answer = acting.act(f"{FLOW}/run", {}, headers={**ACTION, "Origin": origin, "Sec-Fetch-Site": "same-origin"})
+def test_airflow_may_be_reached_by_its_own_address_and_by_the_configured_one(acting: Client) -> None:
+    for origin in ("http://page.example", "https://airflow.example"):
+        headers = {**ACTION, "Origin": origin, "Sec-Fetch-Site": "same-origin"}
+        assert acting.act(f"{FLOW}/run", {}, headers=headers).status_code == 200, origin
 
-    assert answer.status_code == 200
 
-
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
+def test_orders_that_make_no_sense_are_refused(acting: Client, airflow: Airflow) -> None:
+    for path, body in (
         ("/pause", {}),
         ("/pause", {"paused": True, "more": 1}),
         ("/verify", {"mode": "everything"}),
         (f"/gaps/{GAP}", {"decision": "resume"}),
         (f"/gaps/{GAP}", {"decision": "stop", "note": "x" * 1001}),
         ("/run", None),
-    ],
-)
-def test_orders_that_make_no_sense_are_refused(acting: Client, airflow: Airflow, path: str, body: Any) -> None:
-    assert acting.act(FLOW + path, body).status_code == 422
+    ):
+        assert acting.act(FLOW + path, body).status_code == 422, (path, body)
+    of_another_flow = acting.act(f"/api/flows/mirror__berlin__frankfurt/gaps/{GAP}", {"decision": "accept"})
+    assert of_another_flow.status_code == 404
     assert airflow.triggered == []
-
-
-def test_a_gap_of_another_flow_is_not_there(acting: Client) -> None:
-    answer = acting.act(f"/api/flows/mirror__berlin__frankfurt/gaps/{GAP}", {"decision": "accept"})
-
-    assert answer.status_code == 404
 
 
 def test_a_dag_that_airflow_does_not_know_is_said_and_the_failure_is_kept(
@@ -163,31 +137,23 @@ def _refuse_notes(config: Path, ending: str) -> None:
     """A ledger that takes no entry of what was not done."""
     with closing(sqlite3.connect(config.parent / "ledger.sqlite3")) as connection, connection:
         connection.execute(
-            f"CREATE TRIGGER full BEFORE INSERT ON audit WHEN NEW.action LIKE '%-{ending}' "
+            f"CREATE TRIGGER full_{ending} BEFORE INSERT ON audit WHEN NEW.action LIKE '%-{ending}' "
             "BEGIN SELECT RAISE(ABORT, 'disk full'); END"
         )
 
 
-def test_whoever_is_refused_hears_so_where_that_cannot_be_noted(
+def test_a_refusal_and_the_reason_of_a_failure_are_told_where_they_cannot_be_noted(
     acting: Client, own_config: Path, airflow: Airflow, caplog: pytest.LogCaptureFixture
 ) -> None:
-    _refuse_notes(own_config, "refused")
+    for ending in ("refused", "failed"):
+        _refuse_notes(own_config, ending)
+
     airflow.person = Person(name="vera", changes=frozenset())
-
-    answer = acting.act(f"{FLOW}/run", {})
-
-    assert answer.status_code == 403
+    assert acting.act(f"{FLOW}/run", {}).status_code == 403
     assert "run-now-refused" in caplog.text
 
-
-def test_the_reason_of_a_failure_is_told_where_it_cannot_be_noted(
-    acting: Client, own_config: Path, airflow: Airflow, caplog: pytest.LogCaptureFixture
-) -> None:
-    _refuse_notes(own_config, "failed")
-    airflow.dags = {}
-
+    airflow.person, airflow.dags = Person(), {}
     answer = acting.act(f"{FLOW}/run", {})
-
     assert (answer.status_code, answer.json()["detail"]["reason"]) == (404, "dag-unknown")
     assert "run-now-failed" in caplog.text
     assert [row.action for row in audit_of(own_config)] == ["run-now"]
@@ -196,7 +162,5 @@ def test_the_reason_of_a_failure_is_told_where_it_cannot_be_noted(
 def test_an_act_that_cannot_be_noted_before_is_not_done(acting: Client, own_config: Path, airflow: Airflow) -> None:
     _refuse_notes(own_config, "now")
 
-    answer = acting.act(f"{FLOW}/run", {})
-
-    assert answer.status_code == 503
+    assert acting.act(f"{FLOW}/run", {}).status_code == 503
     assert airflow.triggered == []

@@ -29,53 +29,14 @@ NO_LIMITS = "actions=0,lists=0,metrics=0"
 
 #: What has broken programs before: SQL, patterns of LIKE, paths, templates, ends of lines, halves of characters.
 HOSTILE = [
-    "",
-    "'",
-    '"',
-    "';--",
-    "' OR '1'='1",
-    "'; DROP TABLE audit; --",
-    "1 UNION SELECT password FROM users",
-    "%",
-    "_",
-    "\\",
-    "%%%_\\_%",
-    "*",
-    "\x00",
-    "a\x00b",
-    "..",
-    "../../etc/passwd",
-    "..\\..\\windows",
-    "%2e%2e%2f",
-    "/",
-    "//elsewhere.example",
-    "a/b",
-    ".",
-    "\r\nSet-Cookie: a=b",
-    "\n",
-    "<script>alert(1)</script>",
-    "{{7*7}}",
-    "${jndi:ldap://elsewhere.example}",
-    "\u202egnp.exe",
-    "\ufeff",
-    "K",  # The sign for Kelvin, which becomes a k when it is made small.
-    "é" * 200,
-    "x" * 5000,
-    "\U0010ffff",
-    "\ud800",
-    "NaN",
-    "Infinity",
-    "-1",
-    "0",
-    "1e400",
-    "9" * 400,
-    "true",
-    "null",
-    "behind",
-    "tight",
-    DAG,
-    "__class__",
-    "__proto__",
+    *("", "'", '"', "';--", "' OR '1'='1", "'; DROP TABLE audit; --", "1 UNION SELECT password FROM users"),
+    *("%", "_", "\\", "%%%_\\_%", "*", "\x00", "a\x00b"),
+    *("..", "../../etc/passwd", "..\\..\\windows", "%2e%2e%2f", "/", "//elsewhere.example", "a/b", "."),
+    *("\r\nSet-Cookie: a=b", "\n", "<script>alert(1)</script>", "{{7*7}}", "${jndi:ldap://elsewhere.example}"),
+    *("\u202egnp.exe", "\ufeff", "é" * 200, "x" * 5000, "\U0010ffff", "\ud800"),
+    *("K", "\u212a"),  # The sign for Kelvin becomes a k when it is made small.
+    *("NaN", "Infinity", "-1", "0", "1e400", "9" * 400, "true", "null"),
+    *("behind", "tight", DAG, "__class__", "__proto__"),
 ]
 TEXT = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=60), st.integers().map(str), st.floats().map(str))
 JSON = st.recursive(
@@ -183,32 +144,29 @@ def test_bytes_that_are_no_json_are_refused(anybody: Client, route: Route, body:
 
 
 @pytest.mark.parametrize("route", ACTING, ids=str)
-@pytest.mark.parametrize(
-    "body", [b"[" * 10_000, b'{"a":' * 2_000, b'{"note": NaN}', b"1" * 5_000, b'{"note": "\xff"}', b"\xff\xfe{"]
-)
-def test_json_that_leads_parsers_astray_is_refused(anybody: Client, route: Route, body: bytes) -> None:
-    answer = anybody.send(route.path.format(**route.path_values()), body, ACTION)
+def test_json_that_leads_parsers_astray_is_refused(anybody: Client, route: Route) -> None:
+    deep = (b"[" * 10_000, b'{"a":' * 2_000)
+    for body in (*deep, b'{"note": NaN}', b"1" * 5_000, b'{"note": "\xff"}', b"\xff\xfe{"):
+        answer = anybody.send(route.path.format(**route.path_values()), body, ACTION)
 
-    assert_safe(answer)
-    assert answer.status_code in (400, 422)
+        assert_safe(answer)
+        assert answer.status_code in (400, 422), body[:20]
 
 
 @pytest.mark.parametrize("route", ACTING, ids=str)
-@pytest.mark.parametrize("announced", [True, False])
-def test_a_body_that_is_too_large_is_not_read_to_its_end(anybody: Client, route: Route, announced: bool) -> None:
-    taken = []
-
+def test_a_body_that_is_too_large_is_not_read_to_its_end(anybody: Client, route: Route) -> None:
     def pieces() -> Any:
         for _ in range(1000):
             taken.append(1)
             yield b" " * 4096
 
-    headers = {**ACTION, "Content-Length": str(4096 * 1000)} if announced else ACTION
-    answer = anybody.send(route.path.format(**route.path_values()), pieces(), headers)
+    for headers in (ACTION, {**ACTION, "Content-Length": str(4096 * 1000)}):
+        taken: list[int] = []
+        answer = anybody.send(route.path.format(**route.path_values()), pieces(), headers)
 
-    assert answer.status_code == 413
-    assert_safe(answer)
-    assert len(taken) <= LARGEST_BODY / 4096 + 2
+        assert answer.status_code == 413
+        assert_safe(answer)
+        assert len(taken) <= LARGEST_BODY / 4096 + 2
 
 
 @settings(max_examples=150)
@@ -234,25 +192,24 @@ def test_a_cutover_of_a_flow_that_may_not_be_read_answers_as_one_that_is_not_the
     assert forbidden.text.replace("wave-1", "wave-9") == missing.text
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=str)
-def test_without_a_login_every_route_answers_401_and_with_one_that_opens_no_page_403(
-    hostile_config: Path, route: Route
+def test_without_a_login_every_route_answers_401_and_with_one_that_opens_no_page_403(hostile_config: Path) -> None:
+    airflow = Airflow()
+    client = Client(page_app(hostile_config, airflow, MIRROR_PAGE_LIMITS=NO_LIMITS))
+
+    for route in ROUTES:
+        for person, status in ((None, 401), (Person(opens=False), 403)):
+            airflow.person = person
+            answer = ask(client, route, route.path_values(), route.query_values(), route.order())
+
+            assert answer.status_code == status, str(route)
+            assert_safe(answer)
+            assert (airflow.triggered, airflow.dags) == ([], None), str(route)
+
+
+@pytest.mark.parametrize("route", ACTING, ids=str)
+def test_every_route_that_changes_something_does_what_it_is_there_for(
+    every_story: Path, tmp_path: Path, route: Route
 ) -> None:
-    airflow = Airflow(person=None)
-    client = Client(page_app(hostile_config, airflow))
-
-    stranger = ask(client, route, route.path_values(), route.query_values(), route.order())
-    airflow.person = Person(opens=False)
-    locked_out = ask(client, route, route.path_values(), route.query_values(), route.order())
-
-    assert (stranger.status_code, locked_out.status_code) == (401, 403)
-    assert_safe(stranger)
-    assert_safe(locked_out)
-    assert (airflow.triggered, airflow.dags) == ([], None)
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=str)
-def test_every_route_answers_what_it_is_there_for(every_story: Path, tmp_path: Path, route: Route) -> None:
     """So that the refusals of the tests above are refusals of what was hostile."""
     copied(every_story.parent / FILE_NAME, tmp_path / FILE_NAME)
     client = Client(page_app(write_config(tmp_path), Airflow()))
@@ -262,21 +219,25 @@ def test_every_route_answers_what_it_is_there_for(every_story: Path, tmp_path: P
     assert answer.status_code == 200, answer.text
 
 
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
-@pytest.mark.parametrize("route", ROUTES, ids=str)
-def test_other_methods_are_refused(anybody: Client, route: Route, method: str) -> None:
-    answer = anybody.request(method, route.path.format(**route.path_values()))
+def test_every_route_that_reads_answers_what_it_is_there_for(every_story: Path) -> None:
+    client = Client(page_app(every_story, Airflow()))
 
-    assert answer.status_code == 405
-    assert_safe(answer)
+    for route in READING:
+        answer = ask(client, route, route.path_values(), route.query_values())
+        assert answer.status_code == 200, f"{route}: {answer.text}"
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/flows/", "/static/", "/static/../app.py", "/%2e%2e/%2e%2e"])
-def test_what_is_not_there_is_not_there(anybody: Client, path: str) -> None:
-    answer = anybody.get(path)
+def test_other_methods_are_refused_and_what_is_not_there_is_not_there(anybody: Client) -> None:
+    for route in ROUTES:
+        for method in ("PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
+            answer = anybody.request(method, route.path.format(**route.path_values()))
+            assert answer.status_code == 405, f"{method} {route}"
+            assert_safe(answer)
 
-    assert answer.status_code in (307, 404)
-    assert_safe(answer)
+    for path in ("/nothing", "/api", "/api/flows/", "/static/", "/static/../app.py", "/%2e%2e/%2e%2e"):
+        answer = anybody.get(path)
+        assert answer.status_code in (307, 404), path
+        assert_safe(answer)
 
 
 @settings(max_examples=60)

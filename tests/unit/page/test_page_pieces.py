@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import RunRow
 from mirror_lib.page.flow import thin
@@ -21,32 +19,23 @@ RUN = RunRow(id="r", flow="a->b", trigger="cli", state="succeeded", started_at=N
 FINE = FlowFacts(now=NOON + timedelta(minutes=4), stale_after_seconds=900, observation=SEEN, run=RUN)
 
 
-@pytest.mark.parametrize(
-    ("schedule", "seconds"),
-    [
-        (None, None),
-        ("@once", None),
-        ("5m", 300),
-        ("2h", 7200),
-        ("1s", 60),
-        ("@continuous", 60),
-        ("0 9 * * mon-fri", 3 * 86_400),
-        ("0 0 1 * *", 31 * 86_400),
-    ],
-)
-def test_the_longest_wait_for_a_run_is_that_of_the_schedule_and_at_least_a_minute(
-    schedule: str | None, seconds: float | None
-) -> None:
-    assert longest_wait_seconds(schedule) == seconds
+def test_the_longest_wait_for_a_run_is_that_of_the_schedule_and_at_least_a_minute() -> None:
+    for schedule, seconds in {
+        None: None,
+        "@once": None,
+        "5m": 300,
+        "2h": 7200,
+        "1s": 60,
+        "@continuous": 60,
+        "0 9 * * mon-fri": 3 * 86_400,
+        "0 0 1 * *": 31 * 86_400,
+    }.items():
+        assert longest_wait_seconds(schedule) == seconds, schedule
 
 
-def test_a_flow_that_has_copied_everything_is_fine() -> None:
-    assert (judge(FINE).level, judge(FINE).word) == (Level.OK, "up to date")
-
-
-@pytest.mark.parametrize(
-    ("changed", "level", "word"),
-    [
+def test_the_worst_that_is_known_is_the_state() -> None:
+    for changed, level, word in (
+        ({}, Level.OK, "up to date"),
         ({"observation": replace(SEEN, outlook="already-lost")}, Level.DANGER, "records lost"),
         ({"observation": replace(SEEN, outlook="will-be-lost")}, Level.DANGER, "falling behind"),
         ({"observation": replace(SEEN, outlook="tight")}, Level.WARNING, "tight"),
@@ -66,16 +55,11 @@ def test_a_flow_that_has_copied_everything_is_fine() -> None:
         ({"paused": None}, Level.IDLE, "no DAG"),
         ({"run": None, "observation": None}, Level.IDLE, "never ran"),
         ({"observation": None}, Level.IDLE, "not observed"),
-    ],
-)
-def test_the_worst_that_is_known_is_the_state(changed: dict[str, object], level: Level, word: str) -> None:
-    state = judge(replace(FINE, **changed))  # type: ignore[arg-type]
-
-    assert (state.level, state.word) == (level, word)
-
-
-def test_a_flow_that_is_paused_is_not_overdue() -> None:
-    assert judge(replace(FINE, paused=True, now=NOON + timedelta(days=3))).word == "paused"
+        # Not overdue.
+        ({"paused": True, "now": NOON + timedelta(days=3)}, Level.IDLE, "paused"),
+    ):
+        state = judge(replace(FINE, **changed))  # type: ignore[arg-type]
+        assert (state.level, state.word) == (level, word)
 
 
 def test_all_reasons_are_told_the_worst_first() -> None:

@@ -37,24 +37,14 @@ def _config(source: FlowSource) -> MirrorConfig:
     return served.flows[0].config
 
 
-def test_flows_are_shown_without_what_airflow_keeps(file: Path) -> None:
+def test_flows_are_shown_without_what_airflow_keeps_and_a_file_is_read_again_when_something_changes(file: Path) -> None:
     source = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent)
 
     assert [flow.name for flow in source.read().flows] == ["berlin->paris"]
-
-
-def test_a_file_is_read_once_while_nothing_changes(file: Path) -> None:
-    source = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent)
-
     assert _config(source) is _config(source)
-
-
-def test_another_password_of_the_ledger_counts_at_once(file: Path) -> None:
-    source = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent)
     assert "old-otter" in str(_config(source).ledger_url)
-
+    # Another password of the ledger counts at once.
     (file.parent / "ledger").write_text("new-otter")
-
     assert "new-otter" in str(_config(source).ledger_url)
 
 
@@ -74,17 +64,15 @@ def test_a_broken_file_is_read_again_once_what_it_lacked_is_there(file: Path) ->
     assert _config(source).clusters == ("berlin", "paris")
 
 
-def test_the_flows_of_a_broken_file_are_shown_with_what_is_wrong(file: Path) -> None:
-    file.write_text(file.read_text() + "berlin->paris.topcis = orders\n")
+def test_the_flows_of_a_broken_file_are_shown_with_what_is_wrong_unless_the_ledger_cannot_be_told(file: Path) -> None:
+    good = file.read_text()
+    file.write_text(f"{good}berlin->paris.topcis = orders\n")
     served = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent).read()
-
     assert [(flow.name, flow.broken) for flow in served.flows] == [("berlin->paris", True)]
     assert "did you mean berlin->paris.topics" in str(served.problems[0].error)
 
-
-def test_the_flows_of_a_file_whose_ledger_cannot_be_told_are_not_shown_with_another_one(file: Path) -> None:
-    file.write_text(file.read_text().replace("postgresql+psycopg://", "somewhere "))
+    # They are not shown with another ledger.
+    file.write_text(good.replace("postgresql+psycopg://", "somewhere "))
     served = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent).read()
-
     assert served.flows == ()
     assert "ledger" in str(served.problems[0].error)

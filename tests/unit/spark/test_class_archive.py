@@ -24,56 +24,44 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.parametrize("master", ["local[*]", "spark://host:7077", "yarn"])
-@pytest.mark.parametrize(("transforms", "jvm"), [(False, SPARK_SETTINGS[OPTION]), (True, None)])
 def test_the_drivers_jvm_reads_the_archive_besides_its_other_options(
-    archive: Path, master: str, transforms: bool, jvm: str | None
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = submit_settings(master, transforms=transforms)[OPTION]
+    for master in ("local[*]", "spark://host:7077", "yarn"):
+        long = TRANSFORMING_JVM if master.startswith("local") else SPARK_SETTINGS[OPTION]
+        for transforms, others in ((False, SPARK_SETTINGS[OPTION]), (True, long)):
+            options = submit_settings(master, transforms=transforms)[OPTION]
+            assert options.startswith(f"{others} -XX:SharedArchiveFile={archive} "), (master, transforms)
 
-    others = jvm or (TRANSFORMING_JVM if master.startswith("local") else SPARK_SETTINGS[OPTION])
-    assert options.startswith(f"{others} -XX:SharedArchiveFile={archive} ")
+    # An administrator's options win.
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -XX:+UseG1GC\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert OPTION not in submit_settings("local[*]")
 
-
-def test_without_the_variable_there_is_no_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(CLASS_ARCHIVE_VARIABLE, raising=False)
-
+    monkeypatch.delenv("SPARK_CONF_DIR")
+    monkeypatch.delenv(CLASS_ARCHIVE_VARIABLE)
     assert submit_settings("local[*]")[OPTION] == SPARK_SETTINGS[OPTION]
 
 
-def test_an_administrators_options_win(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -XX:+UseG1GC\n")
-    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-
-    assert OPTION not in submit_settings("local[*]")
-
-
-@pytest.mark.parametrize("mode", [0o664, 0o646])
-def test_an_archive_that_others_may_write_is_code_of_others_and_is_ignored(
-    archive: Path, mode: int, caplog: pytest.LogCaptureFixture
+def test_an_archive_that_cannot_be_used_is_named_with_the_reason_and_the_driver_starts_without(
+    archive: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    archive.chmod(mode)
+    def refused(path: str) -> str:
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            assert class_archive_options({CLASS_ARCHIVE_VARIABLE: path}) == "", path
+        return caplog.text
 
-    with caplog.at_level(logging.WARNING):
-        assert class_archive_options({CLASS_ARCHIVE_VARIABLE: str(archive)}) == ""
-
-    assert "other users may write it" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
-        ("/no/such/archive.jsa", "mirror spark class-archive"),
-        ("relative.jsa", "must be absolute"),
-        ("/with space/x.jsa", "without spaces"),
-        ("/", "not a file"),
-    ],
-)
-def test_one_that_cannot_be_used_is_named_with_the_reason_and_the_driver_starts_without(
-    path: str, why: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        assert class_archive_options({CLASS_ARCHIVE_VARIABLE: path}) == ""
-
-    assert why in caplog.text
-    assert path in caplog.text
+    for path, why in {
+        "/no/such/archive.jsa": "mirror spark class-archive",
+        "relative.jsa": "must be absolute",
+        "/with space/x.jsa": "without spaces",
+        "/": "not a file",
+    }.items():
+        told = refused(path)
+        assert why in told
+        assert path in told
+    # What others may write is code of others.
+    for mode in (0o664, 0o646):
+        archive.chmod(mode)
+        assert "other users may write it" in refused(str(archive)), oct(mode)

@@ -134,20 +134,21 @@ def test_a_forked_driver_is_what_a_process_of_its_own_would_be(host: StandInHost
     assert driver.errors == own.stderr.decode() == "an error\n"
 
 
-@pytest.mark.parametrize(
-    ("ends", "code"), [("0", 0), ("3", 3), ("returns", 0), ("text", 1), ("raises", 1), ("killed", -9), ("300", 44)]
-)
-def test_its_exit_code_is_told(host: StandInHost, ends: str, code: int) -> None:
-    driver = host.driver("ends", ends)
+def test_its_exit_code_is_told(host: StandInHost) -> None:
+    codes = {"0": 0, "3": 3, "returns": 0, "text": 1, "raises": 1, "killed": -9, "300": 44}
+    for ends, code in codes.items():
+        driver = host.driver("ends", ends)
 
-    assert _ended(driver) == code
-    assert ("that is why" in driver.errors) == (ends in ("text", "raises"))
+        assert _ended(driver) == code, ends
+        assert ("that is why" in driver.errors) == (ends in ("text", "raises")), ends
 
 
-def test_it_is_ended_in_order_or_at_once(host: StandInHost) -> None:
+def test_it_is_ended_in_order_or_at_once_and_waiting_for_it_ends_in_time(host: StandInHost) -> None:
     with host.driver("waits") as driver:
         wait_until(lambda: "ready" in driver.output)
         assert driver.process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            driver.process.wait(0.01)
 
         driver.process.terminate()
 
@@ -161,11 +162,6 @@ def test_it_is_ended_in_order_or_at_once(host: StandInHost) -> None:
         assert driver.process.wait(SECONDS) == -signal.SIGKILL
         # Nothing is left that this could reach.
         driver.process.terminate()
-
-
-def test_waiting_for_it_ends_in_time(host: StandInHost) -> None:
-    with host.driver("waits") as driver, pytest.raises(subprocess.TimeoutExpired):
-        driver.process.wait(0.01)
 
 
 def test_a_client_that_is_gone_is_noticed_by_the_drivers_own_input(host: StandInHost) -> None:
@@ -189,19 +185,15 @@ def test_a_job_that_does_not_look_at_its_input_runs_on_without_its_client(host: 
     wait_until(lambda: _gone(driver.process.pid))
 
 
-def test_drivers_share_no_random_numbers(host: StandInHost) -> None:
+def test_drivers_share_neither_random_numbers_nor_the_hosts_log(host: StandInHost) -> None:
     found = set()
     for _ in range(3):
         driver = host.driver("draws")
         assert _ended(driver) == 0
         found |= set(driver.output.split())
-
     assert len(found) == 6
 
-
-def test_the_hosts_log_is_not_the_drivers(host: StandInHost) -> None:
     driver = host.driver("logs")
-
     assert _ended(driver) == 0
     assert driver.errors == "job: once\n"
     assert "once" not in host.log.read_text()
@@ -244,19 +236,15 @@ def test_a_host_that_ends_takes_its_socket_away_and_a_killed_ones_is_replaced(ho
     assert _ended(host.driver("ends", "0")) == 0
 
 
-def test_only_what_is_listed_is_run(tmp_path: Path) -> None:
+def test_only_what_is_listed_is_run_and_only_in_a_folder_that_is_there(tmp_path: Path) -> None:
     with StandInHost(tmp_path, _JOBS, modules=["ends"]) as host:
         with pytest.raises(NoDriverHostError, match="rejected the request: job is not one of ends"):
             host.driver("job")
+        plain = host.request("ends", "0")
+        request = DriverRequest(plain.module, plain.arguments, plain.environment, str(tmp_path / "gone"), 0)
+        with pytest.raises(NoDriverHostError, match=r"rejected the request.*No such file"):
+            Driver(host.socket, request, host.folder)
         assert _ended(host.driver("ends", "7")) == 7
-
-
-def test_a_folder_that_is_gone_is_refused_before_anything_runs(host: StandInHost) -> None:
-    plain = host.request("ends", "0")
-    request = DriverRequest(plain.module, plain.arguments, plain.environment, str(host.folder / "gone"), 0)
-
-    with pytest.raises(NoDriverHostError, match=r"rejected the request.*No such file"):
-        Driver(host.socket, request, host.folder)
 
 
 def test_a_host_with_other_code_is_not_asked(tmp_path: Path) -> None:
@@ -299,9 +287,12 @@ def _greets(path: Path) -> bool:
     return True
 
 
-def test_a_host_of_another_python_is_not_asked(host: StandInHost, tmp_path: Path) -> None:
+def test_one_socket_has_one_host_and_one_of_another_python_is_not_asked(host: StandInHost) -> None:
     with pytest.raises(NoDriverHostError, match="but the driver needs /opt/none"):
         ask_for_driver(host.socket, host.request("ends", "0"), (0, 1, 2), python="/opt/none/python")
+
+    assert "another driver host listens" in _refused_host(host.socket)
+    assert _ended(host.driver("ends", "0")) == 0
 
 
 def test_a_folder_that_others_may_enter_is_trusted_by_neither_side(host: StandInHost) -> None:
@@ -310,17 +301,7 @@ def test_a_folder_that_others_may_enter_is_trusted_by_neither_side(host: StandIn
     with pytest.raises(NoDriverHostError, match="is accessible to other users"):
         host.driver("ends", "0")
     host.end()
-    done = _host_command(str(host.socket))
-    assert done.returncode == 2
-    assert "is accessible to other users" in done.stderr
-
-
-def test_one_socket_has_one_host(host: StandInHost) -> None:
-    done = _host_command(str(host.socket))
-
-    assert done.returncode == 2
-    assert "another driver host listens" in done.stderr
-    assert _ended(host.driver("ends", "0")) == 0
+    assert "is accessible to other users" in _refused_host(host.socket)
 
 
 def test_a_file_that_is_no_socket_is_not_removed(tmp_path: Path) -> None:
@@ -328,24 +309,9 @@ def test_a_file_that_is_no_socket_is_not_removed(tmp_path: Path) -> None:
     folder.mkdir(mode=0o700)
     (folder / "notes").write_text("mine")
 
-    done = _host_command(str(folder / "notes"))
+    _refused_host(folder / "notes")
 
-    assert done.returncode == 2
     assert (folder / "notes").read_text() == "mine"
-
-
-def _host_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Nothing is loaded before: what it says comes before it listens."""
-    command = "import sys, spark_jobs.driver_host as host; "
-    command += "host.serve.__kwdefaults__['preloaded'] = (); sys.exit(host.main(sys.argv[1:]))"
-    return subprocess.run(
-        [sys.executable, "-c", command, *arguments],
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
 
 
 @pytest.mark.parametrize(
@@ -354,21 +320,27 @@ def _host_command(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_host_that_could_not_give_sound_drivers_does_not_start(tmp_path: Path, loaded: str, told: str) -> None:
     text = "import threading as t, time\nt.Thread(target=time.sleep, args=(60,), daemon=True).start()"
     (tmp_path / "starts_threads.py").write_text(text)
-    command = "import sys, spark_jobs.driver_host as host; "
-    command += f"host.serve.__kwdefaults__['preloaded'] = ('{loaded}',); sys.exit(host.main(sys.argv[1:]))"
     path = tmp_path / "private" / "socket"
+
+    assert told in _refused_host(path, loaded)
+
+    assert not path.exists()
+
+
+def _refused_host(path: Path, *loaded: str) -> str:
+    """What a host says that ends before it listens; it loads these modules and no job."""
+    command = "import sys, spark_jobs.driver_host as host; "
+    command += f"host.serve.__kwdefaults__['preloaded'] = {loaded!r}; sys.exit(host.main(sys.argv[1:]))"
     done = subprocess.run(
         [sys.executable, "-c", command, str(path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(PROJECT)])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(path.parents[1]), str(PROJECT)])},
         capture_output=True,
         text=True,
         check=False,
         timeout=SECONDS,
     )
-
-    assert done.returncode == 2
-    assert told in done.stderr
-    assert not path.exists()
+    assert done.returncode == 2, done.stderr
+    return done.stderr
 
 
 def test_clients_that_say_nothing_or_nonsense_make_nobody_wait(host: StandInHost) -> None:

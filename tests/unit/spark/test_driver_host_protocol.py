@@ -36,8 +36,11 @@ _REQUESTS = st.builds(
 )
 
 
+Ends = tuple[socket.socket, socket.socket]
+
+
 @pytest.fixture
-def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+def ends() -> Iterator[Ends]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         yield ours, theirs
@@ -54,9 +57,7 @@ def test_a_request_arrives_as_it_was_sent(request: DriverRequest) -> None:
     assert DriverRequest.from_plain(received[0]) == request
 
 
-def test_descriptors_arrive_with_their_message_and_are_given_to_no_child(
-    ends: tuple[socket.socket, socket.socket],
-) -> None:
+def test_descriptors_arrive_with_their_message_and_are_given_to_no_child(ends: Ends) -> None:
     ours, theirs = ends
     read, written = os.pipe()
     send(ours, {"n": 1}, [read, written, written])
@@ -79,7 +80,7 @@ def test_descriptors_arrive_with_their_message_and_are_given_to_no_child(
     [b"\0\0\0\2[]", b"\0\0\0\1{", b"\xff\xff\xff\xff", b"\0\0\0\1\xff"],
     ids=["not an object", "cut", "long", "odd"],
 )
-def test_what_is_no_message_is_refused(ends: tuple[socket.socket, socket.socket], said: bytes) -> None:
+def test_what_is_no_message_is_refused(ends: Ends, said: bytes) -> None:
     ours, theirs = ends
     ours.sendall(said)
 
@@ -88,9 +89,7 @@ def test_what_is_no_message_is_refused(ends: tuple[socket.socket, socket.socket]
 
 
 @pytest.mark.parametrize("said", [b"\0", b"\0\0\0\5", b"\0\0\0\5{"])
-def test_a_connection_that_ends_within_a_message_is_told(
-    ends: tuple[socket.socket, socket.socket], said: bytes
-) -> None:
+def test_a_connection_that_ends_within_a_message_is_told(ends: Ends, said: bytes) -> None:
     ours, theirs = ends
     ours.sendall(said)
     ours.close()
@@ -99,8 +98,9 @@ def test_a_connection_that_ends_within_a_message_is_told(
         receive(theirs)
 
 
-def test_a_connection_that_ends_after_a_message_has_no_more(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_a_connection_that_ends_after_a_message_has_no_more(ends: Ends) -> None:
     ours, theirs = ends
+    assert is_ours(ours)
     send(ours, {})
     ours.close()
 
@@ -108,7 +108,7 @@ def test_a_connection_that_ends_after_a_message_has_no_more(ends: tuple[socket.s
     assert receive(theirs) is None
 
 
-def test_descriptors_that_are_missing_are_told(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_descriptors_that_are_missing_are_told(ends: Ends) -> None:
     ours, theirs = ends
     send(ours, {})
 
@@ -116,21 +116,7 @@ def test_descriptors_that_are_missing_are_told(ends: tuple[socket.socket, socket
         receive(theirs, 3)
 
 
-def test_the_other_end_of_a_pair_is_ours(ends: tuple[socket.socket, socket.socket]) -> None:
-    assert is_ours(ends[0])
-
-
-@pytest.mark.parametrize("mode", [0o701, 0o710, 0o755, 0o770])
-def test_a_folder_that_others_may_enter_has_no_address(tmp_path: Path, mode: int) -> None:
-    folder = tmp_path / "private"
-    folder.mkdir()
-    folder.chmod(mode)
-
-    with pytest.raises(ConfigurationError, match="is accessible to other users"), socket_address(folder / "socket"):
-        pass
-
-
-def test_the_address_leads_to_the_place_that_was_named(tmp_path: Path) -> None:
+def test_the_address_leads_to_the_place_that_was_named_unless_others_may_enter_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "private"
     folder.mkdir(mode=0o700)
 
@@ -138,6 +124,10 @@ def test_the_address_leads_to_the_place_that_was_named(tmp_path: Path) -> None:
         listener.bind(address)
 
     assert stat.S_ISSOCK((folder / "s").stat().st_mode)
+    for mode in (0o701, 0o710, 0o755, 0o770):
+        folder.chmod(mode)
+        with pytest.raises(ConfigurationError, match="is accessible to other users"), socket_address(folder / "s"):
+            pass
 
 
 def test_the_code_is_what_the_files_say_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

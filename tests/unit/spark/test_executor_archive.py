@@ -68,31 +68,26 @@ def _run(unpacked: Path, program: str, **environment: str) -> subprocess.Complet
     )
 
 
-@pytest.mark.parametrize("task", ["spark_jobs.copy_task", "spark_jobs.verify_task", "spark_jobs.daemon"])
-def test_tasks_import_nothing_that_is_not_packed(task: str) -> None:
+def test_tasks_import_nothing_that_is_not_packed_and_nothing_of_airflow_or_sql_is_packed() -> None:
     """Not at any time: imports inside of functions count too."""
     graph = grimp.build_graph(
         "mirror_lib", "spark_jobs", include_external_packages=True, exclude_type_checking_imports=True
     )
     open_faces(graph, _PROJECT)
-    needed = {name for name in graph.find_upstream_modules(task) if graph.is_module_squashed(name)}
     owners = packages_distributions()
     packed = {each.name for each in executor_environment().distributions}
 
-    missing = {
-        name
-        for name in needed - set(sys.stdlib_module_names) - _FROM_ELSEWHERE
-        if not packed.intersection(owners.get(name.partition(".")[0], ()))
-    }
-
-    assert needed >= {"aiokafka", "pyarrow"}
-    assert missing == set()
-
-
-def test_nothing_of_airflow_or_sql_is_packed() -> None:
-    packed = {each.name.lower() for each in executor_environment().distributions}
-
-    assert not [name for name in packed if name.startswith(("apache-airflow", "sqlalchemy", "pyspark", "pandas"))]
+    for task in ("spark_jobs.copy_task", "spark_jobs.verify_task", "spark_jobs.daemon"):
+        needed = {name for name in graph.find_upstream_modules(task) if graph.is_module_squashed(name)}
+        missing = {
+            name
+            for name in needed - set(sys.stdlib_module_names) - _FROM_ELSEWHERE
+            if not packed.intersection(owners.get(name.partition(".")[0], ()))
+        }
+        assert needed >= {"aiokafka", "pyarrow"}, task
+        assert missing == set(), task
+    unneeded = ("apache-airflow", "sqlalchemy", "pyspark", "pandas")
+    assert not [name for name in packed if name.lower().startswith(unneeded)]
 
 
 def test_the_extra_of_the_package_names_the_same_distributions() -> None:
@@ -104,19 +99,14 @@ def test_the_extra_of_the_package_names_the_same_distributions() -> None:
     assert set(extra) <= set(project["dependencies"])
 
 
-def test_what_a_distribution_needs_comes_along() -> None:
+def test_what_a_distribution_needs_comes_along_and_what_is_not_installed_cannot_be_packed() -> None:
     names = [each.name.lower().replace("_", "-") for each in installed_distributions(["pydantic"])]
 
     assert {"pydantic", "pydantic-core", "typing-extensions"} <= set(names)
     assert names == sorted(names)
-
-
-def test_what_is_not_installed_cannot_be_packed() -> None:
     with pytest.raises(ConfigurationError, match="no-such-distribution, which executors need, is not installed"):
         installed_distributions(["no-such-distribution"])
-
-
-def test_an_optional_distribution_may_be_missing() -> None:
+    # An optional one may be missing.
     assert installed_distributions([], ["no-such-distribution"]) == ()
 
 
@@ -129,7 +119,13 @@ def test_the_same_packages_give_the_same_bytes(small: ExecutorEnvironment, tmp_p
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_a_failed_write_leaves_the_archive_before(small: ExecutorEnvironment, tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_archive_before_and_a_place_that_cannot_be_written_is_named(
+    small: ExecutorEnvironment, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        write_archive(small, tmp_path / "file" / "packed.tar.gz")
+
     output = tmp_path / "packed.tar.gz"
     output.write_bytes(b"before")
     small.distributions[0].files[0].source.unlink()
@@ -141,35 +137,20 @@ def test_a_failed_write_leaves_the_archive_before(small: ExecutorEnvironment, tm
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_a_place_that_cannot_be_written_is_named(small: ExecutorEnvironment, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-
-    with pytest.raises(ConfigurationError, match="cannot be written"):
-        write_archive(small, tmp_path / "file" / "packed.tar.gz")
-
-
-def test_the_launcher_runs_a_python_of_the_machine_with_the_packed_modules(unpacked: Path) -> None:
-    done = _run(unpacked, "import greeting, sys; print(greeting.TEXT, *sys.version_info[:2])", PATH="/usr/bin:/bin")
-
-    assert done.stdout.split() == ["hello", *_VERSION.split(".")]
-
-
-def test_the_packed_modules_come_before_what_spark_puts_on_the_path(unpacked: Path, tmp_path: Path) -> None:
+def test_the_launcher_runs_a_python_of_the_machine_with_the_packed_modules_compiled(
+    unpacked: Path, tmp_path: Path
+) -> None:
+    # Before what Spark puts on the path.
     other = tmp_path / "other" / "greeting.py"
     other.parent.mkdir()
     other.write_text("TEXT = 'other'\n")
+    shown = "import greeting, importlib.util, sys; print(greeting.TEXT, *sys.version_info[:2], greeting.__cached__)"
+    variables = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(other.parent), "PYTHONDONTWRITEBYTECODE": "1"}
 
-    done = _run(unpacked, "import greeting; print(greeting.TEXT)", PATH="/usr/bin:/bin", PYTHONPATH=str(other.parent))
+    text, *version, compiled = _run(unpacked, shown, **variables).stdout.split()
 
-    assert done.stdout.strip() == "hello"
-
-
-def test_modules_come_compiled(unpacked: Path) -> None:
-    program = "import greeting, importlib.util as u; print(greeting.__cached__)"
-
-    done = _run(unpacked, program, PATH="/usr/bin:/bin", PYTHONDONTWRITEBYTECODE="1")
-
-    assert Path(done.stdout.strip()).is_file()
+    assert [text, *version] == ["hello", *_VERSION.split(".")]
+    assert Path(compiled).is_file()
 
 
 def test_the_interpreter_can_be_named(unpacked: Path) -> None:

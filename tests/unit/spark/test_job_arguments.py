@@ -77,24 +77,19 @@ def test_what_has_its_default_is_not_written() -> None:
     assert Everything(path=Path("/x"), is_new=True).command_line() == ["--path=/x", "--is-new"]
 
 
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
+def test_a_wrong_command_line_ends_with_2_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    for argv, said in (
         ([], "the following arguments are required: --path"),
         (["--path=x", "--number=many"], "argument --number: invalid int value: 'many'"),
         (["--path=x", "--colour=blue"], "argument --colour: invalid choice: 'blue'"),
         (["--path=x", "--choice=c"], "argument --choice: invalid choice: 'c'"),
         (["--path=x", "--colours=red"], "unrecognized arguments: --colours=red"),
-    ],
-)
-def test_a_wrong_command_line_ends_with_2_and_says_why(
-    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        Everything.parse(argv)
+    ):
+        with pytest.raises(SystemExit) as ended:
+            Everything.parse(argv)
 
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+        assert ended.value.code == 2, argv
+        assert said in capsys.readouterr().err
 
 
 def test_the_help_names_each_argument_with_its_meaning(capsys: pytest.CaptureFixture[str]) -> None:

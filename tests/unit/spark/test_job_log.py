@@ -15,23 +15,20 @@ def loggers():
         logger.setLevel(level)
 
 
-@pytest.mark.parametrize(("told", "level"), [("DEBUG", logging.DEBUG), ("error", logging.ERROR)])
-def test_the_environment_says_how_much_a_job_logs_of_its_own(loggers, monkeypatch, told, level):
-    monkeypatch.setenv("MIRROR_LOG_LEVEL", told)
-
-    configure_log()
-
-    assert [logger.level for logger in loggers] == [level, level]
-    assert logging.getLogger("py4j").level == logging.NOTSET
-
-
-@pytest.mark.parametrize("told", [None, "", "LOUD"])
-def test_without_a_level_that_means_something_it_is_the_usual_one(loggers, monkeypatch, told):
-    monkeypatch.delenv("MIRROR_LOG_LEVEL", raising=False)
-    if told is not None:
-        monkeypatch.setenv("MIRROR_LOG_LEVEL", told)
+def test_the_environment_says_how_much_a_job_logs_of_its_own(loggers, monkeypatch):
     before = [logger.level for logger in loggers]
-
+    monkeypatch.delenv("MIRROR_LOG_LEVEL", raising=False)
     configure_log()
-
     assert [logger.level for logger in loggers] == before
+
+    # Without a level that means something it is the usual one.
+    for told in ("", "LOUD"):
+        monkeypatch.setenv("MIRROR_LOG_LEVEL", told)
+        configure_log()
+        assert [logger.level for logger in loggers] == before, told
+
+    for told, level in (("DEBUG", logging.DEBUG), ("error", logging.ERROR)):
+        monkeypatch.setenv("MIRROR_LOG_LEVEL", told)
+        configure_log()
+        assert [logger.level for logger in loggers] == [level, level], told
+        assert logging.getLogger("py4j").level == logging.NOTSET

@@ -8,65 +8,56 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.cluster.rows.layout import READ_SCHEMA, place_of
-from mirror_lib.errors import ConfigurationError, MirrorError, SparkJobError
+from mirror_lib.errors import ConfigurationError, SparkJobError
 from mirror_lib.transform.model import TransformChain
 from spark_jobs.entry import take_remote
 from spark_jobs.failures import blames_no_record, spark_errors, spark_failure
 from spark_jobs.preview import preview_with
 
 
-@pytest.mark.parametrize(
-    ("words", "variable", "remote"),
-    [
+def test_the_argument_goes_before_the_variable() -> None:
+    for words, variable, remote in (
         (["--remote=sc://a"], "", "sc://a"),
         (["--remote", "sc://a"], "sc://b", "sc://a"),
         ([], "sc://b", "sc://b"),
         # Spark's own: a server that its client starts.
         ([], "local", None),
         ([], "", None),
-    ],
-)
-def test_the_argument_goes_before_the_variable(words: list[str], variable: str, remote: str | None) -> None:
-    given = ["--config=/f", *words, "--flow=A->B", "--report=/r"]
-
-    assert take_remote(given, {"SPARK_REMOTE": variable}) == (remote, ["--config=/f", "--flow=A->B", "--report=/r"])
+    ):
+        given = ["--config=/f", *words, "--flow=A->B", "--report=/r"]
+        kept = ["--config=/f", "--flow=A->B", "--report=/r"]
+        assert take_remote(given, {"SPARK_REMOTE": variable}) == (remote, kept), (words, variable)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "said"),
-    [
+def test_what_spark_raises_says_what_to_do() -> None:
+    for text, kind, said in (
         ("PythonException: ModuleNotFoundError: No module named 'mirror_lib'", ConfigurationError, "mirror_lib"),
         ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", ConfigurationError, "another version"),
         ("at x\nJob aborted due to stage failure.\nat y", SparkJobError, "Job aborted"),
-    ],
-)
-def test_what_spark_raises_says_what_to_do(text: str, kind: type[MirrorError], said: str) -> None:
-    error = spark_failure(RuntimeError(text), "the copy", "A->B")
+    ):
+        error = spark_failure(RuntimeError(text), "the copy", "A->B")
 
-    assert type(error) is kind
-    assert said in error.what
-    assert error.action
+        assert type(error) is kind, text
+        assert said in error.what
+        assert error.action
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
+def test_a_jvm_that_is_gone_is_not_taken_for_a_broker() -> None:
+    # As in a run that somebody marks in Airflow, which kills the JVM and leaves Python alone.
+    for error in (
         ConnectionRefusedError(111, "Connection refused"),
         EOFError(),
         Py4JNetworkError("Answer from Java side is empty"),
         Py4JError("An error occurred while calling o111.getResult"),
-    ],
-)
-def test_a_jvm_that_is_gone_is_not_taken_for_a_broker(error: Exception) -> None:
-    # As in a run that somebody marks in Airflow, which kills the JVM and leaves Python alone.
-    assert isinstance(error, spark_errors())
-    assert blames_no_record(error)
+    ):
+        assert isinstance(error, spark_errors())
+        assert blames_no_record(error)
 
-    told = spark_failure(error, "the copy", "A->B")
+        told = spark_failure(error, "the copy", "A->B")
 
-    assert type(told) is SparkJobError
-    assert told.what.startswith("Spark's JVM ended during the copy")
-    assert "marked, cleared or deleted" in told.action
+        assert type(told) is SparkJobError, error
+        assert told.what.startswith("Spark's JVM ended during the copy")
+        assert "marked, cleared or deleted" in told.action
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), EOFError()])

@@ -24,41 +24,40 @@ from mirror_lib.spark.submit import (
 _PROJECT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
 
 
-def test_the_job_is_the_file_of_the_package_beside_this_one() -> None:
+def test_the_job_is_the_file_of_the_package_beside_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert job_file() == _PROJECT / "spark_jobs" / "replicate.py"
 
-
-@pytest.mark.parametrize("module", ["spark_jobs.no_such_job", "no_such_package.replicate"])
-def test_without_the_job_there_is_nothing_to_submit(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    monkeypatch.setattr("mirror_lib.spark.submit._JOB", module)
-
-    with pytest.raises(ConfigurationError, match="no job to submit"):
-        job_file()
+    for module in ("spark_jobs.no_such_job", "no_such_package.replicate"):
+        monkeypatch.setattr("mirror_lib.spark.submit._JOB", module)
+        with pytest.raises(ConfigurationError, match="no job to submit"):
+            job_file()
 
 
-@pytest.mark.parametrize("master", ["local[*]", "local[2]", "spark://host:7077", "yarn"])
-def test_the_settings_of_the_job_are_given_when_it_is_submitted(master: str) -> None:
+def test_the_settings_of_the_job_are_given_when_it_is_submitted() -> None:
     """The daemon's module among them: the job cannot set it for a session that exists already."""
-    settings = submit_settings(master)
+    for master in ("local[*]", "local[2]", "spark://host:7077", "yarn"):
+        settings = submit_settings(master)
 
-    assert SPARK_SETTINGS.items() <= settings.items()
-    assert settings["spark.python.daemon.module"] == "spark_jobs.daemon"
-    assert settings["spark.pyspark.driver.python"] == sys.executable
+        assert SPARK_SETTINGS.items() <= settings.items(), master
+        assert settings["spark.python.daemon.module"] == "spark_jobs.daemon"
+        assert settings["spark.pyspark.driver.python"] == sys.executable
 
 
-@pytest.mark.parametrize("transforms", [False, True])
-@pytest.mark.parametrize("name", ["spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"])
 def test_an_administrators_options_for_the_drivers_jvm_are_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, transforms: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    masters = ("yarn", "local[*]")
-    assert all("spark.driver.defaultJavaOptions" in submit_settings(each, transforms=transforms) for each in masters)
-    (tmp_path / "spark-defaults.conf").write_text(f"{name} -XX:+UseG1GC\n")
+    def has_options() -> set[bool]:
+        return {
+            "spark.driver.defaultJavaOptions" in submit_settings(master, transforms=transforms)
+            for master in ("yarn", "local[*]")
+            for transforms in (False, True)
+        }
+
+    assert has_options() == {True}
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-
-    given = [submit_settings(each, transforms=transforms) for each in masters]
-
-    assert not any("spark.driver.defaultJavaOptions" in settings for settings in given)
+    for name in ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"):
+        (tmp_path / "spark-defaults.conf").write_text(f"{name} -XX:+UseG1GC\n")
+        assert has_options() == {False}, name
 
 
 def test_a_jvm_that_works_on_every_record_is_that_of_the_server_that_waits_for_runs() -> None:
@@ -91,40 +90,33 @@ def test_only_executors_on_this_machine_use_this_python() -> None:
     assert not runs_here("k8s://https://host")
 
 
-def test_a_checkout_comes_first_in_the_path_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkout_comes_first_in_the_path_of_the_driver_and_an_installed_package_needs_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("site.getsitepackages", lambda: ["/elsewhere"])
-
     assert checkout_path({}) == {"PYTHONPATH": str(_PROJECT)}
     assert checkout_path({"PYTHONPATH": "/mine"}) == {"PYTHONPATH": f"{_PROJECT}{os.pathsep}/mine"}
 
-
-def test_an_installed_package_needs_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("site.getsitepackages", lambda: [str(_PROJECT)])
-
     assert checkout_path({"PYTHONPATH": "/mine"}) == {}
 
 
-class TestSparkHome:
-    def test_it_is_what_the_environment_says(self, tmp_path: Path) -> None:
-        program = tmp_path / "bin" / "spark-submit"
-        program.parent.mkdir()
-        program.touch()
+def test_spark_home_is_what_the_environment_says_or_the_installed_pyspark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A wrong one is not replaced by another.
+    with pytest.raises(ConfigurationError, match="SPARK_HOME is"):
+        find_spark_home({"SPARK_HOME": str(tmp_path)})
+    program = tmp_path / "bin" / "spark-submit"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    assert find_spark_home({"SPARK_HOME": str(tmp_path)}) == tmp_path
+    assert spark_submit(tmp_path) == program
 
-        assert find_spark_home({"SPARK_HOME": str(tmp_path)}) == tmp_path
-        assert spark_submit(tmp_path) == program
-
-    def test_a_wrong_one_is_not_replaced_by_another(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigurationError, match="SPARK_HOME is"):
-            find_spark_home({"SPARK_HOME": str(tmp_path)})
-
-    def test_else_it_is_the_installed_pyspark(self) -> None:
-        assert spark_submit(find_spark_home({})).is_file()
-
-    def test_without_pyspark_it_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-
-        with pytest.raises(ConfigurationError, match="PySpark is not installed"):
-            find_spark_home({})
+    assert spark_submit(find_spark_home({})).is_file()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match="PySpark is not installed"):
+        find_spark_home({})
 
 
 def test_a_driver_on_this_machine_is_not_reached_from_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

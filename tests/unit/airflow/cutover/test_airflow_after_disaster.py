@@ -14,25 +14,16 @@ from mirror_lib.airflow import approval as asking
 from mirror_lib.airflow.after_disaster.dag import build_after_disaster_dags
 from mirror_lib.airflow.after_disaster.tasks import hand_over
 from mirror_lib.airflow.approval import NO, YES, Answer
+from tests.support.flow_files import write_flow
 
 DAG_ID = "mirror_after_disaster__A__B"
 _IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-_BOTH_WAYS = f"""\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-{_IDENTITY}
-A->B.enabled = true
-B->A.enabled = true
-B->A.mirror.way.back = true
-"""
+_BACK = ("B->A.enabled = true", "B->A.mirror.way.back = true")
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    path = tmp_path / "mirror.properties"
-    path.write_text(_BOTH_WAYS)
-    return path
+    return write_flow(tmp_path, _IDENTITY, *_BACK)
 
 
 @dataclass
@@ -53,17 +44,9 @@ def answered(config: Path, given: dict[str, Any] | None) -> None:
 def test_a_flow_with_a_way_back_has_the_dag_and_the_way_back_has_none(config: Path) -> None:
     assert set(build_after_disaster_dags([config])) == {DAG_ID}
 
-
-@pytest.mark.parametrize(
-    ("without", "instead"),
-    [("B->A.mirror.way.back = true", ""), ("B->A.enabled = true", "B->A.enabled = false")],
-    ids=["a flow back that would copy everything", "no flow back"],
-)
-def test_a_flow_without_a_way_back_has_none(config: Path, without: str, instead: str) -> None:
-    # With names of their own two flows may copy everything both ways
-    config.write_text(_BOTH_WAYS.replace(_IDENTITY, "").replace(without, instead))
-
-    assert build_after_disaster_dags([config]) == {}
+    # With names of their own two flows may copy everything both ways.
+    for back in (("B->A.enabled = true",), ("B->A.enabled = false", "B->A.mirror.way.back = true")):
+        assert build_after_disaster_dags([write_flow(config.parent, *back)]) == {}, back
 
 
 def test_it_looks_then_asks_then_hands_over(config: Path) -> None:
@@ -75,14 +58,11 @@ def test_it_looks_then_asks_then_hands_over(config: Path) -> None:
     assert all(task.retries == 0 for task in dag.tasks)
 
 
-def test_whoever_does_not_agree_is_named_and_nothing_is_changed(config: Path) -> None:
+def test_whoever_does_not_agree_is_named_and_without_a_yes_nothing_is_changed(config: Path) -> None:
     said = {"chosen_options": [NO], "responded_by_user": {"id": "7", "name": "marta"}}
 
     with pytest.raises(AirflowFailException, match="rejected by marta; nothing was changed"):
         answered(config, said)
-
-
-def test_without_an_answer_nothing_is_changed(config: Path) -> None:
     with pytest.raises(AirflowFailException, match="not approved; nothing was changed"):
         answered(config, None)
 
@@ -99,9 +79,11 @@ def test_given_a_question_that_airflow_would_show_with_its_old_text_then_nobody_
         question.execute({"task_instance": SimpleNamespace(id="7")})
 
 
-@pytest.mark.parametrize(
-    ("user", "by"),
-    [({"id": "7", "name": "marta"}, "marta"), ({"id": "7"}, "7"), ("marta", "marta"), (None, "unknown")],
-)
-def test_an_answer_is_somebodys(user: object, by: str) -> None:
-    assert Answer.of({"chosen_options": [YES], "responded_by_user": user}) == Answer(by, agrees=True)
+def test_an_answer_is_somebodys() -> None:
+    for user, by in (
+        ({"id": "7", "name": "marta"}, "marta"),
+        ({"id": "7"}, "7"),
+        ("marta", "marta"),
+        (None, "unknown"),
+    ):
+        assert Answer.of({"chosen_options": [YES], "responded_by_user": user}) == Answer(by, agrees=True)

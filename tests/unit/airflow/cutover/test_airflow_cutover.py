@@ -14,6 +14,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from mirror_lib.airflow.approval import NO, YES
+from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.cutover.dag import build_cutover_dag
 from mirror_lib.airflow.cutover.form import definition_from, refuse_other_values
 from mirror_lib.airflow.cutover.tasks import answer, await_question, begin
@@ -132,6 +133,11 @@ class Process:
             ended.set()
             waiting.join()
 
+    @property
+    def answered(self) -> tuple[str | None, str | None]:
+        """What the first question was answered, and by whom."""
+        return self.question().answer, self.question().answered_by
+
     def question(self, number: int = 1) -> QuestionRow:
         found = self.ledger.carriers.question(WAVE.name, "freeze", number)
         assert found is not None
@@ -155,16 +161,8 @@ def at_work(config: Path, *, run: str = RUN, id: str = "job-1") -> Iterator[Proc
 def pass_on(config: Path, answered: dict[str, Any] | None, asked: TaskInstance | None = None) -> str:
     task = asked or TaskInstance()
     task.answered = answered
-    return answer(
-        "freeze",
-        str(config),
-        WAVE.name,
-        "writers_stopped",
-        "carry_out",
-        patience_seconds=0.0,
-        ti=task,
-        dag_run=DagRun(),
-    )
+    of_step = ("freeze", str(config), WAVE.name, "writers_stopped", "carry_out")
+    return answer(*of_step, patience_seconds=0.0, ti=task, dag_run=DagRun())
 
 
 def wait_to_ask(config: Path, task: TaskInstance, step: str = "freeze") -> str:
@@ -187,41 +185,42 @@ def test_a_yes_confirms_the_step_in_the_name_of_who_said_it(config: Path) -> Non
             told = pass_on(config, said(YES))
 
         assert told == "step freeze confirmed by marta"
-        assert (job.question().answer, job.question().answered_by) == ("yes", "marta")
+        assert job.answered == ("yes", "marta")
 
 
-def test_a_no_refuses_the_step_and_fails_the_run(config: Path) -> None:
+@pytest.mark.parametrize(
+    ("answer", "why", "by"),
+    [(said(NO), "marta rejected step freeze", "marta"), (None, "writers_stopped got no answer", "Airflow")],
+    ids=["a no", "a question that failed"],
+)
+def test_without_a_yes_the_step_is_refused_and_the_run_fails_so_that_the_spark_job_does_not_wait_on(
+    config: Path, answer: dict[str, Any] | None, why: str, by: str
+) -> None:
     with at_work(config) as job:
         job.asks()
 
-        with pytest.raises(AirflowFailException, match="marta rejected step freeze"):
-            pass_on(config, said(NO))
+        with pytest.raises(AirflowFailException, match=why):
+            pass_on(config, answer)
 
-        assert (job.question().answer, job.question().answered_by) == ("no", "marta")
-
-
-def test_a_question_that_failed_refuses_the_step_so_that_the_spark_job_does_not_wait_on(config: Path) -> None:
-    with at_work(config) as job:
-        job.asks()
-
-        with pytest.raises(AirflowFailException, match="writers_stopped got no answer"):
-            pass_on(config, None)
-
-        assert (job.question().answer, job.question().answered_by) == ("no", "Airflow")
+        assert job.answered == ("no", by)
 
 
 @pytest.mark.parametrize("option", [YES, NO])
 def test_an_answer_to_a_job_that_has_ended_says_to_trigger_again_and_changes_nothing(config: Path, option: str) -> None:
     with at_work(config) as job:
         job.asks()
+    ended = TaskInstance(carries=["failed"])
 
     with pytest.raises(AirflowFailException, match=r"cutover wave-1 has no running process.*Trigger this DAG again"):
-        pass_on(config, said(option), TaskInstance(carries=["failed"]))
+        pass_on(config, said(option), ended)
 
     with open_ledger(load(config)) as ledger:
         question = ledger.carriers.question(WAVE.name, "freeze", 1)
     assert question is not None
     assert (question.answer, question.ended_as) == (None, "unanswered")
+    # Nor is it asked again.
+    with pytest.raises(AirflowFailException, match="clearing carry_out asks no question"):
+        wait_to_ask(config, ended)
 
 
 def test_a_job_of_another_run_is_not_answered_by_this_one(config: Path) -> None:
@@ -252,14 +251,6 @@ def test_a_cleared_job_is_waited_for_and_not_judged_by_what_the_one_before_found
     # Then its question is the one that people are asked
     assert "look 2." in told[0]
     assert task.pushed == {"asked": "job-2"}
-
-
-def test_a_question_whose_job_has_ended_is_not_asked(config: Path) -> None:
-    with at_work(config) as job:
-        job.asks()
-
-    with pytest.raises(AirflowFailException, match="clearing carry_out asks no question"):
-        wait_to_ask(config, TaskInstance(carries=["failed"]))
 
 
 def test_a_step_that_passed_before_is_asked_again_until_the_job_has_looked(config: Path) -> None:
@@ -314,48 +305,39 @@ def test_a_job_that_asks_what_this_run_has_passed_is_ended(config: Path) -> None
         with pytest.raises(AirflowFailException, match="asks for step freeze again"):
             wait_to_ask(config, TaskInstance(), step="approve")
 
-        assert (job.question().answer, job.question().answered_by) == ("no", "Airflow")
+        assert job.answered == ("no", "Airflow")
 
 
-@pytest.mark.parametrize("state", ["failed", "upstream_failed", "success"])
 def test_a_job_that_was_cleared_without_the_tasks_that_ask_does_not_begin(
-    make_flow: Callable[..., FlowConfig], config: Path, state: str
+    make_flow: Callable[..., FlowConfig], config: Path
 ) -> None:
     carry_out = build_cutover_dag(make_flow(), config).get_task("carry_out")
 
-    with pytest.raises(AirflowFailException, match="no answer could be passed on"):
-        carry_out.execute({"ti": OfCarryOut(state), "dag_run": DagRun()})
+    for state in ("failed", "upstream_failed", "success"):
+        with pytest.raises(AirflowFailException, match="no answer could be passed on"):
+            carry_out.execute({"ti": OfCarryOut(state), "dag_run": DagRun()})
 
 
-def test_the_answer_is_passed_on_even_when_asking_failed_but_not_when_a_cutover_was_only_taken_back(
-    make_flow: Callable[..., FlowConfig],
-) -> None:
-    dag = build_cutover_dag(make_flow(), "/etc/mirror.properties")
+@pytest.fixture
+def dag(make_flow: Callable[..., FlowConfig]) -> DAG:
+    return build_cutover_dag(make_flow(), "/etc/mirror.properties")
 
+
+def test_the_answer_is_passed_on_even_when_asking_failed_but_not_when_a_cutover_was_only_taken_back(dag: DAG) -> None:
     for step, question in (("freeze", "writers_stopped"), ("approve", "agreed")):
         noted = dag.get_task(f"note_{step}")
         assert noted.upstream_task_ids == {question}
         assert noted.trigger_rule == "none_skipped"
 
 
-def test_the_forms_own_values_make_a_cutover(
-    make_flow: Callable[..., FlowConfig],
-) -> None:
-    dag = build_cutover_dag(make_flow(), "/etc/mirror.properties")
+def test_the_forms_own_values_make_a_cutover_if_topics_are_added(dag: DAG) -> None:
     filled_in = {**dag.params.dump(), "topics": ["orders", "pay.*"], "groups": [" billing "]}
 
     definition = definition_from(filled_in, "A->B", "wave-1")
 
     assert (definition.topics, definition.groups) == (("orders", "pay.*"), ("billing",))
-
-
-def test_a_form_without_topics_is_no_cutover(
-    make_flow: Callable[..., FlowConfig],
-) -> None:
-    filled_in = build_cutover_dag(make_flow(), "/etc/mirror.properties").params.dump()
-
     with pytest.raises(MirrorError, match="topics"):
-        definition_from(filled_in, "A->B", "wave-1")
+        definition_from(dag.params.dump(), "A->B", "wave-1")
 
 
 #: Another value for each field that a cutover keeps.
@@ -378,24 +360,18 @@ OTHERS: dict[str, Any] = {
 }
 
 
-def test_every_field_that_a_cutover_keeps_has_another_value_here() -> None:
+def test_a_value_that_an_existing_cutover_does_not_have_is_refused_and_both_are_named(dag: DAG) -> None:
+    form = dag.params.dump()
     assert set(OTHERS) == {each.name for each in dataclasses.fields(CutoverDefinition)} - {"name", "flow"}
 
-
-@pytest.mark.parametrize("field", OTHERS)
-def test_a_value_that_an_existing_cutover_does_not_have_is_refused_and_both_are_named(
-    make_flow: Callable[..., FlowConfig], field: str
-) -> None:
-    form = build_cutover_dag(make_flow(), "/etc/mirror.properties").params.dump()
-
-    with pytest.raises(MirrorError, match=f"wave-1 exists with other values: {field} is .*not ") as refused:
-        refuse_other_values({**form, field: OTHERS[field]}, WAVE)
-
-    assert "its name alone" in str(refused.value.action)
+    for name, other in OTHERS.items():
+        with pytest.raises(MirrorError, match=f"wave-1 exists with other values: {name} is .*not ") as refused:
+            refuse_other_values({**form, name: other}, WAVE)
+        assert "its name alone" in str(refused.value.action)
 
 
-def test_the_name_alone_or_the_same_values_continue_an_existing_cutover(make_flow: Callable[..., FlowConfig]) -> None:
-    form = build_cutover_dag(make_flow(), "/etc/mirror.properties").params.dump()
+def test_the_name_alone_or_the_same_values_continue_an_existing_cutover(dag: DAG) -> None:
+    form = dag.params.dump()
     created = definition_from({**form, **OTHERS}, WAVE.flow, WAVE.name)
 
     refuse_other_values(form, created)
@@ -403,15 +379,8 @@ def test_the_name_alone_or_the_same_values_continue_an_existing_cutover(make_flo
 
 
 def test_a_trigger_with_other_topics_does_not_continue_an_existing_cutover(config: Path) -> None:
+    form = build_cutover_dag(load(config).flow(WAVE.flow), config).params.dump()
+    params = {**form, "name": WAVE.name, "topics": ["payments"]}
+
     with pytest.raises(MirrorError, match="topics is orders, not payments"):
-        begin(
-            WAVE.flow,
-            str(config),
-            params={**_form(config), "name": WAVE.name, "topics": ["payments"]},
-            dag_run=DagRun(),
-        )
-
-
-def _form(config: Path) -> dict[str, Any]:
-    flow = load(config).flow(WAVE.flow)
-    return dict(build_cutover_dag(flow, config).params.dump())
+        begin(WAVE.flow, str(config), params=params, dag_run=DagRun())

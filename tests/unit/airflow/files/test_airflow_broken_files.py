@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +20,7 @@ from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.heartbeats.dag import build_heartbeat_dags
 from mirror_lib.airflow.verify.dag import build_verify_dags
 from mirror_lib.errors import ConfigurationError
+from tests.support.flow_files import write_flow
 
 Write = Callable[..., Path]
 A_DAG, C_DAG = "mirror__A__B", "mirror__C__D"
@@ -28,14 +30,9 @@ A_DAG, C_DAG = "mirror__A__B", "mirror__C__D"
 def write(tmp_path: Path) -> Write:
     """Writes a file with one flow and some more lines."""
 
-    def write(name: str, *lines: str, source: str = "A", target: str = "B") -> Path:
-        path = tmp_path / name
-        path.write_text(
-            f"clusters = {source}, {target}\n{source}.bootstrap.servers = {source.lower()}:9092\n"
-            f"{target}.bootstrap.servers = {target.lower()}:9092\n{source}->{target}.enabled = true\n"
-            f"{source}->{target}.mirror.schedule = 5 4 * * *\n" + "\n".join(lines) + "\n"
-        )
-        return path
+    def write(name: str, source: str = "A", target: str = "B") -> Path:
+        schedule = f"{source}->{target}.mirror.schedule = 5 4 * * *"
+        return write_flow(tmp_path, schedule, source=source, target=target, name=name)
 
     return write
 
@@ -76,25 +73,20 @@ def fail(dag: DAG) -> None:
 
 
 @pytest.mark.parametrize("kind", BREAKS)
-def test_given_a_broken_file_when_dags_are_made_then_the_other_files_have_theirs_unmarked(
-    write: Write, kind: str
-) -> None:
-    paths = [broken(write, kind), write("good.properties", source="C", target="D")]
-
-    for dags in (build_flow_dags(paths), build_verify_dags(paths), build_heartbeat_dags(paths)):
-        own = [dag for dag in dags.values() if BROKEN_TAG not in dag.tags]
-        assert len(own) == 1
-        assert "is broken" not in str(own[0].doc_md)
-
-
-@pytest.mark.parametrize("kind", BREAKS)
 def test_given_a_broken_file_when_dags_are_made_then_it_keeps_its_own_marked_where_the_rest_names_the_flow(
     write: Write, kind: str
 ) -> None:
-    path = broken(write, kind)
+    path, good = broken(write, kind), write("good.properties", source="C", target="D")
 
+    # The other file has its DAGs unmarked.
+    paths = [path, good]
+    for dags in (build_flow_dags(paths), build_verify_dags(paths), build_heartbeat_dags(paths)):
+        (own,) = [dag for dag in dags.values() if BROKEN_TAG not in dag.tags]
+        assert "is broken" not in str(own.doc_md)
+    # A task of its DAG fails with what is wrong.
+    with pytest.raises(ConfigurationError, match=r"broken\.properties has \d error"):
+        check_flow("A->B", str(path), TriggerChoices())
     dags = build_flow_dags([path])
-
     if not BREAKS[kind][2]:
         assert dags == {}
         assert "no DAGs of this file" in "\n".join(problems_of([path]))
@@ -113,39 +105,25 @@ def test_given_a_schedule_that_is_none_when_dags_are_made_then_the_flow_is_there
     assert build_flow_dags([path])[A_DAG].schedule is None
 
 
-@pytest.mark.parametrize("kind", BREAKS)
-def test_given_a_broken_file_when_a_task_of_its_dag_runs_then_it_fails_with_what_is_wrong(
-    write: Write, kind: str
-) -> None:
-    path = broken(write, kind)
-
-    with pytest.raises(ConfigurationError, match=r"broken\.properties has \d error"):
-        check_flow("A->B", str(path), TriggerChoices())
-
-
 def test_given_several_broken_files_when_they_are_told_then_each_says_what_is_wrong_and_what_is_left(
     write: Write, tmp_path: Path
 ) -> None:
-    paths = [
-        broken(write, "an unknown key"),
-        write("good.properties", source="C", target="D"),
-        tmp_path / "gone.properties",
-    ]
+    gone, good = tmp_path / "gone.properties", write("good.properties", source="C", target="D")
 
     with pytest.raises(ConfigurationError) as caught:
-        raise_for_broken_files(paths)
+        raise_for_broken_files([broken(write, "an unknown key"), good, gone])
 
     told = str(caught.value)
     assert "did you mean A->B.topics" in told
-    assert f"{tmp_path / 'gone.properties'} has 1 error" in told
+    assert f"{gone} has 1 error" in told
     assert "good.properties" not in told
+    # Good files raise nothing.
+    raise_for_broken_files([good, write("other.properties")])
 
 
-def test_given_good_files_when_they_are_told_then_nothing_is_raised(write: Write) -> None:
-    raise_for_broken_files([write("good.properties"), write("other.properties", source="C", target="D")])
-
-
-def test_given_two_files_with_one_flow_when_dags_are_made_then_the_first_has_it_and_that_is_told(write: Write) -> None:
+def test_given_two_files_with_one_flow_or_one_name_when_dags_are_made_then_the_first_has_it_and_that_is_told(
+    write: Write, tmp_path: Path
+) -> None:
     first, second = write("first.properties"), write("second.properties")
 
     dags = build_flow_dags([first, second, write("third.properties", source="C", target="D")])
@@ -153,16 +131,9 @@ def test_given_two_files_with_one_flow_when_dags_are_made_then_the_first_has_it_
     assert set(dags) == {A_DAG, C_DAG}
     assert dags[A_DAG].get_task("preflight").op_kwargs["config_path"] == str(first)
     assert f"{first} already defines the DAG {A_DAG}" in "\n".join(problems_of([first, second]))
-
-
-def test_given_two_files_of_one_name_when_they_are_told_then_so_are_their_heartbeats(
-    write: Write, tmp_path: Path
-) -> None:
     (tmp_path / "other").mkdir()
-    first = write("mirror.properties")
-    second = write("other/mirror.properties", source="C", target="D")
-
-    assert "the heartbeats of" in "\n".join(problems_of([first, second]))
+    of_one_name = write("other/first.properties", source="C", target="D")
+    assert "the heartbeats of" in "\n".join(problems_of([first, of_one_name]))
 
 
 def test_given_a_flow_whose_dag_cannot_be_built_when_dags_are_made_then_it_has_one_that_fails_and_others_have_theirs(
@@ -255,31 +226,27 @@ class TestOneDagFileForAll:
     """`mirror_dags` cannot raise what is wrong: Airflow would drop the DAGs that it made."""
 
     def test_given_a_broken_file_then_a_dag_that_fails_tells_it_once(self, write: Write) -> None:
-        dags = mirror_dags([broken(write, "an unknown key"), write("good.properties", source="C", target="D")])
+        good = write("good.properties", source="C", target="D")
+        dags = mirror_dags([broken(write, "an unknown key"), good])
 
         assert {A_DAG, C_DAG} <= set(dags)
         with pytest.raises(ConfigurationError) as caught:
             fail(dags["mirror_broken_files"])
         assert str(caught.value).count("topcis is not a setting") == 1
-
-    def test_given_good_files_then_there_is_no_such_dag(self, write: Write) -> None:
-        assert "mirror_broken_files" not in mirror_dags(write("good.properties"))
+        assert "mirror_broken_files" not in mirror_dags(good)
 
     def test_given_nothing_that_can_be_used_then_it_raises_for_that_stops_nothing(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="gone"):
             mirror_dags(tmp_path / "gone.properties")
 
-    @pytest.mark.parametrize("wanted", [A_DAG, C_DAG, "mirror_broken_files"])
     def test_given_a_broken_file_when_a_task_asks_for_one_dag_then_it_gets_just_that(
-        self, write: Write, monkeypatch: pytest.MonkeyPatch, wanted: str
+        self, write: Write, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        class Context:
-            dag_id = wanted
-
-        monkeypatch.setattr(all_dags, "get_parsing_context", Context)
-
         paths = [broken(write, "an unknown key"), write("good.properties", source="C", target="D")]
-        assert set(mirror_dags(paths)) == {wanted}
+
+        for wanted in (A_DAG, C_DAG, "mirror_verify__C__D", "mirror_broken_files"):
+            monkeypatch.setattr(all_dags, "get_parsing_context", lambda wanted=wanted: SimpleNamespace(dag_id=wanted))
+            assert set(mirror_dags(paths)) == {wanted}
 
 
 def test_given_a_pipe_in_the_place_of_a_file_when_dags_are_made_then_nothing_waits_for_its_writer(

@@ -27,13 +27,8 @@ def test_an_assets_uri_names_the_cluster_by_its_alias_and_is_its_name():
 
     assert asset.uri == "kafka://West/East.orders"
     assert asset.name == asset.uri
-
-
-def test_an_alias_with_signs_that_uris_give_a_meaning_keeps_its_place_in_the_uri():
+    # Signs that URIs give a meaning.
     assert topic_asset("us west/1", "orders").uri == "kafka://us%20west%2F1/orders"
-
-
-def test_a_flow_has_one_alias_for_all_its_topics():
     assert flow_alias("A->B").name == "mirror A->B"
 
 
@@ -51,12 +46,9 @@ def test_rounds_and_attempts_are_added_up_per_topic_of_the_target():
     )
 
 
-def test_a_topic_without_new_records_is_not_told():
-    assert new_records([row("orders", 0, first=100, records=0)]) == ()
-
-
-def test_what_a_partition_got_before_it_failed_is_told():
+def test_what_a_partition_got_before_it_failed_is_told_and_a_topic_without_new_records_is_not():
     assert new_records([row("orders", 0, first=1, records=3, state="failed")])[0].offsets == {0: (1, 4)}
+    assert new_records([row("orders", 0, first=100, records=0)]) == ()
 
 
 def test_an_event_carries_where_the_records_are_as_plain_json():

@@ -9,21 +9,14 @@ from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.deadline import DEADLINE_MISSED, deadline_alert, tell_deadline_missed
 from mirror_lib.config.loader import load
 from mirror_lib.ledger.location import open_ledger
-
-_CONFIG = """\
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-B->A.enabled = false
-mirror.ledger.url = sqlite:///{folder}/ledger.db
-"""
+from tests.support.flow_files import LEDGER, write_flow
+from tests.support.ledger.ledgers import ready_ledger
 
 
 @pytest.fixture
 def config(tmp_path):
-    path = tmp_path / "mirror.properties"
-    path.write_text(_CONFIG.format(folder=tmp_path))
+    path = write_flow(tmp_path, LEDGER)
+    ready_ledger(load(path).ledger_url).close()
     return path
 
 
@@ -32,35 +25,20 @@ def miss(config, run_id="manual 1", **dag_run):
     asyncio.run(tell_deadline_missed("A->B", str(config), 60.0, context=context))
 
 
-def test_a_flow_without_a_deadline_has_no_alert(make_flow):
+def test_the_dag_of_a_flow_with_a_deadline_carries_an_alert(make_flow):
     assert deadline_alert(make_flow(), "/f") is None
     assert not build_flow_dag(make_flow(), "/f").deadline
 
-
-def test_a_deadline_counts_from_when_the_run_was_queued(make_flow):
-    alert = deadline_alert(make_flow(airflow_deadline_seconds=90), "/f")
+    (alert,) = build_flow_dag(make_flow(airflow_deadline_seconds=90), "/f").deadline
 
     assert alert.interval == timedelta(seconds=90)
+    # It counts from when the run was queued, and its callback is an importable path with plain data.
     assert type(alert.reference).__name__ == "DagRunQueuedAtDeadline"
-
-
-def test_the_callback_is_named_by_an_importable_path_and_plain_data(make_flow):
-    callback = deadline_alert(make_flow(airflow_deadline_seconds=90), "/f").callback
-
-    assert callback.path == "mirror_lib.airflow.flow.deadline.tell_deadline_missed"
-    assert json.loads(json.dumps(callback.kwargs)) == {"flow": "A->B", "config_path": "/f", "seconds": 90.0}
-
-
-def test_the_flows_dag_carries_the_alert(make_flow):
-    dag = build_flow_dag(make_flow(airflow_deadline_seconds=90), "/f")
-
-    assert [alert.interval for alert in dag.deadline] == [timedelta(seconds=90)]
+    assert alert.callback.path == "mirror_lib.airflow.flow.deadline.tell_deadline_missed"
+    assert json.loads(json.dumps(alert.callback.kwargs)) == {"flow": "A->B", "config_path": "/f", "seconds": 90.0}
 
 
 def test_a_missed_deadline_is_logged_and_noted_in_the_ledger(config, caplog):
-    with open_ledger(load(config)) as ledger:
-        ledger.migrate()
-
     miss(config)
 
     assert "DAG run manual 1 missed its deadline: not finished 60 s after it was queued" in caplog.text
@@ -80,9 +58,6 @@ def test_an_alert_is_told_even_when_the_file_is_gone(tmp_path, caplog):
 @pytest.mark.parametrize(("end", "is_late"), [("10:00:59Z", False), ("10:01:01Z", True), (None, True)])
 def test_given_a_run_that_failed_in_time_then_airflows_alert_is_not_passed_on(config, caplog, end, is_late):
     # Airflow 3.3 forgets the deadlines of runs that succeed, and keeps those of runs that fail.
-    with open_ledger(load(config)) as ledger:
-        ledger.migrate()
-
     ended = None if end is None else f"2026-11-27T{end}"
     miss(config, state="running" if end is None else "failed", queued_at="2026-11-27T10:00:00Z", end_date=ended)
 

@@ -1,6 +1,5 @@
 from datetime import timedelta
 
-import jsonschema
 import pytest
 
 from mirror_lib.airflow.flow import report_task
@@ -22,31 +21,22 @@ def test_a_dag_id_is_stable_and_holds_only_what_airflow_allows():
     assert dag_id_of(FlowId("us west", "eu/1")) == "mirror__us_west__eu_1"
 
 
-def test_a_flow_never_runs_twice_at_a_time_nor_makes_up_for_the_past(dag):
+def test_a_flow_runs_by_its_schedule_never_twice_at_a_time_nor_makes_up_for_the_past(dag, make_flow):
     assert dag.max_active_runs == 1
     assert dag.catchup is False
-
-
-def test_the_schedule_is_the_flows(dag, make_flow):
     assert dag.schedule == timedelta(minutes=5)
     assert build_flow_dag(make_flow(), "f").schedule is None
 
 
-@pytest.mark.parametrize(
-    ("settings", "hours"),
-    [
-        ({}, 24),
-        ({"run_longest_seconds": 7200}, 14),
-        ({"run_longest_seconds": 7200, "run_max_seconds": 4 * 3600}, 16),
-    ],
-)
-def test_a_run_may_take_twelve_hours_more_than_its_copy(make_flow, settings, hours):
-    dag = build_flow_dag(make_flow(copy_settings=CopySettings(**settings)), "f")
-    assert dag.dagrun_timeout == timedelta(hours=hours)
-
-
-def test_a_copy_without_a_limit_is_never_ended_by_airflow(make_flow):
-    assert build_flow_dag(make_flow(copy_settings=CopySettings(run_longest_seconds=0)), "f").dagrun_timeout is None
+def test_a_run_may_take_twelve_hours_more_than_its_copy_and_one_without_a_limit_is_never_ended(make_flow):
+    for settings, longest in (
+        ({}, timedelta(hours=24)),
+        ({"run_longest_seconds": 7200}, timedelta(hours=14)),
+        ({"run_longest_seconds": 7200, "run_max_seconds": 4 * 3600}, timedelta(hours=16)),
+        ({"run_longest_seconds": 0}, None),
+    ):
+        flow = make_flow(copy_settings=CopySettings(**settings))
+        assert build_flow_dag(flow, "f").dagrun_timeout == longest, settings
 
 
 def test_tasks_are_those_of_the_design_in_their_order(dag):
@@ -68,80 +58,39 @@ def test_tasks_are_those_of_the_design_in_their_order(dag):
     }
 
 
-@pytest.mark.parametrize("task", ["sync_topic_configs", "sync_topic_acls"])
-def test_configs_and_acls_do_not_hold_up_the_copy_and_only_the_report_waits_for_them(dag, task):
-    assert dag.get_task(task).downstream_task_ids == {"report"}
-
-
-@pytest.mark.parametrize("task", ["translate_offsets", "sync_group_offsets", "report"])
-def test_groups_are_translated_and_the_report_is_written_however_the_copy_ended(dag, task):
-    assert dag.get_task(task).trigger_rule == "all_done"
+def test_groups_are_translated_the_flow_is_observed_and_the_report_is_written_however_the_copy_ended(dag):
+    for task in ("translate_offsets", "sync_group_offsets", "observe", "report"):
+        assert dag.get_task(task).trigger_rule == "all_done", task
+    # Airflow judges a run by its last tasks: the report alone comes after the observation, which fails no run.
+    assert dag.get_task("observe").retries == 0
+    assert "observe" not in report_task.REPORTED_STEPS
+    # Tasks that may pass are retried.
+    assert dag.get_task("replicate").retries == 3
+    # The copy does not wait for heartbeats that are skipped.
+    assert dag.get_task("sync_topics").trigger_rule == "none_failed"
 
 
 def test_the_report_tells_of_every_task_beside_the_copy(dag):
-    told = set(report_task.REPORTED_STEPS)
+    other = {"preflight", "emit_heartbeats", "sync_topics", "replicate", "report", "announce_new_records", "observe"}
 
-    assert told == set(dag.task_ids) - {
-        "preflight",
-        "emit_heartbeats",
-        "sync_topics",
-        "replicate",
-        "report",
-        "announce_new_records",
-        "observe",
-    }
+    assert set(report_task.REPORTED_STEPS) == set(dag.task_ids) - other
 
 
-def test_tags_find_a_flow_by_either_cluster(dag):
-    assert set(dag.tags) == {"mirror", "A", "B"}
-
-
-def test_the_page_shows_the_flow_its_settings_and_no_secret(dag):
+def test_the_page_shows_the_flow_its_settings_and_the_form_and_no_secret(dag, make_flow):
     page = dag.doc_md
     assert "topic A.orders" in page
     assert "a1.example:9092 and 1 more" in page
     assert "`pay.*\\|cash`" in page  # a bare pipe would break the table
-    assert "very-secret" not in page
-
-
-def test_the_page_names_every_field_of_the_form(dag):
     for name in dag.params:
-        assert f"| `{name}` | " in dag.doc_md
+        assert f"| `{name}` | " in page
+    assert "very-secret" not in page
+    assert "very-secret" not in repr([{**vars(task), "dag": None} for task in dag.tasks])
+    # Tags find a flow by either cluster.
+    assert set(dag.tags) == {"mirror", "A", "B"}
 
-
-def test_the_page_tells_the_settings_of_airflow(make_flow):
     page = build_flow_dag(make_flow(airflow_pool="kafka", airflow_deadline_seconds=900), "f").doc_md
-
     assert "| `mirror.airflow.pool` | `kafka` |" in page
     assert "| `mirror.airflow.deadline.seconds` | 900 |" in page
-
-
-def test_a_dag_carries_no_secret_anywhere(dag):
-    found = [{**vars(task), "dag": None} for task in dag.tasks]
-    assert "very-secret" not in repr(found)
-
-
-@pytest.mark.parametrize(
-    ("name", "good", "bad"),
-    [
-        ("topics", [None, [], ["orders", "p.*"]], ["orders", [1]]),
-        ("tasks", [None, 1, 64], [0, "2", 1.5]),
-        ("max_seconds", [None, 0, 2.5], [-1, "1"]),
-        ("poll_seconds", [None, 0, 0.5], [-1, "1"]),
-        ("dry_run", [True, False], [None, "yes"]),
-        ("gaps", ["ask", "accept", "recopy"], [None, "", "stop"]),
-        ("steps", [None, [], ["sync_topics"]], ["sync_topics", ["preflight"]]),
-        ("bytes_per_second", [None, 1, 10**9], [0, 1.5, "1"]),
-        ("log_level", ["DEBUG", "ERROR"], [None, "debug", "TRACE"]),
-    ],
-)
-def test_the_trigger_form_takes_what_makes_sense_and_refuses_the_rest(dag, name, good, bad):
-    schema = dag.params.get_param(name).schema
-    for value in good:
-        jsonschema.validate(value, schema)
-    for value in bad:
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(value, schema)
 
 
 def test_every_field_has_a_title_a_section_and_a_description(dag):
@@ -150,12 +99,5 @@ def test_every_field_has_a_title_a_section_and_a_description(dag):
         assert schema["title"]
         assert schema["section"]
         assert dag.params.get_param(name).description or schema.get("description_md")
-
-
-def test_the_form_names_the_flows_own_selection(dag):
+    # That of topics names the flow's own selection.
     assert "- **orders**\n- **pay\\.\\*\\|cash**" in dag.params.get_param("topics").schema["description_md"]
-
-
-def test_tasks_that_may_pass_are_retried(dag):
-    assert dag.get_task("replicate").retries == 3
-    assert dag.get_task("report").trigger_rule == "all_done"

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from mirror_lib.airflow.compatibility import AirflowSkipException
-from mirror_lib.airflow.flow import report_task, sync_tasks
-from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.airflow.flow import sync_tasks
 from mirror_lib.airflow.flow.observe_task import observe
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.errors import BrokerUnreachableError
@@ -14,23 +13,12 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.heartbeats.flow import HeartbeatCheck
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.topology.names import FlowId
-
-CONFIG = """\
-clusters = A, B
-A.bootstrap.servers = 127.0.0.1:9
-B.bootstrap.servers = 127.0.0.1:9
-A->B.enabled = true
-admin.timeout.ms = 1000
-sync.topic.configs.enabled = false
-mirror.ledger.url = sqlite:///ledger.sqlite3
-"""
+from tests.support.flow_files import AWAY, LEDGER, write_flow
 
 
 @pytest.fixture
 def config(tmp_path):
-    path = tmp_path / "mirror.properties"
-    path.write_text(CONFIG)
-    return path
+    return write_flow(tmp_path, *AWAY, LEDGER, "sync.topic.configs.enabled = false")
 
 
 def steps(config):
@@ -45,23 +33,6 @@ def sync_configs(config, **choices):
     sync_tasks.sync_topic_configs("A->B", str(config), params, dag_run=dag_run, ti=instance)
 
 
-def test_a_flow_is_looked_at_after_the_run_however_that_ended(make_flow):
-    task = build_flow_dag(make_flow(), "f").get_task("observe")
-
-    assert task.trigger_rule == "all_done"
-    assert task.upstream_task_ids == {"replicate", "heartbeats", "sync_group_offsets"}
-
-
-def test_a_look_that_fails_fails_no_run(make_flow):
-    """Airflow judges a run by its last tasks: the report is the only one that stands behind the look."""
-    dag = build_flow_dag(make_flow(), "f")
-
-    assert dag.get_task("observe").downstream_task_ids == {"report"}
-    assert dag.get_task("observe").retries == 0
-    assert dag.get_task("report").trigger_rule == "all_done"
-    assert "observe" not in report_task.REPORTED_STEPS
-
-
 def test_a_cluster_that_is_away_leaves_what_was_known(config):
     with pytest.raises(BrokerUnreachableError):
         observe("A->B", str(config), dag_run=SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"))
@@ -70,19 +41,16 @@ def test_a_cluster_that_is_away_leaves_what_was_known(config):
         assert ledger.pages.newest_observations(["A->B"]) == {}
 
 
-def test_how_a_step_ended_is_kept_under_the_name_of_its_task(config):
+def test_how_a_step_ended_is_kept_under_the_name_of_its_task_unless_it_was_for_some_topics(config):
+    with pytest.raises(AirflowSkipException):
+        sync_configs(config, topics=["orders"])
+    assert steps(config) == ()
+
     with pytest.raises(AirflowSkipException):
         sync_configs(config)
 
     (kept,) = steps(config)
     assert (kept.step, kept.skipped) == ("sync_topic_configs", "sync.topic.configs.enabled is false")
-
-
-def test_a_step_for_some_topics_says_nothing_about_the_flow(config):
-    with pytest.raises(AirflowSkipException):
-        sync_configs(config, topics=["orders"])
-
-    assert steps(config) == ()
 
 
 def check_heartbeats(config, monkeypatch, *upstreams):

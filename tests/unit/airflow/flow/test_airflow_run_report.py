@@ -15,17 +15,14 @@ def test_a_run_that_copied_shows_a_line_for_each_topic():
     ]
 
 
-def test_a_run_with_nothing_new_says_so():
+def test_a_run_with_nothing_new_and_a_job_that_never_ended_are_told_apart():
     assert report_text("A->B", DONE, []) == "Flow A->B: no new records to copy."
+    assert "copied nothing" in report_text("A->B", None, [])
 
 
 def test_problems_are_listed_and_those_left_out_are_counted():
     outcome = {**DONE, "exit_code": 1, "problems": ["[fenced] a-0: x"], "failed": 3}
     assert report_text("A->B", outcome, []).splitlines()[-2:] == ["- [fenced] a-0: x", "- ... and 2 more"]
-
-
-def test_a_job_that_never_ended_is_not_called_done():
-    assert "copied nothing" in report_text("A->B", None, [])
 
 
 def test_a_dry_run_shows_the_plan():

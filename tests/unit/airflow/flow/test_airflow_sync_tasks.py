@@ -8,17 +8,10 @@ from mirror_lib.airflow.flow import sync_tasks
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.sync.intervals import SyncStep
+from tests.support.flow_files import AWAY, LEDGER, write_flow
 from tests.support.ledger.ledgers import ready_ledger
 
 NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
-CONFIG = """\
-clusters = A, B
-A.bootstrap.servers = 127.0.0.1:9
-B.bootstrap.servers = 127.0.0.1:9
-A->B.enabled = true
-admin.timeout.ms = 1000
-mirror.ledger.url = sqlite:///ledger.sqlite3
-"""
 TASKS = {
     "sync.topic.configs": sync_tasks.sync_topic_configs,
     "sync.topic.acls": sync_tasks.sync_topic_acls,
@@ -44,9 +37,7 @@ class Instance:
 
 @pytest.fixture
 def config(tmp_path):
-    path = tmp_path / "mirror.properties"
-    path.write_text(CONFIG)
-    return path
+    return write_flow(tmp_path, *AWAY, LEDGER, "sync.group.offsets.enabled = true")
 
 
 def run(kind, config, instance=None):
@@ -61,66 +52,38 @@ def note_done(config, *steps):
 
 
 @pytest.mark.parametrize("kind", TASKS)
-def test_a_step_that_is_switched_off_is_shown_as_skipped(config, kind):
-    config.write_text(f"{CONFIG}{kind}.enabled = false\n")
-    instance = Instance(try_number=2)
+def test_a_step_that_is_switched_off_or_not_due_is_shown_as_skipped_and_is_done_when_somebody_clears_it(config, kind):
+    note_done(config, *SyncStep)
+    with pytest.raises(AirflowSkipException, match=rf"due again at .*{kind}\.interval\.seconds"):
+        run(kind, config)
 
+    # It goes to work, and so notices that the clusters are away. Airflow counts a task that preflight has seen to as
+    # its first try.
+    for cleared in (Instance(try_number=2), Instance(skipped=[TASKS[kind].__name__])):
+        with pytest.raises(BrokerUnreachableError):
+            run(kind, config, cleared)
+
+    write_flow(config.parent, *AWAY, LEDGER, f"{kind}.enabled = false")
+    instance = Instance(try_number=2)
     with pytest.raises(AirflowSkipException, match=rf"{kind}\.enabled is false"):
         run(kind, config, instance)
-
     assert "is false" in instance.pushed[STEP_KEY]["skipped"]
 
 
 @pytest.mark.parametrize("kind", TASKS)
-def test_a_step_that_is_not_due_is_shown_as_skipped(config, kind):
-    config.write_text(f"{CONFIG}sync.group.offsets.enabled = true\n")
-    note_done(config, *SyncStep)
-
-    with pytest.raises(AirflowSkipException, match=rf"due again at .*{kind}\.interval\.seconds"):
-        run(kind, config)
-
-
-@pytest.mark.parametrize("kind", TASKS)
-def test_a_step_that_somebody_clears_in_the_user_interface_is_done_whatever_its_interval(config, kind):
-    config.write_text(f"{CONFIG}sync.group.offsets.enabled = true\n")
-    note_done(config, *SyncStep)
-
-    # It goes to work, and so notices that the clusters are away.
-    with pytest.raises(BrokerUnreachableError):
-        run(kind, config, Instance(try_number=2))
-
-
-@pytest.mark.parametrize("kind", TASKS)
-def test_a_step_that_preflight_has_seen_to_is_done_when_somebody_clears_it(config, kind):
-    config.write_text(f"{CONFIG}sync.group.offsets.enabled = true\n")
-    note_done(config, *SyncStep)
-
-    # Airflow counts this as its first try.
-    with pytest.raises(BrokerUnreachableError):
-        run(kind, config, Instance(skipped=[TASKS[kind].__name__]))
-
-
-@pytest.mark.parametrize("kind", TASKS)
 def test_a_cluster_that_is_away_is_an_error_that_may_pass(config, kind):
-    config.write_text(f"{CONFIG}sync.group.offsets.enabled = true\n")
-
     with pytest.raises(BrokerUnreachableError) as caught:
         run(kind, config)
 
     assert caught.value.retriable
 
 
-def test_a_step_that_was_refused_in_part_fails_with_the_reasons_and_leaves_them_for_the_report():
-    done = {"skipped": None, "failed": 2, "problems": ["topic a: no.", "topic b: no."], "changed": 5}
-    instance = Instance()
-
-    with pytest.raises(AirflowFailException, match=r"flow A->B: 2 topic configs were rejected: topic a: no\.; topic b"):
-        sync_tasks._finish_step("A->B", "topic configs", done, {"ti": instance})
-
-    assert instance.pushed == {STEP_KEY: done}
-
-
-def test_a_step_that_went_well_gives_its_counts():
+def test_a_step_gives_its_counts_and_one_that_was_refused_in_part_fails_and_leaves_its_reasons_for_the_report():
     done = {"skipped": None, "failed": 0, "problems": [], "changed": 5}
-
     assert sync_tasks._finish_step("A->B", "topic configs", done, {"ti": Instance()}) == done
+
+    refused = {"skipped": None, "failed": 2, "problems": ["topic a: no.", "topic b: no."], "changed": 5}
+    instance = Instance()
+    with pytest.raises(AirflowFailException, match=r"flow A->B: 2 topic configs were rejected: topic a: no\.; topic b"):
+        sync_tasks._finish_step("A->B", "topic configs", refused, {"ti": instance})
+    assert instance.pushed == {STEP_KEY: refused}

@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,31 +33,20 @@ from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 from mirror_lib.spark.hosted_driver import NoDriverHostError
+from tests.support.airflow.stand_in_submit import DONE
+from tests.support.flow_files import LEDGER, write_flow
 
 _CONNECT = '{"conn_type": "spark_connect", "host": "127.0.0.1", "port": 1}'
-_DONE = {
-    "exit_code": 0,
-    "run_id": "d",
-    "records": 5,
-    "bytes": 50,
-    "rounds": 1,
-    "idle_partitions": 0,
-    "seconds": 1.5,
-    "copy_seconds": 0.5,
-    "partitions": [],
-    "problems": [],
-}
+_ENDED = {"driver": "d", "state": "ended"}
+_UNKNOWN = {"driver": "d", "state": driver_trigger.UNKNOWN}
 
 
 class Task:
     """A task of a DAG run, and the ledger of its flow."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / "mirror.properties"
-        self.file.write_text(
-            "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
-            f"mirror.ledger.url = sqlite:///{folder}/ledger.sqlite3\n"
-        )
+        self.folder = folder
+        self.file = write_flow(folder, LEDGER)
         self.ledger = Ledger.open(f"sqlite:///{folder}/ledger.sqlite3")
         self.ledger.migrate()
         self.operator = ReplicateOperator(
@@ -81,8 +71,8 @@ class Task:
             ),
         }
 
-    def earlier(self, folder: Path, **choices: Any) -> DriverRow:
-        """A driver of an earlier attempt."""
+    def earlier(self, folder: Path | None = None, **choices: Any) -> DriverRow:
+        """The driver `d` of an earlier attempt."""
         context = self.context(**choices)
         return self.ledger.drivers.begin(
             id="d",
@@ -90,9 +80,15 @@ class Task:
             trigger=self.operator._trigger(context),
             request=self.operator._request(context),
             host=socket.gethostname(),
-            folder=str(folder),
+            folder=str(folder or self.folder),
             lease_seconds=60.0,
         )
+
+    def execute(self) -> None:
+        self.operator.execute(self.context())
+
+    def resume(self, event: dict[str, str]) -> None:
+        self.operator.resume(self.context(), event)
 
     def deferred(self, call: Callable[[], object]) -> DriverTrigger:
         with pytest.raises(TaskDeferred) as deferral:
@@ -101,6 +97,24 @@ class Task:
         trigger = deferral.value.trigger
         assert isinstance(trigger, DriverTrigger)
         return trigger
+
+    def trigger(self, *, is_known: bool = True) -> DriverTrigger:
+        """A trigger that waits for the driver `d`; the triggerer says whose it is unless the task is not known."""
+        trigger = DriverTrigger(driver="d", flow="A->B", config_path=str(self.file))
+        if is_known:
+            trigger.task_instance = SimpleNamespace(id=self.attempt, dag_id="d", run_id="r", task_id="replicate")
+        return trigger
+
+    @property
+    def watch(self) -> driver_trigger._Watch | None:
+        return driver_trigger._watches.get(str(self.file))
+
+    @property
+    def has_cancelled(self) -> bool:
+        """True if the driver `d` is cancelled."""
+        row = self.ledger.drivers.find("d")
+        assert row is not None
+        return row.cancelled_at is not None
 
 
 @pytest.fixture
@@ -122,12 +136,11 @@ def test_the_next_attempt_waits_for_the_driver_of_an_earlier_one_and_reports_its
     (folder / "driver.log").write_text("a line of the driver\n")
     task.earlier(folder)
 
-    trigger = task.deferred(lambda: task.operator.execute(task.context()))
+    assert task.deferred(task.execute).driver == "d"
 
-    assert trigger.driver == "d"
     assert "this attempt waits for its end, and reports its result" in capsys.readouterr().out
-    task.ledger.drivers.end("d", exit_code=0, report=_DONE)
-    task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
+    task.ledger.drivers.end("d", exit_code=0, report=DONE)
+    task.resume(_ENDED)
     assert task.pushed[REPORT_KEY]["records"] == 5
     assert "a line of the driver" in caplog.text
     assert not folder.exists()
@@ -135,49 +148,42 @@ def test_the_next_attempt_waits_for_the_driver_of_an_earlier_one_and_reports_its
 
 @pytest.mark.parametrize("why", ["cancelled", "other choices"])
 def test_a_driver_with_other_choices_or_that_was_cancelled_is_waited_for_only(
-    task: Task, tmp_path: Path, capsys: pytest.CaptureFixture[str], why: str
+    task: Task, capsys: pytest.CaptureFixture[str], why: str
 ) -> None:
-    task.earlier(tmp_path, **({"topics": ["t"]} if why == "other choices" else {}))
+    task.earlier(**({"topics": ["t"]} if why == "other choices" else {}))
     if why == "cancelled":
         task.ledger.drivers.cancel("d")
 
-    assert task.deferred(lambda: task.operator.execute(task.context())).driver == "d"
+    assert task.deferred(task.execute).driver == "d"
     assert "this attempt waits for its end, and copies what is left then" in capsys.readouterr().out
 
-    task.ledger.drivers.end("d", exit_code=0, report=_DONE)
+    task.ledger.drivers.end("d", exit_code=0, report=DONE)
     # It starts a driver of its own, which fails at once.
     with pytest.raises(ReplicationRunError):
-        task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
+        task.resume(_ENDED)
     told = capsys.readouterr().out
     assert "this attempt copies what is left" in told
     assert "The task is not deferred and keeps its worker slot: no response from a driver host" in told
     assert task.ledger.drivers.running("A->B") is None
 
 
-def test_a_driver_that_died_is_a_failure_that_airflow_retries(task: Task, tmp_path: Path) -> None:
-    row = task.earlier(tmp_path)
-    task.ledger.drivers.end(row.id, exit_code=-9, report=None)
-
-    with pytest.raises(ReplicationRunError, match="killed by signal 9"):
-        task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
-
-
-def test_in_airflow_3_2_a_deferred_copy_that_needs_a_decision_is_not_retried(
-    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("code", "has_policies", "raised", "why"),
+    [
+        pytest.param(-9, True, ReplicationRunError, "killed by signal 9", id="a driver that died"),
+        # Airflow 3.2 has no retry policies: the task itself has to raise what is not retried.
+        pytest.param(3, False, AirflowFailException, "needs a decision", id="a decision, in Airflow 3.2"),
+    ],
+)
+def test_a_driver_that_failed_is_retried_unless_a_decision_is_needed(
+    task: Task, monkeypatch: pytest.MonkeyPatch, code: int, has_policies: bool, raised: type[Exception], why: str
 ) -> None:
-    """That Airflow has no retry policies: the task itself has to raise what is not retried."""
-    monkeypatch.setattr(retries, "HAS_RETRY_POLICIES", False)
-    row = task.earlier(tmp_path)
-    task.ledger.drivers.end(row.id, exit_code=3, report={**_DONE, "exit_code": 3})
+    monkeypatch.setattr(retries, "HAS_RETRY_POLICIES", has_policies)
+    task.earlier()
+    task.ledger.drivers.end("d", exit_code=code, report=None if code < 0 else {**DONE, "exit_code": code})
 
-    with pytest.raises(AirflowFailException, match="needs a decision"):
-        task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
-
-
-def test_a_trigger_that_cannot_read_the_ledger_gives_the_task_a_look(task: Task, tmp_path: Path) -> None:
-    task.earlier(tmp_path)
-    unknown = {"driver": "d", "state": driver_trigger.UNKNOWN}
-    assert task.deferred(lambda: task.operator.resume(task.context(), unknown)).driver == "d"
+    with pytest.raises(raised, match=why):
+        task.resume(_ENDED)
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space left"), NoDriverHostError("no answer")])
@@ -196,7 +202,7 @@ def test_a_driver_that_could_not_be_started_is_not_waited_for_and_ends_if_it_was
 
     # Without a host it starts a driver of its own, which fails at once.
     with pytest.raises((OSError, ReplicationRunError)) as failure:
-        task.operator.execute(task.context())
+        task.execute()
 
     assert isinstance(failure.value, OSError) is isinstance(error, OSError)
     (driver,) = runs
@@ -208,57 +214,58 @@ def test_a_driver_that_could_not_be_started_is_not_waited_for_and_ends_if_it_was
 
 
 @pytest.mark.parametrize("how", ["killed", "marked"])
-def test_a_task_that_was_ended_before_it_could_wait_cancels_its_driver(task: Task, tmp_path: Path, how: str) -> None:
+def test_a_task_that_was_ended_before_it_could_wait_cancels_its_driver(task: Task, how: str) -> None:
     """Airflow refuses to defer it, and no trigger is there to cancel the driver.
 
     It calls `on_kill` for a SIGTERM and lets the task go on. A task that was marked gets a SIGTERM with the next
     heartbeat only, unless it has ended until then.
     """
-    task.earlier(tmp_path)
+    task.earlier()
     if how == "killed":
         task.operator.on_kill()
     else:
         task.state = "failed"
 
     with pytest.raises(AirflowException, match="the task was ended"):
-        task.operator.execute(task.context())
+        task.execute()
 
-    found = task.ledger.drivers.find("d")
-    assert found is not None
-    assert found.cancelled_at is not None
+    assert task.has_cancelled
 
 
 @pytest.mark.parametrize("beginning", ["execute", "resume"])
 def test_a_task_that_is_ended_when_it_has_begun_to_wait_cancels_its_driver_without_its_file(
-    task: Task, tmp_path: Path, beginning: str
+    task: Task, beginning: str
 ) -> None:
-    """Reading the file asks Airflow for secrets, which hangs in a signal handler: the task may be asking just then."""
-    task.earlier(tmp_path)
-    unknown = {"driver": "d", "state": driver_trigger.UNKNOWN}
-    begin = {
-        "execute": lambda: task.operator.execute(task.context()),
-        "resume": lambda: task.operator.resume(task.context(), unknown),
-    }[beginning]
-    task.deferred(begin)
+    """Reading the file asks Airflow for secrets, which hangs in a signal handler: the task may be asking just then.
+
+    A trigger that cannot read the ledger resumes the task, so that its worker looks at the driver.
+    """
+    task.earlier()
+    begin = {"execute": task.execute, "resume": partial(task.resume, _UNKNOWN)}[beginning]
+    assert task.deferred(begin).driver == "d"
     task.file.unlink()
 
     task.operator.on_kill()
 
-    found = task.ledger.drivers.find("d")
-    assert found is not None
-    assert found.cancelled_at is not None
+    assert task.has_cancelled
 
 
-def test_a_local_master_is_refused(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_WARM", '{"conn_type": "spark", "host": "local[*]"}')
-    with pytest.raises(ConfigurationError, match=r"needs a Spark Connect server .* it names local"):
-        task.operator.execute(task.context())
+@pytest.mark.parametrize(
+    ("connection", "host", "what"),
+    [
+        ('{"conn_type": "spark", "host": "local[*]"}', "socket", "needs a Spark Connect server .* it names local"),
+        (_CONNECT, None, "needs a driver host, but MIRROR_DRIVER_HOST is not set"),
+    ],
+)
+def test_a_task_that_could_not_be_deferred_is_refused(
+    task: Task, monkeypatch: pytest.MonkeyPatch, connection: str, host: str | None, what: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_WARM", connection)
+    if host is None:
+        monkeypatch.delenv(DRIVER_HOST_VARIABLE)
 
-
-def test_a_worker_without_a_driver_host_is_refused(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(DRIVER_HOST_VARIABLE)
-    with pytest.raises(ConfigurationError, match="needs a driver host, but MIRROR_DRIVER_HOST is not set"):
-        task.operator.execute(task.context())
+    with pytest.raises(ConfigurationError, match=what):
+        task.execute()
 
 
 def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task: Task) -> None:
@@ -270,10 +277,9 @@ def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task:
 
     async def events() -> list[Any]:
         first, second = (asyncio.ensure_future(anext(each.run())) for each in (one, other))
-        watch = None
-        while watch is None or len(watch.waiting) < 2:
+        while task.watch is None or len(task.watch.waiting) < 2:
             await asyncio.sleep(0)
-            watch = driver_trigger._watches.get(str(task.file))
+        watch = task.watch
         await asyncio.to_thread(task.ledger.drivers.end, "one", exit_code=0, report=None)
         ended = [(await first).payload]
         assert list(watch.waiting) == ["other"]
@@ -283,24 +289,24 @@ def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task:
     assert asyncio.run(events()) == [{"driver": "one", "state": "ended"}, {"driver": "other", "state": "ended"}]
 
 
-def _make_silent(task: Task, row: DriverRow) -> None:
+def _make_silent(task: Task) -> None:
+    row = task.earlier()
     with task.ledger._database.write() as connection:
         long_ago = row.seen_at - timedelta(seconds=2 * row.lease_seconds)
         connection.execute(update(METADATA.tables["detached_driver"]).values(seen_at=long_ago))
 
 
 def test_a_driver_that_could_not_renew_its_row_in_time_has_not_died_if_it_renews_it_soon(
-    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger was away for two minutes, or its clock was set: the trigger asks every two seconds, and the driver
     renews its row every five.
     """
-    row = task.earlier(tmp_path)
     monkeypatch.setattr(driver_trigger, "_POLL_SECONDS", 0.01)
-    _make_silent(task, row)
+    _make_silent(task)
 
     async def event() -> Any:
-        told = asyncio.ensure_future(anext(DriverTrigger(driver="d", flow="A->B", config_path=str(task.file)).run()))
+        told = asyncio.ensure_future(anext(task.trigger(is_known=False).run()))
         watch = driver_trigger._watches.setdefault(str(task.file), driver_trigger._Watch(str(task.file)))
         while not told.done() and "d" not in watch.silent_since:
             await asyncio.sleep(0.01)
@@ -310,37 +316,28 @@ def test_a_driver_that_could_not_renew_its_row_in_time_has_not_died_if_it_renews
         await asyncio.to_thread(task.ledger.drivers.end, "d", exit_code=0, report=None)
         return (await told).payload
 
-    assert asyncio.run(event()) == {"driver": "d", "state": "ended"}
+    assert asyncio.run(event()) == _ENDED
 
 
-def test_a_driver_that_stays_silent_has_died(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _make_silent(task, task.earlier(tmp_path))
+def test_a_driver_that_stays_silent_has_died(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    _make_silent(task)
     monkeypatch.setattr(driver_trigger, "_POLL_SECONDS", 0.01)
     monkeypatch.setattr(driver_trigger, "_SILENT_SECONDS", 0.1)
 
     async def event() -> Any:
-        return (await anext(DriverTrigger(driver="d", flow="A->B", config_path=str(task.file)).run())).payload
+        return (await anext(task.trigger(is_known=False).run())).payload
 
     assert asyncio.run(event()) == {"driver": "d", "state": "silent"}
 
 
-def test_a_trigger_whose_task_is_ended_cancels_its_driver(task: Task, tmp_path: Path) -> None:
-    row = task.earlier(tmp_path)
-
-    asyncio.run(DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file)).on_kill())
-
-    found = task.ledger.drivers.find(row.id)
-    assert found is not None
-    assert found.cancelled_at is not None
-
-
 @pytest.mark.parametrize(("state", "is_cancelled"), [("deferred", False), ("failed", True), (None, True)])
 def test_a_driver_for_which_another_triggerer_waits_continues(
-    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str | None, is_cancelled: bool
+    task: Task, monkeypatch: pytest.MonkeyPatch, state: str | None, is_cancelled: bool
 ) -> None:
     """Without an answer about the task's state the driver is cancelled: Airflow's time for it is limited."""
-    row, released = task.earlier(tmp_path), threading.Event()
-    task.ledger.drivers.wait(row.id, task.attempt)
+    task.earlier()
+    released = threading.Event()
+    task.ledger.drivers.wait("d", task.attempt)
 
     def answer(_: object) -> str | None:
         if state is None:
@@ -349,45 +346,40 @@ def test_a_driver_for_which_another_triggerer_waits_continues(
 
     monkeypatch.setattr(driver_trigger, "_state", answer)
     monkeypatch.setattr(driver_trigger, "_STATE_SECONDS", 1.0)
-    trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
-    trigger.task_instance = SimpleNamespace(id=task.attempt, dag_id="d", run_id="r", task_id="replicate")
 
     async def kill() -> None:
         try:
-            await trigger.on_kill()
+            await task.trigger().on_kill()
         finally:
             released.set()
 
     asyncio.run(kill())
 
-    found = task.ledger.drivers.find(row.id)
-    assert found is not None
-    assert (found.cancelled_at is not None) is is_cancelled
+    assert task.has_cancelled is is_cancelled
 
 
 def test_a_driver_of_a_cleared_task_is_cancelled_though_the_next_attempt_waits_for_it_already(
-    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next attempt was faster than the triggerer, whose first question to Airflow takes seconds."""
-    row = task.earlier(tmp_path)
-    trigger = task.deferred(lambda: task.operator.execute(task.context()))
-    trigger.task_instance = SimpleNamespace(id=task.attempt, dag_id="d", run_id="r", task_id="replicate")
+    task.earlier()
+    trigger = task.deferred(task.execute)
+    trigger.task_instance = task.trigger().task_instance
     monkeypatch.setattr(driver_trigger, "_state", lambda _: "deferred")
     task.attempt = "next attempt"
-    assert task.deferred(lambda: task.operator.execute(task.context())).driver == row.id
+    assert task.deferred(task.execute).driver == "d"
 
     asyncio.run(trigger.on_kill())
 
-    found = task.ledger.drivers.find(row.id)
-    assert found is not None
-    assert found.cancelled_at is not None
+    assert task.has_cancelled
 
 
 def test_a_driver_is_cancelled_though_airflow_cancels_the_cancelling(
-    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The triggerer cancels a trigger again each second until it has ended, `on_kill` included (Airflow 3.3)."""
-    row, asked, released = task.earlier(tmp_path), threading.Event(), threading.Event()
+    task.earlier()
+    asked, released = threading.Event(), threading.Event()
 
     def answer(_: object) -> str:
         asked.set()
@@ -395,29 +387,24 @@ def test_a_driver_is_cancelled_though_airflow_cancels_the_cancelling(
         return "failed"
 
     monkeypatch.setattr(driver_trigger, "_state", answer)
-    trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
-    trigger.task_instance = SimpleNamespace(id=task.attempt, dag_id="d", run_id="r", task_id="replicate")
 
     async def kill() -> None:
-        killing = asyncio.ensure_future(trigger.on_kill())
+        killing = asyncio.ensure_future(task.trigger().on_kill())
         await asyncio.to_thread(asked.wait, 60)
-        killing.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await killing
+        await _cancel(killing)
         released.set()
         await _all_else()
 
     asyncio.run(kill())
 
-    found = task.ledger.drivers.find(row.id)
-    assert found is not None
-    assert found.cancelled_at is not None
+    assert task.has_cancelled
 
 
 def test_a_driver_is_cancelled_when_the_ledger_answers_again(
-    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    task: Task, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    row, opened = task.earlier(tmp_path), driver_trigger._open_ledger
+    task.earlier()
+    opened = driver_trigger._open_ledger
     answers = [OSError("no route to the ledger"), LedgerError("it is locked")]
 
     async def open_ledger(config_path: str) -> Ledger:
@@ -427,22 +414,20 @@ def test_a_driver_is_cancelled_when_the_ledger_answers_again(
 
     monkeypatch.setattr(driver_trigger, "_open_ledger", open_ledger)
     monkeypatch.setattr(driver_trigger, "_POLL_SECONDS", 0.01)
-    trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
 
+    # Also of a task that the triggerer does not name.
     with caplog.at_level("INFO"):
-        asyncio.run(trigger.on_kill())
+        asyncio.run(task.trigger(is_known=False).on_kill())
 
-    found = task.ledger.drivers.find(row.id)
-    assert found is not None
-    assert found.cancelled_at is not None
+    assert task.has_cancelled
     assert caplog.text.count("driver d is not cancelled yet") == 1
     assert "driver d is cancelled" in caplog.text
 
 
 def test_a_driver_that_cannot_be_cancelled_is_named_with_a_way_on(
-    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    task: Task, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    row = task.earlier(tmp_path)
+    task.earlier()
 
     async def open_ledger(_: str) -> Ledger:
         raise LedgerError("it is locked")
@@ -450,7 +435,7 @@ def test_a_driver_that_cannot_be_cancelled_is_named_with_a_way_on(
     monkeypatch.setattr(driver_trigger, "_open_ledger", open_ledger)
     monkeypatch.setattr(driver_trigger, "_UNKNOWN_SECONDS", 0.0)
 
-    asyncio.run(DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file)).on_kill())
+    asyncio.run(task.trigger(is_known=False).on_kill())
 
     assert "flow A->B: driver d was not cancelled and still copies: it is locked" in caplog.text
     assert "clear the task and mark its next attempt as failed" in caplog.text
@@ -458,11 +443,11 @@ def test_a_driver_that_cannot_be_cancelled_is_named_with_a_way_on(
 
 @pytest.mark.parametrize(("state", "is_cancelled"), [("deferred", False), ("failed", True), (None, False)])
 def test_in_airflow_3_2_a_trigger_that_is_cancelled_cancels_the_driver_of_a_task_that_was_ended(
-    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str | None, is_cancelled: bool
+    task: Task, monkeypatch: pytest.MonkeyPatch, state: str | None, is_cancelled: bool
 ) -> None:
     """It is cancelled too when the triggerer ends, where Airflow tells no states any more: the driver continues."""
-    row = task.earlier(tmp_path)
-    task.ledger.drivers.wait(row.id, task.attempt)
+    task.earlier()
+    task.ledger.drivers.wait("d", task.attempt)
 
     def answer(_: object) -> str:
         if state is None:
@@ -471,30 +456,24 @@ def test_in_airflow_3_2_a_trigger_that_is_cancelled_cancels_the_driver_of_a_task
 
     monkeypatch.setattr(driver_trigger, "_HAS_ON_KILL", False)
     monkeypatch.setattr(driver_trigger, "_state", answer)
-    trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
-    trigger.task_instance = SimpleNamespace(id=task.attempt, dag_id="d", run_id="r", task_id="replicate")
 
     async def cancel() -> None:
-        waiting = asyncio.ensure_future(anext(trigger.run()))
-        while not driver_trigger._watches.get(str(task.file), driver_trigger._Watch("")).waiting:
+        waiting = asyncio.ensure_future(anext(task.trigger().run()))
+        while task.watch is None or not task.watch.waiting:
             await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
+        await _cancel(waiting)
         await _all_else()
 
     asyncio.run(cancel())
 
-    found = task.ledger.drivers.find(row.id)
-    assert found is not None
-    assert (found.cancelled_at is not None) is is_cancelled
+    assert task.has_cancelled is is_cancelled
 
 
 def test_in_airflow_3_2_a_trigger_that_is_cancelled_while_it_still_imports_cancels_the_driver(
-    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first import takes seconds on a busy machine, and the task was marked meanwhile."""
-    row = task.earlier(tmp_path)
+    task.earlier()
     imports, released = threading.Event(), threading.Event()
 
     def slow_import() -> None:
@@ -504,23 +483,23 @@ def test_in_airflow_3_2_a_trigger_that_is_cancelled_while_it_still_imports_cance
     monkeypatch.setattr(driver_trigger, "_HAS_ON_KILL", False)
     monkeypatch.setattr(driver_trigger, "_runtime_task_instance", slow_import)
     monkeypatch.setattr(driver_trigger, "_state", lambda _: "failed")
-    trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
-    trigger.task_instance = SimpleNamespace(id=task.attempt, dag_id="d", run_id="r", task_id="replicate")
 
     async def cancel() -> None:
-        waiting = asyncio.ensure_future(anext(trigger.run()))
+        waiting = asyncio.ensure_future(anext(task.trigger().run()))
         await asyncio.to_thread(imports.wait, 60)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
+        await _cancel(waiting)
         released.set()
         await _all_else()
 
     asyncio.run(cancel())
 
-    found = task.ledger.drivers.find(row.id)
-    assert found is not None
-    assert found.cancelled_at is not None
+    assert task.has_cancelled
+
+
+async def _cancel(waiting: asyncio.Future[Any]) -> None:
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
 
 
 async def _all_else() -> None:
@@ -528,18 +507,15 @@ async def _all_else() -> None:
     await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
 
-def test_the_setting_makes_the_task_deferrable(make_flow: Callable[..., FlowConfig]) -> None:
+def test_the_setting_makes_the_task_deferrable_unless_airflow_lacks_this_package(
+    make_flow: Callable[..., FlowConfig], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for chosen in (False, True):
         task = build_flow_dag(make_flow(airflow_deferrable=chosen), "f").get_task("replicate")
         assert task.deferrable is chosen
-
-
-def test_an_airflow_without_this_package_has_no_trigger_that_could_wait(
-    make_flow: Callable[..., FlowConfig], monkeypatch: pytest.MonkeyPatch
-) -> None:
     flow = make_flow(airflow_deferrable=True)
     assert is_deferrable(flow)
 
     monkeypatch.setattr(connection, "is_external", lambda: True)
 
-    assert not is_deferrable(flow)
+    assert not is_deferrable(flow), "no trigger could wait"

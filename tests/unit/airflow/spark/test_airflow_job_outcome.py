@@ -1,5 +1,3 @@
-import pytest
-
 from mirror_lib.airflow.spark.outcome import ReplicationRunError, exit_code_in, failure_of, xcom_value
 from mirror_lib.errors import ConfigurationError, ReplicationError, Where
 from mirror_lib.relay.job.report import Failure, JobReport, PlannedTopic
@@ -9,23 +7,19 @@ def failures(count):
     return tuple(Failure("fenced", "x", where=Where(topic="a", partition=number)) for number in range(count))
 
 
-def test_xcom_keeps_only_the_first_problems_but_counts_all():
-    value = xcom_value(JobReport(exit_code=1, failures=failures(30)))
-    assert (value["failed"], len(value["problems"])) == (30, 20)
+def test_xcom_has_the_first_problems_with_reason_place_and_action_and_counts_all():
+    many = xcom_value(JobReport(exit_code=1, failures=failures(30)))
+    assert (many["failed"], len(many["problems"])) == (30, 20)
 
-
-def test_a_problem_is_told_with_its_reason_place_and_action():
-    told = [
+    told = (
         Failure("fenced", "Gone.", "Wait.", Where(flow="A->B", topic="a", partition=1)),
         Failure("topic-missing", "No b.", where=Where(topic="b")),
-    ]
-    value = xcom_value(JobReport(exit_code=1, failures=tuple(told)))
+    )
+    value = xcom_value(JobReport(exit_code=1, failures=told))
     assert value["problems"] == ["[fenced] a-1: Gone. Wait.", "[topic-missing] b: No b."]
 
-
-def test_the_error_of_a_job_that_failed_as_a_whole_is_its_problem():
-    value = xcom_value(JobReport(exit_code=2, error=Failure("configuration", "No flow.", "Name one.")))
-    assert (value["failed"], value["problems"]) == (1, ["[configuration] No flow. Name one."])
+    whole = xcom_value(JobReport(exit_code=2, error=Failure("configuration", "No flow.", "Name one.")))
+    assert (whole["failed"], whole["problems"]) == (1, ["[configuration] No flow. Name one."])
 
 
 def test_a_dry_runs_plan_is_plain_data():
@@ -36,31 +30,20 @@ def test_a_dry_runs_plan_is_plain_data():
     ]
 
 
-@pytest.mark.parametrize(
-    ("message", "code"),
-    [
-        ("Cannot execute: spark-submit. Error code is: 3.", 3),
-        ("Error code is: 143", 143),
-        ("Error code is: -9.", -9),
-        ("killed", None),
-    ],
-)
-def test_the_exit_code_is_found_in_the_providers_message(message, code):
-    assert exit_code_in(message) == code
+def test_the_exit_code_is_found_in_the_providers_message_and_decides_the_error():
+    assert exit_code_in("Cannot execute: spark-submit. Error code is: 3.") == 3
+    assert exit_code_in("Error code is: 143") == 143
+    assert exit_code_in("Error code is: -9.") == -9
+    assert exit_code_in("killed") is None
 
+    kinds = {1: ReplicationRunError, 2: ConfigurationError, 3: ReplicationError, None: ReplicationRunError}
+    for code, kind in kinds.items():
+        error = failure_of("A->B", code, None)
+        assert type(error) is kind, code
+        assert "A->B" in str(error), code
+        assert "None" not in str(error), code
 
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [(1, ReplicationRunError), (2, ConfigurationError), (3, ReplicationError), (None, ReplicationRunError)],
-)
-def test_the_exit_code_decides_the_error(code, kind):
-    error = failure_of("A->B", code, None)
-    assert type(error) is kind
-    assert "A->B" in str(error)
-    assert "None" not in str(error)
-
-
-def test_a_driver_that_a_signal_ended_says_which_and_who_sends_it():
+    # Of a driver that a signal has ended.
     error = failure_of("A->B", -9, None)
     assert type(error) is ReplicationRunError
     assert "killed by signal 9 (9: by an operator, by Airflow, or by the kernel if memory is short)" in str(error)

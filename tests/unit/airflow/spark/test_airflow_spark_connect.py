@@ -19,6 +19,7 @@ from mirror_lib.airflow.spark.connection import check_connect_server, connect_ad
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.dev.ports import free_ports
 from mirror_lib.errors import SparkUnreachableError
+from tests.support.airflow.stand_in_submit import DONE
 from tests.support.spark.driver_hosts import StandInHost
 
 _CONNECTION = "AIRFLOW_CONN_WARM"
@@ -35,18 +36,6 @@ Path(path).write_text(json.dumps(report))
 print("a line of the job")
 sys.exit(report["exit_code"])
 """
-_REPORT = {
-    "exit_code": 0,
-    "run_id": "r",
-    "records": 5,
-    "bytes": 50,
-    "rounds": 1,
-    "idle_partitions": 0,
-    "seconds": 1.5,
-    "copy_seconds": 0.5,
-    "partitions": [],
-    "problems": [],
-}
 
 
 @pytest.mark.parametrize(
@@ -72,18 +61,18 @@ def test_a_connection_means_a_server(monkeypatch: pytest.MonkeyPatch, connection
     assert "a/b" not in describe_master("warm")
 
 
-@pytest.mark.parametrize("connection", [None, {"conn_type": "spark", "host": "spark://m", "port": 7077}])
-def test_any_other_connection_does_not(monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any] | None) -> None:
-    if connection is not None:
-        monkeypatch.setenv(_CONNECTION, json.dumps(connection))
-
+def test_any_other_connection_does_not_and_the_first_task_sees_that_a_server_listens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(_CONNECTION, raising=False)
     assert connect_address("warm") is None
     check_connect_server("warm")
 
+    monkeypatch.setenv(_CONNECTION, json.dumps({"conn_type": "spark", "host": "spark://m", "port": 7077}))
+    assert connect_address("warm") is None
+    check_connect_server("warm")
 
-def test_the_first_task_sees_that_the_server_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(_CONNECTION, json.dumps({"conn_type": "spark", "host": f"sc://127.0.0.1:{free_ports(1)[0]}"}))
-
     with pytest.raises(SparkUnreachableError):
         check_connect_server("warm")
 
@@ -99,7 +88,7 @@ class Task:
         (folder / "stand_in" / "job.py").write_text(_FAKE)
 
     def run(self, **answer: Any) -> dict[str, Any]:
-        (self._folder / "answer.json").write_text(json.dumps({**_REPORT, **answer}))
+        (self._folder / "answer.json").write_text(json.dumps({**DONE, **answer}))
         operator = ReplicateOperator(task_id="replicate", flow="A->B", config_path="/f", conn_id="warm")
         context = {
             "params": {"topics": None, "tasks": 2, "max_seconds": None, "dry_run": False},
@@ -138,6 +127,9 @@ def test_the_driver_gets_the_jobs_arguments_and_the_address_by_its_environment_a
     assert not any("hush" in word for word in seen["arguments"])
     assert seen["log_level"] == "INFO"
     assert task.pushed[REPORT_KEY]["records"] == 5
+    with pytest.raises(ReplicationRunError):
+        task.run(exit_code=1)
+    assert task.pushed[REPORT_KEY]["exit_code"] == 1
 
 
 def test_a_driver_of_a_driver_host_gets_and_gives_the_same(
@@ -186,22 +178,14 @@ def test_without_a_driver_host_that_suits_the_driver_is_a_process_of_its_own(
     assert "The driver host runs the driver" not in caplog.text
 
 
-def test_its_exit_code_becomes_a_typed_error(task: Task) -> None:
-    with pytest.raises(ReplicationRunError):
-        task.run(exit_code=1)
-
-    assert task.pushed[REPORT_KEY]["exit_code"] == 1
-
-
-def test_a_driver_that_never_ran_needs_no_end() -> None:
-    ConnectDriver("no_module", ()).end()
-
-
 def test_the_driver_has_airflows_python_unless_sparks_own_variable_names_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
-    assert ConnectDriver("m", ("a",)).command == [sys.executable, "-m", "m", "a"]
+    driver = ConnectDriver("m", ("a",))
+    assert driver.command == [sys.executable, "-m", "m", "a"]
+    # It has not run.
+    driver.end()
 
     monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "/opt/python")
     assert ConnectDriver("m", ()).command[0] == "/opt/python"
