@@ -8,19 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.running import running_with
+
 _ROOT = Path(__file__).resolve().parents[2]
-_KINDS = (
-    "worker-killed",
-    "killed-before-positions",
-    "two-runs-unlocked",
-    "acknowledgement-lost",
-    "connections-cut",
-    "target-refuses",
-)
+#: A process, a lock and the network; `./run faults` plays the others.
+_KINDS = ("killed-before-positions", "two-runs-unlocked", "acknowledgement-lost")
 
 
 @pytest.mark.timeout(900)
-def test_after_six_faults_the_target_holds_every_record_once_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_after_three_faults_the_target_holds_every_record_once_and_nothing_is_left_behind(tmp_path: Path) -> None:
     file, temporary = tmp_path / "faults.json", tmp_path / "tmp"
     temporary.mkdir()
 
@@ -46,18 +42,4 @@ def test_after_six_faults_the_target_holds_every_record_once_and_nothing_is_left
     assert data["complete"]["input_faults"] == []
     assert data["complete"]["target_records"] == data["complete"]["source_records"] > 0
     assert list(temporary.glob("mirror-faults-*")) == []
-    assert _running(str(temporary)) == []
-
-
-def _running(text: str) -> list[str]:
-    """Command lines of processes that name this text, or have it in their environment as all children do."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                line, environment = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if text.encode() in line + environment:
-                found.append(line.replace(b"\0", b" ").decode(errors="replace"))
-    return found
+    assert running_with(str(temporary)) == []

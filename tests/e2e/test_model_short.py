@@ -22,16 +22,14 @@ def servers() -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.timeout(600)
-def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(
-    servers: tuple[str, str, str], tmp_path: Path
-) -> None:
+def test_a_seed_is_carried_out_without_a_violation_and_is_noted(servers: tuple[str, str, str], tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
 
-    done = _model(servers, "--seeds", "7..8", "--length", "12", "--results", str(results))
+    done = _model(servers, "--seeds", "7..7", "--length", "12", "--results", str(results))
 
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in results.read_text().splitlines()]
-    assert [(row["seed"], row["steps"], row["violation"]) for row in rows] == [(7, 12, None), (8, 12, None)]
+    assert [(row["seed"], row["steps"], row["violation"]) for row in rows] == [(7, 12, None)]
 
 
 def _written(count: int, topic: str = "a") -> dict[str, object]:
@@ -39,7 +37,7 @@ def _written(count: int, topic: str = "a") -> dict[str, object]:
     return {**step, "codec": "none", "batch": 5}
 
 
-#: What two short seeds have none of: a cutover and the way home, decisions, names and clusters that change.
+#: What a short seed has none of: a cutover and the way home, decisions, names and clusters that change.
 _MOVES: list[dict[str, object]] = [
     {"do": "settings", "guarded": False, "committed": True, "latest": False, "ends": None, "separator": None},
     _written(20),
@@ -80,7 +78,7 @@ def test_a_cutover_and_what_comes_after_it_are_carried_out_without_a_violation(
 
 @pytest.mark.parametrize(
     ("without", "seed", "steps", "kind"),
-    [("identity", 1, 10, "missing"), ("fence", 2, 4, "repeated"), ("tail", 3, 5, "repeated")],
+    [("identity", 1, 10, "missing"), ("fence", 2, 4, "repeated")],
 )
 @pytest.mark.timeout(600)
 def test_given_a_copy_without_a_protection_when_the_first_seeds_are_played_then_the_model_notices(

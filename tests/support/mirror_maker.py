@@ -46,10 +46,6 @@ class SharedFlow:
         """All topics of the target cluster."""
         return set(admin(self.pair.target).list_topics(timeout=10).topics)
 
-    def topics_on_source(self) -> set[str]:
-        """All topics of the source cluster."""
-        return set(admin(self.pair.source).list_topics(timeout=10).topics)
-
 
 def shared_flow(
     folder: Path,

@@ -8,14 +8,17 @@ import pytest
 from bench.clusters.pair import Pair
 from bench.clusters.topics import Topics
 from bench.clusters.transport import Transport
+from bench.comparison import samples
 from bench.comparison.copying import Copy, measure_client_loop
 from bench.comparison.samples import compare
 from bench.copiers.settings import Copier, CopySetup
+from bench.errors import BenchError
 from bench.limit.measure import LimitProcesses, measure_limit
 from bench.limit.model import FETCH_WAYS, PRODUCE_WAYS, FetchWay, Half, ProduceWay, Ways
 from bench.workloads.loading import load
 from bench.workloads.workload import WORKLOADS, Workload
 from tests.support.clusters import KafkaPair
+from tests.support.kafka import delete_records, produce, records
 from tests.support.names import unique_name
 
 pytestmark = pytest.mark.integration
@@ -53,9 +56,14 @@ def test_all_batches_are_fetched_however_many_answers_they_take(pair: Pair) -> N
     assert in_many > 0
 
 
-@pytest.mark.parametrize("kind", [_FULL.scaled(3_000), _FIVE.scaled(9_000)], ids=["full", "small"])
-@pytest.mark.parametrize("way", [PRODUCE_WAYS[0], ProduceWay("plain", 2, 5, idempotent=False)], ids=str)
-def test_what_is_produced_alone_equals_the_source(pair: Pair, kind: Workload, way: ProduceWay) -> None:
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [(_FULL.scaled(3_000), PRODUCE_WAYS[0]), (_FIVE.scaled(9_000), ProduceWay("plain", 2, 5, idempotent=False))],
+    ids=["full batches, idempotent", "small batches, plain"],
+)
+def test_what_is_produced_alone_equals_the_source_and_differences_are_noticed(
+    kafka_pair: KafkaPair, pair: Pair, kind: Workload, way: ProduceWay, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workload = _loaded(pair, kind)
     topic = f"{workload.name}-copy"
     pair.target.create(topic, _PARTITIONS)
@@ -67,6 +75,14 @@ def test_what_is_produced_alone_equals_the_source(pair: Pair, kind: Workload, wa
     assert (found.target_records, found.differing) == (workload.records, 0)
     assert seconds > 0
     assert cpu_seconds > 0
+
+    produce(kafka_pair.target, topic, records(1))
+    found = compare(pair.source, pair.target, workload, topic, _PARTITIONS)
+    assert found.target_records == workload.records + 1
+    delete_records(kafka_pair.target, topic, before=1)
+    monkeypatch.setattr(samples, "_TIMEOUT", 2.0)
+    with pytest.raises(BenchError, match="did not come in time: 0 from 0"):
+        compare(pair.source, pair.target, workload, topic, _PARTITIONS)
 
 
 def test_a_round_tries_each_chosen_way_once_and_leaves_no_topic(pair: Pair) -> None:

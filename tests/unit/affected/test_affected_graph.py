@@ -26,19 +26,16 @@ def selected(found: Graph, *changed: str) -> set[str]:
     return {path for path in found.chains(changed) if tier_of(path)}
 
 
-@pytest.mark.parametrize(
-    ("path", "tier"),
-    [
+def test_the_folder_says_the_tier() -> None:
+    for path, tier in (
         ("tests/unit/relay/planning/test_plan.py", "unit"),
         ("tests/integration/test_a.py", "integration"),
         ("tests/e2e/test_a.py", "e2e"),
         ("tests/e2e/conftest.py", None),
         ("tests/support/test_data.py", None),
         ("tests/unit/data/test_a.bin", None),
-    ],
-)
-def test_the_folder_says_the_tier(path: str, tier: str | None) -> None:
-    assert tier_of(path) == tier
+    ):
+        assert tier_of(path) == tier, path
 
 
 def test_the_shortest_chain_of_imports_is_kept() -> None:
@@ -55,79 +52,50 @@ def test_a_name_that_a_package_exports_leads_to_the_module_that_defines_it_and_t
     assert TEST not in found.chains(["p/b.py"])
 
 
-def test_an_import_executes_the_packages_above() -> None:
-    found = graph({"p/__init__.py": "", "p/q/__init__.py": "", "p/q/a.py": "", TEST: "from p.q.a import x"})
-
-    assert selected(found, "p/__init__.py") == selected(found, "p/q/__init__.py") == {TEST}
-
-
-def test_relative_imports_start_at_the_package() -> None:
-    found = graph({"p/a.py": "", "p/q/b.py": "from .. import a\nfrom . import c", "p/q/c.py": "", TEST: "import p.q.b"})
-
-    assert selected(found, "p/a.py") == selected(found, "p/q/c.py") == {TEST}
-
-
-def test_a_module_that_only_a_string_names_counts_with_what_it_imports() -> None:
-    jobs = {"jobs/__init__.py": "", "jobs/copy.py": "import jobs.rows", "jobs/rows.py": ""}
-    found = graph({**jobs, TEST: 'run([python, "-m", "jobs.copy"])', OTHER: ""})
-
-    assert selected(found, "jobs/rows.py") == {TEST}
-
-
-def test_a_package_in_a_string_stands_for_all_of_its_files() -> None:
-    files = {"p/q/__init__.py": "", "p/q/late/a.py": "", "p/q/static/a.css": ""}
-    found = graph({**files, TEST: 'files("p.q")', OTHER: ""})
-
-    assert selected(found, "p/q/late/a.py") == selected(found, "p/q/static/a.css") == {TEST}
-
-
-def test_a_package_started_by_name_stands_for_all_of_its_files() -> None:
-    found = graph({"bench/__main__.py": "", "bench/a.py": "", TEST: '[python, "-m", "bench"]', OTHER: '"bench"'})
-
-    assert selected(found, "bench/a.py") == {TEST}
-
-
-def test_a_program_is_the_module_behind_it() -> None:
-    program = 'Path(sys.executable).with_name("mirror")'
-    found = graph({"p/main.py": "import p.a", "p/a.py": "", TEST: program, OTHER: '"mirror"'}, {"mirror": "p.main"})
-
-    assert selected(found, "p/a.py") == {TEST}
+_PACKAGES = {"p/__init__.py": "", "p/q/__init__.py": "", "p/q/a.py": "", "p/b.py": "", "p/q/static/js/a.js": ""}
+_JOBS = {"jobs/__init__.py": "", "jobs/copy.py": "import jobs.rows", "jobs/rows.py": ""}
+_DOCUMENTS = {"docs/page.md": "", "deploy/a.yaml": "", "plugins/README.md": ""}
 
 
 @pytest.mark.parametrize(
-    "text",
-    ['ROOT / "docs"', 'ROOT / "docs" / "page.md"', 'Path("docs/page.md")', 'for f in ("docs", "deploy"): ROOT / f'],
+    ("files", "test", "other", "changed"),
+    [
+        pytest.param(_PACKAGES, "from p.q.a import x", "import r", "p/__init__.py", id="package above"),
+        pytest.param(_PACKAGES, "from p.q.a import x", "import p.b", "p/q/__init__.py", id="package"),
+        pytest.param(
+            {**_PACKAGES, "p/q/c.py": "from .. import b"}, "import p.q.c", "import p.q.a", "p/b.py", id="relative"
+        ),
+        pytest.param(_JOBS, 'run([python, "-m", "jobs.copy"])', "", "jobs/rows.py", id="module in a string"),
+        pytest.param(_PACKAGES, 'files("p.q")', "import p.b", "p/q/a.py", id="package in a string"),
+        pytest.param(_PACKAGES, 'files("p.q")', "import p.b", "p/q/static/js/a.js", id="resource of that package"),
+        pytest.param(_PACKAGES, "import p.q.a", "import p.b", "p/q/static/js/a.js", id="file next to a module"),
+        pytest.param(
+            {"bench/__main__.py": "", "bench/a.py": ""}, '[python, "-m", "bench"]', '"bench"', "bench/a.py", id="-m"
+        ),
+        pytest.param(
+            {"p/main.py": "import p.a", "p/a.py": ""}, 'x.with_name("mirror")', '"mirror"', "p/a.py", id="program"
+        ),
+        pytest.param(_DOCUMENTS, 'ROOT / "docs"', '{"docs": 1}', "docs/page.md", id="folder"),
+        pytest.param(_DOCUMENTS, 'ROOT / "docs" / "page.md"', "", "docs/page.md", id="parts of a path"),
+        pytest.param(_DOCUMENTS, 'Path("docs/page.md")', "", "docs/page.md", id="path"),
+        pytest.param(_DOCUMENTS, 'for f in ("docs", "deploy"): ROOT / f', "", "docs/page.md", id="list of folders"),
+        pytest.param(_DOCUMENTS, 'ROOT.rglob("*.md")', 'a.rglob("*")', "plugins/README.md", id="pattern"),
+        pytest.param({"p/a.py": "", "p/a/__init__.py": ""}, "import p.a", "", "p/a.py", id="module before a package"),
+        pytest.param({"p/a.py": "", "p/a/__init__.py": ""}, "import p.a", "", "p/a/__init__.py", id="package after"),
+    ],
 )
-def test_a_document_counts_for_tests_that_name_it_or_its_folder(text: str) -> None:
-    found = graph({"docs/page.md": "", "deploy/a.yaml": "", TEST: text, OTHER: '{"docs": 1}'})
+def test_a_change_selects_the_test_that_depends_on_it_and_no_other(
+    files: Mapping[str, str], test: str, other: str, changed: str
+) -> None:
+    found = graph({**files, TEST: test, OTHER: other}, {"mirror": "p.main"})
 
-    assert selected(found, "docs/page.md") == {TEST}
-
-
-def test_a_document_counts_for_tests_whose_pattern_matches_it() -> None:
-    found = graph({"plugins/README.md": "", TEST: 'ROOT.rglob("*.md")', OTHER: 'folder.rglob("*")'})
-
-    assert selected(found, "plugins/README.md") == {TEST}
-
-
-def test_a_file_in_a_package_counts_for_the_modules_next_to_it() -> None:
-    found = graph(
-        {"p/page/app.py": "", "p/page/static/js/a.js": "", "p/b.py": "", TEST: "import p.page.app", OTHER: "import p.b"}
-    )
-
-    assert selected(found, "p/page/static/js/a.js") == {TEST}
+    assert selected(found, changed) == {TEST}
 
 
 def test_data_next_to_tests_counts_for_these_tests() -> None:
     found = graph({"tests/unit/a/test_one.py": "", "tests/unit/a/data/x.bin": "", "tests/unit/b/test_two.py": ""})
 
     assert selected(found, "tests/unit/a/data/x.bin") == {"tests/unit/a/test_one.py"}
-
-
-def test_a_module_that_became_a_package_is_found_in_both_places() -> None:
-    found = graph({"p/a.py": "", "p/a/__init__.py": "", TEST: "import p.a"})
-
-    assert selected(found, "p/a.py") == selected(found, "p/a/__init__.py") == {TEST}
 
 
 def test_end_to_end_tests_depend_on_all_that_processes_run() -> None:
@@ -188,24 +156,16 @@ def test_fixtures_count_for_the_tests_that_request_them() -> None:
     assert selected(found, "p/brokers.py") == requesting
     assert "tests/unit/test_name.py" in selected(found, "p/names.py")
     assert "tests/unit/test_none.py" not in selected(found, "p/names.py")
-
-
-def test_the_chain_names_the_fixture() -> None:
-    chain = brokers_repository().chains(["p/brokers.py"])["tests/unit/test_value.py"]
-
+    chain = found.chains(["p/brokers.py"])["tests/unit/test_value.py"]
     assert str(chain) == "tests/unit/test_value.py <- tests/conftest.py::broker <- p.brokers (changed)"
 
 
-def test_an_autouse_fixture_counts_for_all_tests_below() -> None:
+def test_an_autouse_fixture_counts_for_all_tests_below_and_so_does_a_conftest() -> None:
     found = brokers_repository(
         BROKERS.replace("@pytest.fixture\ndef broker", "@pytest.fixture(autouse=True)\ndef broker")
     )
 
     assert "tests/unit/test_none.py" in selected(found, "p/brokers.py")
-
-
-def test_a_conftest_counts_for_the_tests_below() -> None:
-    found = brokers_repository()
-
-    assert "tests/e2e/test_far.py" not in selected(found, "tests/unit/conftest.py")
-    assert selected(found, "tests/unit/conftest.py") >= {"tests/unit/test_none.py", "tests/unit/test_name.py"}
+    below = selected(brokers_repository(), "tests/unit/conftest.py")
+    assert below >= {"tests/unit/test_none.py", "tests/unit/test_name.py"}
+    assert "tests/e2e/test_far.py" not in below

@@ -13,84 +13,59 @@ def references(text: str) -> References:
     return read_source(dedent(text).encode()).references
 
 
-def test_imports_count_wherever_they_are() -> None:
+def test_imports_count_wherever_they_are_unless_they_are_for_type_checkers_alone() -> None:
     found = references("""
         import a.b as c
         from d import e, f
         from g import *
+        from . import k
+        from ..l import m
 
         def late():
             from h.i import j
-    """)
-
-    assert found.imported == {"a.b", "d.e", "d.f", "g", "h.i.j"}
-
-
-def test_imports_for_type_checkers_alone_do_not_count() -> None:
-    found = references("""
-        import typing
-        from typing import TYPE_CHECKING
 
         if TYPE_CHECKING:
-            import a
+            import no
         else:
-            import b
+            import yes
 
         if typing.TYPE_CHECKING:
-            import c
+            import neither
     """)
 
-    assert found.imported == {"typing", "typing.TYPE_CHECKING", "b"}
+    assert found.imported == {"a.b", "d.e", "d.f", "g", ".k", "..l.m", "h.i.j", "yes"}
 
 
-def test_relative_imports_keep_their_dots() -> None:
-    assert references("from . import a\nfrom ..b import c").imported == {".a", "..b.c"}
-
-
-def test_dotted_names_count_anywhere_in_a_string() -> None:
-    found = references("""
-        PROGRAM = ["python", "-m", "jobs.copy"]
-        BUILDER = "jobs.build:make"
-        CODE = "import sys; from jobs import held, kept; import jobs.late"
-    """)
-
-    assert found.named >= {"jobs.copy", "jobs.build", "jobs.held", "jobs.kept", "jobs.late"}
-
-
-def test_docstrings_name_nothing() -> None:
+def test_dotted_names_count_anywhere_in_a_string_unless_they_name_loggers_or_are_documentation() -> None:
     found = references('''
         """See docs/page.md and jobs.copy."""
 
+        PROGRAM = ["python", "-m", "jobs.copy"]
+        BUILDER = "jobs.build:make"
+        CODE = "import sys; from jobs import held, kept; import jobs.late"
+        logging.getLogger("a.b")
+
         def run():
-            """As jobs.copy."""
+            """As jobs.documented."""
     ''')
 
-    assert found == References()
+    assert found.named == {"jobs.copy", "jobs.build", "jobs.held", "jobs.kept", "jobs.late"}
 
 
 def test_a_word_is_part_of_a_path_only_where_paths_are_made() -> None:
     found = references("""
         ROOT / "pages"
+        ROOT / "docs" / "a" / name / "b"
         Path(__file__).with_name("child.py")
         command = [python, "-m", "tool", "--quick"]
         names = {"examples": 1}
         tmp_path / "dags"
         print("deploy")
+        x = f"{ROOT}/docs/page.md"
     """)
 
-    assert found.parts == {"pages", "child.py", "tool"}
-
-
-def test_parts_of_one_path_are_joined() -> None:
-    assert references('x = ROOT / "pages" / "a" / name / "b"').parts == {"pages/a", "b"}
-
-
-def test_a_folder_in_an_f_string_is_a_path() -> None:
-    assert "docs/page.md" in references('x = f"{ROOT}/docs/page.md"').paths
-
-
-def test_names_of_loggers_are_no_modules() -> None:
-    assert references('logging.getLogger("a.b")').named == frozenset()
+    assert found.parts == {"pages", "docs/a", "b", "child.py", "tool"}
+    assert "docs/page.md" in found.paths
 
 
 def test_parameters_and_words_may_be_fixtures() -> None:
@@ -144,9 +119,8 @@ def test_a_fixture_has_the_imports_that_it_uses_itself_or_through_functions() ->
     assert source.autouse == {"always"}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "changed"),
-    [
+def test_versions_of_a_conftest_differ_in_fixtures_or_as_a_whole(subtests: pytest.Subtests) -> None:
+    for old, new, changed in (
         ("return a.x", "return a.y", {"plain"}),
         ("return a.x", "# why\n    return a.x", set()),
         ("from late import f", "from later import f", {"renamed"}),
@@ -155,11 +129,7 @@ def test_a_fixture_has_the_imports_that_it_uses_itself_or_through_functions() ->
         ("    pass\n\ndef pytest", "    return 1\n\ndef pytest", None),
         ("def plain", "def other", None),
         ("def plain", "def plain(:", None),
-    ],
-)
-def test_versions_of_a_conftest_differ_in_fixtures_or_as_a_whole(
-    old: str, new: str, changed: frozenset[str] | None
-) -> None:
-    assert old in CONFTEST
-
-    assert changed_fixtures(CONFTEST.encode(), CONFTEST.replace(old, new).encode()) == changed
+    ):
+        with subtests.test(old=old, new=new):
+            assert old in CONFTEST
+            assert changed_fixtures(CONFTEST.encode(), CONFTEST.replace(old, new).encode()) == changed

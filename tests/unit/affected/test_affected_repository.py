@@ -28,34 +28,9 @@ def selected(repository: Graph, changed: str) -> set[str]:
     return {path for path in found if not path.startswith("tests/unit/affected/")}
 
 
-def test_a_pure_module_selects_its_unit_tests_and_every_end_to_end_test(repository: Graph) -> None:
-    found = selected(repository, "mirror_lib/topology/flow_topology.py")
-
-    assert found >= {"tests/unit/topology/test_flow_topology.py"}
-    assert found >= {path for path in repository_files(ROOT) if tier_of(path) == "e2e"}
-
-
-def test_a_module_of_the_local_stack_leaves_most_unit_tests_alone(repository: Graph) -> None:
-    found = selected(repository, "testbed/wan.py")
-
-    assert "tests/unit/testbed/test_testbed_wan.py" in found
-    assert not {path for path in found if path.startswith(("tests/unit/topology/", "tests/unit/relay/copy/test_copy"))}
-    assert Counter(map(tier_of, found))["unit"] < 20
-
-
-def test_a_document_selects_only_tests_that_read_documents(repository: Graph) -> None:
-    documents = "tests/unit/project/test_documents.py"
-    # Reads two of them, under a name of the folder.
-    tables = "tests/unit/relay/backfill/test_states.py"
-
-    assert selected(repository, "docs/page.md") == {documents, tables}
-    # One of them is compared with the table of states.
-    assert selected(repository, "docs/runbooks.md") == {documents, tables, "tests/unit/runbook/test_cutover_states.py"}
-
-
-@pytest.mark.parametrize(
-    ("changed", "test"),
-    [
+def test_files_are_found_by_what_imports_starts_or_reads_them(repository: Graph, subtests: pytest.Subtests) -> None:
+    for changed, test in (
+        ("mirror_lib/topology/flow_topology.py", "tests/unit/topology/test_flow_topology.py"),
         ("README.md", "tests/unit/project/test_packaging.py"),
         ("run", "tests/unit/project/test_packaging.py"),
         (".ci/run", "tests/unit/project/test_packaging.py"),
@@ -68,21 +43,40 @@ def test_a_document_selects_only_tests_that_read_documents(repository: Graph) ->
         ("spark_jobs/daemon.py", "tests/unit/spark/test_submit.py"),
         ("mirror_lib/cli/main.py", "tests/integration/dev/test_dev_commands.py"),
         ("dags/flows.py", "tests/unit/dev/test_dev_airflow.py"),
-    ],
-)
-def test_files_that_no_import_statement_names_are_found(repository: Graph, changed: str, test: str) -> None:
-    assert test in selected(repository, changed)
+    ):
+        with subtests.test(changed):
+            assert test in selected(repository, changed)
+
+
+def test_a_module_selects_every_end_to_end_test_and_leaves_unit_tests_of_other_packages_alone(
+    repository: Graph,
+) -> None:
+    everywhere, few = (
+        selected(repository, "mirror_lib/topology/flow_topology.py"),
+        selected(repository, "testbed/wan.py"),
+    )
+
+    assert everywhere >= {path for path in repository_files(ROOT) if tier_of(path) == "e2e"}
+    assert "tests/unit/testbed/test_testbed_wan.py" in few
+    assert not {path for path in few if path.startswith(("tests/unit/topology/", "tests/unit/relay/copy/test_copy"))}
+    assert Counter(map(tier_of, few))["unit"] < 20
+
+
+def test_a_document_selects_only_tests_that_read_documents(repository: Graph) -> None:
+    documents = "tests/unit/project/test_documents.py"
+    # Reads two of them, under a name of the folder.
+    tables = "tests/unit/relay/backfill/test_states.py"
+
+    assert selected(repository, "docs/page.md") == {documents, tables}
+    # One of them is compared with the table of states.
+    assert selected(repository, "docs/runbooks.md") == {documents, tables, "tests/unit/runbook/test_cutover_states.py"}
 
 
 def test_a_fixture_selects_just_the_tests_that_use_it(repository: Graph) -> None:
-    found = selected(repository, fixture_node("tests/unit/relay/conftest.py", "memory"))
+    memory = selected(repository, fixture_node("tests/unit/relay/conftest.py", "memory"))
+    brokers = selected(repository, fixture_node("tests/conftest.py", "kafka_pair"))
 
-    assert "tests/unit/relay/copy/test_copy_memory.py" in found
-    assert all(path.startswith("tests/unit/relay/") for path in found)
-    assert len(found) < 15
-
-
-def test_brokers_of_the_conftest_do_not_touch_unit_tests(repository: Graph) -> None:
-    found = selected(repository, fixture_node("tests/conftest.py", "kafka_pair"))
-
-    assert {tier_of(path) for path in found} == {"integration", "e2e"}
+    assert "tests/unit/relay/copy/test_copy_memory.py" in memory
+    assert all(path.startswith("tests/unit/relay/") for path in memory)
+    assert len(memory) < 15
+    assert {tier_of(path) for path in brokers} == {"integration", "e2e"}

@@ -71,15 +71,10 @@ def test_without_changes_nothing_is_selected(repository: Repository) -> None:
 
 def test_uncommitted_changes_select_the_tests_that_import_them(repository: Repository) -> None:
     repository.write("mirror_lib/b.py", "# changed")
-
     assert repository.selected() == ["tests/unit/test_b.py", "tests/e2e/test_all.py"]
 
-
-def test_staged_changes_count(repository: Repository) -> None:
-    repository.write("mirror_lib/b.py", "# changed")
     repository.git("add", "--all")
-
-    assert "tests/unit/test_b.py" in repository.selected()
+    assert repository.selected() == ["tests/unit/test_b.py", "tests/e2e/test_all.py"]
 
 
 def test_new_files_count_unless_git_ignores_them(repository: Repository) -> None:
@@ -89,10 +84,14 @@ def test_new_files_count_unless_git_ignores_them(repository: Repository) -> None
     assert repository.selected() == ["tests/unit/test_new.py"]
 
 
-def test_a_deleted_module_selects_the_tests_that_still_import_it(repository: Repository) -> None:
-    (repository.root / "mirror_lib/a.py").unlink()
+def test_a_deleted_module_selects_the_tests_that_still_import_it_and_a_deleted_test_is_not_run(
+    repository: Repository,
+) -> None:
+    (repository.root / "tests/unit/test_a.py").unlink()
+    assert repository.selected() == []
 
-    assert repository.selected() == ["tests/unit/test_a.py", "tests/unit/test_b.py", "tests/e2e/test_all.py"]
+    (repository.root / "mirror_lib/a.py").unlink()
+    assert repository.selected() == ["tests/unit/test_b.py", "tests/e2e/test_all.py"]
 
 
 def test_a_renamed_module_counts_by_both_names(repository: Repository) -> None:
@@ -106,23 +105,12 @@ def test_a_renamed_module_counts_by_both_names(repository: Repository) -> None:
     assert {"tests/unit/test_a.py", "tests/unit/test_b.py"} <= set(repository.selected("HEAD~1"))
 
 
-def test_a_deleted_test_is_not_run(repository: Repository) -> None:
-    (repository.root / "tests/unit/test_a.py").unlink()
-
-    assert repository.selected() == []
-
-
-def test_a_syntax_error_selects_and_is_reported(repository: Repository) -> None:
+def test_a_syntax_error_selects_and_is_reported_whether_it_is_committed_or_not(repository: Repository) -> None:
     repository.write("mirror_lib/b.py", "def f(:")
 
     assert "tests/unit/test_b.py" in repository.selected()
     assert any("mirror_lib/b.py has a syntax error (line 1: " in line for line in repository.select().summary())
-
-
-def test_a_committed_syntax_error_counts_as_changed(repository: Repository) -> None:
-    repository.write("mirror_lib/b.py", "def f(:")
     repository.commit()
-
     assert "tests/unit/test_b.py" in repository.selected("HEAD")
 
 
@@ -148,12 +136,6 @@ def test_a_changed_fixture_selects_the_tests_that_request_it(repository: Reposit
     repository.write("tests/unit/conftest.py", fixtures + "import os")
 
     assert repository.selected("HEAD") == [f"tests/unit/test_{name}.py" for name in ("a", "b", "docs")]
-
-
-def test_a_document_selects_its_readers(repository: Repository) -> None:
-    repository.write("docs/page.md", "new")
-
-    assert repository.selected() == ["tests/unit/test_docs.py"]
 
 
 def test_a_branch_is_compared_with_the_commit_where_it_left_the_main_branch(repository: Repository) -> None:
@@ -184,17 +166,17 @@ def test_a_project_inside_a_larger_repository_sees_its_own_files(repository: Rep
     assert changes_since(repository.root / "part").files == ("docs/page.md",)
 
 
-@pytest.mark.parametrize("revision", ["nowhere", "--help", "HEAD~99"])
-def test_an_unknown_revision_is_an_error(repository: Repository, revision: str) -> None:
-    with pytest.raises(GitError, match="git knows no revision"):
-        changes_since(repository.root, revision)
+def test_an_unknown_revision_and_a_folder_without_git_are_errors(
+    repository: Repository, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for revision in ("nowhere", "--help", "HEAD~99"):
+        with pytest.raises(GitError, match="git knows no revision"):
+            changes_since(repository.root, revision)
 
-
-def test_a_folder_without_git_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-
+    bare = tmp_path_factory.mktemp("bare")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(bare.parent))
     with pytest.raises(GitError, match="is not a git checkout"):
-        changes_since(tmp_path)
+        changes_since(bare)
 
 
 def tiers(unit: int = 0, integration: int = 0, e2e: int = 0) -> tuple[Tier, ...]:
@@ -246,39 +228,28 @@ def test_unit_tests_run_first_and_the_others_in_one_pass(
     assert others[-2:] == ["tests/integration/test_8.py", "tests/e2e/test_0.py"]
 
 
-def test_a_single_file_needs_no_workers(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = Runs(monkeypatch, repository, e2e=1)
-
-    assert command.main([]) == 0
-    assert [*runs.commands[0][2:]] == ["integration", "-n", "0", "tests/e2e/test_0.py"]
-
-
-def test_options_without_a_revision_go_to_pytest(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = Runs(monkeypatch, repository, unit=1)
+def test_a_single_file_needs_no_workers_and_options_go_to_pytest(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = Runs(monkeypatch, repository, unit=1, e2e=1)
 
     assert command.main(["-x"]) == 0
     assert runs.revision is None
-    assert [*runs.commands[0][3:]] == ["-m", "", "-n", "0", "-x", "tests/unit/test_0.py"]
+    assert [*runs.commands[0][2:]] == ["unit", "-m", "", "-n", "0", "-x", "tests/unit/test_0.py"]
+    assert [*runs.commands[1][2:]] == ["integration", "-n", "0", "-x", "tests/e2e/test_0.py"]
 
 
-def test_failed_unit_tests_keep_the_others_from_running(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("code", "names"), [(1, ["unit"]), (5, ["unit", "integration"])], ids=["failed", "none chosen"]
+)
+def test_only_failed_unit_tests_keep_the_others_from_running(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, code: int, names: list[str]
 ) -> None:
     runs = Runs(monkeypatch, repository, unit=1, integration=1, e2e=1)
-    runs.codes = {"unit": 1}
+    runs.codes = {"unit": code, "integration": 1}
 
     assert command.main([]) == 1
-    assert runs.names() == ["unit"]
-
-
-def test_unit_tests_that_an_option_deselects_all_keep_nothing_from_running(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = Runs(monkeypatch, repository, unit=1, integration=1, e2e=1)
-    runs.codes = {"unit": 5, "integration": 1}
-
-    assert command.main([]) == 1
-    assert runs.names() == ["unit", "integration"]
+    assert runs.names() == names
 
 
 def test_a_list_runs_nothing(

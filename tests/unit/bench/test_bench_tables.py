@@ -5,23 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from bench.tables import GUIDES, MeasuredTable, load_results, shown_tables, with_tables
 
-GUIDE = """\
-Before.
-
-<!-- measured: lag shares -->
-| old |
-|---|
-
-After.
-"""
+GUIDE = "Before.\n\n<!-- measured: lag shares -->\n| old |\n|---|\n\nAfter.\n"
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
+def test_a_table_is_replaced_and_a_view_has_medians_of_columns_from_several_tables(tmp_path: Path) -> None:
     document = {
         "command": "./run bench lag",
         "measured": "2026-11-27",
@@ -32,33 +21,26 @@ def results(tmp_path: Path) -> Path:
         "views": {"short": {"of": ["shares", "seconds"], "columns": ["copier", "CPU seconds", "median"]}},
     }
     (tmp_path / "lag.json").write_text(json.dumps(document))
-    return tmp_path
 
+    results = load_results(tmp_path)
 
-def test_a_table_is_replaced_and_the_text_around_it_stays(results: Path) -> None:
-    assert with_tables(GUIDE, load_results(results)) == (
-        "Before.\n\n<!-- measured: lag shares -->\n"
-        "| copier | median |\n|---|---|\n| mirror | **1 s** (0 to 2) |\n| MM2 | |\n\nAfter.\n"
-    )
-
-
-def test_a_view_has_medians_of_columns_from_several_tables(results: Path) -> None:
-    assert load_results(results)["lag"].tables["short"] == MeasuredTable(
+    table = "| copier | median |\n|---|---|\n| mirror | **1 s** (0 to 2) |\n| MM2 | |\n"
+    assert with_tables(GUIDE, results) == GUIDE.replace("| old |\n|---|\n", table)
+    assert results["lag"].tables["short"] == MeasuredTable(
         ("copier", "CPU seconds", "median"), (("mirror", "22.2", "1 s"), ("MM2", "28.8", ""))
     )
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.name)
-def test_the_guides_show_the_present_measurements(guide: Path) -> None:
-    text = guide.read_text("utf-8")
-
-    assert shown_tables(text)
-    assert with_tables(text, load_results()) == text, "run ./run bench tables"
-
-
-def test_every_measurement_is_shown_and_says_by_which_command_and_when_it_was_made() -> None:
-    shown = {file for guide in GUIDES for file, _ in shown_tables(guide.read_text("utf-8"))}
+def test_the_guides_show_every_present_measurement_with_its_command_and_date() -> None:
     results = load_results()
+    shown = set()
+
+    for guide in GUIDES:
+        text = guide.read_text("utf-8")
+        tables = shown_tables(text)
+        assert tables, guide
+        assert with_tables(text, results) == text, f"{guide}: run ./run bench tables"
+        shown |= {file for file, _ in tables}
 
     assert shown == set(results)
     assert all(each.command and each.measured for each in results.values())

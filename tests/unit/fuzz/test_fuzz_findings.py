@@ -7,6 +7,7 @@ import gzip
 import re
 import struct
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -128,21 +129,21 @@ def test_a_refused_batch_of_a_codec_that_does_not_exist_can_be_left_out() -> Non
     assert skipped_batch(ready, MirrorError("refused")).codec is None
 
 
-@pytest.mark.parametrize("size", [-12, -1, 0, 13, 2**31 - 1])
-def test_a_length_inside_of_an_old_message_that_lies_leads_nowhere(size: int) -> None:
-    inner = bytearray(message_set([SourceRecord(0)], magic=1))
-    struct.pack_into(">i", inner, 8, size)
-    message = old_message(compress(1, bytes(inner)), 1)
+def test_a_length_inside_of_an_old_message_that_lies_leads_nowhere() -> None:
+    for size in (-12, -1, 0, 13, 2**31 - 1):
+        inner = bytearray(message_set([SourceRecord(0)], magic=1))
+        struct.pack_into(">i", inner, 8, size)
+        message = old_message(compress(1, bytes(inner)), 1)
 
-    with pytest.raises(RecordError):
-        list(read_legacy(memoryview(message), 1))
+        with pytest.raises(RecordError):
+            list(read_legacy(memoryview(message), 1))
 
 
-@pytest.mark.parametrize("body", [b"", b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, -4)])
-@pytest.mark.parametrize("codec", [1, 2])
-def test_old_messages_that_hold_nothing_are_unreadable(body: bytes, codec: int) -> None:
-    with pytest.raises(RecordError):
-        list(read_legacy(memoryview(old_message(body, codec)), 1))
+def test_old_messages_that_hold_nothing_are_unreadable() -> None:
+    for body in (b"", b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, -4)):
+        for codec in (1, 2):
+            with pytest.raises(RecordError):
+                list(read_legacy(memoryview(old_message(body, codec)), 1))
 
 
 def test_old_messages_that_become_too_much_are_not_called_damaged() -> None:
@@ -166,26 +167,23 @@ def test_counts_that_lie_take_no_memory() -> None:
     assert MOST_RECORDS < 2**31 - 1
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_answers_to_fetch_that_lie_end_in_an_error_of_ours() -> None:
+    for answer in (
         b"",
         bytes(3),
         # A topic whose name goes six bytes back: for ever, over the same bytes.
         struct.pack(">ihii", 0, 0, 0, 2**31 - 1) + struct.pack(">h", -6) + bytes(8),
         # Records that end behind the answer.
         struct.pack(">ihiihcii", 0, 0, 0, 1, 1, b"t", 1, 0) + bytes(26) + struct.pack(">iii", 0, -1, 1000),
-    ],
-)
-def test_answers_to_fetch_that_lie_end_in_an_error_of_ours(answer: bytes) -> None:
-    with pytest.raises(GarbledAnswerError):
-        parse_fetch(memoryview(answer))
+    ):
+        with pytest.raises(GarbledAnswerError):
+            parse_fetch(memoryview(answer))
 
 
-@pytest.mark.parametrize("answer", [b"", b"\0" * 5, b"\0" * 11 + b"\xff" * 100, b"\0" * 11 + b"\x02\0" + bytes(40)])
-def test_answers_in_the_compact_encoding_that_lie_end_in_an_error_of_ours(answer: bytes) -> None:
-    with pytest.raises(GarbledAnswerError):
-        parse_fetch(memoryview(answer), EPOCH_CHECKING_VERSION)
+def test_answers_in_the_compact_encoding_that_lie_end_in_an_error_of_ours() -> None:
+    for answer in (b"", b"\0" * 5, b"\0" * 11 + b"\xff" * 100, b"\0" * 11 + b"\x02\0" + bytes(40)):
+        with pytest.raises(GarbledAnswerError):
+            parse_fetch(memoryview(answer), EPOCH_CHECKING_VERSION)
 
 
 @pytest.mark.parametrize(
@@ -201,10 +199,10 @@ def test_answers_in_the_compact_encoding_that_lie_end_in_an_error_of_ours(answer
         parse_topic_ids,
     ],
 )
-@pytest.mark.parametrize("answer", [b"", struct.pack(">iih", 1, 1, -6), b"\xff" * 40, bytes(4) + b"\x7f" * 30])
-def test_no_other_answer_ends_in_another_error(parse: object, answer: bytes) -> None:
-    with suppress(GarbledAnswerError):
-        parse(memoryview(answer))  # type: ignore[operator]
+def test_no_other_answer_ends_in_another_error(parse: Callable[[memoryview], object]) -> None:
+    for answer in (b"", struct.pack(">iih", 1, 1, -6), b"\xff" * 40, bytes(4) + b"\x7f" * 30):
+        with suppress(GarbledAnswerError):
+            parse(memoryview(answer))
 
 
 def test_a_number_without_an_end_is_not_read_to_it() -> None:
@@ -243,18 +241,16 @@ def test_a_key_on_a_curve_that_nobody_knows_is_an_error_of_ours() -> None:
         read_keystore(odd.encode(), None, None)
 
 
-@pytest.mark.parametrize("name", ["\\uD800", "a\\u0000b"])
-@pytest.mark.parametrize("variable", ["env:{}", "file:/tmp/{}:key", "dir:/tmp:{}", "dir:/{}:key"])
-def test_names_that_no_file_and_no_variable_can_have_are_a_problem_and_no_crash(
-    tmp_path: Path, variable: str, name: str
-) -> None:
+def test_names_that_no_file_and_no_variable_can_have_are_a_problem_and_no_crash(tmp_path: Path) -> None:
     lines = ["clusters = a, b", "a->b.enabled = true", "config.providers = env, file, dir"]
     lines += [
         f"config.providers.{short}.class = org.apache.kafka.common.config.provider.{kind}ConfigProvider"
         for short, kind in (("env", "EnvVar"), ("file", "File"), ("dir", "Directory"))
     ]
-    lines += ["a.bootstrap.servers = x:1", "b.bootstrap.servers = x:2", f"a.client.id = ${{{variable.format(name)}}}"]
+    lines += ["a.bootstrap.servers = x:1", "b.bootstrap.servers = x:2"]
     file = tmp_path / "mirror.properties"
-    file.write_text("\n".join(lines))
+    for variable in ("env:{}", "file:/tmp/{}:key", "dir:/tmp:{}", "dir:/{}:key"):
+        for name in ("\\uD800", "a\\u0000b"):
+            file.write_text("\n".join([*lines, f"a.client.id = ${{{variable.format(name)}}}"]))
 
-    assert check(file)
+            assert check(file), (variable, name)

@@ -7,11 +7,10 @@ from random import Random
 
 import pytest
 
-from fuzz.__main__ import main, parse_arguments
+from fuzz.__main__ import main
 from fuzz.child import case
-from fuzz.model import Kind, Target, TargetResult
+from fuzz.model import Kind, Target
 from fuzz.mutation import mutated
-from fuzz.report import sentences
 from fuzz.runner import share
 from fuzz.targets import TARGETS, target_named
 from fuzz.targets_of_logs import bombs
@@ -24,7 +23,8 @@ QUICK = [target for target in TARGETS if target.name not in ("airflow-forms", "p
 
 @pytest.mark.parametrize("target", QUICK, ids=lambda target: target.name)
 def test_whatever_is_read_the_parser_answers_or_fails_with_an_error_that_it_documents(target: Target) -> None:
-    for number in range(250):
+    # Targets of little weight start processes or connections for each case.
+    for number in range(250 if target.weight > 0.1 else 100):
         data = case(target, 20_26, number)
         try:
             target.run(data)
@@ -44,19 +44,17 @@ def test_bombs_end_in_an_error_in_a_process_of_bounded_memory(tmp_path: Path) ->
     assert "OversizedBatchError" in found.read_text()
 
 
-@pytest.mark.parametrize("number", range(len(bombs())))
-def test_no_bomb_becomes_more_than_the_bound(number: int) -> None:
-    for codec in (1, 2, 3, 4):
-        try:
-            assert len(decompress(codec, bombs()[number])) <= LARGEST_BODY
-        except (CodecError, OversizedBatchError):
-            continue
-
-
-@pytest.mark.parametrize(("codec", "number"), [(1, 0), (4, 3), (3, 5), (2, 6)])
-def test_a_bomb_is_told_from_damage(codec: int, number: int) -> None:
-    with pytest.raises(OversizedBatchError):
-        decompress(codec, bombs()[number])
+def test_no_bomb_becomes_more_than_the_bound_and_each_is_told_from_damage() -> None:
+    made, too_large = bombs(), set()
+    for number, bomb in enumerate(made):
+        for codec in (1, 2, 3, 4):
+            try:
+                assert len(decompress(codec, bomb)) <= LARGEST_BODY, (codec, number)
+            except OversizedBatchError:
+                too_large.add((codec, number))
+            except CodecError:
+                continue
+    assert too_large >= {(1, 0), (4, 3), (3, 5), (2, 6)}
 
 
 def test_a_snappy_block_that_claims_more_than_its_bytes_can_become_is_damage() -> None:
@@ -65,9 +63,9 @@ def test_a_snappy_block_that_claims_more_than_its_bytes_can_become_is_damage() -
 
 
 def test_the_same_seed_makes_the_same_cases_and_another_seed_makes_others() -> None:
-    for target in TARGETS:
+    for target in QUICK:
         assert case(target, 1, 7) == case(target, 1, 7)
-    assert len({case(TARGETS[0], seed, 7) for seed in range(20)}) > 10
+    assert len({case(QUICK[0], seed, 7) for seed in range(20)}) > 10
 
 
 def test_damage_stays_small_and_does_not_change_what_it_was_given() -> None:
@@ -110,28 +108,6 @@ def test_an_error_that_is_not_documented_is_a_failure_with_its_place() -> None:
     assert failure is not None
     assert failure[0] is Kind.ERROR
     assert "test_fuzz_short.py:" in failure[1]
-
-
-def test_the_report_says_how_to_see_a_failure_again() -> None:
-    from fuzz.model import Failure
-
-    result = TargetResult("jaas", "logins", cases=10)
-    result.failures.append(Failure("jaas", 7, 3, Kind.HANG, "no other case within 60 s", b"x"))
-
-    lines = list(sentences([result], {}))
-
-    assert lines[0] == "10 cases, 1 failures"
-    assert "./run fuzz --targets jaas --seed 3 --only 7" in lines[2]
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--cases", "-1"], ["--targets", "nothing"], ["--only", "3"], ["--cases", "many"]]
-)
-def test_wrong_arguments_are_refused(arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments(arguments)
-
-    assert ended.value.code == 2
 
 
 def test_targets_have_names_of_their_own() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer
 import yaml
 
@@ -63,14 +62,19 @@ def _dead_links(path: Path) -> Iterator[str]:
             yield f"{target}: there is no such heading"
 
 
-@pytest.mark.parametrize("path", _documents(), ids=lambda path: str(path.relative_to(PROJECT)))
-def test_no_command_has_a_flow_that_a_shell_would_take_for_a_redirection(path: Path) -> None:
-    assert re.findall(r"--flow [^'\"\s][^\s]*->\S*", path.read_text(encoding="utf-8")) == []
+def _of_each_document(find: Callable[[Path], Iterable[str]]) -> dict[str, list[str]]:
+    """What is found in the documents, by document."""
+    found = {str(path.relative_to(PROJECT)): list(find(path)) for path in _documents()}
+    return {name: texts for name, texts in found.items() if texts}
 
 
-@pytest.mark.parametrize("path", _documents(), ids=lambda path: str(path.relative_to(PROJECT)))
-def test_every_relative_link_leads_somewhere(path: Path) -> None:
-    assert list(_dead_links(path)) == []
+def test_no_command_has_a_flow_that_a_shell_would_take_for_a_redirection() -> None:
+    unquoted = re.compile(r"--flow [^'\"\s][^\s]*->\S*")
+    assert _of_each_document(lambda path: unquoted.findall(path.read_text(encoding="utf-8"))) == {}
+
+
+def test_every_relative_link_leads_somewhere() -> None:
+    assert _of_each_document(_dead_links) == {}
 
 
 def test_every_document_is_reached_from_the_readme() -> None:
@@ -128,18 +132,16 @@ def _wrong_commands(path: Path) -> Iterator[str]:
             yield f"{line}: {' '.join(here)} has no option {option}"
 
 
-@pytest.mark.parametrize("path", _documents(), ids=lambda path: str(path.relative_to(PROJECT)))
-def test_every_command_of_the_documents_exists_with_its_options(path: Path) -> None:
-    assert list(_wrong_commands(path)) == []
+def test_every_command_of_the_documents_exists_with_its_options() -> None:
+    assert _of_each_document(_wrong_commands) == {}
 
 
-@pytest.mark.parametrize("path", _documents(), ids=lambda path: str(path.relative_to(PROJECT)))
-def test_every_task_of_the_run_script_in_the_documents_exists(path: Path) -> None:
+def test_every_task_of_the_run_script_in_the_documents_exists() -> None:
     listed = re.findall(r"^  ([a-z][a-z0-9-]+) {2,}", (PROJECT / "run").read_text(encoding="utf-8"), re.MULTILINE)
     known = {*listed, "help"}
-    named = set(re.findall(r"\./run ([a-z][a-z0-9-]*)", path.read_text(encoding="utf-8")))
+    task = re.compile(r"\./run ([a-z][a-z0-9-]*)")
 
-    assert named - known == set()
+    assert _of_each_document(lambda path: set(task.findall(path.read_text(encoding="utf-8"))) - known) == {}
 
 
 @cache

@@ -11,7 +11,6 @@ import pytest
 from tests.faces.packages import Face, exports_of, faces, reaching_past, stub_of, unused
 
 ROOT = Path(__file__).resolve().parents[3]
-FACES = faces(ROOT)
 
 _SOURCE = '''"""A package."""
 
@@ -75,11 +74,10 @@ def test_given_this_project_then_nobody_reaches_past_a_face_and_nothing_is_expor
     assert unused(ROOT) == []
 
 
-@pytest.mark.parametrize("package", sorted(FACES))
-def test_given_a_face_then_its_stub_is_up_to_date_and_every_name_is_there(package: str) -> None:
-    face = FACES[package]
-
-    assert stub_of(ROOT, package).read_text(encoding="utf-8") == face.stub(), "run ./run faces"
-    imported = importlib.import_module(package)
-    for name, module in face.exports.items():
-        assert getattr(imported, name) is getattr(importlib.import_module(f"{package}.{module}"), name)
+def test_given_a_face_then_its_stub_is_up_to_date_and_every_name_is_there(subtests: pytest.Subtests) -> None:
+    for package, face in faces(ROOT).items():
+        with subtests.test(package):
+            assert stub_of(ROOT, package).read_text(encoding="utf-8") == face.stub(), "run ./run faces"
+            imported = importlib.import_module(package)
+            for name, module in face.exports.items():
+                assert getattr(imported, name) is getattr(importlib.import_module(f"{package}.{module}"), name), name

@@ -115,9 +115,8 @@ def test_given_what_is_no_http_then_the_error_repeats_nothing_of_it() -> None:
     assert SECRET not in "".join(traceback.format_exception(failure.value))
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_given_an_url_that_is_no_plain_http_then_it_is_refused_and_not_repeated(subtests: pytest.Subtests) -> None:
+    for url in (
         "file:///etc/passwd",
         "ftp://h/x",
         f"http://u:{SECRET}@{LOOPBACK}:1/",
@@ -127,19 +126,18 @@ def test_given_what_is_no_http_then_the_error_repeats_nothing_of_it() -> None:
         f"http://{LOOPBACK}:1/{SECRET}\nx",
         f"http://[{SECRET}/",
         SECRET,
-    ],
-)
-def test_given_an_url_that_is_no_plain_http_then_it_is_refused_and_not_repeated(url: str) -> None:
-    with pytest.raises(HttpRequestInvalidError) as refusal:
-        fetch(url)
-    assert SECRET not in "".join(traceback.format_exception(refusal.value)) + repr(HttpRequest("GET", url, {}))
+    ):
+        with subtests.test(url=url):
+            with pytest.raises(HttpRequestInvalidError) as refusal:
+                fetch(url)
+            assert SECRET not in "".join(traceback.format_exception(refusal.value)) + repr(HttpRequest("GET", url, {}))
 
 
-@pytest.mark.parametrize("value", [f"{SECRET}\r\nX: y", f"{SECRET}\u20ac"])
-def test_given_a_header_that_cannot_be_sent_then_it_is_refused_and_not_repeated(value: str) -> None:
-    with socket.create_server((LOOPBACK, 0)) as listening, pytest.raises(HttpRequestInvalidError) as refusal:
-        fetch(f"http://{LOOPBACK}:{listening.getsockname()[1]}/", headers={"Authorization": value})
-    assert SECRET not in "".join(traceback.format_exception(refusal.value))
+def test_given_a_header_that_cannot_be_sent_then_it_is_refused_and_not_repeated() -> None:
+    for value in (f"{SECRET}\r\nX: y", f"{SECRET}\u20ac"):
+        with socket.create_server((LOOPBACK, 0)) as listening, pytest.raises(HttpRequestInvalidError) as refusal:
+            fetch(f"http://{LOOPBACK}:{listening.getsockname()[1]}/", headers={"Authorization": value})
+        assert SECRET not in "".join(traceback.format_exception(refusal.value))
 
 
 def test_given_nobody_there_then_the_error_says_why() -> None:
@@ -167,18 +165,19 @@ def test_json_is_read_as_it_is(value: object) -> None:
     assert parse_json(json.dumps(value)) == value
 
 
-@pytest.mark.parametrize("depth", [LARGEST_DEPTH + 1, 1000, 100_000, 1_000_000])
-@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
-def test_deeply_nested_json_is_a_value_error(depth: int, opening: str, closing: str) -> None:
-    with pytest.raises(ValueError, match=r"not JSON|levels"):
-        parse_json(opening * depth + "1" + closing * depth)
-
-
-def test_json_of_the_largest_depth_is_read() -> None:
+def test_json_of_the_largest_depth_is_read_and_a_deeper_one_is_a_value_error() -> None:
     assert parse_json("[" * LARGEST_DEPTH + "1" + "]" * LARGEST_DEPTH)
+    for depth in (LARGEST_DEPTH + 1, 1000, 100_000, 1_000_000):
+        for opening, closing in (("[", "]"), ('{"a":', "}")):
+            with pytest.raises(ValueError, match=r"not JSON|levels"):
+                parse_json(opening * depth + "1" + closing * depth)
 
 
-@pytest.mark.parametrize("text", ["NaN", "[Infinity]", '{"a": -Infinity}', "", "\x00", b"\xff", "[1", "9" * 5000])
-def test_what_is_no_json_is_a_value_error(text: str | bytes) -> None:
-    with pytest.raises(ValueError, match="not JSON"):
-        parse_json(text)
+def test_what_is_no_json_is_a_value_error(subtests: pytest.Subtests) -> None:
+    texts: tuple[str | bytes, ...] = (
+        *("NaN", "[Infinity]", '{"a": -Infinity}', "", "\x00"),
+        *(b"\xff", "[1", "9" * 5000),
+    )
+    for text in texts:
+        with subtests.test(text=text[:20]), pytest.raises(ValueError, match="not JSON"):
+            parse_json(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -32,17 +31,14 @@ def test_a_name_is_text_or_code_and_nothing_else(text: str) -> None:
     assert kinds(markdown_code(text)) <= {"text", "code_inline"}
 
 
-@pytest.mark.parametrize(
-    "name", ["[go](http://evil.example)", "![x](http://evil.example/x.png)", "https://evil.example"]
-)
-def test_a_link_would_be_one_without_it(name: str) -> None:
-    assert kinds(name) & {"link_open", "image"}
-    assert not kinds(markdown_text(name)) & {"link_open", "image"}
+def test_a_link_would_be_one_without_it() -> None:
+    for name in ("[go](http://evil.example)", "![x](http://evil.example/x.png)", "https://evil.example"):
+        assert kinds(name) & {"link_open", "image"}, name
+        assert not kinds(markdown_text(name)) & {"link_open", "image"}, name
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
+def test_most_texts_stay_as_they_are() -> None:
+    for text, shown in (
         ("3 groups are ready.", "3 groups are ready."),
         ("A->B: 1,234 records (5 %)", "A->B: 1,234 records (5 %)"),
         ("a|b", "`a\\|b`"),
@@ -50,7 +46,5 @@ def test_a_link_would_be_one_without_it(name: str) -> None:
         ("a\x1bb", "`a\\x1bb`"),
         ("www.evil.example", "`www.evil.example`"),
         ("`", "`` ` ``"),
-    ],
-)
-def test_most_texts_stay_as_they_are(text: str, shown: str) -> None:
-    assert markdown_text(text) == shown
+    ):
+        assert markdown_text(text) == shown

@@ -58,21 +58,18 @@ def test_the_lock_pins_the_same_version_of_both_spark_packages() -> None:
     assert _pins()["pyspark"] == _pins()["pyspark-client"]
 
 
-@pytest.mark.parametrize(
-    "forbidden",
-    [
-        pytest.param(r"://", id="address"),
-        pytest.param(r" @ ", id="direct reference"),
-        pytest.param(r"^\s*-", id="option of pip, such as an index or an editable install"),
-        pytest.param(r"(^|[\s=\"'])\.{0,2}/", id="path"),
-        pytest.param(r"\bfile:", id="file"),
-        pytest.param(r"\.(whl|tar\.gz|zip)\b", id="archive"),
-    ],
-)
-def test_the_lock_names_packages_only(forbidden: str) -> None:
+def test_the_lock_names_packages_only() -> None:
     lines = [line for line in _lock_lines() if not line.lstrip().startswith("--hash=sha256:")]
 
-    assert [line for line in lines if re.search(forbidden, line)] == []
+    for what, forbidden in (
+        ("address", r"://"),
+        ("direct reference", r" @ "),
+        ("option of pip, such as an index or an editable install", r"^\s*-"),
+        ("path", r"(^|[\s=\"'])\.{0,2}/"),
+        ("file", r"\bfile:"),
+        ("archive", r"\.(whl|tar\.gz|zip)\b"),
+    ):
+        assert [line for line in lines if re.search(forbidden, line)] == [], what
 
 
 def test_every_locked_package_has_hashes() -> None:
@@ -85,12 +82,14 @@ def test_every_locked_package_has_hashes() -> None:
         assert re.match(r"    --hash=sha256:[0-9a-f]{64}( \\)?$", lines[number + 1]), lines[number]
 
 
-@pytest.mark.parametrize("requirement", _direct_requirements(), ids=lambda requirement: requirement.name)
-def test_the_lock_satisfies_pyproject(requirement: Requirement) -> None:
-    pinned = _pins().get(canonicalize_name(requirement.name), [])
+def test_the_lock_satisfies_pyproject() -> None:
+    pins = _pins()
+    for requirement in _direct_requirements():
+        pinned = pins.get(canonicalize_name(requirement.name), [])
 
-    assert pinned, f"{requirement.name} is not in requirements.lock: ./run lock"
-    assert all(requirement.specifier.contains(Version(each), prereleases=True) for each in pinned), pinned
+        assert pinned, f"{requirement.name} is not in requirements.lock: ./run lock"
+        for each in pinned:
+            assert requirement.specifier.contains(Version(each), prereleases=True), f"{requirement}: {each}"
 
 
 def test_the_build_backend_is_locked_since_setup_builds_without_isolation() -> None:
@@ -120,12 +119,10 @@ def test_the_wheel_holds_both_packages_and_the_ledgers_migrations(tmp_path: Path
     assert not any(name.startswith(("tests/", "bench/", "dags/")) for name in names)
 
 
-@pytest.mark.parametrize("script", ["run", ".ci/run"])
-def test_entry_scripts_are_executable_posix_shell(script: str) -> None:
-    path = PROJECT / script
-
-    assert path.stat().st_mode & 0o111
-    assert path.read_text().startswith("#!/bin/sh\n")
+def test_entry_scripts_are_executable_posix_shell() -> None:
+    for script in ("run", ".ci/run"):
+        assert (PROJECT / script).stat().st_mode & 0o111, script
+        assert (PROJECT / script).read_text().startswith("#!/bin/sh\n"), script
 
 
 def test_the_license_file_is_the_declared_license() -> None:

@@ -9,8 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from mirror_lib.dev.processes import process_facts
 
 _PROJECT = Path(__file__).resolve().parents[3]
@@ -57,11 +55,11 @@ def _runs(folder: Path) -> bool:
     return facts is not None and facts.is_alive
 
 
-@pytest.mark.parametrize("code", [0, 3])
-def test_given_a_command_that_leaves_nothing_then_its_exit_code_is_returned(code: int, tmp_path: Path) -> None:
-    done = _reaped(sys.executable, "-c", f"raise SystemExit({code})", folder=tmp_path)
+def test_given_a_command_that_leaves_nothing_then_its_exit_code_is_returned(tmp_path: Path) -> None:
+    for code in (0, 3):
+        done = _reaped(sys.executable, "-c", f"raise SystemExit({code})", folder=tmp_path)
 
-    assert (done.returncode, done.stderr) == (code, "")
+        assert (done.returncode, done.stderr) == (code, "")
 
 
 def test_given_a_process_with_its_own_session_when_the_command_ends_then_it_is_killed_and_named(tmp_path: Path) -> None:
@@ -73,19 +71,9 @@ def test_given_a_process_with_its_own_session_when_the_command_ends_then_it_is_k
     assert not _runs(tmp_path)
 
 
-def test_given_a_worker_that_dies_then_its_test_is_named_and_its_processes_are_ended(tmp_path: Path) -> None:
-    (tmp_path / "test_dying.py").write_text(_DYING_TESTS)
-
-    done = _reaped(sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", ".", folder=tmp_path)
-
-    assert done.returncode == 1
-    assert "crashed while running 'test_dying.py::test_a_worker_that_dies'" in done.stdout
-    assert "1 failed, 1 passed" in done.stdout
-    assert "sleep 600" in done.stderr
-    assert not _runs(tmp_path)
-
-
-def test_given_a_worker_that_dies_among_whole_files_then_no_test_runs_again(tmp_path: Path) -> None:
+def test_given_a_worker_that_dies_then_its_test_is_named_its_processes_are_ended_and_no_test_runs_again(
+    tmp_path: Path,
+) -> None:
     """As https://github.com/pytest-dev/pytest-xdist/issues/1323: a new worker would begin the file again, and die."""
     for name in ("first", "second"):
         (tmp_path / f"test_{name}.py").write_text(f"def test_before():\n    pass\n{_DYING_TESTS}")
@@ -97,6 +85,8 @@ def test_given_a_worker_that_dies_among_whole_files_then_no_test_runs_again(tmp_
     assert done.returncode == 1
     assert "crashed while running 'test_first.py::test_a_worker_that_dies'" in done.stdout
     assert "1 failed, 1 passed" in done.stdout
+    assert "sleep 600" in done.stderr
+    assert not _runs(tmp_path)
 
 
 def test_given_a_signal_then_the_command_gets_it_and_nothing_is_left(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from pathlib import Path
 
@@ -24,27 +23,6 @@ def test_every_function_that_is_watched_exists() -> None:
 @given(_INTERVALS)
 def test_given_intervals_then_each_moment_counts_once(intervals: list[tuple[int, int]]) -> None:
     assert covered(intervals) == len({moment for begin, end in intervals for moment in range(begin, end)})
-
-
-def test_given_two_threads_that_start_brokers_then_the_common_time_counts_once() -> None:
-    watch = Stopwatch()
-    barrier = threading.Barrier(2)
-
-    def start() -> None:
-        with watch.measuring("Kafka brokers"):
-            barrier.wait(10)
-            time.sleep(0.1)
-
-    threads = [threading.Thread(target=start) for _ in range(2)]
-    began = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    elapsed = time.perf_counter() - began
-
-    assert 0.1 <= watch.take()["Kafka brokers"] <= elapsed
-    assert watch.take() == {}
 
 
 def test_given_a_wait_for_brokers_that_start_then_it_counts_as_starting_only() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from supply.images import FILES, Image, NoDigestError, images, pin, pinned
 
@@ -36,10 +34,10 @@ def test_a_dockerfile_keeps_the_name_of_its_stage() -> None:
     assert pinned("FROM python:3.12 AS base\n", {"python:3.12": DIGEST}) == f"FROM python:3.12@{DIGEST} AS base\n"
 
 
-@pytest.mark.parametrize("digest", ["", "sha256:", "latest", f"{DIGEST}\n", f"{DIGEST} x", DIGEST[:-1]])
-def test_what_is_no_digest_is_written_nowhere(digest: str) -> None:
-    with pytest.raises(ValueError, match="is no digest"):
-        pinned("FROM python:3.12\n", {"python:3.12": digest})
+def test_what_is_no_digest_is_written_nowhere() -> None:
+    for digest in ("", "sha256:", "latest", f"{DIGEST}\n", f"{DIGEST} x", DIGEST[:-1]):
+        with pytest.raises(ValueError, match="is no digest"):
+            pinned("FROM python:3.12\n", {"python:3.12": digest})
 
 
 def test_each_image_is_asked_for_once_and_one_without_a_digest_stops_all() -> None:
@@ -58,9 +56,3 @@ def test_each_image_is_asked_for_once_and_one_without_a_digest_stops_all() -> No
 
     with pytest.raises(NoDigestError):
         pin(files, refuse)
-
-
-@given(st.text())
-def test_a_text_without_images_stays(text: str) -> None:
-    if "image:" not in text and "FROM" not in text:
-        assert pinned(text, {"x:1": DIGEST}) == text

@@ -11,6 +11,8 @@ from bench.clusters.topics import Topics, pause
 from bench.clusters.window import Look
 from bench.errors import BenchError
 
+_NO_LEADER = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
+
 
 class _Ends:
     def __init__(self, total: Callable[[], int]) -> None:
@@ -61,64 +63,42 @@ def _watch(topics: Topics, expected: int) -> list[Look]:
 
 
 def test_only_the_last_look_before_the_first_record_is_kept() -> None:
-    looks = _watch(_Scripted([None, None, [0, 0], [0, 0], [3, 0], [3, 2]]), 5)
+    too_new = KafkaError(KafkaError.UNKNOWN_LEADER_EPOCH)
+
+    looks = _watch(_Scripted([None, _NO_LEADER, too_new, [0, 0], [0, 0], [3, 0], [3, 2]]), 5)
 
     assert [look.records for look in looks] == [0, 3, 5]
     assert looks[0].at < looks[1].at < looks[2].at
 
 
-def test_a_topic_that_is_just_being_created_is_not_there_yet() -> None:
-    no_leader, too_new = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION), KafkaError(KafkaError.UNKNOWN_LEADER_EPOCH)
-
-    looks = _watch(_Scripted([None, no_leader, too_new, [0, 0], [1, 1]]), 2)
-
-    assert [look.records for look in looks] == [0, 2]
-
-
 def test_a_topic_can_be_written_only_once_its_leaders_have_taken_over() -> None:
-    no_leader = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
-    topics = _Scripted([None, no_leader, no_leader, [0, 0]])
+    topics = _Scripted([None, _NO_LEADER, _NO_LEADER, [0, 0]])
 
     topics.wait_until_led("t", 2)
 
     assert topics.script_is_over
 
 
-def test_a_topic_that_was_there_must_stay_readable() -> None:
-    with pytest.raises(BenchError, match="refused"):
-        _watch(_Scripted([[0, 0], KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)]), 2)
-
-
-def test_other_errors_end_the_wait_at_once() -> None:
-    with pytest.raises(BenchError, match="refused"):
-        _watch(_Scripted([KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)]), 2)
-
-
-def test_a_copy_that_does_not_begin_is_given_up() -> None:
-    with pytest.raises(BenchError, match=r"t has 0 of 2 records"):
-        _watch(_Scripted([[0, 0]]), 2)
-
-
-def test_a_copy_that_halts_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_ends_early_or_cannot_be_seen_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_topics, "STALL_SECONDS", 0.1)
+    refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    for looks, message in (
+        # A topic that was there must stay readable.
+        ([[0, 0], _NO_LEADER], "refused"),
+        ([refused], "refused"),
+        ([[0, 0]], r"t has 0 of 2 records"),
+        ([[0, 0], [1, 0]], r"t has 1 of 2 records"),
+    ):
+        with pytest.raises(BenchError, match=message):
+            _watch(_Scripted(looks), 2)
 
-    with pytest.raises(BenchError, match=r"t has 1 of 2 records"):
-        _watch(_Scripted([[0, 0], [1, 0]]), 2)
 
-
-@pytest.mark.parametrize(
-    ("looks", "seconds"),
-    [
-        ([Look(0.0, 0, 0.0)], 0.02),
-        # One look with records tells no rate yet, nor does one at which nothing was added.
-        ([Look(0.0, 0, 0.0), Look(0.02, 50, 0.0)], 0.02),
-        ([Look(0.0, 0, 0.0), Look(0.02, 50, 0.0), Look(0.04, 50, 0.0)], 0.02),
-        # 5000 records a second; the rest takes a second, 0.2 s, and a millisecond.
-        ([Look(0.0, 0, 0.0), Look(1.0, 1, 0.0), Look(2.0, 5001, 0.0)], 0.1),
-        ([Look(0.0, 0, 0.0), Look(1.0, 4000, 0.0), Look(2.0, 9000, 0.0)], 0.05),
-        ([Look(0.0, 0, 0.0), Look(1.0, 4995, 0.0), Look(2.0, 9995, 0.0)], 0.005),
-    ],
-    ids=["nothing yet", "the first records", "a halt", "far from the end", "near the end", "at the end"],
-)
-def test_one_looks_the_more_often_the_nearer_the_end_is(looks: list[Look], seconds: float) -> None:
-    assert pause(looks, 10_000) == pytest.approx(seconds)
+def test_looks_become_more_frequent_near_the_end() -> None:
+    # 5000 records a second; the rest takes a second, 0.2 s, and a millisecond.
+    for first, second, seconds in ((1, 5001, 0.1), (4000, 9000, 0.05), (4995, 9995, 0.005)):
+        looks = [Look(0.0, 0, 0.0), Look(1.0, first, 0.0), Look(2.0, second, 0.0)]
+        assert pause(looks, 10_000) == pytest.approx(seconds)
+    # One look with records tells no rate yet, nor does one at which nothing was added.
+    halted = [Look(0.0, 0, 0.0), Look(0.02, 50, 0.0), Look(0.04, 50, 0.0)]
+    for length in (1, 2, 3):
+        assert pause(halted[:length], 10_000) == pytest.approx(0.02)

@@ -1,9 +1,8 @@
-"""The properties files of the copiers."""
+"""The properties files of the copiers: what is compared is configured alike."""
 
 from dataclasses import replace
 
 import javaproperties
-import pytest
 
 from bench.copiers.settings import Copier, CopySetup, properties, render
 
@@ -12,29 +11,28 @@ def _setup(copier: Copier, number: int = 1) -> CopySetup:
     return CopySetup(copier, number, "1kb-lz4", "localhost:1", "localhost:2", 2)
 
 
-@pytest.mark.parametrize("copier", Copier)
-def test_what_clients_need_is_said_for_both_clusters(copier: Copier) -> None:
-    settings = properties(replace(_setup(copier), client={"security.protocol": "SSL"}))
+def test_each_file_has_the_clients_of_both_clusters_and_own_properties_for_this_project_alone() -> None:
+    for copier in Copier:
+        own = {"mirror.batch.max.bytes": "1", "tasks.max": "7"}
+        settings = properties(replace(_setup(copier), client={"security.protocol": "SSL"}, own=own))
 
-    assert settings["target.security.protocol"] == "SSL"
-    assert settings[f"{_setup(copier).source_alias}.security.protocol"] == "SSL"
-
-
-def test_default_mm2_gets_only_what_it_needs() -> None:
-    settings = properties(_setup(Copier.MM2_DEFAULT))
-
-    assert settings["clusters"] == "mm2default1, target"
-    assert settings["mm2default1->target.enabled"] == "true"
-    assert settings["mm2default1->target.topics"] == "1kb-lz4"
-    assert settings["tasks.max"] == "2"
-    assert not [name for name in settings if ".producer." in name or ".consumer." in name or "lag.max" in name]
+        assert settings["target.security.protocol"] == "SSL", copier
+        assert settings[f"{_setup(copier).source_alias}.security.protocol"] == "SSL", copier
+        ours = copier is Copier.MIRROR
+        assert ("mirror.batch.max.bytes" in settings, settings["tasks.max"]) == (ours, "7" if ours else "2"), copier
+        assert javaproperties.loads(render(settings)) == settings, copier
 
 
-def test_our_flow_is_configured_as_default_mm2_is() -> None:
+def test_our_flow_is_configured_as_default_mm2_is_which_gets_only_what_it_needs() -> None:
     def without_alias(copier: Copier) -> str:
         setup = _setup(copier)
         return render(properties(setup)).replace(setup.source_alias, "A")
 
+    settings = properties(_setup(Copier.MM2_DEFAULT))
+    assert settings["clusters"] == "mm2default1, target"
+    assert settings["mm2default1->target.enabled"] == "true"
+    assert settings["mm2default1->target.topics"] == "1kb-lz4"
+    assert not [name for name in settings if ".producer." in name or ".consumer." in name or "lag.max" in name]
     assert without_alias(Copier.MIRROR) == without_alias(Copier.MM2_DEFAULT)
 
 
@@ -50,24 +48,7 @@ def test_tuning_reaches_the_data_clients_as_mm2_layers_them() -> None:
     assert settings["mm2tuned1->target.offset.lag.max"] == "100000"
 
 
-@pytest.mark.parametrize("copier", Copier)
-def test_properties_of_our_own_flow_reach_nobody_else(copier: Copier) -> None:
-    settings = properties(replace(_setup(copier), own={"mirror.batch.max.bytes": "1", "tasks.max": "7"}))
-
-    ours = copier is Copier.MIRROR
-    assert ("mirror.batch.max.bytes" in settings, settings["tasks.max"]) == (ours, "7" if ours else "2")
-
-
 def test_no_two_copies_share_a_topic_or_alias() -> None:
     setups = [_setup(copier, number) for copier in Copier for number in (1, 2)]
 
     assert len({setup.target_topic for setup in setups}) == len({setup.source_alias for setup in setups}) == 8
-    assert _setup(Copier.MM2_TUNED, 2).target_topic == "mm2tuned2.1kb-lz4"
-    assert not [setup for setup in setups if "." in setup.source_alias or "-" in setup.source_alias]
-
-
-@pytest.mark.parametrize("copier", list(Copier))
-def test_the_file_reads_back_as_java_reads_it(copier: Copier) -> None:
-    settings = properties(_setup(copier))
-
-    assert javaproperties.loads(render(settings)) == settings

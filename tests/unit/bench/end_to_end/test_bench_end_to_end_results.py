@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bench.copiers.settings import Copier
 from bench.end_to_end.contest import Timing
-from bench.end_to_end.measure import CONNECT, HOSTED, SESSION, make_options, parse_arguments
+from bench.end_to_end.measure import CONNECT, SESSION
 from bench.end_to_end.results import Race, Result, goals
 
 
@@ -43,14 +41,4 @@ def test_a_cold_batch_must_end_before_mm2_in_every_round() -> None:
 
     assert [goal.reached for goal in goals(won) if "together" in goal.text] == [True]
     assert [goal.reached for goal in goals([*won, *lost]) if "together" in goal.text] == [False]
-
-
-def test_what_was_not_measured_is_neither_reached_nor_missed() -> None:
     assert {goal.reached for goal in goals([])} == {None}
-
-
-def test_ways_that_nobody_knows_are_refused() -> None:
-    assert make_options(parse_arguments(["--warm-ways", "session"])).warm_ways == (SESSION,)
-    assert make_options(parse_arguments([])).warm_ways == (SESSION, CONNECT, HOSTED)
-    with pytest.raises(ValueError, match="no such way: car"):
-        make_options(parse_arguments(["--warm-ways", "car"]))

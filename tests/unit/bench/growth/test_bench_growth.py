@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.growth.measure import QUICK, Sizes, limited, make_options, parse_arguments, wanted
-from bench.growth.results import ALL_SERIES, BYTES, IDLE_TOPICS, PARTITIONS, Cost, Point, exponent, fit, goals
+from bench.growth.measure import Sizes, limited
+from bench.growth.results import BYTES, Cost, Point, exponent, fit, goals
 from bench.growth.source import Place, places, records_of
 
 
@@ -24,35 +24,21 @@ def test_a_straight_line_is_found(fixed: float, slope: float) -> None:
     assert line.fixed == pytest.approx(fixed, rel=1e-6, abs=1e-9)
     assert line.slope == pytest.approx(slope, rel=1e-6, abs=1e-9)
     assert line.worst_ratio == pytest.approx(1.0)
+    assert fit([(1.0, fixed), (1.0, slope)]) is None
 
 
-def test_one_amount_makes_no_line() -> None:
-    assert fit([(1.0, 2.0)]) is None
-    assert fit([(1.0, 2.0), (1.0, 3.0)]) is None
-
-
-@pytest.mark.parametrize(("power", "told"), [(0, 0.0), (1, 1.0), (2, 2.0)])
-def test_the_exponent_tells_linear_from_quadratic(power: int, told: float) -> None:
-    assert exponent([(amount, 3.0 * amount**power) for amount in (10.0, 100.0, 1000.0)]) == pytest.approx(told)
-
-
-def test_no_exponent_from_nothing() -> None:
+def test_the_exponent_tells_linear_from_quadratic() -> None:
+    for power in (0, 1, 2):
+        found = exponent([(amount, 3.0 * amount**power) for amount in (10.0, 100.0, 1000.0)])
+        assert found == pytest.approx(power)
     assert exponent([(0.0, 1.0), (100.0, 1.0)]) is None
 
 
-def test_a_copy_that_grows_with_the_square_of_the_bytes_is_told() -> None:
-    linear, _, _ = goals([_point(size, 0.5 + size) for size in (0.5, 1, 2, 4)])
-    square, _, _ = goals([_point(size, 0.5 + size**2) for size in (0.5, 1, 2, 4)])
-
-    assert (linear.reached, square.reached) == (True, False)
-
-
-def test_idle_runs_must_not_follow_the_data() -> None:
+def test_growth_with_the_square_idle_runs_that_follow_the_data_and_lost_records_miss_the_goals() -> None:
+    assert goals([_point(size, 0.5 + size) for size in (0.5, 1, 2, 4)])[0].reached
+    assert not goals([_point(size, 0.5 + size**2) for size in (0.5, 1, 2, 4)])[0].reached
     assert goals([_point(0.001, 0.1, idle=0.10), _point(4, 4.0, idle=0.34)])[1].reached
     assert not goals([_point(0.001, 0.1, idle=0.10), _point(4, 4.0, idle=0.36)])[1].reached
-
-
-def test_a_copy_that_lacks_a_record_is_told() -> None:
     assert not goals([_point(1, 1.0, arrived=9)])[2].reached
 
 
@@ -72,23 +58,8 @@ def test_records_fill_the_bytes_and_every_partition_has_one(size: int, partition
     assert workload.records_per_batch * size <= 1_000_000
 
 
-def test_each_series_has_its_points() -> None:
-    points = wanted(ALL_SERIES, Sizes())
-
-    assert [point.partitions for point in points if point.series == PARTITIONS] == [10, 100, 1_000, 10_000]
-    assert {point.total_bytes for point in points if point.series == PARTITIONS} == {200_000_000}
-    assert [point.idle_topics for point in points if point.series == IDLE_TOPICS] == [0, 100, 1_000, 5_000]
-
-
 def test_a_small_machine_leaves_the_large_points_out() -> None:
     small = limited(Sizes(), 1_000, 100)
 
     assert (small.partitions, small.idle_topics) == ((10, 100, 1_000), (0, 100, 1_000))
     assert (small.megabytes, small.each_megabytes) == ((1, 100), 100)
-
-
-def test_arguments_choose_the_series() -> None:
-    assert make_options(parse_arguments(["--quick", "--series", "bytes"])).series == (BYTES,)
-    assert make_options(parse_arguments(["--quick"])).sizes == QUICK
-    with pytest.raises(ValueError, match="no such series"):
-        make_options(parse_arguments(["--series", "weight"]))
