@@ -18,6 +18,7 @@ from tests.support.console import Console, Said
 from tests.support.flows import pair_flow
 from tests.support.interruptions import DriverKilledError, killed_after, up_to
 from tests.support.kafka import Record, consume, create_topic, delete_records, delete_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 
 COUNT = 20
 
@@ -84,8 +85,8 @@ def done(said: Said) -> None:
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 class TestTheList:

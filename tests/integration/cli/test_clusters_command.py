@@ -20,6 +20,7 @@ from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, make_flow, pair_flow
 from tests.support.kafka import admin, consume, create_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 
 
 class Scene:
@@ -47,8 +48,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 def test_a_file_with_the_same_aliases_and_other_clusters_is_refused_everywhere(scene: Scene) -> None:

@@ -27,6 +27,7 @@ from tests.support.kafka import (
     records,
     watermarks,
 )
+from tests.support.mirrored_topic import MirroredTopic
 
 #: Records of a batch that nobody looks into.
 BATCH = 136
@@ -73,8 +74,8 @@ def values(found: list[Record]) -> list[bytes | None]:
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 class TestTargetDiverged:

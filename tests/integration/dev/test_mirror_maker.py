@@ -10,11 +10,12 @@ import pytest
 from mirror_lib.dev.processes import ProcessError
 from testbed.mm2 import MirrorMaker
 from tests.support.clusters import KafkaPair
-from tests.support.kafka import admin, consume, create_topic, produce, records
+from tests.support.kafka import admin, consume, records
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.names import unique_name
 
 
-def properties(pair: KafkaPair, alias: str, topic: str) -> str:
+def properties(mirrored: MirroredTopic, alias: str) -> str:
     factors = "".join(
         f"{name}replication.factor = 1\n"
         for name in (
@@ -24,28 +25,25 @@ def properties(pair: KafkaPair, alias: str, topic: str) -> str:
     )
     return (
         f"clusters = {alias}, target\n"
-        f"{alias}.bootstrap.servers = {pair.source.bootstrap_servers}\n"
-        f"target.bootstrap.servers = {pair.target.bootstrap_servers}\n"
+        f"{alias}.bootstrap.servers = {mirrored.source.bootstrap_servers}\n"
+        f"target.bootstrap.servers = {mirrored.target.bootstrap_servers}\n"
         f"{alias}->target.enabled = true\n"
-        f"{alias}->target.topics = {topic}\n"
+        f"{alias}->target.topics = {mirrored.name}\n"
         "emit.heartbeats.enabled = false\n"
         "emit.checkpoints.enabled = false\n"
         f"{factors}"
     )
 
 
-def test_given_mirror_maker_when_a_record_is_written_then_it_copies_it(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+def test_given_mirror_maker_when_a_record_is_written_then_it_copies_it(mirrored: MirroredTopic) -> None:
     alias = unique_name("src")
-    create_topic(kafka_pair.source, topic_name)
-    written = produce(kafka_pair.source, topic_name, records(3))
-    copied = f"{alias}.{topic_name}"
+    written = mirrored.create(records(3))
+    copied = f"{alias}.{mirrored.name}"
 
-    with MirrorMaker(tmp_path / "mm2") as mirror_maker:
-        mirror_maker.start(properties(kafka_pair, alias, topic_name)).wait_started()
-        _wait_for(copied, kafka_pair, mirror_maker)
-        assert consume(kafka_pair.target, copied) == written
+    with MirrorMaker(mirrored.folder / "mm2") as mirror_maker:
+        mirror_maker.start(properties(mirrored, alias)).wait_started()
+        _wait_for(copied, mirrored.pair, mirror_maker)
+        assert consume(mirrored.target, copied) == written
         assert mirror_maker.cpu_seconds > 0
     assert mirror_maker.process is None
 

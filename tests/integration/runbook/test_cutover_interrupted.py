@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -22,9 +21,9 @@ from mirror_lib.runbook.steps import switch as steps_over
 from mirror_lib.runbook.steps.rollback import roll_back
 from mirror_lib.sync.acls.flow import plan_flow_acls
 from mirror_lib.topology.acls import AclBinding, AclPermission, AclResource
-from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, moving_topic, numbered, wait_for
 from tests.support.kafka import produce
+from tests.support.mirrored_topic import MirroredTopic
 
 PARTITIONS = 2
 
@@ -34,8 +33,8 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
-    with moving_topic(tmp_path, kafka_pair, topic_name, partitions=PARTITIONS) as made:
+def moving(mirrored: MirroredTopic) -> Iterator[Migration]:
+    with moving_topic(mirrored.folder, mirrored.pair, mirrored.name, partitions=PARTITIONS) as made:
         yield made
 
 

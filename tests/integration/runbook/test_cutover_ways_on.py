@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,18 +16,18 @@ from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Gate, Step, Style
 from mirror_lib.runbook.order import last_attempts
 from mirror_lib.runbook.steps.rollback import roll_back
-from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, Reader, commit, has_members, moving_topic, numbered, wait_for
 from tests.support.flows import Flow
 from tests.support.kafka import add_partitions, consume, delete_records, delete_topic, produce, set_config
+from tests.support.mirrored_topic import MirroredTopic
 
 PARTITIONS = 2
 
 
 @pytest.fixture
-def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
+def moving(mirrored: MirroredTopic) -> Iterator[Migration]:
     """A topic of the source with 100 records, and both flows for it."""
-    with moving_topic(tmp_path, kafka_pair, topic_name, partitions=PARTITIONS) as made:
+    with moving_topic(mirrored.folder, mirrored.pair, mirrored.name, partitions=PARTITIONS) as made:
         yield made
 
 

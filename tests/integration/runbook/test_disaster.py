@@ -32,6 +32,7 @@ from tests.support.cutovers import IDENTITY, Migration, commit, committed, numbe
 from tests.support.flows import Flow, make_flow
 from tests.support.interruptions import interrupted, killed_after, up_to
 from tests.support.kafka import Record, add_partitions, admin, consume, create_topic, delete_topic, produce
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.names import unique_name
 
 PARTITIONS = 2
@@ -153,9 +154,9 @@ def source(brokers_folder: Path, kafka_jars: Path) -> Iterator[KafkaCluster]:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, source: KafkaCluster, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Scene]:
+def scene(source: KafkaCluster, mirrored: MirroredTopic) -> Iterator[Scene]:
     source.start()
-    made = Scene(tmp_path, KafkaPair(source, kafka_pair.target), topic_name)
+    made = Scene(mirrored.folder, KafkaPair(source, mirrored.target), mirrored.name)
     made.there.run()
     made.say("groups", "apply", "--flow", "A->B")
     made.say("acls", "apply", "--flow", "A->B")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,25 +20,22 @@ from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.runbook.machine import create
 from mirror_lib.runbook.model import CutoverState
 from mirror_lib.runbook.opening import failback_of
-from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, migration, numbered
 from tests.support.flows import copy_here
 from tests.support.kafka import consume, create_topic, produce, transaction
+from tests.support.mirrored_topic import MirroredTopic
 
 PARTITIONS = 2
 LATE = "written-after-cutover"
 
 
 @pytest.fixture(params=[PARTITIONS])
-def moved(
-    tmp_path: Path, kafka_pair: KafkaPair, topic_name: str, request: pytest.FixtureRequest
-) -> Iterator[Migration]:
+def moved(mirrored: MirroredTopic, request: pytest.FixtureRequest) -> Iterator[Migration]:
     """A topic with 100 records, in as many partitions as the parameter says, whose cutover is finished."""
-    create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
-    produce(kafka_pair.source, topic_name, numbered(0, 100, request.param))
-    made = migration(tmp_path, kafka_pair, f"{topic_name}(-other)?")
+    mirrored.create(numbered(0, 100, request.param), partitions=PARTITIONS)
+    made = migration(mirrored.folder, mirrored.pair, f"{mirrored.name}(-other)?")
     made.there.run()
-    assert made.run_to_the_end(made.define("scope", topic_name)).state is CutoverState.FINISHED
+    assert made.run_to_the_end(made.define("scope", mirrored.name)).state is CutoverState.FINISHED
     yield made
     made.ledger.close()
 

@@ -17,9 +17,9 @@ from mirror_lib.verify.model import Budget, VerifyMode
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
 from mirror_lib.verify.transformed.model import RefusedRecord
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
+from tests.support.flows import Flow
 from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.transforming import RowFunction, TransformHere, only, repeated, with_values
 from tests.support.verifying import CompareHere, tamper, verify, verify_transformed
 
@@ -57,14 +57,15 @@ def _any(key: str, value: str) -> dict[str, str]:
     return {f"A->B.mirror.transform.any.{key}": value}
 
 
-def a_flow(
-    folder: Path, pair: KafkaPair, topic: str, *, several: bool = False, settings: dict[str, str] | None = None
-) -> Flow:
+def a_flow(mirrored: MirroredTopic, *, several: bool = False, settings: dict[str, str] | None = None) -> Flow:
     """A flow whose topic goes through a transform, with some records on the source."""
-    create_topic(pair.source, topic)
-    produce(pair.source, topic, records(_RECORDS))
-    own = {"mirror.batch.max.bytes": "4096", **transforms(topic, folder, several=several), **(settings or {})}
-    return pair_flow(folder, pair, topics=topic, settings=own)
+    mirrored.create(records(_RECORDS))
+    own = {
+        "mirror.batch.max.bytes": "4096",
+        **transforms(mirrored.name, mirrored.folder, several=several),
+        **(settings or {}),
+    }
+    return mirrored.flow(own)
 
 
 def only_difference(report: VerifyReport) -> tuple[DifferenceKind, int | None, int | None, tuple[str, ...]]:
@@ -75,10 +76,10 @@ def only_difference(report: VerifyReport) -> tuple[DifferenceKind, int | None, i
 
 @pytest.mark.parametrize("name", _FUNCTIONS)
 def test_given_a_transformed_copy_when_the_same_transform_is_applied_again_then_it_is_equal(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
+    mirrored: MirroredTopic, name: str
 ) -> None:
     function = _FUNCTIONS[name]
-    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
+    flow = a_flow(mirrored, several=name == "several")
     written = flow.run(runner=TransformHere(function)).records
 
     report = verify_transformed(flow, function)
@@ -114,13 +115,13 @@ _CHANGES: dict[str, tuple[_Change, Callable[[int], tuple[DifferenceKind, int | N
 @pytest.mark.parametrize("change", _CHANGES)
 @pytest.mark.parametrize(("name", "source"), [("filter", 300), ("mask", 100), ("several", 50)])
 def test_given_a_target_that_was_tampered_with_when_verified_then_it_is_told_where(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str, source: int, change: str
+    mirrored: MirroredTopic, name: str, source: int, change: str
 ) -> None:
     function = _FUNCTIONS[name]
-    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
+    flow = a_flow(mirrored, several=name == "several")
     written = flow.run(runner=TransformHere(function)).records
     tampering, expected = _CHANGES[change]
-    tamper(kafka_pair, f"A.{topic_name}", tampering)
+    tamper(mirrored.pair, mirrored.remote, tampering)
 
     report = verify_transformed(flow, function)
 
@@ -135,9 +136,9 @@ def test_given_a_target_that_was_tampered_with_when_verified_then_it_is_told_whe
 
 
 def test_given_another_transform_than_that_of_the_copy_when_verified_then_it_is_different(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow = a_flow(mirrored)
     flow.run(runner=TransformHere(only(third)))
 
     report = verify_transformed(flow, with_values(upper))
@@ -149,15 +150,13 @@ def test_given_another_transform_than_that_of_the_copy_when_verified_then_it_is_
 
 
 @pytest.mark.parametrize("name", _FUNCTIONS)
-def test_given_recent_mode_when_more_was_copied_then_only_that_is_compared(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
-) -> None:
+def test_given_recent_mode_when_more_was_copied_then_only_that_is_compared(mirrored: MirroredTopic, name: str) -> None:
     function = _FUNCTIONS[name]
-    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
+    flow = a_flow(mirrored, several=name == "several")
     flow.run(runner=TransformHere(function))
     first = verify_transformed(flow, function, mode=VerifyMode.RECENT)
     nothing = verify_transformed(flow, function, mode=VerifyMode.RECENT)
-    produce(kafka_pair.source, topic_name, records(90, start=_RECORDS))
+    mirrored.produce(records(90, start=_RECORDS))
     written = flow.run(runner=TransformHere(function)).records
 
     report = verify_transformed(flow, function, mode=VerifyMode.RECENT)
@@ -168,12 +167,10 @@ def test_given_recent_mode_when_more_was_copied_then_only_that_is_compared(
 
 
 @pytest.mark.parametrize("name", _FUNCTIONS)
-def test_given_a_sample_when_verified_then_stretches_are_compared_exactly(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
-) -> None:
+def test_given_a_sample_when_verified_then_stretches_are_compared_exactly(mirrored: MirroredTopic, name: str) -> None:
     function = _FUNCTIONS[name]
-    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
-    produce(kafka_pair.source, topic_name, records(9_100, start=_RECORDS))
+    flow = a_flow(mirrored, several=name == "several")
+    mirrored.produce(records(9_100, start=_RECORDS))
     written = flow.run(runner=TransformHere(function)).records
 
     report = verify_transformed(flow, function, mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=150_000), seed=3)
@@ -185,11 +182,11 @@ def test_given_a_sample_when_verified_then_stretches_are_compared_exactly(
 
 @pytest.mark.parametrize("name", _FUNCTIONS)
 def test_given_a_budget_of_bytes_when_it_ends_early_then_recent_goes_on_from_there(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
+    mirrored: MirroredTopic, name: str
 ) -> None:
     function = _FUNCTIONS[name]
-    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
-    produce(kafka_pair.source, topic_name, records(5_000, start=_RECORDS, size=1_000))
+    flow = a_flow(mirrored, several=name == "several")
+    mirrored.produce(records(5_000, start=_RECORDS, size=1_000))
     written = flow.run(runner=TransformHere(function)).records
 
     report = verify_transformed(flow, function, budget=Budget(max_bytes=1_000_000))
@@ -201,11 +198,9 @@ def test_given_a_budget_of_bytes_when_it_ends_early_then_recent_goes_on_from_the
     assert written <= report.records + rest.records <= written + 1
 
 
-def test_given_records_that_were_left_out_when_verified_then_they_are_no_difference(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name, settings={"mirror.poison.policy": "skip"})
-    place = TopicPartition(topic_name, 0)
+def test_given_records_that_were_left_out_when_verified_then_they_are_no_difference(mirrored: MirroredTopic) -> None:
+    flow = a_flow(mirrored, settings={"mirror.poison.policy": "skip"})
+    place = TopicPartition(mirrored.name, 0)
     failed = [FailedRecord(offset, UntransformableRecordError("no.")) for offset in (10, 11, 500)]
     assert flow.run(runner=TransformHere(with_values(upper), failed={place: failed})).left_out == 3
 
@@ -227,11 +222,11 @@ def refusing(function: RowFunction, *numbers: int) -> RowFunction:
 
 
 def test_given_a_record_that_cannot_be_transformed_any_more_when_verified_then_it_is_told_up_to_where(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow = a_flow(mirrored)
     flow.run(runner=TransformHere(with_values(upper)))
-    refused = {TopicPartition(topic_name, 0): (RefusedRecord(400, UntransformableRecordError("no.")),)}
+    refused = {TopicPartition(mirrored.name, 0): (RefusedRecord(400, UntransformableRecordError("no.")),)}
     runner = CompareHere(refusing(with_values(upper), 400), refused=refused)
 
     report = verify_flow(flow.config, ledger=flow.ledger, make_runner=lambda _: runner, options=VerifyOptions())
@@ -243,11 +238,9 @@ def test_given_a_record_that_cannot_be_transformed_any_more_when_verified_then_i
     assert 300 < verdict.records <= 400
 
 
-def test_given_a_filter_that_drops_everything_when_verified_then_nothing_is_missing(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+def test_given_a_filter_that_drops_everything_when_verified_then_nothing_is_missing(mirrored: MirroredTopic) -> None:
     nothing = only(lambda _: False)
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow = a_flow(mirrored)
     flow.run(runner=TransformHere(nothing))
 
     report = verify_transformed(flow, nothing)
@@ -259,21 +252,21 @@ def test_given_a_filter_that_drops_everything_when_verified_then_nothing_is_miss
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_given_retention_that_goes_on_between_plan_and_comparison_then_what_it_removed_is_expired(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, side: str
+    mirrored: MirroredTopic, side: str
 ) -> None:
     # A broker goes on giving deleted records out of a segment that holds others; these are years apart, so they have
     # segments of their own.
-    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"segment.ms": "60000"})
-    create_topic(kafka_pair.source, topic_name, configs={"segment.ms": "60000"})
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=transforms(topic_name, tmp_path))
+    mirrored.create_remote(configs={"segment.ms": "60000"})
+    mirrored.create(configs={"segment.ms": "60000"})
+    flow = mirrored.flow(transforms(mirrored.name, mirrored.folder))
     for start, count in ((0, 400), (400, 600)):
-        produce(kafka_pair.source, topic_name, records(count, start=start))
+        mirrored.produce(records(count, start=start))
         flow.run(runner=TransformHere(only(third)))
     job = job_of(flow.config, plan_flow_verification(flow.config, flow.ledger, VerifyOptions()))
     if side == "source":
-        delete_records(kafka_pair.source, topic_name, before=400)
+        delete_records(mirrored.source, mirrored.name, before=400)
     else:
-        delete_records(kafka_pair.target, f"A.{topic_name}", before=134)
+        delete_records(mirrored.target, mirrored.remote, before=134)
 
     deadline = time.monotonic() + 60
     while not (verdict := only_verdict(CompareHere(only(third))(job))).expired_records:
@@ -291,13 +284,13 @@ def only_verdict(found: Sequence[object]) -> PartitionVerdict:
 
 
 def test_given_topics_with_and_without_transforms_when_verified_then_each_is_compared_in_its_way(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    plain = f"{topic_name}-plain"
-    create_topic(kafka_pair.source, plain, partitions=2)
-    produce(kafka_pair.source, plain, records(50))
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
-    both = pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}, {plain}", settings=transforms(topic_name, tmp_path))
+    plain = f"{mirrored.name}-plain"
+    create_topic(mirrored.source, plain, partitions=2)
+    produce(mirrored.source, plain, records(50))
+    flow = a_flow(mirrored)
+    both = mirrored.flow(topics=f"{mirrored.name}, {plain}", settings=transforms(mirrored.name, mirrored.folder))
     del flow
     both.run(runner=copied_by_chain(only(third)))
 
@@ -305,11 +298,11 @@ def test_given_topics_with_and_without_transforms_when_verified_then_each_is_com
     local = verify(both)
 
     assert report.exit_code == 0, report.to_dict()
-    assert {(each.source.topic, each.records) for each in report.verdicts} == {(topic_name, 300), (plain, 50)}
+    assert {(each.source.topic, each.records) for each in report.verdicts} == {(mirrored.name, 300), (plain, 50)}
     # Without Spark only what is copied as it is can be compared.
     assert local.exit_code == 1
     assert {(each.source.topic, each.verdict, each.reason) for each in local.verdicts} == {
-        (topic_name, Verdict.UNVERIFIABLE, "needs-spark"),
+        (mirrored.name, Verdict.UNVERIFIABLE, "needs-spark"),
         (plain, Verdict.EQUAL, None),
     }
 
@@ -328,14 +321,12 @@ def copied_by_chain(function: RowFunction):  # type: ignore[no-untyped-def]
     return run
 
 
-def test_given_a_target_that_is_gone_when_compared_then_the_reason_is_told(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+def test_given_a_target_that_is_gone_when_compared_then_the_reason_is_told(mirrored: MirroredTopic) -> None:
+    flow = a_flow(mirrored)
     flow.run(runner=TransformHere(only(third)))
 
     def late(_: object) -> CompareHere:
-        delete_topic(kafka_pair.target, f"A.{topic_name}")
+        delete_topic(mirrored.target, mirrored.remote)
         return CompareHere(only(third))
 
     report = verify_flow(flow.config, ledger=flow.ledger, make_runner=late, options=VerifyOptions())

@@ -43,6 +43,7 @@ from tests.support.kafka import (
     records,
     watermarks,
 )
+from tests.support.mirrored_topic import MirroredTopic
 
 
 class Scene:
@@ -111,8 +112,8 @@ def values(found: list[Record]) -> list[bytes | None]:
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 class TestRetentionThatPassedThePosition:
@@ -283,23 +284,27 @@ class TestASourceThatEndsBeforeThePosition:
 
 
 def test_a_source_that_was_cut_and_grew_beyond_the_position_is_told_by_its_leader_epochs(
-    kafka_pair: KafkaPair, kafka_jars: Path, topic_name: str, tmp_path: Path, cluster_folder: Path
+    mirrored: MirroredTopic, kafka_jars: Path, cluster_folder: Path
 ) -> None:
     source = KafkaCluster("cut", directory=cluster_folder / "cut", jars=kafka_jars)
     with start_together(source):
-        create_topic(source, topic_name)
-        first = produce(source, topic_name, records(10))
+        create_topic(source, mirrored.name)
+        first = produce(source, mirrored.name, records(10))
         # Each election begins a new leader epoch.
         source.restart(source.node_ids[0])
         source.wait_ready()
-        new = produce(source, topic_name, records(20, start=50))
+        new = produce(source, mirrored.name, records(20, start=50))
         # Thirteen records of the first epoch were read: the leader tells with every fetch that it has only ten.
-        assert diverging_end(source, topic_name, offset=13, last_epoch=0) == 10
-        assert diverging_end(source, topic_name, offset=10, last_epoch=0) is None
+        assert diverging_end(source, mirrored.name, offset=13, last_epoch=0) == 10
+        assert diverging_end(source, mirrored.name, offset=10, last_epoch=0) is None
         flow = make_flow(
-            tmp_path, source.bootstrap_servers, kafka_pair.target.bootstrap_servers, topics=topic_name, settings={}
+            mirrored.folder,
+            source.bootstrap_servers,
+            mirrored.target.bootstrap_servers,
+            topics=mirrored.name,
+            settings={},
         )
-        pretend_copied(flow, topic_name, first)
+        pretend_copied(flow, mirrored.name, first)
 
         (error,) = flow.run(sync=False).errors
 
@@ -309,7 +314,7 @@ def test_a_source_that_was_cut_and_grew_beyond_the_position_is_told_by_its_leade
         assert (gap.first_offset, gap.next_offset) == (10, 13)
         report = flow.run(losses=Decision.ACCEPT)
         assert (report.errors, report.records) == ((), 20)
-        assert values(consume(kafka_pair.target, f"A.{topic_name}"))[-20:] == values(new)
+        assert values(mirrored.copied())[-20:] == values(new)
 
 
 def diverging_end(source: KafkaCluster, topic: str, *, offset: int, last_epoch: int) -> int | None:
@@ -363,10 +368,10 @@ class TestFirstStarts:
         ],
     )
     def test_a_topic_begins_where_its_rule_says_and_goes_on_from_there(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, rule: str, expected: slice
+        self, mirrored: MirroredTopic, rule: str, expected: slice
     ) -> None:
-        settings = {"mirror.first.start": "latest", "mirror.first.start.topics": f"{topic_name}={rule}"}
-        scene = Scene(kafka_pair, topic_name, tmp_path, **settings)
+        settings = {"mirror.first.start": "latest", "mirror.first.start.topics": f"{mirrored.name}={rule}"}
+        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, **settings)
         written = scene.produce(20)
         assert scene.flow.run().errors == ()
 

@@ -30,6 +30,7 @@ from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, admin, consume, create_topic, delete_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 
 #: Fields that version 0.1.0 did not store.
 NAMELESS: dict[str, Any] = {"target_topic": None, "target_topic_id": None, "clusters": None}
@@ -102,8 +103,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 def test_a_position_names_the_target_topic_its_id_and_both_clusters(scene: Scene) -> None:
