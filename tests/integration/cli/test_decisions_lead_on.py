@@ -11,7 +11,6 @@ from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.loader import load
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, copies_in_process
 from tests.support.flows import Flow, copy_here, pair_flow
@@ -25,6 +24,7 @@ from tests.support.kafka import (
     delete_topic,
     produce,
     records,
+    values,
     watermarks,
 )
 from tests.support.mirrored_topic import MirroredTopic
@@ -55,8 +55,7 @@ class Scene:
         return values(produce(self.pair.target, topic or self.remote, [Record(value=b"foreign")]))
 
     def position(self) -> Position:
-        with FlowClusters.connect(self.flow.config) as clusters:
-            return clusters.positions.read_all().positions[TopicPartition(self.topic, 0)].position
+        return self.flow.position(self.topic)
 
     def rename(self) -> str:
         """Copy under another name, as messages advise."""
@@ -67,10 +66,6 @@ class Scene:
         self.flow.sync_internal_topics()
         with FlowClusters.connect(self.flow.config) as clusters:
             clusters.positions.write([position])
-
-
-def values(found: list[Record]) -> list[bytes | None]:
-    return [record.value for record in found]
 
 
 @pytest.fixture

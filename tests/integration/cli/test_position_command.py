@@ -131,27 +131,3 @@ def test_what_an_interrupted_run_left_out_and_where_its_records_are_is_kept(mirr
     assert was_set.cause == "position-set"
     assert scene.flow.run().records == 6
     assert len(scene.on_target()) == 20
-
-
-def test_an_interrupted_merge_goes_on_where_a_person_says(mirrored: MirroredTopic) -> None:
-    first, second, merged = (f"{mirrored.name}-{name}" for name in ("first", "second", "merged"))
-    for topic in (first, second):
-        create_topic(mirrored.source, topic)
-        produce(mirrored.source, topic, records(10))
-    settings = {
-        "mirror.topics.merge.enabled": "true",
-        "mirror.topics.rename": f"{first}:{merged},{second}:{merged}",
-        "topics": f"{first},{second}",
-    }
-    flow = mirrored.flow(topics=f"{first},{second}", settings=settings)
-    interrupted(flow, killed_after())
-    assert {error.reason for error in flow.run().errors} == {"unclean-start"}
-
-    for topic in (first, second):
-        told = ["position", "set", "--config", str(flow.path), "--flow", "A->B", "--topic", topic, "--to", "latest"]
-        result = CliRunner().invoke(app, [*told, "--yes", "--json"])
-        assert result.exit_code == 0, result.stdout
-
-    produce(mirrored.source, second, records(1, start=10))
-    report = flow.run()
-    assert (report.errors, report.records) == ((), 1)

@@ -29,6 +29,9 @@ from tests.support.kafka import (
     watermarks,
 )
 from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
+
+_NOT_COMPACTED = "the broker did not compact the topic"
 
 
 class Scene:
@@ -125,13 +128,6 @@ def compacted(mirrored: MirroredTopic) -> None:
         found = [Record(key=b"%d" % (n % 5), value=b"%d-%d" % (number, n)) for n in range(50)]
         mirrored.produce(found)
         time.sleep(0.2)
-
-
-def wait_for_compaction(cluster: KafkaCluster, topic: str, fewer_than: int) -> None:
-    deadline = time.monotonic() + 60
-    while len(consume(cluster, topic)) >= fewer_than:
-        assert time.monotonic() < deadline, "the broker did not compact the topic"
-        time.sleep(0.5)
 
 
 class TestTranslate:
@@ -258,7 +254,9 @@ class TestRebuild:
         configs = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01", "segment_ms": "100"}
         scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, **configs, min_compaction_lag_ms="0")
         compacted(mirrored)
-        wait_for_compaction(mirrored.source, mirrored.name, 300)
+        wait_for(
+            lambda: len(consume(mirrored.source, mirrored.name)) < 300, 60, why="the broker did not compact the topic"
+        )
         scene.copy()
         left = len(consume(mirrored.source, mirrored.name))
         compacted_again = [Record(key=b"%d" % (n % 5), value=b"again-%d" % n) for n in range(60)]
@@ -267,7 +265,7 @@ class TestRebuild:
         time.sleep(0.2)
         mirrored.produce([Record(key=b"6", value=b"rolls the segment")])
         scene.copy()
-        wait_for_compaction(mirrored.source, mirrored.name, left + 60)
+        wait_for(lambda: len(consume(mirrored.source, mirrored.name)) < left + 60, 60, why=_NOT_COMPACTED)
         known = scene.lose_ledger()
 
         found = scene.rebuilt("--apply")

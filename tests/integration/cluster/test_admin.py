@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import pytest
-from confluent_kafka import Producer
 
 from mirror_lib.cluster.admin.client import (
     ClusterAdmin,
@@ -21,7 +20,7 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, TopicMissingError, TransientError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
-from tests.support.kafka import create_topic, delete_topic, produce, records
+from tests.support.kafka import create_topic, delete_topic, open_transaction, produce, records
 from tests.support.mirrored_topic import MirroredTopic
 
 
@@ -117,13 +116,7 @@ class TestDescribing:
 class TestOffsets:
     def test_earliest_latest_and_last_stable_differ_while_a_transaction_is_open(self, mirrored: MirroredTopic) -> None:
         mirrored.create(records(3), partitions=2)
-        writer = Producer(
-            {"bootstrap.servers": mirrored.source.bootstrap_servers, "transactional.id": mirrored.name, "log_level": 3}
-        )
-        writer.init_transactions(30)
-        writer.begin_transaction()
-        writer.produce(mirrored.name, b"open", partition=0)
-        writer.flush(30)
+        writer = open_transaction(mirrored.source, mirrored.name, [b"open"])
         here, empty = TopicPartition(mirrored.name, 0), TopicPartition(mirrored.name, 1)
         try:
             with administer(mirrored.source) as admin:

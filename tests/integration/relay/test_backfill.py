@@ -7,18 +7,13 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionStore
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.positions import PositionState
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import (
     ConfigurationError,
     DirtyStartError,
     FencedError,
     RetentionGapError,
-    RunLockedError,
-    TargetDivergedError,
-    TargetNotEmptyError,
 )
 from mirror_lib.relay.backfill.define import estimate as estimate_of
 from mirror_lib.relay.backfill.define import find_backfill, prepare_backfill, request_of
@@ -28,22 +23,11 @@ from mirror_lib.relay.gaps.resolutions import Decision
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.repair.set_positions import apply_changes, plan_changes
-from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.run_options import RunOptions, RunReport
-from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import Verdict
 from tests.support.flows import Flow, copy_here
 from tests.support.interruptions import DriverKilledError, claimed, killed_after, up_to
-from tests.support.kafka import (
-    Record,
-    consume,
-    create_topic,
-    delete_records,
-    produce,
-    records,
-    transaction,
-    watermarks,
-)
+from tests.support.kafka import Record, consume, create_topic, delete_records, records, transaction, values, watermarks
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.verifying import verify
 
@@ -83,16 +67,6 @@ def backfill(flow: Flow, topics: str, begin: str = "earliest", end: str = "lates
     return run(flow, prepare(flow, topics, begin, end, **where).backfill.name)
 
 
-def live_position(flow: Flow, topic: str, partition: int = 0) -> Position:
-    connection = Connection.from_settings(flow.config.clients.target_internal)
-    with PositionStore(connection, flow.config.offset_storage_topic, "A") as positions:
-        return positions.read_all().positions[TopicPartition(topic, partition)].position
-
-
-def values(found: list[Record]) -> list[bytes | None]:
-    return [record.value for record in found]
-
-
 def numbers(found: list[Record], partition: int = 0) -> list[int]:
     return [int((each.key or b"").removeprefix(b"key-")) for each in found if each.partition == partition]
 
@@ -101,7 +75,7 @@ def test_a_range_goes_into_another_topic_and_the_flow_does_not_notice(mirrored: 
     written = mirrored.create([*records(100), *records(50, partition=1)], partitions=2)
     flow = mirrored.flow()
     flow.run()
-    before = live_position(flow, mirrored.name), flow.ledger.segments("A->B", mirrored.name, 0)
+    before = flow.position(mirrored.name), flow.ledger.segments("A->B", mirrored.name, 0)
 
     report = backfill(flow, mirrored.name, "offset 10", "offset 60", into_suffix=".backfill")
 
@@ -109,7 +83,7 @@ def test_a_range_goes_into_another_topic_and_the_flow_does_not_notice(mirrored: 
     assert report.records == 50 + 40
     copied = consume(mirrored.target, f"A.{mirrored.name}.backfill")
     assert values(copied) == [r.value for r in written if r.offset is not None and 10 <= r.offset < 60]
-    assert (live_position(flow, mirrored.name), flow.ledger.segments("A->B", mirrored.name, 0)) == before
+    assert (flow.position(mirrored.name), flow.ledger.segments("A->B", mirrored.name, 0)) == before
     mirrored.produce(records(5, start=100))
     after = flow.run()
     assert (after.records, after.errors) == (5, ())
@@ -173,7 +147,7 @@ def test_a_time_is_the_first_record_that_is_not_older_also_if_timestamps_do_not_
     assert "no record" not in str(refused.value)
     assert "if timestamps do not ascend, use offsets" in refused.value.action
     assert report.errors == ()
-    assert [each.value for each in consume(mirrored.target, f"A.{mirrored.name}.some")] == [b"5", b"1", b"5"]
+    assert values(consume(mirrored.target, f"A.{mirrored.name}.some")) == [b"5", b"1", b"5"]
 
 
 def test_a_killed_backfill_is_taken_over_when_it_is_repeated(mirrored: MirroredTopic) -> None:
@@ -252,8 +226,8 @@ def test_history_goes_into_the_topic_of_a_flow_that_goes_on_before_and_after(mir
     assert min(each.source_first for each in segments) == 50
     # The verification of the flow takes the backfill's records for what they are.
     assert [verdict.verdict for verdict in verify(flow).verdicts] == [Verdict.EQUAL]
-    assert live_position(flow, mirrored.name).backfill is None
-    assert live_position(flow, mirrored.name).target_offset == watermarks(mirrored.target, mirrored.remote)[1]
+    assert flow.position(mirrored.name).backfill is None
+    assert flow.position(mirrored.name).target_offset == watermarks(mirrored.target, mirrored.remote)[1]
 
 
 def test_the_flow_waits_for_a_backfill_that_was_killed_in_its_topic(mirrored: MirroredTopic) -> None:
@@ -276,7 +250,7 @@ def test_the_flow_waits_for_a_backfill_that_was_killed_in_its_topic(mirrored: Mi
     assert (live.records, live.errors) == (5, ())
     copied = mirrored.copied()
     assert numbers(copied) == [*range(50), *range(50, 55)]
-    assert live_position(flow, mirrored.name).state is PositionState.CLOSED
+    assert flow.position(mirrored.name).state is PositionState.CLOSED
 
 
 def test_a_backfill_that_died_before_it_wrote_anything_gives_the_topic_back_when_it_is_repeated(
@@ -296,7 +270,7 @@ def test_a_backfill_that_died_before_it_wrote_anything_gives_the_topic_back_when
         patched.setattr("mirror_lib.relay.backfill.same_topic.LiveSide.settle", die)
         with pytest.raises(DriverKilledError):
             run(flow, name)
-    assert live_position(flow, mirrored.name).backfill == "again"
+    assert flow.position(mirrored.name).backfill == "again"
 
     report = run(flow, name)
 
@@ -331,26 +305,6 @@ def test_a_backfill_that_died_before_it_closed_the_flows_position_does_so_when_i
     assert numbers(mirrored.copied()) == [*range(10), *range(5), 10, 11]
 
 
-def test_a_person_may_let_the_flow_go_on_without_a_backfill_that_was_killed(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(10))
-    flow = mirrored.flow()
-    flow.run()
-    name = prepare(flow, mirrored.name, "offset 0", "offset 5", name="again").backfill.name
-    with pytest.raises(DriverKilledError):
-        run(flow, name, runner=killed_after(up_to(3)))
-    mirrored.produce(records(2, start=10))
-
-    with FlowClusters.connect(flow.config) as clusters:
-        changes = plan_changes(flow.config, clusters, mirrored.name, (), FirstStart(offset=10), run_id="person")
-        apply_changes(flow.config, clusters, flow.ledger, changes, by="person", run_id="person")
-    live = flow.run()
-    refused = run(flow, name)
-
-    assert (live.records, live.errors) == (2, ())
-    assert [type(error) for error in refused.errors] == [TargetDivergedError]
-    assert numbers(mirrored.copied()) == [*range(10), *range(3), 10, 11]
-
-
 def test_given_a_backfill_that_was_given_up_when_it_wakes_up_then_the_broker_refuses_it(
     mirrored: MirroredTopic,
 ) -> None:
@@ -377,33 +331,6 @@ def test_given_a_backfill_that_was_given_up_when_it_wakes_up_then_the_broker_ref
     assert isinstance(woken.error, FencedError)
     assert (live.records, live.errors) == (2, ())
     assert numbers(mirrored.copied()) == [*range(12)]
-
-
-def test_a_backfill_keeps_off_a_topic_of_which_the_flows_last_run_has_not_ended(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(10))
-    flow = mirrored.flow()
-    with pytest.raises(DriverKilledError):
-        flow.run(runner=killed_after(up_to(5)))
-
-    refused = backfill(flow, mirrored.name, "offset 0", "offset 5")
-    flow.run()
-    accepted = backfill(flow, mirrored.name, "offset 0", "offset 5")
-
-    assert [type(error) for error in refused.errors] == [DirtyStartError]
-    assert (accepted.records, accepted.errors) == (5, ())
-    assert numbers(mirrored.copied()) == [*range(10), *range(5)]
-
-
-def test_a_backfill_into_the_flows_topic_does_not_begin_while_the_flow_runs(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(10))
-    flow = mirrored.flow()
-    flow.run()
-    name = prepare(flow, mirrored.name, "offset 0", "offset 5").backfill.name
-
-    with hold_lock(flow.ledger, flow="A->B", run_id="live", lease_seconds=3), pytest.raises(RunLockedError):
-        run(flow, name)
-
-    assert numbers(mirrored.copied()) == list(range(10))
 
 
 def test_transactions_and_markers_of_the_source_are_no_hindrance(mirrored: MirroredTopic) -> None:
@@ -435,17 +362,6 @@ def test_what_the_source_deleted_meanwhile_is_not_passed_over_in_silence(mirrore
     (gap,) = flow.ledger.gaps(f"A->B#backfill-{name}")
     assert (gap.first_offset, gap.next_offset, gap.state) == (0, 8, "accepted")
     assert flow.ledger.gaps("A->B") == ()
-
-
-def test_records_of_others_in_another_target_topic_stop_the_backfill(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(5))
-    create_topic(mirrored.target, f"{mirrored.name}-taken")
-    produce(mirrored.target, f"{mirrored.name}-taken", records(1))
-    flow = mirrored.flow()
-
-    report = backfill(flow, mirrored.name, into=f"{mirrored.name}-taken")
-
-    assert [type(error) for error in report.errors] == [TargetNotEmptyError]
 
 
 def test_a_topic_that_the_flow_fills_from_another_one_is_no_target(mirrored: MirroredTopic) -> None:

@@ -10,13 +10,7 @@ from mirror_lib.relay.gaps.resolutions import Decision
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
-from tests.support.kafka import (
-    add_partitions,
-    admin,
-    delete_records,
-    delete_topic,
-    records,
-)
+from tests.support.kafka import add_partitions, admin, delete_records, delete_topic, records, values
 from tests.support.mirrored_topic import MirroredTopic
 
 #: Of the second partition, which is the one without records.
@@ -66,7 +60,7 @@ def test_records_that_came_and_went_are_a_gap(mirrored: MirroredTopic, flow: Flo
     assert (gap.partition, gap.first_offset, gap.next_offset) == (EMPTY, 0, 3)
     assert flow.run(losses=Decision.ACCEPT).records == 2
     copied = mirrored.copied(partitions=[EMPTY])
-    assert [each.value for each in copied] == [each.value for each in written[3:]]
+    assert values(copied) == [each.value for each in written[3:]]
 
 
 def test_an_added_partition_is_compared_since_it_was_seen(mirrored: MirroredTopic, flow: Flow) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from mirror_lib.relay.watch import poller as polling
 from tests.support.flows import Flow, make_flow
 from tests.support.kafka import create_topic, delete_topic, produce, records
 from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
 
 _SECONDS = 20.0
 _WATCHED = {"A->B.mirror.schedule": "on-new-records", "A->B.mirror.schedule.poll": "1s"}
@@ -47,14 +47,6 @@ class Watch:
             self._polls.get()
         # One may be under way.
         return [self._polls.get(timeout=_SECONDS) for _ in range(count + 1)][-1]
-
-
-def wait_until(so: Callable[[], bool]) -> None:
-    """Wait for an event in the poller's thread."""
-    deadline = time.monotonic() + 90.0
-    while not so():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @pytest.fixture
@@ -217,7 +209,7 @@ def test_a_cluster_that_comes_back_is_watched_again(
         watch.polls(1)
         (broker,) = cluster.node_ids
         cluster.kill(broker)
-        wait_until(lambda: "cannot be watched" in caplog.text)
+        wait_for(lambda: "cannot be watched" in caplog.text, 90)
         cluster.start()
         produce(cluster, topic_name, records(1))
 

@@ -78,14 +78,19 @@ def test_live_writers_and_a_group_move_without_a_record_lost_or_read_twice(movin
     assert writers_stood_still(done.attempts) is not None
 
 
-def test_a_topic_that_was_handed_over_is_copied_no_more(moving: Migration, topic_name: str) -> None:
+def test_a_finished_cutover_is_copied_no_more_and_not_rolled_back_and_says_what_brings_it_home(
+    moving: Migration, topic_name: str
+) -> None:
     scope = moving.define("scope", topic_name)
     moving.run_to_the_end(scope)
 
     report = moving.there.run(sync=False)
+    with pytest.raises(NotNowError, match="can no longer be rolled back") as refused:
+        roll_back(moving.context(scope))
 
     assert (report.records, report.exit_code) == (0, 0)
     assert len(values(moving, topic_name)) == 100
+    assert refused.value.action == "Fail back with `mirror cutover back scope`."
 
 
 def test_what_changed_since_comes_home_by_a_failback_and_nothing_else(moving: Migration, topic_name: str) -> None:
@@ -259,27 +264,6 @@ def test_what_came_home_from_a_cutover_that_never_ended_can_move_again(moving: M
     again = moving.define("again", topic_name)
 
     assert moving.run_to_the_end(again).state is CutoverState.FINISHED
-
-
-def test_a_finished_cutover_is_not_rolled_back_and_says_what_brings_it_home(moving: Migration, topic_name: str) -> None:
-    scope = moving.define("scope", topic_name)
-    moving.run_to_the_end(scope)
-
-    with pytest.raises(NotNowError, match="can no longer be rolled back") as refused:
-        roll_back(moving.context(scope))
-
-    assert refused.value.action == "Fail back with `mirror cutover back scope`."
-
-
-def test_a_foreign_record_on_the_target_stops_the_cutover_before_the_switch(moving: Migration, topic_name: str) -> None:
-    scope = moving.define("scope", topic_name)
-    moving.run_to_the_end(scope, until=Step.TRANSLATE)
-    produce(moving.pair.target, topic_name, numbered(7000, 7001))
-
-    done = moving.run_to_the_end(scope)
-
-    assert done.state is CutoverState.FAILED
-    assert not moving.ledger.cutovers.handed_over()
 
 
 def test_readers_on_the_source_keep_their_group_from_being_moved(moving: Migration, topic_name: str) -> None:

@@ -1,9 +1,8 @@
 """ACLs carried between real clusters with authorizers: MM2's rewrite, what we remember of it, and the cutover."""
 
 import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,10 +36,11 @@ from mirror_lib.sync.acls.plan import AclDifference
 from mirror_lib.sync.acls.staged import release_acls, revoke_acls
 from mirror_lib.topology.acls import AclBinding as OurBinding
 from mirror_lib.topology.acls import AclPattern, AclPermission, AclResource
-from tests.support.clusters import KafkaPair
+from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import admin, create_topic
 from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
 
 app = Typer()
 app.add_typer(acls_cli.app)
@@ -69,7 +69,7 @@ def add(cluster: KafkaCluster, *acls: AclBinding) -> None:
     client = admin(cluster)
     for future in client.create_acls(list(acls)).values():
         future.result(WAIT_SECONDS)
-    eventually(lambda: all(found(cluster, acl) for acl in acls))
+    wait_for(lambda: all(found(cluster, acl) for acl in acls))
 
 
 def remove(cluster: KafkaCluster, *acls: AclBinding) -> None:
@@ -77,7 +77,7 @@ def remove(cluster: KafkaCluster, *acls: AclBinding) -> None:
     filters = [AclBindingFilter(*acl._to_tuple()) for acl in acls]
     for future in client.delete_acls(filters).values():
         future.result(WAIT_SECONDS)
-    eventually(lambda: not any(found(cluster, acl) for acl in acls))
+    wait_for(lambda: not any(found(cluster, acl) for acl in acls))
 
 
 def found(cluster: KafkaCluster, acl: AclBinding) -> bool:
@@ -97,14 +97,6 @@ def seen(cluster: KafkaCluster, text: str, resource: ResourceType = TOPIC) -> se
         for acl in client.describe_acls(every).result(WAIT_SECONDS)
         if text in acl.name
     }
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    """What the controller has accepted shows on the brokers a moment later."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not become so"
-        time.sleep(0.05)
 
 
 def apply(flow: Flow) -> AclSync:
@@ -141,7 +133,7 @@ def test_acls_are_rewritten_as_mm2_does(mirrored: MirroredTopic) -> None:
         (remote, "User:carol", "WRITE", "DENY"),
     }
     assert (done.exit_code, len(done.plan.create)) == (0, 3)
-    eventually(lambda: seen(mirrored.target, mirrored.name) == expected)
+    wait_for(lambda: seen(mirrored.target, mirrored.name) == expected)
     assert seen(mirrored.target, mirrored.name, GROUP) == set()
     again = apply(flow)
     assert (again.plan.create, again.plan.unchanged) == ((), 3)
@@ -179,9 +171,9 @@ def test_prefixes_groups_and_principals_on_request(mirrored: MirroredTopic) -> N
     assert apply(flow).exit_code == 0
 
     prefix = binding(f"A.{mirrored.name}-", "READ", principal="User:app", pattern=PREFIXED)
-    eventually(lambda: found(mirrored.target, prefix))
+    wait_for(lambda: found(mirrored.target, prefix))
     app_row = (mirrored.name, "User:app")
-    eventually(lambda: seen(mirrored.target, mirrored.name, GROUP) == {(*app_row, "READ", "ALLOW")})
+    wait_for(lambda: seen(mirrored.target, mirrored.name, GROUP) == {(*app_row, "READ", "ALLOW")})
     transactional = seen(mirrored.target, mirrored.name, ResourceType.TRANSACTIONAL_ID)
     assert transactional == {(*app_row, "WRITE", "ALLOW")}
 
@@ -193,7 +185,7 @@ def test_only_what_we_created_is_ever_deleted(mirrored: MirroredTopic) -> None:
     add(mirrored.target, binding(remote, "READ"), binding(remote, "READ", principal="User:own"))
     flow = mirrored.flow()
     apply(flow)
-    eventually(lambda: len(seen(mirrored.target, remote)) == 3)
+    wait_for(lambda: len(seen(mirrored.target, remote)) == 3)
 
     remove(mirrored.source, binding(mirrored.name, "READ"), binding(mirrored.name, "DESCRIBE"))
     kept = apply(flow)
@@ -207,7 +199,7 @@ def test_only_what_we_created_is_ever_deleted(mirrored: MirroredTopic) -> None:
     deleting = mirrored.flow({"A->B.mirror.acls.delete.enabled": "true"})
     assert [acl.operation for acl in apply(deleting).plan.delete] == ["DESCRIBE"]
     expected = {(remote, "User:alice", "READ", "ALLOW"), (remote, "User:own", "READ", "ALLOW")}
-    eventually(lambda: seen(mirrored.target, remote) == expected)
+    wait_for(lambda: seen(mirrored.target, remote) == expected)
     assert flow.ledger.acls("A->B") == ()
 
 
@@ -227,14 +219,14 @@ def test_writes_wait_for_the_release_and_can_be_revoked(mirrored: MirroredTopic)
 
     assert [acl.principal for acl in released.changed] == ["User:alice"]
     assert [acl.principal for acl in released.present] == ["User:own"]
-    eventually(lambda: seen(mirrored.target, remote) == {*before, (remote, "User:alice", "WRITE", "ALLOW")})
+    wait_for(lambda: seen(mirrored.target, remote) == {*before, (remote, "User:alice", "WRITE", "ALLOW")})
     assert len(plan(flow).plan.released) == 1
     assert release_acls(without_source.config, flow.ledger, by="test").changed == ()
 
     revoked = revoke_acls(without_source.config, flow.ledger, by="test")
 
     assert [acl.principal for acl in revoked.changed] == ["User:alice"]
-    eventually(lambda: seen(mirrored.target, remote) == before)
+    wait_for(lambda: seen(mirrored.target, remote) == before)
     assert revoke_acls(without_source.config, flow.ledger, by="test").changed == ()
     assert len(release_acls(without_source.config, flow.ledger, by="test").changed) == 1
 
@@ -256,13 +248,13 @@ def test_a_release_that_died_half_way_can_be_finished_or_revoked(
         with pytest.raises(KeyboardInterrupt):
             release_acls(flow.config, flow.ledger, by="test")
     granted = binding(mirrored.remote, "WRITE")
-    eventually(lambda: found(mirrored.target, granted))
+    wait_for(lambda: found(mirrored.target, granted))
 
     again = release_acls(flow.config, flow.ledger, by="test")
     revoked = revoke_acls(flow.config, flow.ledger, by="test")
 
     assert (len(again.changed), again.present, len(revoked.changed)) == (1, (), 1)
-    eventually(lambda: not found(mirrored.target, granted))
+    wait_for(lambda: not found(mirrored.target, granted))
 
 
 def test_a_cutover_may_go_topic_by_topic(mirrored: MirroredTopic) -> None:
@@ -301,7 +293,7 @@ def test_a_release_says_where_a_denial_wins(mirrored: MirroredTopic) -> None:
     add(mirrored.source, binding(mirrored.name, "WRITE"), binding(mirrored.name, "WRITE", permission=DENY))
     flow = mirrored.flow(STAGING)
     apply(flow)
-    eventually(lambda: found(mirrored.target, binding(mirrored.remote, "WRITE", permission=DENY)))
+    wait_for(lambda: found(mirrored.target, binding(mirrored.remote, "WRITE", permission=DENY)))
 
     assert len(release_acls(flow.config, flow.ledger, by="test").denied) == 1
 
@@ -342,8 +334,7 @@ class Guarded:
 
 
 @pytest.fixture(scope="module")
-def guarded(kafka_jars: Path, brokers_folder: Path) -> Iterator[Guarded]:
-    """A target at which users must log in."""
+def _other_clusters(kafka_jars: Path, brokers_folder: Path) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     overrides = {
         **WITH_ACLS,
@@ -351,11 +342,24 @@ def guarded(kafka_jars: Path, brokers_folder: Path) -> Iterator[Guarded]:
         "listener.name.password.plain.sasl.jaas.config": f'{module} required user_alice="wonderland";',
     }
     listeners = {"PLAINTEXT": "PLAINTEXT", "PASSWORD": "SASL_PLAINTEXT"}
-    folder = brokers_folder / "guarded"
-    with KafkaCluster(
-        "guarded", directory=folder, jars=kafka_jars, overrides=overrides, listeners=listeners
-    ) as cluster:
-        yield Guarded(cluster)
+    login = KafkaCluster(
+        "guarded", directory=brokers_folder / "guarded", jars=kafka_jars, overrides=overrides, listeners=listeners
+    )
+    without_authorizer = KafkaCluster("open", directory=brokers_folder / "open", jars=kafka_jars)
+    with start_together(login, without_authorizer):
+        yield login, without_authorizer
+
+
+@pytest.fixture
+def guarded(_other_clusters: tuple[KafkaCluster, KafkaCluster]) -> Guarded:
+    """A target at which users must log in."""
+    return Guarded(_other_clusters[0])
+
+
+@pytest.fixture
+def open_cluster(_other_clusters: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
+    """A cluster without an authorizer."""
+    return _other_clusters[1]
 
 
 def test_users_may_read_at_once_and_write_between_release_and_revocation(
@@ -371,14 +375,14 @@ def test_users_may_read_at_once_and_write_between_release_and_revocation(
 
     apply(flow)
 
-    eventually(lambda: guarded.sees(remote))
+    wait_for(lambda: guarded.sees(remote))
     assert not guarded.writes(remote)
 
     release_acls(flow.config, flow.ledger, by="test")
-    eventually(lambda: guarded.writes(remote))
+    wait_for(lambda: guarded.writes(remote))
 
     revoke_acls(flow.config, flow.ledger, by="test")
-    eventually(lambda: not guarded.writes(remote))
+    wait_for(lambda: not guarded.writes(remote))
     assert guarded.sees(remote)
 
 
@@ -414,13 +418,6 @@ def test_every_acl_that_cannot_be_created_has_its_error(alice: ClusterAdmin, top
     assert isinstance(errors[read], AuthorizationError)
     assert isinstance(errors[unknown], UnsupportedRequestError)
     assert isinstance(alice.delete_acls([read])[read], AuthorizationError)
-
-
-@pytest.fixture(scope="module")
-def open_cluster(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaCluster]:
-    """A cluster without an authorizer."""
-    with KafkaCluster("open", directory=brokers_folder / "open", jars=kafka_jars) as cluster:
-        yield cluster
 
 
 @pytest.mark.parametrize("side", ["A", "B"])
@@ -462,7 +459,7 @@ def test_thousands_of_acls_take_few_requests(mirrored: MirroredTopic, monkeypatc
     source = admin(mirrored.source)
     for future in source.create_acls(many).values():
         future.result(WAIT_SECONDS)
-    eventually(lambda: len(seen(mirrored.source, mirrored.name)) == len(many))
+    wait_for(lambda: len(seen(mirrored.source, mirrored.name)) == len(many))
     flow = mirrored.flow(topics=f"{mirrored.name}.*")
     calls: Counter[str] = Counter()
 
@@ -485,7 +482,7 @@ def test_thousands_of_acls_take_few_requests(mirrored: MirroredTopic, monkeypatc
     # One list of each cluster, and 2,000 ACLs in a request.
     assert (calls["ask"], calls["create_acls"]) == (2, 2)
     assert len(flow.ledger.acls("A->B")) == 2_500
-    eventually(lambda: len(seen(mirrored.target, mirrored.name)) == len(many))
+    wait_for(lambda: len(seen(mirrored.target, mirrored.name)) == len(many))
     for cluster in (mirrored.source, mirrored.target):
         client = admin(cluster)
         anything: Any = None
@@ -524,9 +521,9 @@ def test_the_commands_go_the_whole_way(mirrored: MirroredTopic) -> None:
         return json.loads(done.stdout)
 
     planned, applied = told("plan"), told("apply")
-    eventually(lambda: found(mirrored.target, binding(mirrored.remote, "READ")))
+    wait_for(lambda: found(mirrored.target, binding(mirrored.remote, "READ")))
     released = told("release")
-    eventually(lambda: found(mirrored.target, binding(mirrored.remote, "ALL")))
+    wait_for(lambda: found(mirrored.target, binding(mirrored.remote, "ALL")))
     shown = CliRunner().invoke(app, ["acls", "plan", *options])
     revoked = told("revoke")
 
@@ -536,7 +533,7 @@ def test_the_commands_go_the_whole_way(mirrored: MirroredTopic) -> None:
     assert [acl["name"] for acl in released["changed"]] == [mirrored.remote]
     assert "0 WRITE grants staged (`mirror acls release`), 1 released" in shown.stdout
     assert revoked["changed"] == released["changed"]
-    eventually(lambda: not found(mirrored.target, binding(mirrored.remote, "ALL")))
+    wait_for(lambda: not found(mirrored.target, binding(mirrored.remote, "ALL")))
 
 
 def test_a_choice_without_any_acl_or_topic_is_told(mirrored: MirroredTopic) -> None:

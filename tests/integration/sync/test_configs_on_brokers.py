@@ -1,9 +1,8 @@
 """Topic configs carried between two real clusters: changed, deleted, refused, and few requests for many topics."""
 
 import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow
 from tests.support.kafka import admin, create_topic, set_config
 from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
 
 app = Typer()
 app.add_typer(configs_cli.app)
@@ -57,14 +57,6 @@ def change_brokers(cluster: KafkaCluster, config: str, value: str | None) -> Non
     resource = ConfigResource(ResourceType.BROKER, str(node), incremental_configs=[entry])
     client = admin(cluster)
     client.incremental_alter_configs([resource])[resource].result(WAIT_SECONDS)
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    """What the controller has accepted shows on the brokers a moment later."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not become so"
-        time.sleep(0.05)
 
 
 def a_flow(mirrored: MirroredTopic, settings: dict[str, str] | None = None, *, topics: str | None = None) -> Flow:
@@ -120,7 +112,7 @@ def test_a_changed_config_arrives_and_a_deleted_one_goes(mirrored: MirroredTopic
         "cleanup.policy": "compact,delete",
         "message.timestamp.type": "LogAppendTime",
     }
-    eventually(lambda: own_configs(mirrored.target, mirrored.remote) == expected)
+    wait_for(lambda: own_configs(mirrored.target, mirrored.remote) == expected)
     assert plan(flow).plan.changes == ()
     assert plan(flow).plan.unchanged == 1
 
@@ -162,7 +154,7 @@ def test_the_lists_and_overrides_hold_against_source_and_target(mirrored: Mirror
         "file.delete.delay.ms": "60000",
         "segment.bytes": "20000000",
     }
-    eventually(lambda: own_configs(mirrored.target, mirrored.remote) == expected)
+    wait_for(lambda: own_configs(mirrored.target, mirrored.remote) == expected)
     winners = {row.name: row.winner for row in plan(flow).plan.drift}
     assert winners["max.message.bytes"] is ConfigWinner.TARGET
     assert winners["retention.ms"] is ConfigWinner.OVERRIDE
@@ -178,7 +170,7 @@ def test_a_new_topic_is_created_by_the_same_rules(mirrored: MirroredTopic) -> No
     flow.sync_topics()
 
     expected = {"retention.ms": "-1", "segment.ms": "3000000"}
-    eventually(lambda: own_configs(mirrored.target, mirrored.remote) == expected)
+    wait_for(lambda: own_configs(mirrored.target, mirrored.remote) == expected)
     assert plan(flow).plan.changes == ()
 
 
@@ -197,11 +189,9 @@ def test_a_topic_that_the_cluster_refuses_stops_no_other(mirrored: MirroredTopic
     assert done.failed[0][1].where.topic == f"A.{mirrored.name}-bad"
     assert done.notices == ()
     # What the cluster takes of it is done.
-    eventually(lambda: own_configs(mirrored.target, f"A.{mirrored.name}-bad").get("retention.ms") == "9000000")
+    wait_for(lambda: own_configs(mirrored.target, f"A.{mirrored.name}-bad").get("retention.ms") == "9000000")
     assert done.exit_code == 1
-    eventually(
-        lambda: own_configs(mirrored.target, f"A.{mirrored.name}-good").get("min.compaction.lag.ms") == "1000000"
-    )
+    wait_for(lambda: own_configs(mirrored.target, f"A.{mirrored.name}-good").get("min.compaction.lag.ms") == "1000000")
 
 
 def test_two_sources_of_one_name_are_left_alone_and_told(mirrored: MirroredTopic) -> None:
@@ -226,10 +216,10 @@ def test_what_brokers_are_set_to_counts_as_mm2_has_it(on_own: MirroredTopic) -> 
         return own_configs(on_own.target, on_own.remote) == {"retention.ms": "-1", "flush.ms": "9000", **expected}
 
     change_brokers(on_own.source, "log.segment.bytes", "20000000")
-    eventually(lambda: gives({"segment.bytes": "20000000"}))
+    wait_for(lambda: gives({"segment.bytes": "20000000"}))
 
     change_brokers(on_own.source, "log.segment.bytes", None)
-    eventually(lambda: gives({}))
+    wait_for(lambda: gives({}))
 
 
 def test_source_defaults_are_pinned_on_request(on_own: MirroredTopic) -> None:
@@ -242,7 +232,7 @@ def test_source_defaults_are_pinned_on_request(on_own: MirroredTopic) -> None:
         found = own_configs(on_own.target, on_own.remote)
         return found.get("max.message.bytes") == "1048588" and "min.insync.replicas" not in found
 
-    eventually(pinned)
+    wait_for(pinned)
     assert plan(flow).plan.changes == ()
 
 
@@ -275,7 +265,7 @@ def test_thousands_of_topics_take_few_requests(on_own: MirroredTopic, monkeypatc
     assert calls["describe_configs"] == 6
     assert calls["incremental_alter_configs"] == 1
     assert calls.total() <= 12
-    eventually(lambda: own_configs(on_own.target, f"A.{names[-1]}")["max.message.bytes"] == "77777")
+    wait_for(lambda: own_configs(on_own.target, f"A.{names[-1]}")["max.message.bytes"] == "77777")
 
 
 def test_a_scheduled_step_keeps_mm2s_interval(mirrored: MirroredTopic) -> None:
@@ -306,9 +296,7 @@ def test_a_step_that_is_switched_off_touches_no_cluster(mirrored: MirroredTopic)
 
 def test_an_unreachable_target_is_an_error_that_names_it(mirrored: MirroredTopic) -> None:
     flow = a_flow(
-        mirrored.folder,
-        mirrored.pair,
-        mirrored.name,
+        mirrored,
         {"B.bootstrap.servers": "127.0.0.1:1", "admin.timeout.ms": "2000"},
     )
 
@@ -355,4 +343,4 @@ def test_the_command_plans_and_applies(mirrored: MirroredTopic) -> None:
     }
     assert "max.message.bytes" in shown.stdout
     assert json.loads(applied.stdout)["applied"] is True
-    eventually(lambda: "segment.ms" not in own_configs(mirrored.target, mirrored.remote))
+    wait_for(lambda: "segment.ms" not in own_configs(mirrored.target, mirrored.remote))

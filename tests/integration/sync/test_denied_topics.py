@@ -19,7 +19,7 @@ from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.sync.configs.flow import apply_flow_configs
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import admin, consume, create_topic, produce, records
+from tests.support.kafka import admin, consume, create_topic, produce, records, values
 from tests.support.mirrored_topic import MirroredTopic
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -90,9 +90,7 @@ def test_a_topic_whose_configs_and_records_are_denied_stops_no_other(
     assert [(error.reason, error.where.topic) for error in configs.errors] == [("authorization", closed)]
     assert configs.exit_code == 3
     assert [(error.reason, error.where.topic) for error in copied.errors] == [("authorization", closed)]
-    assert [each.value for each in consume(mirrored.target, f"A.{open_}")] == [
-        each.value for each in consume(guarded_source, open_)
-    ]
+    assert values(consume(mirrored.target, f"A.{open_}")) == values(consume(guarded_source, open_))
     # The step of a scheduled run fails with the same reason, and leaves it for the report.
     pushed: dict[str, Any] = {}
     instance = SimpleNamespace(

@@ -19,19 +19,10 @@ from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, create_topic, delete_records, delete_topic, produce, records
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.transforming import Killed, TransformHere
+from tests.support.transforming import Killed, TransformHere, number_of, thirds
 from tests.support.verifying import Route, verify, verify_transformed
 
 _Change = Callable[[list[Record]], Sequence[Record]]
-
-
-def number_of(value: bytes | None) -> int:
-    return int((value or b"value-0-").split(b"-")[1])
-
-
-def thirds(topic: str) -> Route:
-    """A third stays, the others go to two topics."""
-    return lambda value: ((None, f"{topic}-one", f"{topic}-two")[number_of(value) % 3], None)
 
 
 def to_one_partition(topic: str) -> Route:
@@ -55,9 +46,9 @@ def flow(mirrored: MirroredTopic) -> Flow:
     return mirrored.flow(settings(mirrored.name))
 
 
-def change(pair: KafkaPair, topic: str, changed: _Change) -> None:
-    """Put a changed copy of the first partition of a topic in its place."""
-    copy = consume(pair.target, topic)
+def change(pair: KafkaPair, topic: str, changed: _Change, copy: list[Record] | None = None) -> None:
+    """Put a changed copy of the first partition of a topic in its place; by default of what is there."""
+    copy = copy or consume(pair.target, topic)
     first = [each for each in copy if each.partition == 0]
     delete_topic(pair.target, topic)
     create_topic(pair.target, topic, partitions=2)
@@ -69,27 +60,7 @@ def of(report: VerifyReport, topic: str, partition: int = 0) -> RoutedVerdict:
     return found
 
 
-def test_given_records_in_three_topics_when_verified_then_all_of_them_are_equal(
-    flow: Flow, mirrored: MirroredTopic
-) -> None:
-    route = thirds(mirrored.name)
-    flow.run(runner=TransformHere(route=route))
-    mirrored.produce([*records(90, start=600), *records(60, partition=1, start=300)])
-    flow.run(runner=TransformHere(route=route))
-
-    report = verify_transformed(flow, route=route)
-
-    assert report.exit_code == 0, report.to_dict()
-    assert sum(each.records for each in report.verdicts) == 350
-    assert {tuple(each.target): each.records for each in report.routed} == {
-        (f"{mirrored.name}-one", 0): 230,
-        (f"{mirrored.name}-one", 1): 120,
-        (f"{mirrored.name}-two", 0): 230,
-        (f"{mirrored.name}-two", 1): 120,
-    }
-
-
-def test_given_recent_mode_when_nothing_and_then_more_was_copied_then_only_that_is_compared(
+def test_given_records_in_three_topics_when_verified_then_all_are_equal_and_recent_compares_only_what_came_since(
     flow: Flow, mirrored: MirroredTopic
 ) -> None:
     route = thirds(mirrored.name)
@@ -98,21 +69,26 @@ def test_given_recent_mode_when_nothing_and_then_more_was_copied_then_only_that_
     nothing = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
     mirrored.produce(records(90, start=600))
     flow.run(runner=TransformHere(route=route))
+    recent = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    mirrored.produce(records(60, partition=1, start=300))
+    flow.run(runner=TransformHere(route=route))
 
-    report = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    report = verify_transformed(flow, route=route)
 
-    assert (first.exit_code, nothing.exit_code, report.exit_code) == (0, 0, 0), report.to_dict()
+    assert (first.exit_code, nothing.exit_code, recent.exit_code) == (0, 0, 0), recent.to_dict()
     assert (nothing.routed, len(nothing.confirmed)) == ((), 2)
     # The range takes the second run up; that of the other partition has nothing new.
-    assert {tuple(each.target): each.records for each in report.routed} == {
-        (f"{mirrored.name}-one", 0): 230,
-        (f"{mirrored.name}-two", 0): 230,
-    }
+    of_first = {(f"{mirrored.name}-one", 0): 230, (f"{mirrored.name}-two", 0): 230}
+    assert {tuple(each.target): each.records for each in recent.routed} == of_first
+    assert report.exit_code == 0, report.to_dict()
+    assert sum(each.records for each in report.verdicts) == 350
+    of_second = {(f"{mirrored.name}-one", 1): 120, (f"{mirrored.name}-two", 1): 120}
+    assert {tuple(each.target): each.records for each in report.routed} == {**of_first, **of_second}
 
 
 _CHANGES: dict[str, tuple[_Change, list[tuple[DifferenceKind, int | None, int | None]]]] = {
     "deleted": (lambda copy: copy[:50] + copy[51:], [(DifferenceKind.MISSING, 151, None)]),
-    "duplicated": (lambda copy: [*copy[:60], copy[50], *copy[60:]], [(DifferenceKind.EXTRA, 151, 60), None]),
+    "duplicated": (lambda copy: [*copy[:60], copy[50], *copy[60:]], []),
     "altered": (
         lambda copy: [*copy[:50], replace(copy[50], key=b"!"), *copy[51:]],
         [(DifferenceKind.MISSING, 151, None), (DifferenceKind.EXTRA, None, 50)],
@@ -125,28 +101,33 @@ _CHANGES: dict[str, tuple[_Change, list[tuple[DifferenceKind, int | None, int | 
 }
 
 
-@pytest.mark.parametrize("name", _CHANGES)
-def test_given_a_topic_that_was_tampered_with_when_verified_then_it_is_told_what_and_where(
-    flow: Flow, mirrored: MirroredTopic, name: str
+def test_given_another_way_or_a_topic_that_was_tampered_with_when_verified_then_it_is_told_what_and_where(
+    flow: Flow, mirrored: MirroredTopic, subtests: pytest.Subtests
 ) -> None:
-    route = thirds(mirrored.name)
+    route, one = thirds(mirrored.name), f"{mirrored.name}-one"
     flow.run(runner=TransformHere(route=route))
-    changed, expected = _CHANGES[name]
-    change(mirrored.pair, f"{mirrored.name}-one", changed)
+    other = verify_transformed(flow, route=lambda value: (one, None) if number_of(value) == 1 else (None, None))
+    assert other.exit_code == 3
+    assert of(other, one).verdict is Verdict.DIFFERENT
+    assert of(other, f"{mirrored.name}-two").standing == 200
 
-    report = verify_transformed(flow, route=route)
+    copy = consume(mirrored.target, one)
+    for name, (changed, expected) in _CHANGES.items():
+        with subtests.test(name):
+            change(mirrored.pair, one, changed, copy)
 
-    found = of(report, f"{mirrored.name}-one")
-    wanted = [each for each in expected if each is not None]
-    places = [(each.kind, each.source_offset, each.target_offset) for each in found.differences]
-    if name == "duplicated":
-        # The last record of the topic now stands where the flow has written nothing.
-        assert (found.verdict, report.exit_code) == (Verdict.DIFFERENT, 3)
-        assert (DifferenceKind.EXTRA, 151, 60) in places
-        return
-    assert report.exit_code == (3 if wanted else 0), report.to_dict()
-    assert sorted(places, key=str) == sorted(wanted, key=str)
-    assert report.count(Verdict.DIFFERENT) == bool(wanted)
+            report = verify_transformed(flow, route=route)
+
+            found = of(report, one)
+            places = [(each.kind, each.source_offset, each.target_offset) for each in found.differences]
+            if name == "duplicated":
+                # The last record of the topic now stands where the flow has written nothing.
+                assert (found.verdict, report.exit_code) == (Verdict.DIFFERENT, 3)
+                assert (DifferenceKind.EXTRA, 151, 60) in places
+                continue
+            assert report.exit_code == (3 if expected else 0), report.to_dict()
+            assert sorted(places, key=str) == sorted(expected, key=str)
+            assert report.count(Verdict.DIFFERENT) == bool(expected)
 
 
 def test_given_a_record_that_somebody_adds_when_verified_then_it_is_found_until_it_is_gone(
@@ -166,20 +147,6 @@ def test_given_a_record_that_somebody_adds_when_verified_then_it_is_found_until_
         assert report.exit_code == 3, report.to_dict()
         found = of(report, f"{mirrored.name}-two", 1)
         assert [(each.kind, each.target_offset) for each in found.differences] == [(DifferenceKind.EXTRA, 100)]
-
-
-def test_given_another_way_than_that_of_the_copy_when_verified_then_both_sides_tell(
-    flow: Flow, topic_name: str
-) -> None:
-    flow.run(runner=TransformHere(route=thirds(topic_name)))
-
-    report = verify_transformed(
-        flow, route=lambda value: (f"{topic_name}-one", None) if number_of(value) == 1 else (None, None)
-    )
-
-    assert report.exit_code == 3
-    assert of(report, f"{topic_name}-one").verdict is Verdict.DIFFERENT
-    assert of(report, f"{topic_name}-two").standing == 200
 
 
 def test_given_source_partitions_that_meet_in_one_when_verified_then_they_are_compared_together(
@@ -280,7 +247,7 @@ def test_given_retention_that_cuts_a_range_when_verified_then_it_cannot_be_told(
     assert of(report, f"{mirrored.name}-two", 1).verdict is Verdict.EQUAL
 
 
-def test_given_a_budget_when_not_all_is_read_then_what_was_sent_is_not_said_to_be_equal(
+def test_given_a_budget_or_no_spark_when_not_all_is_read_then_what_was_sent_is_not_said_to_be_equal(
     flow: Flow, topic_name: str
 ) -> None:
     route = thirds(topic_name)
@@ -289,11 +256,20 @@ def test_given_a_budget_when_not_all_is_read_then_what_was_sent_is_not_said_to_b
     cut = verify_transformed(flow, route=route, budget=Budget(max_bytes=2_000), mode=VerifyMode.RECENT)
     sample = verify_transformed(flow, route=route, mode=VerifyMode.SAMPLE)
     rest = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    without_spark = verify(flow)
+    arguments = ["verify", "--config", str(flow.path), "--flow", "A->B"]
+    shown = CliRunner().invoke(app, arguments)
+    told = CliRunner().invoke(app, [*arguments, "--json"])
 
     assert {each.reason for each in cut.routed} == {"budget"}
     assert {each.reason for each in sample.routed} == {"sample"}
     assert (cut.exit_code, sample.exit_code, rest.exit_code) == (1, 1, 0), rest.to_dict()
     assert sum(each.records for each in rest.routed) == 600
+    assert {each.reason for each in without_spark.routed} == {"needs-spark"}
+    assert (without_spark.exit_code, shown.exit_code, told.exit_code) == (1, 1, 1)
+    assert "routed verdicts" in shown.output
+    places = {(row["topic"], row["partition"], row["verdict"]) for row in json.loads(told.stdout)["routed"]}
+    assert places == {(f"{topic_name}-{name}", at, "unverifiable") for name in ("one", "two") for at in (0, 1)}
 
 
 def test_given_a_copy_of_before_the_ledger_knew_of_ways_when_verified_then_it_is_not_said_to_be_equal(
@@ -309,21 +285,6 @@ def test_given_a_copy_of_before_the_ledger_knew_of_ways_when_verified_then_it_is
 
     assert {each.reason for each in report.routed} == {"routed"}
     assert report.exit_code in (1, 3)
-
-
-def test_given_no_spark_when_verified_then_the_reason_is_told(flow: Flow, topic_name: str) -> None:
-    flow.run(runner=TransformHere(route=thirds(topic_name)))
-
-    report = verify(flow)
-    arguments = ["verify", "--config", str(flow.path), "--flow", "A->B"]
-    shown = CliRunner().invoke(app, arguments)
-    told = CliRunner().invoke(app, [*arguments, "--json"])
-
-    assert {each.reason for each in report.routed} == {"needs-spark"}
-    assert (report.exit_code, shown.exit_code, told.exit_code) == (1, 1, 1)
-    assert "routed verdicts" in shown.output
-    places = {(row["topic"], row["partition"], row["verdict"]) for row in json.loads(told.stdout)["routed"]}
-    assert places == {(f"{topic_name}-{name}", at, "unverifiable") for name in ("one", "two") for at in (0, 1)}
 
 
 def test_given_topics_with_different_transforms_that_meet_in_one_when_verified_then_they_are_compared_together(

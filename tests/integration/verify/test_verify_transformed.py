@@ -20,23 +20,15 @@ from mirror_lib.verify.transformed.model import RefusedRecord
 from tests.support.flows import Flow
 from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce, records
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.transforming import RowFunction, TransformHere, only, repeated, with_values
-from tests.support.verifying import CompareHere, tamper, verify, verify_transformed
+from tests.support.transforming import RowFunction, TransformHere, number_of, only, repeated, upper, with_values
+from tests.support.verifying import CompareHere, put_on_target, verify, verify_transformed
 
 _Change = Callable[[list[Record]], Sequence[Record]]
 _RECORDS = 900
 
 
-def number_of(value: bytes | None) -> int:
-    return int((value or b"value-0-").split(b"-")[1])
-
-
 def third(value: bytes | None) -> bool:
     return number_of(value) % 3 == 0
-
-
-def upper(value: bytes | None) -> bytes | None:
-    return value and value.upper()
 
 
 #: With what becomes of one record, and whether the flow's own transform may make several of one.
@@ -75,21 +67,29 @@ def only_difference(report: VerifyReport) -> tuple[DifferenceKind, int | None, i
 
 
 @pytest.mark.parametrize("name", _FUNCTIONS)
-def test_given_a_transformed_copy_when_the_same_transform_is_applied_again_then_it_is_equal(
+def test_given_a_transformed_copy_when_the_same_transform_is_applied_then_it_is_equal_and_recent_compares_new_records(
     mirrored: MirroredTopic, name: str
 ) -> None:
     function = _FUNCTIONS[name]
     flow = a_flow(mirrored, several=name == "several")
     written = flow.run(runner=TransformHere(function)).records
-
+    first = verify_transformed(flow, function, mode=VerifyMode.RECENT)
+    nothing = verify_transformed(flow, function, mode=VerifyMode.RECENT)
     report = verify_transformed(flow, function)
     again = verify_transformed(flow, function)
+    verified = flow.ledger.verified_up_to("A->B")
+    mirrored.produce(records(90, start=_RECORDS))
+    more = flow.run(runner=TransformHere(function)).records
 
-    assert report.exit_code == 0, report.to_dict()
-    assert report.records == written > 0
+    recent = verify_transformed(flow, function, mode=VerifyMode.RECENT)
+
+    assert (first.exit_code, report.exit_code, recent.exit_code) == (0, 0, 0), (report.to_dict(), recent.to_dict())
+    assert first.records == report.records == written > 0
+    assert (nothing.idle, len(nothing.confirmed)) == (1, 1)
     assert [each.digest for each in report.verdicts] == [each.digest for each in again.verdicts] != [None]
     assert report.source_bytes > 0
-    assert [row.source_next for row in flow.ledger.verified_up_to("A->B")] == [_RECORDS]
+    assert [row.source_next for row in verified] == [_RECORDS]
+    assert recent.records == more > 0
 
 
 _CHANGES: dict[str, tuple[_Change, Callable[[int], tuple[DifferenceKind, int | None, int | None, tuple[str, ...]]]]] = {
@@ -112,27 +112,28 @@ _CHANGES: dict[str, tuple[_Change, Callable[[int], tuple[DifferenceKind, int | N
 }
 
 
-@pytest.mark.parametrize("change", _CHANGES)
 @pytest.mark.parametrize(("name", "source"), [("filter", 300), ("mask", 100), ("several", 50)])
 def test_given_a_target_that_was_tampered_with_when_verified_then_it_is_told_where(
-    mirrored: MirroredTopic, name: str, source: int, change: str
+    mirrored: MirroredTopic, name: str, source: int, subtests: pytest.Subtests
 ) -> None:
     function = _FUNCTIONS[name]
     flow = a_flow(mirrored, several=name == "several")
     written = flow.run(runner=TransformHere(function)).records
-    tampering, expected = _CHANGES[change]
-    tamper(mirrored.pair, mirrored.remote, tampering)
+    copy = mirrored.copied()
+    for change, (tampering, expected) in _CHANGES.items():
+        with subtests.test(change):
+            put_on_target(mirrored.pair, mirrored.remote, tampering(copy))
 
-    report = verify_transformed(flow, function)
+            report = verify_transformed(flow, function)
 
-    kind, source_offset, target_offset, what = expected(source)
-    if target_offset == -1:
-        target_offset = written
-    if name == "several" and change == "missing":
-        # Both that were made of one record are the same: which of them is missing cannot be told.
-        assert only_difference(report)[:2] == (kind, source_offset)
-    else:
-        assert only_difference(report) == (kind, source_offset, target_offset, what)
+            kind, source_offset, target_offset, what = expected(source)
+            if target_offset == -1:
+                target_offset = written
+            if name == "several" and change == "missing":
+                # Both that were made of one record are the same: which of them is missing cannot be told.
+                assert only_difference(report)[:2] == (kind, source_offset)
+            else:
+                assert only_difference(report) == (kind, source_offset, target_offset, what)
 
 
 def test_given_another_transform_than_that_of_the_copy_when_verified_then_it_is_different(
@@ -150,38 +151,7 @@ def test_given_another_transform_than_that_of_the_copy_when_verified_then_it_is_
 
 
 @pytest.mark.parametrize("name", _FUNCTIONS)
-def test_given_recent_mode_when_more_was_copied_then_only_that_is_compared(mirrored: MirroredTopic, name: str) -> None:
-    function = _FUNCTIONS[name]
-    flow = a_flow(mirrored, several=name == "several")
-    flow.run(runner=TransformHere(function))
-    first = verify_transformed(flow, function, mode=VerifyMode.RECENT)
-    nothing = verify_transformed(flow, function, mode=VerifyMode.RECENT)
-    mirrored.produce(records(90, start=_RECORDS))
-    written = flow.run(runner=TransformHere(function)).records
-
-    report = verify_transformed(flow, function, mode=VerifyMode.RECENT)
-
-    assert (first.exit_code, report.exit_code) == (0, 0), report.to_dict()
-    assert (nothing.idle, len(nothing.confirmed)) == (1, 1)
-    assert report.records == written
-
-
-@pytest.mark.parametrize("name", _FUNCTIONS)
-def test_given_a_sample_when_verified_then_stretches_are_compared_exactly(mirrored: MirroredTopic, name: str) -> None:
-    function = _FUNCTIONS[name]
-    flow = a_flow(mirrored, several=name == "several")
-    mirrored.produce(records(9_100, start=_RECORDS))
-    written = flow.run(runner=TransformHere(function)).records
-
-    report = verify_transformed(flow, function, mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=150_000), seed=3)
-
-    assert report.exit_code == 0, report.to_dict()
-    assert 0 < report.records < written
-    assert all(each.complete for verdict in report.verdicts for each in verdict.outcomes)
-
-
-@pytest.mark.parametrize("name", _FUNCTIONS)
-def test_given_a_budget_of_bytes_when_it_ends_early_then_recent_goes_on_from_there(
+def test_given_a_sample_or_a_budget_of_bytes_when_verified_then_a_part_is_compared_exactly_and_recent_goes_on(
     mirrored: MirroredTopic, name: str
 ) -> None:
     function = _FUNCTIONS[name]
@@ -189,13 +159,17 @@ def test_given_a_budget_of_bytes_when_it_ends_early_then_recent_goes_on_from_the
     mirrored.produce(records(5_000, start=_RECORDS, size=1_000))
     written = flow.run(runner=TransformHere(function)).records
 
-    report = verify_transformed(flow, function, budget=Budget(max_bytes=1_000_000))
+    sample = verify_transformed(flow, function, mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=150_000), seed=3)
+    begun = verify_transformed(flow, function, budget=Budget(max_bytes=1_000_000))
     rest = verify_transformed(flow, function, mode=VerifyMode.RECENT)
 
-    assert (report.exit_code, rest.exit_code) == (0, 0), (report.to_dict(), rest.to_dict())
-    assert 0 < report.records < written
+    assert sample.exit_code == 0, sample.to_dict()
+    assert 0 < sample.records < written
+    assert all(each.complete for verdict in sample.verdicts for each in verdict.outcomes)
+    assert (begun.exit_code, rest.exit_code) == (0, 0), (begun.to_dict(), rest.to_dict())
+    assert 0 < begun.records < written
     # What was made of one record at the edge may be compared twice.
-    assert written <= report.records + rest.records <= written + 1
+    assert written <= begun.records + rest.records <= written + 1
 
 
 def test_given_records_that_were_left_out_when_verified_then_they_are_no_difference(mirrored: MirroredTopic) -> None:

@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionStore
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.positions import PositionState
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import FencedError, TargetDivergedError
 from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.interruptions import DriverKilledError, asleep, claimed, interrupted, killed_after, up_to
@@ -55,12 +52,6 @@ def every(pair: KafkaPair, topic: str) -> list[bytes | None]:
     return [record.value for record in consume(pair.target, f"A.{topic}", isolation="read_uncommitted")]
 
 
-def position_of(flow: Flow, topic: str) -> Position:
-    connection = Connection.from_settings(flow.config.clients.target_internal)
-    with PositionStore(connection, flow.config.offset_storage_topic, "A") as store:
-        return store.read_all().positions[TopicPartition(topic, 0)].position
-
-
 def forgets() -> None:
     """Let the broker look several times."""
     time.sleep(1)
@@ -78,7 +69,7 @@ def test_given_old_records_when_they_are_copied_then_a_transaction_takes_one_off
     assert (report.records, report.errors) == (500, ())
     assert committed(pair, topic_name) == [record.value for record in written]
     assert [watermarks(pair.target, f"A.{topic_name}", n)[1] for n in (0, 1)] == [301, 201]
-    assert position_of(flow, topic_name).target_offset == 301
+    assert flow.position(topic_name).target_offset == 301
     # The next start is clean: nothing is fenced and nothing is read.
     produce(pair.source, topic_name, records(5, start=300))
     (result,) = flow.run().results
@@ -171,7 +162,7 @@ def test_given_a_run_that_died_in_its_transaction_when_the_next_one_comes_in_tim
     values = [record.value for record in written]
     assert every(pair, topic_name) == values
     assert committed(pair, topic_name) == values
-    assert position_of(flow, topic_name).state is PositionState.CLOSED
+    assert flow.position(topic_name).state is PositionState.CLOSED
 
 
 def test_given_a_driver_that_died_when_the_transactions_had_ended_then_its_position_is_where_the_copy_came_to(
@@ -184,7 +175,7 @@ def test_given_a_driver_that_died_when_the_transactions_had_ended_then_its_posit
 
     interrupted(flow, killed_after(up_to(40)))
 
-    position = position_of(flow, topic_name)
+    position = flow.position(topic_name)
     assert (position.state, position.offset, position.target_offset) == (PositionState.OPEN, 39, 41)
 
 

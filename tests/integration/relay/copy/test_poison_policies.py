@@ -11,7 +11,7 @@ import pytest
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.errors import CorruptBatchError, MirrorError, RecordRefusedError, RecordTooLargeError
+from mirror_lib.errors import MirrorError, RecordRefusedError, RecordTooLargeError
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.topic_limits import LimitKind, limit_warnings
 from mirror_lib.relay.run import plan_flow
@@ -118,11 +118,12 @@ class TestGivenRecordsThatTheTargetRefuses:
         assert scene.run().records == 3
         assert scene.copied == scene.written(without=bad)
 
-    def test_with_fail_the_partition_stops_at_the_first_until_the_target_takes_it(
+    def test_with_fail_a_plan_warns_and_the_partition_stops_at_the_first_until_the_target_takes_it(
         self, mirrored: MirroredTopic, target: Mapping[str, str]
     ) -> None:
         scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="fail", target=target)
         bad, _ = poisoned(scene, target)
+        assert_warned_of(scene, mirrored, target)
 
         report = scene.run()
 
@@ -134,27 +135,27 @@ class TestGivenRecordsThatTheTargetRefuses:
         assert scene.run().errors == ()
         assert scene.copied == scene.written(without=())
 
-    def test_a_plan_warns_of_it_beforehand(self, mirrored: MirroredTopic, target: Mapping[str, str]) -> None:
-        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="skip", target=target)
-        poisoned(scene, target)
-        settings = scene.flow.config.clients
-        remote = {mirrored.name: mirrored.remote}
-        with (
-            ClusterAdmin(Connection.from_settings(settings.source_admin)) as source,
-            ClusterAdmin(Connection.from_settings(settings.target_admin)) as there,
-        ):
-            found = {warning.kind for warning in limit_warnings(source, there, remote)}
 
-        expected = {
-            "max.message.bytes": {LimitKind.SIZE},
-            "message.timestamp.before.max.ms": {LimitKind.TIMESTAMP_BEFORE, LimitKind.TIMESTAMP_AFTER},
-            "cleanup.policy": {LimitKind.KEY},
-        }[next(iter(target))]
-        assert expected <= found
-        scene.flow.sync_internal_topics()
-        warnings = plan_flow(scene.flow.config, RunOptions()).warnings
-        assert len(warnings) == len(found)
-        assert any(mirrored.name in warning for warning in warnings)
+def assert_warned_of(scene: Scene, mirrored: MirroredTopic, target: Mapping[str, str]) -> None:
+    """A plan warns of the target's limits beforehand."""
+    settings = scene.flow.config.clients
+    remote = {mirrored.name: mirrored.remote}
+    with (
+        ClusterAdmin(Connection.from_settings(settings.source_admin)) as source,
+        ClusterAdmin(Connection.from_settings(settings.target_admin)) as there,
+    ):
+        found = {warning.kind for warning in limit_warnings(source, there, remote)}
+
+    expected = {
+        "max.message.bytes": {LimitKind.SIZE},
+        "message.timestamp.before.max.ms": {LimitKind.TIMESTAMP_BEFORE, LimitKind.TIMESTAMP_AFTER},
+        "cleanup.policy": {LimitKind.KEY},
+    }[next(iter(target))]
+    assert expected <= found
+    scene.flow.sync_internal_topics()
+    warnings = plan_flow(scene.flow.config, RunOptions()).warnings
+    assert len(warnings) == len(found)
+    assert any(mirrored.name in warning for warning in warnings)
 
 
 def assert_stopped(report: RunReport, kind: type[MirrorError], offset: int) -> None:
@@ -255,15 +256,6 @@ class TestGivenADamagedBatch:
         assert (left_out(report), report.records, report.results[0].recovered) == ([10, 11], 0, 15)
         assert [value for _, value, _ in scene.copied] == [each.value for each in [*small(10), *small(5)]]
         assert [(gap.first_offset, gap.next_offset) for gap in scene.flow.ledger.gaps("A->B")] == [(10, 12)]
-
-    def test_with_fail_the_partition_stops_before_it(self, mirrored: MirroredTopic) -> None:
-        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="fail")
-        self.damaged(scene)
-
-        report = scene.run()
-
-        assert_stopped(report, CorruptBatchError, 10)
-        assert [value for _, value, _ in scene.copied] == [each.value for each in small(10)]
 
 
 def test_the_quarantine_topic_keeps_what_is_larger_than_a_record_of_it(mirrored: MirroredTopic) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from tests.support.kafka import Record, consume, records
 from tests.support.mirrored_topic import MirroredTopic
 
@@ -15,17 +13,17 @@ def contents(found: list[Record]) -> list[Record]:
     return [replace(record, offset=None) for record in found]
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_all_records_arrive_equal_with_every_codec(mirrored: MirroredTopic, codec: str) -> None:
-    mirrored.create(partitions=3)
-    for partition in range(3):
+def test_all_records_arrive_equal_with_every_codec(mirrored: MirroredTopic) -> None:
+    codecs = ("none", "gzip", "snappy", "lz4", "zstd")
+    mirrored.create(partitions=len(codecs))
+    for partition, codec in enumerate(codecs):
         mirrored.produce(records(2_000, size=300, partition=partition), compression_type=codec)
     flow = mirrored.flow({"A->B.tasks.max": "2"})
 
     report = flow.run()
 
     assert report.errors == ()
-    assert report.records == 6_000
+    assert report.records == 2_000 * len(codecs)
     assert mirrored.copied() == consume(mirrored.source, mirrored.name)
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import Producer
-
 from mirror_lib.errors import RecordRefusedError
-from tests.support.kafka import Record, consume, records, set_config, watermarks
+from tests.support.kafka import Record, consume, open_transaction, records, set_config, values, watermarks
 from tests.support.mirrored_topic import MirroredTopic
 
 _DAY_MS = 86_400_000
@@ -36,13 +34,7 @@ def test_nothing_that_follows_a_refused_first_record_reaches_the_target(mirrored
 
 def test_a_flow_that_begins_to_hide_open_transactions_waits_for_them(mirrored: MirroredTopic) -> None:
     mirrored.create()
-    producer = Producer(
-        {"bootstrap.servers": mirrored.source.bootstrap_servers, "transactional.id": f"tests-{mirrored.name}"}
-    )
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    producer.produce(mirrored.name, value=b"inside", partition=0)
-    producer.flush(30)
+    producer = open_transaction(mirrored.source, mirrored.name, [b"inside"])
     assert mirrored.flow().run().records == 1
     committed = {"A.consumer.isolation.level": "read_committed"}
     flow = mirrored.flow(committed)
@@ -54,4 +46,4 @@ def test_a_flow_that_begins_to_hide_open_transactions_waits_for_them(mirrored: M
     mirrored.produce([Record(value=b"after")])
     assert flow.run().records == 1
     copied = mirrored.copied()
-    assert [record.value for record in copied] == [b"inside", b"after"]
+    assert values(copied) == [b"inside", b"after"]

@@ -12,7 +12,7 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import RecordTooLargeError
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, start_together
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, consume, create_topic, produce
+from tests.support.kafka import Record, consume, create_topic, produce, values
 from tests.support.names import unique_name
 
 LIMIT = 200_000
@@ -39,10 +39,6 @@ def written(pair: KafkaPair, topic: str) -> list[Record]:
     return produce(
         pair.source, topic, [Record(value=random.randbytes(size)) for size in sizes], message_max_bytes=10**6
     )
-
-
-def values(records: list[Record]) -> list[bytes | None]:
-    return [record.value for record in records]
 
 
 def flow(folder: Path, pair: KafkaPair, topic: str, policy: str, **settings: str) -> Flow:

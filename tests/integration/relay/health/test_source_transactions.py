@@ -27,7 +27,7 @@ from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.transaction_checks import set_verification
 from tests.support.clusters import KafkaCluster, KafkaPair
 from tests.support.flows import Flow
-from tests.support.kafka import Record, produce
+from tests.support.kafka import Record, produce, values
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.records.record_batches import TRANSACTIONAL, SourceRecord, batch, sealed
 
@@ -149,7 +149,7 @@ def test_a_hanging_transaction_stops_its_partition_with_a_reason_and_what_was_be
 
     report = flow.run()
 
-    assert [record.value for record in mirrored.copied()] == [b"before"]
+    assert values(mirrored.copied()) == [b"before"]
     assert (report.records, report.exit_code) == (1, 3)
     (error,) = report.errors
     assert error.reason == _REASON

@@ -16,7 +16,7 @@ from mirror_lib.relay.model import PartitionResult
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.interruptions import asleep
-from tests.support.kafka import consume, create_topic, delete_topic, produce, records
+from tests.support.kafka import consume, create_topic, delete_topic, produce, records, values
 from tests.support.mirrored_topic import MirroredTopic
 
 #: Records are copied in transactions then, as these are old; requests of transactions name topics.
@@ -50,7 +50,7 @@ class Scene:
         create_topic(self.pair.target, self.target)
 
     def on_target(self) -> list[bytes | None]:
-        return [record.value for record in consume(self.pair.target, self.target)]
+        return values(consume(self.pair.target, self.target))
 
 
 @pytest.fixture(params=[{}, BY_NAME], ids=["topic ids", "names"])

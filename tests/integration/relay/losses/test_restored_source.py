@@ -15,7 +15,7 @@ from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import start_together
 from tests.support.flows import make_flow
-from tests.support.kafka import consume, create_topic, produce, records, transaction
+from tests.support.kafka import consume, create_topic, produce, records, transaction, values
 from tests.support.mirrored_topic import MirroredTopic
 
 
@@ -76,6 +76,6 @@ def test_it_stops_the_partition_whose_copied_records_are_others_now(
         assert (moved.exit_code, decided.exit_code) == (0, 0), (moved.output, json.loads(decided.stdout))
         assert flow.run(sync=False).errors == ()
         copied = consume(mirrored.target, target, partitions=[plain])
-        assert [each.value for each in copied[20:]] == [each.value for each in again]
+        assert [each.value for each in copied[20:]] == values(again)
         assert len(consume(mirrored.target, target, partitions=[marked])) == 20 + 40
         assert flow.ledger.open_gaps("A->B") == ()

@@ -41,6 +41,7 @@ from tests.support.kafka import (
     delete_topic,
     produce,
     records,
+    values,
     watermarks,
 )
 from tests.support.mirrored_topic import MirroredTopic
@@ -107,10 +108,6 @@ class Scene:
         return error
 
 
-def values(found: list[Record]) -> list[bytes | None]:
-    return [record.value for record in found]
-
-
 @pytest.fixture
 def scene(mirrored: MirroredTopic) -> Scene:
     return Scene(mirrored.pair, mirrored.name, mirrored.folder)
@@ -139,6 +136,10 @@ class TestRetentionThatPassedThePosition:
         assert gap.last_time is not None
         assert gap.last_time < before_second
         assert scene.on_target() == values(first)
+        # Without consent nothing is changed.
+        code, told = scene.tried("accept", "--all")
+        assert (code, told["done"], told["decisions"][0]["new_position"]) == (1, 0, 15)
+        scene.refused(RetentionGapError)
 
     def test_accepted_it_is_left_out_and_what_follows_is_copied(self, scene: Scene, first: list[Record]) -> None:
         scene.refused(RetentionGapError)
@@ -178,14 +179,6 @@ class TestRetentionThatPassedThePosition:
         (gap,) = scene.gaps()
         assert (gap.state, gap.decided_by) == ("accepted", "airflow mirror__A__B manual")
         assert scene.on_target() == values([*first, *records(5, start=15)])
-
-    def test_without_consent_nothing_is_changed(self, scene: Scene, first: list[Record]) -> None:
-        scene.refused(RetentionGapError)
-
-        code, told = scene.tried("accept", "--all")
-
-        assert (code, told["done"], told["decisions"][0]["new_position"]) == (1, 0, 15)
-        scene.refused(RetentionGapError)
 
 
 class TestATopicThatWasCreatedAgain:
@@ -354,29 +347,33 @@ def closed(place: TopicPartition, **fields: Any) -> Position:
     return Position(place.topic, place.partition, state=PositionState.CLOSED, run_id="before", **fields)
 
 
-class TestFirstStarts:
-    @pytest.mark.parametrize(
-        ("rule", "expected"),
-        [
-            ("earliest", slice(0, None)),
-            ("latest", slice(20, None)),
-            ("offset 7", slice(7, None)),
-            ("offset 700", slice(20, None)),
-            # The timestamp of record 12.
-            ("2024-01-01T00:00:12Z", slice(12, None)),
-            ("2030-01-01T00:00:00Z", slice(20, None)),
-        ],
-    )
-    def test_a_topic_begins_where_its_rule_says_and_goes_on_from_there(
-        self, mirrored: MirroredTopic, rule: str, expected: slice
-    ) -> None:
-        settings = {"mirror.first.start": "latest", "mirror.first.start.topics": f"{mirrored.name}={rule}"}
-        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, **settings)
-        written = scene.produce(20)
-        assert scene.flow.run().errors == ()
+#: Where a topic of twenty records begins by its rule.
+FIRST_STARTS = {
+    "earliest": 0,
+    "latest": 20,
+    "offset 7": 7,
+    "offset 700": 20,
+    # The timestamp of record 12.
+    "2024-01-01T00:00:12Z": 12,
+    "2030-01-01T00:00:00Z": 20,
+}
 
-        written += scene.produce(5, start=20)
-        report = scene.run()
 
-        assert report.errors == ()
-        assert scene.on_target() == values(written[expected])
+def test_a_topic_begins_where_its_rule_says_and_goes_on_from_there(mirrored: MirroredTopic) -> None:
+    topics = {f"{mirrored.name}-{number}": rule for number, rule in enumerate(FIRST_STARTS)}
+    for topic in topics:
+        create_topic(mirrored.source, topic)
+        produce(mirrored.source, topic, records(20))
+    rules = ", ".join(f"{topic}={rule}" for topic, rule in topics.items())
+    settings = {"mirror.first.start": "latest", "mirror.first.start.topics": rules}
+    flow = mirrored.flow(settings, topics=f"{mirrored.name}-.*")
+    assert flow.run().errors == ()
+    for topic in topics:
+        produce(mirrored.source, topic, records(5, start=20))
+
+    report = flow.run()
+
+    assert report.errors == ()
+    for topic, rule in topics.items():
+        copied = values(consume(mirrored.target, f"A.{topic}"))
+        assert copied == values(records(25)[FIRST_STARTS[rule] :]), rule

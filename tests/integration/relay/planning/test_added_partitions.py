@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
-from tests.support.kafka import add_partitions, records
+from tests.support.kafka import add_partitions, consume, create_topic, produce, records, values, watermarks
 from tests.support.mirrored_topic import MirroredTopic
 
 
@@ -21,22 +19,28 @@ def stored_counts(flow: Flow, topic: str) -> dict[int, int | None]:
     return {place.partition: each.position.first_partitions for place, each in stored.items() if place.topic == topic}
 
 
-@pytest.mark.parametrize("start", ["latest", "offset 5", "2030-01-01T00:00:00Z"])
-def test_an_added_partition_is_copied_from_its_beginning(mirrored: MirroredTopic, start: str) -> None:
-    mirrored.create(records(20))
-    flow = mirrored.flow({"A->B.mirror.first.start": start})
-    assert flow.run().errors == ()
-    before = len(mirrored.copied())
-    add_partitions(mirrored.source, mirrored.name, 2)
-    written = mirrored.produce(records(40, partition=1))
+def test_an_added_partition_is_copied_from_its_beginning_by_any_rule_of_the_first_start(
+    mirrored: MirroredTopic,
+) -> None:
+    topics = {f"{mirrored.name}-{n}": rule for n, rule in enumerate(("latest", "offset 5", "2030-01-01T00:00:00Z"))}
+    for topic in topics:
+        create_topic(mirrored.source, topic)
+        produce(mirrored.source, topic, records(20))
+    rules = ", ".join(f"{topic}={rule}" for topic, rule in topics.items())
+    flow = mirrored.flow({"A->B.mirror.first.start.topics": rules}, topics=f"{mirrored.name}-.*")
+    assert flow.run().records == 15
+    for topic in topics:
+        add_partitions(mirrored.source, topic, 2)
+        produce(mirrored.source, topic, records(40, partition=1))
 
     report = flow.run()
 
-    assert (report.errors, report.records) == ((), 40)
-    copied = mirrored.copied(partitions=[1])
-    assert [each.value for each in copied] == [each.value for each in written]
-    assert len(mirrored.copied()) == before + 40
-    assert stored_counts(flow, mirrored.name) == {0: 1, 1: 1}
+    assert (report.errors, report.records) == ((), 40 * len(topics))
+    for topic, rule in topics.items():
+        copied = consume(mirrored.target, f"A.{topic}", partitions=[1])
+        assert values(copied) == values(records(40)), rule
+        assert watermarks(mirrored.target, f"A.{topic}")[1] == (15 if rule == "offset 5" else 0), rule
+        assert stored_counts(flow, topic) == {0: 1, 1: 1}, rule
 
 
 def test_positions_of_version_0_1_0_tell_added_partitions_by_the_last_one(mirrored: MirroredTopic) -> None:

@@ -91,8 +91,7 @@ def test_a_position_that_is_set_to_the_end_is_stored_though_there_is_nothing_to_
 
     assert (flow.run().records, on_target(mirrored)) == (0, [*range(10)])
 
-    with PositionStore(_connection(mirrored.pair), flow.config.offset_storage_topic, "A") as store:
-        stored = store.read_all().positions[TopicPartition(mirrored.name, 0)].position
+    stored = flow.position(mirrored.name)
     assert (stored.offset, stored.target_offset, stored.state) == (11, 10, PositionState.CLOSED)
 
 

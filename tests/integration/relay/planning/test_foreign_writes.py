@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Producer
 
 from mirror_lib.cluster import Connection
 from mirror_lib.relay.planning.markers import WrittenRanges
@@ -11,7 +10,7 @@ from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology import TopicPartition
 from tests.support.flows import Flow
-from tests.support.kafka import create_topic, delete_topic, records, transaction
+from tests.support.kafka import create_topic, delete_topic, open_transaction, records, transaction
 from tests.support.mirrored_topic import MirroredTopic
 
 
@@ -50,12 +49,7 @@ def test_given_a_record_between_markers_then_it_is_reported_until_records_come_t
 
 
 def test_given_a_transaction_that_has_not_ended_then_it_is_reported(mirrored: MirroredTopic, copied: Flow) -> None:
-    settings = {"bootstrap.servers": mirrored.target.bootstrap_servers, "transactional.id": mirrored.name}
-    producer = Producer(settings)
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    producer.produce(mirrored.remote, b"1", partition=0)
-    producer.flush(30)
+    producer = open_transaction(mirrored.target, mirrored.remote, [b"1"])
 
     assert len(warnings(copied)) == 1
 

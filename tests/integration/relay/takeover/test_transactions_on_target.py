@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -20,10 +19,11 @@ from mirror_lib.relay.repair.map_rebuild import rebuild
 from mirror_lib.relay.repair.map_rebuild_plan import plan_rebuild
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
-from tests.support.kafka import Record, consume, records, watermarks
+from tests.support.kafka import Record, consume, records, values, watermarks
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.transforming import Killed, TransformHere, unchanged
 from tests.support.verifying import verify
+from tests.support.waiting import wait_for
 
 _TRANSACTIONAL = {"B.exactly.once.source.support": "enabled", "mirror.run.lease.seconds": "3"}
 
@@ -55,10 +55,6 @@ def transaction_of(pair: KafkaPair, topic: str, written: Sequence[Record], name:
         )
     producer.flush(30)
     yield producer
-
-
-def values(found: Sequence[Record]) -> list[bytes | None]:
-    return [each.value for each in found]
 
 
 @pytest.fixture
@@ -188,13 +184,7 @@ def rebuilt(flow: Flow) -> list[tuple[int, int]]:
 def arrived(pair: KafkaPair, topic: str, count: int) -> Callable[[], None]:
     """Waits until the log has so many records."""
 
-    def wait() -> None:
-        deadline = time.monotonic() + 20
-        while watermarks(pair.target, topic)[1] < count:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-    return wait
+    return lambda: wait_for(lambda: watermarks(pair.target, topic)[1] >= count, 20)
 
 
 def dies(flow: Flow, runner: TransformHere) -> None:

@@ -14,35 +14,17 @@ from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.errors import (
-    DirtyStartError,
     FencedError,
-    TargetDeletedError,
     TargetDivergedError,
-    TargetNotEmptyError,
 )
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.copy.task import copy_attempt, copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow, copy_here
 from tests.support.interruptions import DriverKilledError, asleep, claimed, interrupted, killed_after, up_to
-from tests.support.kafka import (
-    Record,
-    consume,
-    delete_records,
-    delete_topic,
-    produce,
-    records,
-    set_config,
-    transaction,
-)
+from tests.support.kafka import Record, consume, delete_records, produce, records, set_config, transaction, values
 from tests.support.ledger.ledgers import ready_ledger
 from tests.support.mirrored_topic import MirroredTopic
-
-
-def position_of(flow: Flow, topic: str, partition: int = 0) -> Position:
-    with store(flow) as stored:
-        return stored.read_all().positions[TopicPartition(topic, partition)].position
 
 
 def store(flow: Flow) -> PositionStore:
@@ -63,8 +45,8 @@ def test_what_an_interrupted_run_copied_is_found_and_not_copied_again(mirrored: 
     assert {result.source.partition: result.recovered for result in report.results} == {0: 120, 1: 120}
     assert report.records == 180 + 80
     copied = mirrored.copied()
-    assert [record.value for record in copied] == [record.value for record in written]
-    assert position_of(flow, mirrored.name).state is PositionState.CLOSED
+    assert values(copied) == values(written)
+    assert flow.position(mirrored.name).state is PositionState.CLOSED
     # The offset map covers what the interrupted run copied too.
     segments = flow.ledger.segments("A->B", mirrored.name, 1)
     assert sum(segment.records for segment in segments) == 200
@@ -82,7 +64,7 @@ def test_a_run_that_copied_everything_and_stored_nothing_leaves_nothing_to_copy(
     (result,) = report.results
     assert (result.records, result.recovered, result.source_next) == (0, 50, 50)
     assert result.runs == (OffsetRun(0, 0, 50),)
-    assert [record.value for record in mirrored.copied()] == [r.value for r in written]
+    assert values(mirrored.copied()) == values(written)
 
 
 def test_a_run_interrupted_again_and_again_still_copies_every_record_once(mirrored: MirroredTopic) -> None:
@@ -95,7 +77,7 @@ def test_a_run_interrupted_again_and_again_still_copies_every_record_once(mirror
     report = flow.run()
 
     assert report.errors == ()
-    assert [record.value for record in mirrored.copied()] == [r.value for r in written]
+    assert values(mirrored.copied()) == values(written)
 
 
 def test_a_zombie_that_wakes_up_after_its_successor_is_refused(mirrored: MirroredTopic) -> None:
@@ -110,7 +92,7 @@ def test_a_zombie_that_wakes_up_after_its_successor_is_refused(mirrored: Mirrore
     assert [type(result.error) for result in woken] == [FencedError, FencedError]
     assert not any(result.certain for result in woken)
     copied = mirrored.copied()
-    assert [record.value for record in copied] == [record.value for record in written]
+    assert values(copied) == values(written)
     mirrored.produce(records(5, start=40))
     assert flow.run().records == 5
 
@@ -136,7 +118,7 @@ def test_of_two_runs_at_the_same_time_one_ends_with_an_error_and_nothing_is_copi
 
     assert [type(error) for error in older.errors] == [FencedError]
     assert reports[0].errors == ()
-    assert [record.value for record in mirrored.copied()] == [r.value for r in written]
+    assert values(mirrored.copied()) == values(written)
     assert flow.run().errors == ()
 
 
@@ -152,7 +134,7 @@ def test_a_task_that_spark_starts_again_goes_on_behind_the_first_attempt(mirrore
 
     assert report.errors == ()
     assert (report.records, report.results[0].recovered) == (40, 30)
-    assert [record.value for record in mirrored.copied()] == [r.value for r in written]
+    assert values(mirrored.copied()) == values(written)
     assert flow.run().records == 0
 
 
@@ -171,40 +153,6 @@ def test_a_foreign_record_behind_the_position_stops_its_partition_and_no_other(m
     assert "another producer wrote to it" in str(error)
     assert report.records == 5
     assert len(mirrored.copied()) == 15 + 11
-
-
-def test_a_target_that_lost_records_stops_its_partition(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(10))
-    flow = mirrored.flow()
-    assert flow.run().records == 10
-    delete_topic(mirrored.target, mirrored.remote)
-    mirrored.produce(records(5, start=10))
-
-    report = flow.run()
-
-    (error,) = report.errors
-    assert isinstance(error, TargetDeletedError)
-    assert report.records == 0
-
-
-def test_a_target_that_holds_records_before_the_first_start_is_left_alone_unless_appending_is_wanted(
-    mirrored: MirroredTopic,
-) -> None:
-    remote = mirrored.remote
-    mirrored.create()
-    mirrored.create_remote()
-    mirrored.produce(records(10))
-    produce(mirrored.target, remote, [Record(value=b"before")])
-
-    (error,) = mirrored.flow().run().errors
-
-    assert isinstance(error, TargetNotEmptyError)
-    assert "mirror.target.existing=append" in error.action
-    assert len(consume(mirrored.target, remote)) == 1
-
-    append = mirrored.flow({"mirror.target.existing": "append"})
-    assert append.run().errors == ()
-    assert [record.offset for record in consume(mirrored.target, remote)] == list(range(11))
 
 
 def mirror_maker_position(flow: Flow, topic: str, offset: int) -> None:
@@ -236,25 +184,9 @@ def test_mirror_makers_position_is_taken_over_by_its_newest_offset_sync(mirrored
 
     assert report.errors == ()
     assert report.records == 42
-    copied = [record.value for record in consume(mirrored.target, remote)]
+    copied = values(consume(mirrored.target, remote))
     assert copied[20:] == [record.value for record in written[18:]]
     assert flow.run().records == 0
-
-
-def test_mirror_makers_position_without_an_offset_sync_needs_a_person(mirrored: MirroredTopic) -> None:
-    mirrored.create()
-    mirrored.create_remote()
-    mirrored.produce(records(100))
-    mirrored.produce_remote(records(20))
-    flow = mirrored.flow()
-    flow.sync_topics()
-    mirror_maker_position(flow, mirrored.name, 19)
-
-    (error,) = flow.run().errors
-
-    assert isinstance(error, DirtyStartError)
-    assert "no offset-sync" in str(error)
-    assert len(mirrored.copied()) == 20
 
 
 def test_positions_are_stored_while_a_long_copy_runs(mirrored: MirroredTopic) -> None:
@@ -268,7 +200,7 @@ def test_positions_are_stored_while_a_long_copy_runs(mirrored: MirroredTopic) ->
 
     def run(job: CopyJob) -> list[PartitionResult]:
         copy_here(job)
-        seen.append(position_of(flow, mirrored.name))
+        seen.append(flow.position(mirrored.name))
         raise DriverKilledError
 
     interrupted(flow, run)
@@ -296,7 +228,7 @@ def test_given_a_map_of_many_runs_when_the_copy_is_interrupted_then_its_position
     interrupted(flow, killed_after())
     # The take-over finds 15 runs, stores them, and dies too.
     interrupted(flow, killed_after())
-    stored = position_of(flow, mirrored.name)
+    stored = flow.position(mirrored.name)
     # What stands before the stored position needs no comparison: the target may lose it.
     delete_records(mirrored.target, mirrored.remote, before=30)
 
@@ -327,7 +259,7 @@ def test_an_interrupted_copy_of_committed_records_skips_the_same_ones_again(mirr
     assert report.errors == ()
     assert report.results[0].recovered == 7
     copied = mirrored.copied()
-    assert [record.value for record in copied] == [b"%d-%d" % (number, n) for number in (0, 2) for n in range(5)]
+    assert values(copied) == [b"%d-%d" % (number, n) for number in (0, 2) for n in range(5)]
 
 
 def test_a_source_that_was_compacted_since_the_interruption_is_recognised(mirrored: MirroredTopic) -> None:
@@ -366,15 +298,14 @@ def test_a_target_that_deleted_old_records_since_the_interruption_is_recognised(
     assert report.errors == ()
     assert report.records == 40
     copied = mirrored.copied()
-    assert [record.value for record in copied] == [record.value for record in written[50:]]
+    assert values(copied) == [record.value for record in written[50:]]
 
 
-@pytest.mark.parametrize("fencing", ["transactional", "none"])
 def test_given_a_target_that_deleted_all_of_the_interrupted_copy_then_the_partition_needs_a_decision(
-    mirrored: MirroredTopic, fencing: str
+    mirrored: MirroredTopic,
 ) -> None:
     mirrored.create(records(100))
-    settings = {"mirror.fencing": fencing, "mirror.run.lease.seconds": "3"}
+    settings = {"mirror.fencing": "none", "mirror.run.lease.seconds": "3"}
     flow = mirrored.flow(settings)
     interrupted(flow, killed_after(up_to(60)))
     delete_records(mirrored.target, mirrored.remote, before=60)
@@ -399,7 +330,7 @@ def test_given_a_target_that_replaces_timestamps_when_resumed_then_nothing_repea
     report = flow.run()
 
     assert report.errors == ()
-    assert [record.value for record in mirrored.copied()] == [r.value for r in written]
+    assert values(mirrored.copied()) == values(written)
     (warning,) = report.warnings
     assert "message.timestamp.type=LogAppendTime" in warning
     assert mirrored.name in warning
@@ -418,7 +349,7 @@ def test_an_interrupted_copy_that_left_records_out_leaves_out_the_same_ones(mirr
     assert report.errors == ()
     assert report.results[0].recovered == 14
     copied = mirrored.copied()
-    assert [record.value for record in copied] == [record.value for record in records(20)]
+    assert values(copied) == values(records(20))
     # The first one was left out by the run that died before it could say so.
     assert sorted(gap.first_offset for gap in flow.ledger.gaps("A->B")) == [10, 21]
 
@@ -439,7 +370,7 @@ def test_what_an_interrupted_copy_left_out_is_known_though_the_target_would_take
     assert report.errors == ()
     assert report.results[0].recovered == 14
     copied = mirrored.copied()
-    assert [record.value for record in copied] == [*(record.value for record in records(20)), large[1].value]
+    assert values(copied) == [*(record.value for record in records(20)), large[1].value]
     assert [(gap.first_offset, gap.next_offset, gap.cause) for gap in flow.ledger.gaps("A->B")] == [
         (10, 11, "record-too-large")
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,26 +14,23 @@ from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, records, watermarks
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.transforming import Killed, TransformHere, only, repeated, with_values
+from tests.support.transforming import (
+    Killed,
+    TransformHere,
+    number_of,
+    only,
+    repeated,
+    upper,
+    with_values,
+    without_offsets,
+)
+from tests.support.waiting import wait_for
 
 _RowTest = Callable[[bytes | None], bool]
 
 
-def number_of(value: bytes | None) -> int:
-    return int((value or b"value-0-").split(b"-")[1])
-
-
 def even(value: bytes | None) -> bool:
     return number_of(value) % 2 == 0
-
-
-def upper(value: bytes | None) -> bytes | None:
-    return value and value.upper()
-
-
-def plain(found: list[Record]) -> list[Record]:
-    """Without offsets, in the order of each partition."""
-    return sorted((replace(each, offset=None) for each in found), key=lambda each: each.partition)
 
 
 @pytest.fixture
@@ -61,7 +57,7 @@ def test_given_every_shape_of_record_when_nothing_is_changed_then_the_target_hol
     report = flow.run(runner=TransformHere())
 
     assert report.errors == ()
-    assert plain(mirrored.copied()) == plain(consume(mirrored.source, mirrored.name))
+    assert without_offsets(mirrored.copied()) == without_offsets(consume(mirrored.source, mirrored.name))
 
 
 def test_given_a_filter_when_run_twice_then_the_second_run_finds_nothing_and_offsets_are_mapped(
@@ -79,7 +75,7 @@ def test_given_a_filter_when_run_twice_then_the_second_run_finds_nothing_and_off
     # The source is known again by what was read, whatever the filter made of it.
     assert {number: record is not None for number, record in known.items()} == {0: True, 1: True}
     wanted = [each for each in consume(mirrored.source, mirrored.name) if even(each.value)]
-    assert plain(mirrored.copied()) == plain(wanted)
+    assert without_offsets(mirrored.copied()) == without_offsets(wanted)
     runs = flow.ledger.offset_runs("A->B", mirrored.name, 0) if hasattr(flow.ledger, "offset_runs") else None
     assert runs is None or len(runs) == 500
 
@@ -125,19 +121,16 @@ def test_given_a_worker_that_died_when_run_again_then_nothing_is_lost_or_repeate
     assert report.errors == ()
     assert sum(result.recovered for result in report.results) <= left
     expected = [row for record in records_in(mirrored) for row in made_of(record, once)]
-    assert plain(mirrored.copied()) == plain(expected)
+    assert without_offsets(mirrored.copied()) == without_offsets(expected)
 
 
 def wait_for_records(mirrored: MirroredTopic) -> Callable[[], None]:
     """Wait until the target holds something."""
 
-    def wait() -> None:
-        until = time.monotonic() + 20
-        while not any(watermarks(mirrored.target, mirrored.remote, partition)[1] for partition in range(2)):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+    def is_written() -> bool:
+        return any(watermarks(mirrored.target, mirrored.remote, partition)[1] for partition in range(2))
 
-    return wait
+    return lambda: wait_for(is_written, 20)
 
 
 def records_in(mirrored: MirroredTopic) -> list[Record]:
@@ -169,7 +162,7 @@ def test_given_another_transform_than_the_interrupted_run_had_when_run_then_it_s
     }
     assert "the transform has changed" in str(report.errors[0])
     after = [each for each in mirrored.copied() if each.partition in begun]
-    assert plain(after) == plain(before)
+    assert without_offsets(after) == without_offsets(before)
 
 
 def failing(topic: str, *offsets: int) -> dict[TopicPartition, list[FailedRecord]]:

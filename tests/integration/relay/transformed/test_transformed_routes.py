@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,15 +10,8 @@ from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, admin, consume, records, watermarks
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.transforming import Killed, TransformHere
-
-
-def number_of(value: bytes | None) -> int:
-    return int((value or b"value-0-").split(b"-")[1])
-
-
-def plain(found: list[Record]) -> list[Record]:
-    return sorted((replace(each, offset=None) for each in found), key=lambda each: each.partition)
+from tests.support.transforming import Killed, TransformHere, number_of, thirds, without_offsets
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture
@@ -30,18 +21,15 @@ def flow(mirrored: MirroredTopic) -> Flow:
     return mirrored.flow(settings)
 
 
-def thirds(topic: str) -> Callable[[bytes | None], tuple[str | None, int | None]]:
-    """A third stays, the others go to two topics."""
-    return lambda value: ((None, f"{topic}-one", f"{topic}-two")[number_of(value) % 3], None)
-
-
 def expected(mirrored: MirroredTopic, rest: int) -> list[Record]:
-    return plain([each for each in consume(mirrored.source, mirrored.name) if number_of(each.value) % 3 == rest])
+    return without_offsets(
+        [each for each in consume(mirrored.source, mirrored.name) if number_of(each.value) % 3 == rest]
+    )
 
 
 def found(kafka_pair: KafkaPair, topic: str) -> list[list[Record]]:
     names = (f"A.{topic}", f"{topic}-one", f"{topic}-two")
-    return [plain(consume(kafka_pair.target, name)) for name in names]
+    return [without_offsets(consume(kafka_pair.target, name)) for name in names]
 
 
 def test_given_rows_for_topics_that_do_not_exist_when_run_then_they_are_made_and_each_record_is_in_one_of_them(
@@ -74,11 +62,12 @@ def test_given_a_second_run_with_new_records_when_run_then_routes_go_on_where_th
 def test_given_a_worker_that_died_when_run_again_then_no_route_lost_or_repeated_anything(
     flow: Flow, mirrored: MirroredTopic, dies_after: int
 ) -> None:
+    def is_written() -> bool:
+        return any(watermarks(mirrored.target, f"{mirrored.name}-one", at)[1] for at in (0, 1))
+
     def wait() -> None:
-        until = time.monotonic() + 20
-        while dies_after > 200 and not any(watermarks(mirrored.target, f"{mirrored.name}-one", at)[1] for at in (0, 1)):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        if dies_after > 200:
+            wait_for(is_written, 20)
 
     once = TransformHere(route=thirds(mirrored.name), rows_at_once=50)
     with pytest.raises(Killed):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -28,6 +27,7 @@ from tests.support.transforming import (
     originals,
     unchanged,
 )
+from tests.support.waiting import wait_for
 
 _ENABLED = {
     "B.exactly.once.source.support": "enabled",
@@ -327,10 +327,4 @@ def wait_for_records(pair: KafkaPair, topic: str, partitions: int = 2) -> Callab
     def ends() -> Iterator[int]:
         return (watermarks(pair.target, topic, partition)[1] for partition in range(partitions))
 
-    def wait() -> None:
-        until = time.monotonic() + 20
-        while not any(ends()):
-            assert time.monotonic() < until
-            time.sleep(0.05)
-
-    return wait
+    return lambda: wait_for(lambda: any(ends()), 20)
