@@ -291,21 +291,19 @@ class TestTopicMissing:
 
 
 class TestAnotherCluster:
-    """Positions of a topic that name other clusters, where the ledger is new."""
-
-    @pytest.mark.parametrize(("side", "decision", "count"), [("source", "accept", 15), ("target", "recopy", 25)])
-    def test_deciding(self, scene: Scene, side: str, decision: str, count: int) -> None:
+    def test_copying_again(self, scene: Scene) -> None:
+        """A position that names another target, where the ledger is new."""
         scene.produce(10)
         scene.console.copied()
         scene.produce(5, start=10)
         position = scene.position()
         assert position.clusters is not None
-        named = position.clusters._replace(**{side: "another-cluster"})
+        named = position.clusters._replace(target="another-cluster")
         scene.store(replace(position, clusters=named, claim=2))
-        failure = scene.console.stopped(f"{side}-cluster-changed")
-        scene.console.follow(failure, f"gaps {decision}")
+        failure = scene.console.stopped("target-cluster-changed")
+        scene.console.follow(failure, "gaps recopy")
         scene.console.runs_on()
-        assert len(scene.on_target()) == count
+        assert len(scene.on_target()) == 25
 
 
 class TestATargetThatChanged:

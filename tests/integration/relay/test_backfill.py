@@ -120,17 +120,6 @@ def test_a_repeated_backfill_copies_nothing_twice_although_the_source_has_grown(
     assert numbers(consume(mirrored.target, f"A.{mirrored.name}.old")) == list(range(30))
 
 
-def test_times_are_bounds_and_the_end_does_not_belong_to_the_range(mirrored: MirroredTopic) -> None:
-    # One record a second from 2024-01-01T00:00:00Z on.
-    mirrored.create(records(60))
-    flow = mirrored.flow()
-
-    report = backfill(flow, mirrored.name, "2024-01-01T00:00:20Z", "2024-01-01T00:00:40Z", into_suffix=".some")
-
-    assert report.errors == ()
-    assert numbers(consume(mirrored.target, f"A.{mirrored.name}.some")) == list(range(20, 40))
-
-
 def test_a_time_is_the_first_record_that_is_not_older_also_if_timestamps_do_not_ascend(mirrored: MirroredTopic) -> None:
     mirrored.create()
     at = 1_704_067_200_000

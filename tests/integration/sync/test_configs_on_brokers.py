@@ -117,18 +117,6 @@ def test_a_changed_config_arrives_and_a_deleted_one_goes(mirrored: MirroredTopic
     assert plan(flow).plan.unchanged == 1
 
 
-def test_a_plan_changes_nothing(mirrored: MirroredTopic) -> None:
-    both(mirrored, {"max.message.bytes": "77777"}, {"max.message.bytes": "55555"})
-    before = own_configs(mirrored.target, mirrored.remote)
-
-    made = plan(a_flow(mirrored))
-
-    assert [(step.name, step.old, step.new) for step in made.plan.changes[0].steps] == [
-        ("max.message.bytes", "55555", "77777")
-    ]
-    assert own_configs(mirrored.target, mirrored.remote) == before
-
-
 def test_the_lists_and_overrides_hold_against_source_and_target(mirrored: MirroredTopic) -> None:
     both(
         mirrored,

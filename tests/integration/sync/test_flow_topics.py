@@ -17,7 +17,6 @@ from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync.topics.flow import apply_flow_topics, plan_flow_topics, sync_flow_topics
-from mirror_lib.sync.topics.internal import InternalTopicState
 from mirror_lib.sync.topics.plan import CreateTopic, GrowPartitions
 from tests.support.flows import Flow
 from tests.support.kafka import admin, create_topic, produce, records
@@ -84,17 +83,6 @@ def test_a_grown_source_grows_its_target(mirrored: MirroredTopic) -> None:
     assert partitions_of(mirrored.target, mirrored.remote) == 6
 
 
-def test_a_plan_changes_nothing(mirrored: MirroredTopic) -> None:
-    mirrored.create(partitions=3)
-    settings = {"B.offset.storage.topic": f"{mirrored.name}-positions"}
-    flow = a_flow(mirrored, settings).config
-    planned = plan_flow_topics(flow, flow_topology(flow))
-    assert [step.name for step in planned.plan.create] == [mirrored.remote]
-    assert planned.internal[0].state is InternalTopicState.MISSING
-    assert not exists(mirrored.target, mirrored.remote)
-    assert not exists(mirrored.target, f"{mirrored.name}-positions")
-
-
 def test_more_replicas_than_brokers_is_a_finding_and_other_topics_go_on(mirrored: MirroredTopic) -> None:
     create_topic(mirrored.source, f"{mirrored.name}-new")
     create_topic(mirrored.source, f"{mirrored.name}-old", partitions=2)
@@ -141,20 +129,6 @@ def test_a_name_that_differs_from_an_existing_one_only_in_dots_is_a_conflict_for
     for error in (problem.error, *report.errors):
         assert (error.reason, error.where.topic) == ("topology", f"{mirrored.name}.x")
     assert (report.records, len(report.errors)) == (3, 1)
-
-
-def test_two_sources_with_one_name_are_a_conflict(mirrored: MirroredTopic) -> None:
-    for end in ("a", "b"):
-        create_topic(mirrored.source, f"{mirrored.name}-{end}")
-    renames = f"{mirrored.name}-a:{mirrored.name}-all,{mirrored.name}-b:{mirrored.name}-all"
-    settings = {"A->B.mirror.topics.rename": renames}
-    done = a_flow(mirrored, settings, topics=f"{mirrored.name}.*").sync_topics()
-    assert [conflict.name for conflict in done.plan.conflicts] == [f"{mirrored.name}-all"]
-    assert not exists(mirrored.target, f"{mirrored.name}-all")
-
-    merged = a_flow(mirrored, {**settings, "A->B.mirror.topics.merge.enabled": "true"}, topics=f"{mirrored.name}.*")
-    assert [step.name for step in merged.sync_topics().plan.create] == [f"{mirrored.name}-all"]
-    assert exists(mirrored.target, f"{mirrored.name}-all")
 
 
 def test_a_choice_that_matches_no_topic_is_refused_before_any_topic_is_created(mirrored: MirroredTopic) -> None:

@@ -188,22 +188,6 @@ def test_nothing_is_written_twice_and_a_group_that_moves_is_followed(mirrored: M
     assert offsets == [(100, 100), (300, 300)]
 
 
-def test_a_group_that_goes_back_on_the_source_gets_a_checkpoint_but_is_not_set_back(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(300))
-    flow = a_flow(mirrored, WITH_COMMITS)
-    copy(flow)
-    group = f"{mirrored.name}-g"
-    commit(mirrored.source, group, mirrored.name, 300)
-    apply(flow)
-
-    commit(mirrored.source, group, mirrored.name, 0)
-    done = apply(flow)
-
-    assert reasons(done) == {group: GroupReason.TARGET_AHEAD}
-    assert committed(mirrored.target, group) == {(mirrored.remote, 0): 300}
-    assert [each.downstream_offset for each in checkpoints(mirrored.pair, group)] == [300, 0]
-
-
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_with_members_on_the_target_is_left_alone_until_they_have_gone(
     mirrored: MirroredTopic, protocol: str
