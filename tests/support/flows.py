@@ -10,6 +10,8 @@ from typing import Any
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.internal import PositionStore
+from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
@@ -20,6 +22,7 @@ from mirror_lib.relay.run import replicate
 from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.sync.topics.flow import TopicSync, apply_flow_topics
 from mirror_lib.sync.topics.internal import ensure_internal_topics
+from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.ledger.ledgers import ready_ledger
 
@@ -60,6 +63,12 @@ class Flow:
         if sync:
             self.sync_topics()
         return replicate(self.config, ledger=self.ledger, make_runner=lambda: runner, options=RunOptions(**options))
+
+    def position(self, topic: str, partition: int = 0) -> Position:
+        """The stored position of a partition of the source."""
+        connection = Connection.from_settings(self.config.clients.target_internal)
+        with PositionStore(connection, self.config.offset_storage_topic, self.config.source_alias) as store:
+            return store.read_all().positions[TopicPartition(topic, partition)].position
 
     def with_settings(self, **settings: Any) -> Flow:
         """The same flow with other copy settings."""

@@ -51,6 +51,11 @@ def records(count: int, *, size: int = 100, partition: int = 0, start: int = 0) 
     ]
 
 
+def values(found: Iterable[Record]) -> list[bytes | None]:
+    """What the records hold."""
+    return [record.value for record in found]
+
+
 #: Cluster and address -> its admin client; the last one used comes last.
 _admins: dict[tuple[str, str], AdminClient] = {}
 _MOST_ADMINS = 6
@@ -220,6 +225,21 @@ def transaction(
     Args:
         name: the transactional id; default one of the topic.
     """
+    producer = open_transaction(cluster, topic, values, name=name, partition=partition)
+    if commit:
+        producer.commit_transaction(30)
+    else:
+        producer.abort_transaction(30)
+
+
+def open_transaction(
+    cluster: KafkaCluster, topic: str, values: list[bytes], *, name: str | None = None, partition: int = 0
+) -> Producer:
+    """Write values in a transaction; returns its producer, which ends it.
+
+    Args:
+        name: the transactional id; default one of the topic.
+    """
     name = name or f"tests-{topic}"
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": name, "log_level": 3})
     producer.init_transactions(30)
@@ -227,10 +247,7 @@ def transaction(
     for value in values:
         producer.produce(topic, value=value, partition=partition)
     producer.flush(30)
-    if commit:
-        producer.commit_transaction(30)
-    else:
-        producer.abort_transaction(30)
+    return producer
 
 
 def delete_records(cluster: KafkaCluster, topic: str, *, before: int, partition: int = 0) -> None:

@@ -74,6 +74,26 @@ def originals(found: Sequence[Record]) -> list[Record]:
     return sorted(plain, key=lambda each: each.partition)
 
 
+def number_of(value: bytes | None) -> int:
+    """The number of one of `tests.support.kafka.records`."""
+    return int((value or b"value-0-").split(b"-")[1])
+
+
+def upper(value: bytes | None) -> bytes | None:
+    """The value in capitals."""
+    return value and value.upper()
+
+
+def thirds(topic: str) -> Callable[[bytes | None], tuple[str | None, int | None]]:
+    """A route: a third of numbered records stays, the others go to two topics."""
+    return lambda value: ((None, f"{topic}-one", f"{topic}-two")[number_of(value) % 3], None)
+
+
+def without_offsets(found: Sequence[Record]) -> list[Record]:
+    """Records without their offsets, in the order of each partition."""
+    return sorted((replace(each, offset=None) for each in found), key=lambda each: each.partition)
+
+
 class Killed(Exception):
     """Stands for the sudden end of a worker."""
 

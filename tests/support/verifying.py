@@ -44,7 +44,11 @@ def verify(flow: Flow, **options: Any) -> VerifyReport:
 
 def tamper(pair: KafkaPair, topic: str, change: Callable[[list[Record]], Sequence[Record]]) -> None:
     """Put a changed copy of a remote topic of one partition in its place, with the target's own producer."""
-    copy = change(consume(pair.target, topic))
+    put_on_target(pair, topic, change(consume(pair.target, topic)))
+
+
+def put_on_target(pair: KafkaPair, topic: str, copy: Sequence[Record]) -> None:
+    """Let these records be all that a remote topic of one partition holds."""
     delete_topic(pair.target, topic)
     create_topic(pair.target, topic)
     produce(pair.target, topic, copy)

@@ -35,12 +35,12 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
     "record-refused": (
         f"{_POISON}::TestGivenRecordsThatTheTargetRefuses::test_only_they_are_left_out",
         f"{_POISON}::TestGivenRecordsThatTheTargetRefuses::"
-        "test_with_fail_the_partition_stops_at_the_first_until_the_target_takes_it",
+        "test_with_fail_a_plan_warns_and_the_partition_stops_at_the_first_until_the_target_takes_it",
     ),
     "record-too-large": (
         f"{_POISON}::TestGivenRecordsThatTheTargetRefuses::test_only_they_are_left_out",
         f"{_POISON}::TestGivenRecordsThatTheTargetRefuses::"
-        "test_with_fail_the_partition_stops_at_the_first_until_the_target_takes_it",
+        "test_with_fail_a_plan_warns_and_the_partition_stops_at_the_first_until_the_target_takes_it",
         "tests/integration/relay/copy/test_request_limits.py::test_all_others_are_copied_by_a_policy",
     ),
     "retention-gap": (
@@ -49,7 +49,7 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
         "test_a_stopped_partition_is_neither_copied_nor_an_error_until_it_is_resumed",
     ),
     "source-cluster-changed": (
-        f"{_DECISIONS}::TestAnotherCluster::test_deciding",
+        f"{_TARGETS}::test_a_position_of_another_cluster_stops_the_partition",
         "tests/integration/cli/test_clusters_command.py::test_a_new_flow_begins_at_its_first_record",
         "tests/integration/cli/test_clusters_command.py::test_the_same_flow_continues_at_the_same_offsets",
     ),
@@ -67,12 +67,12 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
         "test_recopied_the_source_is_copied_from_its_start_behind_what_is_there",
     ),
     "target-cluster-changed": (
-        f"{_DECISIONS}::TestAnotherCluster::test_deciding",
+        f"{_DECISIONS}::TestAnotherCluster::test_copying_again",
         "tests/integration/cli/test_clusters_command.py::test_a_new_flow_begins_at_its_first_record",
     ),
     "target-deleted": (
         f"{_TARGETS}::TestADeletedTargetTopic::test_a_decision_leads_on",
-        f"{_TARGETS}::TestADeletedTargetTopic::test_stopping_leads_on",
+        f"{_TARGETS}::TestADeletedTargetTopic::test_it_stops_the_partition_and_is_not_created_again",
         f"{_DECISIONS}::TestATargetThatChanged::test_setting_the_position",
     ),
     "target-diverged": (
@@ -170,7 +170,7 @@ BACKFILL_STOPS: Mapping[str, tuple[str, ...]] = {
         f"{_SAME}::test_interrupted_and_given_up",
     ),
     "target-not-empty": (f"{_ANOTHER}::test_target_not_empty",),
-    "target-recreated": (f"{_ANOTHER}::test_target_deleted", f"{_ANOTHER}::test_target_created_again"),
+    "target-recreated": (f"{_ANOTHER}::test_target_deleted",),
     "topic-missing": (
         f"{_ANOTHER}::test_file_without_the_topic",
         f"{_ANOTHER}::test_source_topic_deleted",
@@ -208,7 +208,8 @@ RETURN_STATES: Mapping[str, tuple[str, ...]] = {
         f"{_DAG}::test_without_an_answer_nothing_is_changed",
     ),
     "changed": (
-        "tests/integration/runbook/test_disaster.py::test_a_source_that_somebody_writes_to_is_looked_at_again",
+        "tests/integration/runbook/test_disaster.py::"
+        "test_a_plan_is_made_anew_if_somebody_writes_to_the_source_and_is_not_carried_out_twice",
     ),
     "flow-runs": (f"{_RETURNS}::test_while_a_run_holds_the_lock",),
     "refused": (
@@ -232,17 +233,14 @@ CUTOVER_GATES: Mapping[str, tuple[str, ...]] = {
     "copied": (f"{_GATES}::test_a_transaction_that_is_open_on_the_source",),
     "equal": (f"{_GATES}::test_a_foreign_record_on_the_target",),
     "failback": (
-        f"{_GATES}::test_a_file_without_the_failback_flow",
+        f"{_GATES}::test_each_gate_of_the_preflight",
         f"{_CUTOVERS}::test_without_a_way_back_the_preflight_fails_unless_that_is_wanted",
     ),
     "gaps": (f"{_GATES}::test_records_that_the_source_lost_before_they_were_copied",),
-    "group translation": (f"{_GATES}::test_a_flow_that_does_not_translate_groups",),
-    "groups ready": (
-        f"{_GATES}::test_a_group_with_members_on_the_target",
-        f"{_GATES}::test_a_group_after_the_log_end_of_the_source",
-    ),
+    "group translation": (f"{_GATES}::test_each_gate_of_the_preflight",),
+    "groups ready": (f"{_GATES}::test_each_way_in_which_a_group_is_not_ready",),
     "inventory": (f"{_CUTOVERS}::test_a_topic_that_appears_later_makes_the_inventory_be_taken_again",),
-    "limits": (f"{_GATES}::test_a_target_that_takes_only_small_records",),
+    "limits": (f"{_GATES}::test_each_gate_of_the_preflight",),
     "no new source records": (
         f"{_CUTOVERS}::test_what_is_written_between_the_word_and_the_drain_has_the_freeze_asked_again",
         f"{_CUTOVERS}::test_a_writer_that_does_not_stop_is_noticed_before_the_switch",
@@ -258,9 +256,9 @@ CUTOVER_GATES: Mapping[str, tuple[str, ...]] = {
     "readers arrived": (f"{_GATES}::test_clients_that_have_not_arrived",),
     "readers stopped": (f"{_CUTOVERS}::test_readers_on_the_source_keep_their_group_from_being_moved",),
     "retention": (f"{_GATES}::test_records_that_the_source_lost_before_they_were_copied",),
-    "skipped": (f"{_GATES}::test_records_that_a_group_would_skip",),
+    "skipped": (f"{_GATES}::test_each_way_in_which_a_group_is_not_ready",),
     "source read to the end": (f"{_GATES}::test_readers_that_have_not_read_the_source_to_its_end",),
-    "target topics": (f"{_GATES}::test_partitions_that_the_target_does_not_have",),
+    "target topics": (f"{_GATES}::test_each_gate_of_the_preflight",),
     "topics": (f"{_GATES}::test_topics_that_do_not_exist",),
     "transactions": (f"{_GATES}::test_a_transaction_that_is_open_on_the_source",),
     "writers arrived": (f"{_GATES}::test_clients_that_have_not_arrived",),

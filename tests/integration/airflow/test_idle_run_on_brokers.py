@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -15,20 +14,19 @@ from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.sync.topics.plan import plan_topics
 from tests.support.airflow.preflights import other_tasks, run_preflight
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, add_partitions, create_topic, delete_topic, delete_topics, produce, records
+from tests.support.flows import Flow
+from tests.support.kafka import Record, add_partitions, create_topic, delete_topic, delete_topics, records
+from tests.support.mirrored_topic import MirroredTopic
 
 _BEFORE_THE_COPY = {"emit_heartbeats", "sync_topics"}
 _ONE_REPLICA = {"checkpoints.topic.replication.factor": "1"}
 
 
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+def flow(mirrored: MirroredTopic) -> Flow:
     """A flow that has caught up."""
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, records(20))
-    made = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=_ONE_REPLICA)
+    mirrored.create(records(20), partitions=2)
+    made = mirrored.flow(_ONE_REPLICA)
     assert made.run().records == 20
     return made
 
@@ -49,19 +47,23 @@ def test_a_flow_with_nothing_to_copy_is_done_by_its_first_task(flow: Flow) -> No
     assert run_preflight(flow.path, try_number=2).pushed[STEP_KEY]["translate_offsets"]["skipped"] is None
 
 
-@pytest.mark.parametrize(
-    "choice", [{"dry_run": True}, {"topics": [".*"]}, {"gaps": "accept"}, {"steps": ["sync_topics"]}, {"tasks": 1}]
-)
-def test_a_run_with_choices_of_its_own_has_all_tasks(flow: Flow, choice: dict[str, Any]) -> None:
+def test_a_run_with_choices_of_its_own_has_all_tasks(flow: Flow) -> None:
     before = flow.ledger.runs("A->B", 5)
+    choices: list[dict[str, Any]] = [
+        {"dry_run": True},
+        {"topics": [".*"]},
+        {"gaps": "accept"},
+        {"steps": ["sync_topics"]},
+        {"tasks": 1},
+    ]
+    for choice in choices:
+        assert run_preflight(flow.path, **choice).skipped == set(), choice
+        assert flow.ledger.runs("A->B", 5) == before, choice
 
-    assert run_preflight(flow.path, **choice).skipped == set()
-    assert flow.ledger.runs("A->B", 5) == before
 
-
-def test_records_are_left_to_spark(flow: Flow, kafka_pair: KafkaPair, topic_name: str) -> None:
+def test_records_are_left_to_spark(flow: Flow, mirrored: MirroredTopic) -> None:
     before = flow.ledger.runs("A->B", 5)
-    produce(kafka_pair.source, topic_name, records(1))
+    mirrored.produce(records(1))
 
     ran = run_preflight(flow.path)
 
@@ -72,35 +74,32 @@ def test_records_are_left_to_spark(flow: Flow, kafka_pair: KafkaPair, topic_name
     assert flow.ledger.runs("A->B", 5) == before
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_topics_are_planned_once(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str, monkeypatch: pytest.MonkeyPatch, count: int
+def test_topics_are_planned_once_with_and_without_records(
+    flow: Flow, mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    produce(kafka_pair.source, topic_name, records(count))
     planned = Mock(wraps=plan_topics)
     monkeypatch.setattr("mirror_lib.sync.topics.flow.plan_topics", planned)
 
     assert "sync_topics" in run_preflight(flow.path).skipped
     assert planned.call_count == 1
+    mirrored.produce(records(1))
+    assert "sync_topics" in run_preflight(flow.path).skipped
+    assert planned.call_count == 2
 
 
-def test_a_new_topic_without_records_is_left_to_the_tasks(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, f"{topic_name}-1")
-    made = pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}.*", settings=_ONE_REPLICA)
+def test_a_new_topic_without_records_is_left_to_the_tasks(mirrored: MirroredTopic) -> None:
+    create_topic(mirrored.source, f"{mirrored.name}-1")
+    made = mirrored.flow(topics=f"{mirrored.name}.*", settings=_ONE_REPLICA)
     made.run()
     assert run_preflight(made.path).skipped
-    create_topic(kafka_pair.source, f"{topic_name}-2")
+    create_topic(mirrored.source, f"{mirrored.name}-2")
 
     assert run_preflight(made.path).skipped.isdisjoint({"sync_topics", "replicate"})
 
 
-def test_a_partition_that_the_copy_lacks_is_left_to_the_task_of_topics(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
-) -> None:
-    add_partitions(kafka_pair.source, topic_name, 3)
-    produce(kafka_pair.source, topic_name, records(1))
+def test_a_partition_that_the_copy_lacks_is_left_to_the_task_of_topics(flow: Flow, mirrored: MirroredTopic) -> None:
+    add_partitions(mirrored.source, mirrored.name, 3)
+    mirrored.produce(records(1))
 
     ran = run_preflight(flow.path)
 
@@ -108,19 +107,19 @@ def test_a_partition_that_the_copy_lacks_is_left_to_the_task_of_topics(
     assert "emit_heartbeats" in ran.skipped
 
 
-def test_a_copy_that_was_created_again_is_never_idle(flow: Flow, kafka_pair: KafkaPair, topic_name: str) -> None:
-    delete_topic(kafka_pair.target, f"A.{topic_name}")
-    create_topic(kafka_pair.target, f"A.{topic_name}", partitions=2)
+def test_a_copy_that_was_created_again_is_never_idle(flow: Flow, mirrored: MirroredTopic) -> None:
+    delete_topic(mirrored.target, mirrored.remote)
+    mirrored.create_remote(partitions=2)
 
     assert "replicate" not in run_preflight(flow.path).skipped
     assert flow.run().exit_code == 3
 
 
 def test_a_record_of_another_program_in_a_copy_is_logged_as_by_any_run(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str, caplog: pytest.LogCaptureFixture
+    flow: Flow, mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
-    produce(kafka_pair.target, f"A.{topic_name}", [Record(value=b"of another program")])
-    (told,) = [warning for warning in flow.run().warnings if topic_name in warning]
+    mirrored.produce_remote([Record(value=b"of another program")])
+    (told,) = [warning for warning in flow.run().warnings if mirrored.name in warning]
 
     with caplog.at_level(logging.WARNING):
         assert run_preflight(flow.path).skipped == other_tasks(flow.path)
@@ -128,9 +127,9 @@ def test_a_record_of_another_program_in_a_copy_is_logged_as_by_any_run(
     assert [record for record in caplog.records if told in record.getMessage()]
 
 
-def test_a_source_that_was_created_again_is_never_idle(flow: Flow, kafka_pair: KafkaPair, topic_name: str) -> None:
-    delete_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.source, topic_name, partitions=2)
+def test_a_source_that_was_created_again_is_never_idle(flow: Flow, mirrored: MirroredTopic) -> None:
+    delete_topic(mirrored.source, mirrored.name)
+    mirrored.create(partitions=2)
 
     assert "replicate" not in run_preflight(flow.path).skipped
     assert flow.run().exit_code == 3
@@ -141,14 +140,12 @@ def test_a_run_that_is_active_elsewhere_leaves_all_to_the_tasks(flow: Flow) -> N
         assert "replicate" not in run_preflight(flow.path).skipped
 
 
-def test_a_step_that_fails_is_left_to_its_task_and_to_the_report(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
+def test_a_step_that_fails_is_left_to_its_task_and_to_the_report(mirrored: MirroredTopic) -> None:
+    mirrored.create()
     # The cluster has one broker.
-    made = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"checkpoints.topic.replication.factor": "3"})
+    made = mirrored.flow({"checkpoints.topic.replication.factor": "3"})
     made.run()
-    delete_topics(kafka_pair.target, "A.checkpoints.internal")
+    delete_topics(mirrored.target, "A.checkpoints.internal")
 
     ran = run_preflight(made.path)
 
@@ -156,11 +153,9 @@ def test_a_step_that_fails_is_left_to_its_task_and_to_the_report(
     assert "translate_offsets" not in ran.pushed[STEP_KEY]
 
 
-def test_steps_that_are_not_due_have_no_task_in_a_run_with_records_either(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
-) -> None:
+def test_steps_that_are_not_due_have_no_task_in_a_run_with_records_either(flow: Flow, mirrored: MirroredTopic) -> None:
     assert run_preflight(flow.path).skipped == other_tasks(flow.path)
-    produce(kafka_pair.source, topic_name, records(1))
+    mirrored.produce(records(1))
 
     # Groups are translated behind the copy, and their interval may be over by then.
     steps = {"sync_topic_configs", "sync_topic_acls", "sync_group_offsets"}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from pathlib import Path
 
 import pytest
 
 from mirror_lib.airflow.flow import check
 from mirror_lib.airflow.flow.form import TriggerChoices
-from tests.support.clusters import KafkaPair
-from tests.support.flows import pair_flow
-from tests.support.kafka import Record, create_topic, produce, set_config
+from tests.support.kafka import Record, set_config
+from tests.support.mirrored_topic import MirroredTopic
 
 
 @pytest.mark.parametrize(
@@ -20,16 +18,11 @@ from tests.support.kafka import Record, create_topic, produce, set_config
     [("fail", "stops before the first such record"), ("quarantine", "quarantine")],
 )
 def test_limits_of_the_target_that_are_narrower_are_told_before_the_copy(
-    kafka_pair: KafkaPair,
-    topic_name: str,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    policy: str,
-    consequence: str,
+    mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture, policy: str, consequence: str
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"max.message.bytes": "5000"})
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.poison.policy": policy})
+    mirrored.create()
+    mirrored.create_remote(configs={"max.message.bytes": "5000"})
+    flow = mirrored.flow({"mirror.poison.policy": policy})
 
     with caplog.at_level(logging.WARNING):
         done = check.check_flow("A->B", str(flow.path), TriggerChoices())
@@ -42,15 +35,15 @@ def test_limits_of_the_target_that_are_narrower_are_told_before_the_copy(
 
 
 def test_records_that_retention_may_delete_before_the_copy_are_told(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = int(time.time() * 1000)
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     # The young record keeps the segment.
     old, young = Record(value=b"old", timestamp_ms=now - 7_200_000), Record(value=b"young", timestamp_ms=now)
-    produce(kafka_pair.source, topic_name, [old, young])
-    set_config(kafka_pair.source, topic_name, "retention.ms", "3600000")
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.produce([old, young])
+    set_config(mirrored.source, mirrored.name, "retention.ms", "3600000")
+    flow = mirrored.flow()
 
     with caplog.at_level(logging.WARNING):
         check.check_flow("A->B", str(flow.path), TriggerChoices())
@@ -58,5 +51,5 @@ def test_records_that_retention_may_delete_before_the_copy_are_told(
     told = [record.getMessage() for record in caplog.records if "retention" in record.getMessage()]
     assert len(told) == 1
     losing = "1 partition may lose records, or deletions of compacted topics, before they are copied"
-    assert f"{losing}: {topic_name}-0." in told[0]
+    assert f"{losing}: {mirrored.name}-0." in told[0]
     assert "Run the flow soon" in told[0]

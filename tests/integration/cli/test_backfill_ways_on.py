@@ -17,7 +17,8 @@ from tests.support.clusters import KafkaPair
 from tests.support.console import Console, Said
 from tests.support.flows import pair_flow
 from tests.support.interruptions import DriverKilledError, killed_after, up_to
-from tests.support.kafka import Record, consume, create_topic, delete_records, delete_topic, produce, records
+from tests.support.kafka import Record, consume, create_topic, delete_records, delete_topic, produce, records, values
+from tests.support.mirrored_topic import MirroredTopic
 
 COUNT = 20
 
@@ -75,17 +76,13 @@ class Scene:
         return said.failures[0]
 
 
-def values(found: list[Record]) -> list[bytes | None]:
-    return [record.value for record in found]
-
-
 def done(said: Said) -> None:
     assert (said.exit_code, said.failures) == (0, []), said.document
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 class TestTheList:
@@ -114,12 +111,6 @@ class TestIntoAnotherTopic:
         done(scene.console.follow(failure, "backfill run"))
         assert scene.on_target(scene.old) == scene.written[8:]
 
-    def test_interrupted(self, scene: Scene) -> None:
-        scene.define(into=scene.old)
-        scene.interrupt(up_to(12))
-        done(scene.repeat())
-        assert scene.on_target(scene.old) == scene.written
-
     def test_interrupted_and_the_range_deleted(self, scene: Scene) -> None:
         scene.define(into=scene.old)
         scene.interrupt(up_to(12))
@@ -143,15 +134,6 @@ class TestIntoAnotherTopic:
         done(scene.repeat("history", "--max-bytes", "500"))
         delete_topic(scene.pair.target, scene.old)
         # A run creates the topics that are missing, and finds this one to be another than it copied to.
-        failure = scene.stopped("target-recreated")
-        done(scene.console.follow(failure, "backfill run"))
-        assert scene.on_target(f"{scene.old}.anew") == scene.written
-
-    def test_target_created_again(self, scene: Scene) -> None:
-        scene.define(into=scene.old)
-        done(scene.repeat("history", "--max-bytes", "500"))
-        delete_topic(scene.pair.target, scene.old)
-        create_topic(scene.pair.target, scene.old)
         failure = scene.stopped("target-recreated")
         done(scene.console.follow(failure, "backfill run"))
         assert scene.on_target(f"{scene.old}.anew") == scene.written

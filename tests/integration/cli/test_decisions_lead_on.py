@@ -11,7 +11,6 @@ from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.loader import load
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, copies_in_process
 from tests.support.flows import Flow, copy_here, pair_flow
@@ -25,8 +24,10 @@ from tests.support.kafka import (
     delete_topic,
     produce,
     records,
+    values,
     watermarks,
 )
+from tests.support.mirrored_topic import MirroredTopic
 
 #: Records of a batch that nobody looks into.
 BATCH = 136
@@ -54,8 +55,7 @@ class Scene:
         return values(produce(self.pair.target, topic or self.remote, [Record(value=b"foreign")]))
 
     def position(self) -> Position:
-        with FlowClusters.connect(self.flow.config) as clusters:
-            return clusters.positions.read_all().positions[TopicPartition(self.topic, 0)].position
+        return self.flow.position(self.topic)
 
     def rename(self) -> str:
         """Copy under another name, as messages advise."""
@@ -68,13 +68,9 @@ class Scene:
             clusters.positions.write([position])
 
 
-def values(found: list[Record]) -> list[bytes | None]:
-    return [record.value for record in found]
-
-
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 class TestTargetDiverged:
@@ -295,21 +291,19 @@ class TestTopicMissing:
 
 
 class TestAnotherCluster:
-    """Positions of a topic that name other clusters, where the ledger is new."""
-
-    @pytest.mark.parametrize(("side", "decision", "count"), [("source", "accept", 15), ("target", "recopy", 25)])
-    def test_deciding(self, scene: Scene, side: str, decision: str, count: int) -> None:
+    def test_copying_again(self, scene: Scene) -> None:
+        """A position that names another target, where the ledger is new."""
         scene.produce(10)
         scene.console.copied()
         scene.produce(5, start=10)
         position = scene.position()
         assert position.clusters is not None
-        named = position.clusters._replace(**{side: "another-cluster"})
+        named = position.clusters._replace(target="another-cluster")
         scene.store(replace(position, clusters=named, claim=2))
-        failure = scene.console.stopped(f"{side}-cluster-changed")
-        scene.console.follow(failure, f"gaps {decision}")
+        failure = scene.console.stopped("target-cluster-changed")
+        scene.console.follow(failure, "gaps recopy")
         scene.console.runs_on()
-        assert len(scene.on_target()) == count
+        assert len(scene.on_target()) == 25
 
 
 class TestATargetThatChanged:

@@ -25,6 +25,7 @@ from tests.support.cutovers import migration, numbered
 from tests.support.flows import Flow
 from tests.support.interruptions import DriverKilledError, killed_after, up_to
 from tests.support.kafka import consume, create_topic, delete_topic, produce
+from tests.support.mirrored_topic import MirroredTopic
 
 COPIED, LOST, SINCE = 20, 4, 6
 
@@ -72,8 +73,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Iterator[Scene]:
+    made = Scene(mirrored.pair, mirrored.name, mirrored.folder)
     yield made
     made.there.ledger.close()
 

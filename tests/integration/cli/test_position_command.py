@@ -16,6 +16,7 @@ from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.interruptions import interrupted, killed_after, up_to
 from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 
 
 class Scene:
@@ -40,8 +41,8 @@ def values(*found: list[Record]) -> list[bytes | None]:
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 def test_behind_records_of_somebody_else_copying_goes_on_where_a_person_says(scene: Scene) -> None:
@@ -116,12 +117,10 @@ def test_what_cannot_be_is_refused_and_nothing_happens_without_consent(scene: Sc
     assert scene.flow.ledger.gaps("A->B") == ()
 
 
-def test_what_an_interrupted_run_left_out_and_where_its_records_are_is_kept(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"max.message.bytes": "2000"})
-    scene = Scene(kafka_pair, topic_name, tmp_path, {"mirror.poison.policy": "skip"})
-    produce(kafka_pair.source, topic_name, [*records(10), Record(value=b"x" * 5000), *records(10, start=10)])
+def test_what_an_interrupted_run_left_out_and_where_its_records_are_is_kept(mirrored: MirroredTopic) -> None:
+    mirrored.create_remote(configs={"max.message.bytes": "2000"})
+    scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, {"mirror.poison.policy": "skip"})
+    mirrored.produce([*records(10), Record(value=b"x" * 5000), *records(10, start=10)])
     interrupted(scene.flow, killed_after(up_to(15)))
 
     code, _ = scene.say("set", "--to", "15", "--yes")
@@ -132,29 +131,3 @@ def test_what_an_interrupted_run_left_out_and_where_its_records_are_is_kept(
     assert was_set.cause == "position-set"
     assert scene.flow.run().records == 6
     assert len(scene.on_target()) == 20
-
-
-def test_an_interrupted_merge_goes_on_where_a_person_says(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    first, second, merged = (f"{topic_name}-{name}" for name in ("first", "second", "merged"))
-    for topic in (first, second):
-        create_topic(kafka_pair.source, topic)
-        produce(kafka_pair.source, topic, records(10))
-    settings = {
-        "mirror.topics.merge.enabled": "true",
-        "mirror.topics.rename": f"{first}:{merged},{second}:{merged}",
-        "topics": f"{first},{second}",
-    }
-    flow = pair_flow(tmp_path, kafka_pair, topics=f"{first},{second}", settings=settings)
-    interrupted(flow, killed_after())
-    assert {error.reason for error in flow.run().errors} == {"unclean-start"}
-
-    for topic in (first, second):
-        told = ["position", "set", "--config", str(flow.path), "--flow", "A->B", "--topic", topic, "--to", "latest"]
-        result = CliRunner().invoke(app, [*told, "--yes", "--json"])
-        assert result.exit_code == 0, result.stdout
-
-    produce(kafka_pair.source, second, records(1, start=10))
-    report = flow.run()
-    assert (report.errors, report.records) == ((), 1)

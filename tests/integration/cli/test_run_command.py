@@ -16,9 +16,9 @@ import pytest
 from mirror_lib.config.local_state import project_root
 from mirror_lib.dev.processes import process_facts, session_members
 from mirror_lib.ledger.store import Ledger
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.flows import Flow
+from tests.support.kafka import consume, records
+from tests.support.mirrored_topic import MirroredTopic
 
 _SECONDS = 240
 
@@ -29,33 +29,32 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+def flow(mirrored: MirroredTopic) -> Flow:
     """A topic with 900 records in two partitions that was never copied."""
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, [*records(600), *records(300, partition=1)])
-    return pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.create([*records(600), *records(300, partition=1)], partitions=2)
+    return mirrored.flow()
 
 
 def test_given_new_records_when_planned_run_and_looked_at_then_every_command_tells_the_same(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str, environment: dict[str, str]
+    flow: Flow, mirrored: MirroredTopic, environment: dict[str, str]
 ) -> None:
     """One test for a whole session at the terminal: every start of Spark costs ten seconds."""
     told = ("--config", str(flow.path), "--flow", "A->B")
     dry = mirror(environment, "run", *told, "--dry-run")
-    assert [step["name"] for step in dry["topics"]["create"]] == [f"A.{topic_name}"]
+    assert [step["name"] for step in dry["topics"]["create"]] == [mirrored.remote]
     # The target topic is still missing, but the run would make it first.
     assert dry["problems"] == []
     assert [(row["partition"], row["start"], row["end"]) for row in dry["partitions"]] == [(0, 0, 600), (1, 0, 300)]
 
     done = mirror(environment, "run", *told, "--tasks", "1", "--max-seconds", "0")
-    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+    assert mirrored.copied() == consume(mirrored.source, mirrored.name)
     assert done["run"]["records"] == 900
     assert done["failures"] == []
     assert [(row["topic"], row["target_topic"], row["partitions"], row["records"]) for row in done["copied"]] == [
-        (topic_name, f"A.{topic_name}", 2, 900)
+        (mirrored.name, mirrored.remote, 2, 900)
     ]
 
-    produce(kafka_pair.source, topic_name, records(40, partition=1, start=300))
+    mirrored.produce(records(40, partition=1, start=300))
     plan = mirror(environment, "plan", *told)
     assert [(row["partition"], row["start"], row["end"]) for row in plan["partitions"]] == [(1, 300, 340)]
     assert (plan["tasks"], plan["idle_partitions"], plan["problems"]) == (1, 1, [])
@@ -72,15 +71,15 @@ def test_given_new_records_when_planned_run_and_looked_at_then_every_command_tel
 
 
 def test_given_a_target_that_holds_foreign_records_when_run_then_it_ends_with_3_and_says_what_to_do(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str, environment: dict[str, str]
+    flow: Flow, mirrored: MirroredTopic, environment: dict[str, str]
 ) -> None:
     flow.sync_topics()
-    produce(kafka_pair.target, f"A.{topic_name}", records(5))
+    mirrored.produce_remote(records(5))
 
     done = mirror(environment, "run", "--config", str(flow.path), "--flow", "A->B", "--no-topics", expected=3)
 
     assert [(each["topic"], each["partition"], each["reason"]) for each in done["failures"]] == [
-        (topic_name, 0, "target-not-empty")
+        (mirrored.name, 0, "target-not-empty")
     ]
     assert all(each["action"] for each in done["failures"])
     assert done["run"]["records"] == 300, "the other partition is copied"

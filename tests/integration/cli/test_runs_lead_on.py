@@ -11,7 +11,8 @@ from mirror_lib.relay.run_lock import hold_lock
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, Said
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.kafka import consume, create_topic, produce, records, values
+from tests.support.mirrored_topic import MirroredTopic
 
 COUNT = 10
 
@@ -25,7 +26,7 @@ class Scene:
     def __init__(self, pair: KafkaPair, topic: str, folder: Path) -> None:
         self.pair, self.topic = pair, topic
         create_topic(pair.source, topic)
-        self.written = [each.value for each in produce(pair.source, topic, records(COUNT))]
+        self.written = values(produce(pair.source, topic, records(COUNT)))
         self.flow: Flow = pair_flow(folder, pair, topics=topic, settings={"admin.timeout.ms": "5000"})
         self.console = Console(self.flow.path)
 
@@ -38,12 +39,12 @@ class Scene:
 
     def ends_well(self) -> None:
         self.console.runs_on()
-        assert [each.value for each in consume(self.pair.target, f"A.{self.topic}")] == self.written
+        assert values(consume(self.pair.target, f"A.{self.topic}")) == self.written
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 def test_run_locked(scene: Scene) -> None:

@@ -19,6 +19,7 @@ from testbed.schema_registry import LocalSchemaRegistry
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, admin, create_topic, delete_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 
 _WRITES = ("POST", "PUT", "DELETE")
 
@@ -83,10 +84,10 @@ class Scene:
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Iterator[Scene]:
+def scene(mirrored: MirroredTopic) -> Iterator[Scene]:
     with LocalSchemaRegistry() as source, LocalSchemaRegistry() as target:
-        found = Scene(kafka_pair, source, target, topic_name, tmp_path)
-        create_topic(kafka_pair.source, found.orders, partitions=2)
+        found = Scene(mirrored.pair, source, target, mirrored.name, mirrored.folder)
+        create_topic(mirrored.source, found.orders, partitions=2)
         # The target has had schemas of its own.
         for number in range(5):
             found.target.register("another", schema(f"field{number}"))
@@ -143,12 +144,10 @@ def test_given_a_topic_that_no_transform_decodes_then_its_ids_must_be_the_same_o
     assert outcomes(scene.preflight()[1]) == {(scene.carts, number): ("not-rewritten", there)}
 
 
-def test_given_ids_that_are_the_same_on_both_sides_then_a_copy_as_it_is_is_in_order(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+def test_given_ids_that_are_the_same_on_both_sides_then_a_copy_as_it_is_is_in_order(mirrored: MirroredTopic) -> None:
     with LocalSchemaRegistry() as source, LocalSchemaRegistry() as target:
-        scene = Scene(kafka_pair, source, target, topic_name, tmp_path)
-        create_topic(kafka_pair.source, scene.carts)
+        scene = Scene(mirrored.pair, source, target, mirrored.name, mirrored.folder)
+        create_topic(mirrored.source, scene.carts)
         number = scene.source.register(f"{scene.carts}-value", FIRST)
         scene.target.register("whatever", FIRST)
         scene.write(scene.carts, number, 3)

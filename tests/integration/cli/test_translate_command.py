@@ -28,6 +28,10 @@ from tests.support.kafka import (
     transaction,
     watermarks,
 )
+from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
+
+_NOT_COMPACTED = "the broker did not compact the topic"
 
 
 class Scene:
@@ -107,30 +111,23 @@ def commit(cluster: KafkaCluster, group: str, topic: str, offset: int) -> None:
 
 
 @pytest.fixture
-def transactional(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
+def transactional(mirrored: MirroredTopic) -> Scene:
     """Committed and aborted transactions, copied in three runs."""
-    scene = Scene(kafka_pair, topic_name, tmp_path)
+    scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)
     for run in range(3):
         for number in range(4):
             values = [b"%d-%d-%d" % (run, number, each) for each in range(5)]
-            transaction(kafka_pair.source, topic_name, values, commit=number != 2)
+            transaction(mirrored.source, mirrored.name, values, commit=number != 2)
         scene.copy()
     return scene
 
 
-def compacted(pair: KafkaPair, topic: str) -> None:
+def compacted(mirrored: MirroredTopic) -> None:
     """Write 300 records of 5 keys and wait until the broker has taken most of them away."""
     for number in range(6):
         found = [Record(key=b"%d" % (n % 5), value=b"%d-%d" % (number, n)) for n in range(50)]
-        produce(pair.source, topic, found)
+        mirrored.produce(found)
         time.sleep(0.2)
-
-
-def wait_for_compaction(cluster: KafkaCluster, topic: str, fewer_than: int) -> None:
-    deadline = time.monotonic() + 60
-    while len(consume(cluster, topic)) >= fewer_than:
-        assert time.monotonic() < deadline, "the broker did not compact the topic"
-        time.sleep(0.5)
 
 
 class TestTranslate:
@@ -172,19 +169,17 @@ class TestTranslate:
         assert code == 2
         assert "no committed offset" in found["error"]["what"]
 
-    def test_a_time_is_the_source_s_first_record_that_is_not_older(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-    ) -> None:
-        scene = Scene(kafka_pair, topic_name, tmp_path)
-        written = produce(kafka_pair.source, topic_name, records(20))
-        delete_records(kafka_pair.source, topic_name, before=4)
+    def test_a_time_is_the_source_s_first_record_that_is_not_older(self, mirrored: MirroredTopic) -> None:
+        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)
+        written = mirrored.produce(records(20))
+        delete_records(mirrored.source, mirrored.name, before=4)
         scene.copy()
         wanted = written[10].timestamp_ms
         assert wanted is not None
         text = datetime.fromtimestamp(wanted / 1000, UTC).isoformat()
 
         rows = scene.translated(
-            "--topic", topic_name, "--partition", "0", "--timestamp", str(wanted), "--timestamp", text,
+            "--topic", mirrored.name, "--partition", "0", "--timestamp", str(wanted), "--timestamp", text,
             "--timestamp", "2100-01-01",
         )  # fmt: skip
 
@@ -192,17 +187,15 @@ class TestTranslate:
         assert [row["target_offset"] for row in rows] == [6, 6, 16]
         assert [row["landing"] for row in rows] == ["exact", "exact", "beyond"]
 
-    def test_an_idle_partition_begins_at_the_start_and_a_lost_ledger_is_told(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-    ) -> None:
-        scene = Scene(kafka_pair, topic_name, tmp_path)
+    def test_an_idle_partition_begins_at_the_start_and_a_lost_ledger_is_told(self, mirrored: MirroredTopic) -> None:
+        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)
         scene.copy()
-        (idle,) = scene.translated("--topic", topic_name, "--partition", "0", "--offset", "0")
-        produce(kafka_pair.source, topic_name, records(3))
+        (idle,) = scene.translated("--topic", mirrored.name, "--partition", "0", "--offset", "0")
+        mirrored.produce(records(3))
         scene.copy()
         scene.lose_ledger()
 
-        code, found = scene.say("translate", "--topic", topic_name, "--partition", "0", "--offset", "0")
+        code, found = scene.say("translate", "--topic", mirrored.name, "--partition", "0", "--offset", "0")
 
         assert (idle["target_offset"], idle["landing"]) == (0, "beyond")
         assert (code, found["error"]["reason"]) == (3, "offset-map")
@@ -223,16 +216,16 @@ class TestRebuild:
         assert transactional.map().columns.runs() == known.columns.runs()
         assert (again["same"], again["to_be_written"], again["written"]) == (len(truth), False, 0)
 
-    def test_after_retention_on_either_side(self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    def test_after_retention_on_either_side(self, mirrored: MirroredTopic) -> None:
         """All records are the same, so that only offsets can tell which is which."""
-        scene = Scene(kafka_pair, topic_name, tmp_path)
+        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)
         same = [Record(value=b"same", key=b"same", timestamp_ms=1_700_000_000_000)] * 100
-        produce(kafka_pair.source, topic_name, same)
-        delete_records(kafka_pair.source, topic_name, before=5)
+        mirrored.produce(same)
+        delete_records(mirrored.source, mirrored.name, before=5)
         scene.copy()
         known = scene.lose_ledger()
-        delete_records(kafka_pair.source, topic_name, before=30)
-        delete_records(kafka_pair.target, f"A.{topic_name}", before=40)
+        delete_records(mirrored.source, mirrored.name, before=30)
+        delete_records(mirrored.target, mirrored.remote, before=40)
 
         found = scene.rebuilt("--apply")
 
@@ -241,40 +234,38 @@ class TestRebuild:
         assert run == (45, 40, 55)
         assert known.to_target(45) == scene.map().to_target(45)
 
-    def test_what_retention_took_stays_in_the_ledger(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-    ) -> None:
-        scene = Scene(kafka_pair, topic_name, tmp_path)
-        produce(kafka_pair.source, topic_name, records(50))
+    def test_what_retention_took_stays_in_the_ledger(self, mirrored: MirroredTopic) -> None:
+        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)
+        mirrored.produce(records(50))
         scene.copy()
-        produce(kafka_pair.source, topic_name, records(50, start=50))
-        (before,) = scene.flow.ledger.segments("A->B", topic_name, 0)
+        mirrored.produce(records(50, start=50))
+        (before,) = scene.flow.ledger.segments("A->B", mirrored.name, 0)
         scene.copy()
         whole = scene.map()
-        scene.flow.ledger.replace_segments("A->B", topic_name, 0, [before])
-        delete_records(kafka_pair.source, topic_name, before=20)
+        scene.flow.ledger.replace_segments("A->B", mirrored.name, 0, [before])
+        delete_records(mirrored.source, mirrored.name, before=20)
 
         found = scene.rebuilt("--apply")
 
         assert (found["only_in_ledger"], found["only_in_logs"], found["same"]) == (20, 50, 30)
         assert scene.map().columns.runs() == whole.columns.runs()
 
-    def test_a_topic_that_was_compacted_before_and_after(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-    ) -> None:
+    def test_a_topic_that_was_compacted_before_and_after(self, mirrored: MirroredTopic) -> None:
         configs = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01", "segment_ms": "100"}
-        scene = Scene(kafka_pair, topic_name, tmp_path, **configs, min_compaction_lag_ms="0")
-        compacted(kafka_pair, topic_name)
-        wait_for_compaction(kafka_pair.source, topic_name, 300)
+        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, **configs, min_compaction_lag_ms="0")
+        compacted(mirrored)
+        wait_for(
+            lambda: len(consume(mirrored.source, mirrored.name)) < 300, 60, why="the broker did not compact the topic"
+        )
         scene.copy()
-        left = len(consume(kafka_pair.source, topic_name))
+        left = len(consume(mirrored.source, mirrored.name))
         compacted_again = [Record(key=b"%d" % (n % 5), value=b"again-%d" % n) for n in range(60)]
-        produce(kafka_pair.source, topic_name, compacted_again)
+        mirrored.produce(compacted_again)
         scene.copy()
         time.sleep(0.2)
-        produce(kafka_pair.source, topic_name, [Record(key=b"6", value=b"rolls the segment")])
+        mirrored.produce([Record(key=b"6", value=b"rolls the segment")])
         scene.copy()
-        wait_for_compaction(kafka_pair.source, topic_name, left + 60)
+        wait_for(lambda: len(consume(mirrored.source, mirrored.name)) < left + 60, 60, why=_NOT_COMPACTED)
         known = scene.lose_ledger()
 
         found = scene.rebuilt("--apply")
@@ -286,23 +277,21 @@ class TestRebuild:
         assert rebuilt.columns.records == found["records"] <= known.records
         assert all(known.to_target(run.source_first).offset == run.target_first for run in rebuilt.columns.runs())
 
-    def test_logs_that_do_not_match_leave_the_ledger_alone(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-    ) -> None:
-        scene = Scene(kafka_pair, topic_name, tmp_path)
-        produce(kafka_pair.source, topic_name, records(20))
-        produce(kafka_pair.source, topic_name, records(1))
+    def test_logs_that_do_not_match_leave_the_ledger_alone(self, mirrored: MirroredTopic) -> None:
+        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)
+        mirrored.produce(records(20))
+        mirrored.produce(records(1))
         scene.copy()
         known = scene.lose_ledger()
-        other = f"{topic_name}-other"
-        create_topic(kafka_pair.target, f"A.{other}")
-        produce(kafka_pair.target, f"A.{other}", records(21, start=100))
-        create_topic(kafka_pair.source, other)
-        produce(kafka_pair.source, other, records(21))
-        settings = {"mirror.topics.rename": f"{topic_name}:A.{other}"}
-        folder = tmp_path / "other"
+        other = f"{mirrored.name}-other"
+        create_topic(mirrored.target, f"A.{other}")
+        produce(mirrored.target, f"A.{other}", records(21, start=100))
+        create_topic(mirrored.source, other)
+        produce(mirrored.source, other, records(21))
+        settings = {"mirror.topics.rename": f"{mirrored.name}:A.{other}"}
+        folder = mirrored.folder / "other"
         folder.mkdir()
-        wrong = pair_flow(folder, kafka_pair, topics=topic_name, settings=settings)
+        wrong = pair_flow(folder, mirrored.pair, topics=mirrored.name, settings=settings)
 
         words = ["map", "rebuild", "--apply", "--config", str(wrong.path), "--flow", "A->B", "--json"]
         result = CliRunner().invoke(app, words)
@@ -310,6 +299,6 @@ class TestRebuild:
         found = json.loads(result.stdout)
         assert result.exit_code == 3
         (error,) = found["errors"]
-        assert (error["reason"], error["topic"]) == ("target-diverged", topic_name)
-        assert (found["written"], wrong.ledger.segments("A->B", topic_name, 0)) == (0, ())
+        assert (error["reason"], error["topic"]) == ("target-diverged", mirrored.name)
+        assert (found["written"], wrong.ledger.segments("A->B", mirrored.name, 0)) == (0, ())
         assert known.records == 21

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import pytest
-from confluent_kafka import Producer
 
 from mirror_lib.cluster.admin.client import (
     ClusterAdmin,
@@ -21,7 +20,8 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, TopicMissingError, TransientError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
-from tests.support.kafka import create_topic, delete_topic, produce, records
+from tests.support.kafka import create_topic, delete_topic, open_transaction, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 
 
 def administer(cluster: KafkaCluster, timeout_seconds: float = 30.0) -> ClusterAdmin:
@@ -36,24 +36,24 @@ def wait_known(admin: ClusterAdmin, topic: str, partitions: int = 1) -> None:
         time.sleep(0.1)
 
 
-def test_a_cluster_tells_its_id_its_brokers_and_its_topics(kafka_pair: KafkaPair, topic_name: str) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    with administer(kafka_pair.source) as admin:
-        assert admin.cluster_id() == kafka_pair.source.cluster_id
+def test_a_cluster_tells_its_id_its_brokers_and_its_topics(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    with administer(mirrored.source) as admin:
+        assert admin.cluster_id() == mirrored.source.cluster_id
         assert [(broker.id, f"{broker.host}:{broker.port}") for broker in admin.brokers()] == [
-            (1, kafka_pair.source.bootstrap_servers)
+            (1, mirrored.source.bootstrap_servers)
         ]
         topics = admin.list_topics()
-    assert topic_name in topics
+    assert mirrored.name in topics
     assert topics == sorted(topics)
 
 
 class TestDescribing:
-    def test_a_topic_has_an_id_and_partitions_in_order(self, kafka_pair: KafkaPair, topic_name: str) -> None:
-        create_topic(kafka_pair.source, topic_name, partitions=12)
-        with administer(kafka_pair.source) as admin:
-            described = admin.describe_topics([topic_name])[topic_name]
-        assert described.name == topic_name
+    def test_a_topic_has_an_id_and_partitions_in_order(self, mirrored: MirroredTopic) -> None:
+        mirrored.create(partitions=12)
+        with administer(mirrored.source) as admin:
+            described = admin.describe_topics([mirrored.name])[mirrored.name]
+        assert described.name == mirrored.name
         assert described.topic_id is not None
         # Java's Uuid: 16 bytes in URL-safe Base64 without padding.
         assert len(described.topic_id) == 22
@@ -63,22 +63,22 @@ class TestDescribing:
         )
         assert described.replication_factor == 1
 
-    def test_a_topic_made_anew_under_its_name_has_another_id(self, kafka_pair: KafkaPair, topic_name: str) -> None:
-        with administer(kafka_pair.source) as admin:
+    def test_a_topic_made_anew_under_its_name_has_another_id(self, mirrored: MirroredTopic) -> None:
+        with administer(mirrored.source) as admin:
             ids = []
             for _ in range(2):
-                create_topic(kafka_pair.source, topic_name)
-                wait_known(admin, topic_name)
-                ids.append(admin.describe_topics([topic_name])[topic_name].topic_id)
-                delete_topic(kafka_pair.source, topic_name)
+                mirrored.create()
+                wait_known(admin, mirrored.name)
+                ids.append(admin.describe_topics([mirrored.name])[mirrored.name].topic_id)
+                delete_topic(mirrored.source, mirrored.name)
         assert ids[0] != ids[1]
 
-    def test_missing_topics_are_reported_beside_the_others(self, kafka_pair: KafkaPair, topic_name: str) -> None:
-        create_topic(kafka_pair.source, topic_name)
-        with administer(kafka_pair.source) as admin:
-            described = admin.describe_topics([topic_name, "no-such-topic"])
-            configs = admin.topic_configs([topic_name, "no-such-topic"])
-        assert list(described) == list(configs) == [topic_name]
+    def test_missing_topics_are_reported_beside_the_others(self, mirrored: MirroredTopic) -> None:
+        mirrored.create()
+        with administer(mirrored.source) as admin:
+            described = admin.describe_topics([mirrored.name, "no-such-topic"])
+            configs = admin.topic_configs([mirrored.name, "no-such-topic"])
+        assert list(described) == list(configs) == [mirrored.name]
         for errors in (described.errors, configs.errors):
             assert list(errors) == ["no-such-topic"]
             assert isinstance(errors["no-such-topic"], TopicMissingError)
@@ -92,10 +92,10 @@ class TestDescribing:
             assert admin.create_topics([]) == {}
             assert admin.create_partitions({}) == {}
 
-    def test_configs_tell_where_each_value_comes_from(self, kafka_pair: KafkaPair, topic_name: str) -> None:
-        create_topic(kafka_pair.source, topic_name, configs={"cleanup.policy": "compact"})
-        with administer(kafka_pair.source) as admin:
-            configs = admin.topic_configs([topic_name])[topic_name]
+    def test_configs_tell_where_each_value_comes_from(self, mirrored: MirroredTopic) -> None:
+        mirrored.create(configs={"cleanup.policy": "compact"})
+        with administer(mirrored.source) as admin:
+            configs = admin.topic_configs([mirrored.name])[mirrored.name]
         assert configs.value("cleanup.policy") == "compact"
         # Kafka's documented default.
         assert configs.value("max.message.bytes") == "1048588"
@@ -105,30 +105,21 @@ class TestDescribing:
         assert configs.entries["cleanup.policy"].origin is ConfigOrigin.TOPIC
         assert configs.entries["max.message.bytes"].origin is ConfigOrigin.DEFAULT
 
-    def test_a_brokers_own_file_is_told_apart_from_the_default(self, kafka_pair: KafkaPair, topic_name: str) -> None:
-        create_topic(kafka_pair.source, topic_name)
-        with administer(kafka_pair.source) as admin:
-            configs = admin.topic_configs([topic_name])[topic_name]
+    def test_a_brokers_own_file_is_told_apart_from_the_default(self, mirrored: MirroredTopic) -> None:
+        mirrored.create()
+        with administer(mirrored.source) as admin:
+            configs = admin.topic_configs([mirrored.name])[mirrored.name]
         # Set by the test cluster as `min.insync.replicas` in server.properties; KRaft copies it into the metadata.
         assert configs.entries["min.insync.replicas"].origin in (ConfigOrigin.BROKER_FILE, ConfigOrigin.CLUSTER)
 
 
 class TestOffsets:
-    def test_earliest_latest_and_last_stable_differ_while_a_transaction_is_open(
-        self, kafka_pair: KafkaPair, topic_name: str
-    ) -> None:
-        create_topic(kafka_pair.source, topic_name, partitions=2)
-        produce(kafka_pair.source, topic_name, records(3))
-        writer = Producer(
-            {"bootstrap.servers": kafka_pair.source.bootstrap_servers, "transactional.id": topic_name, "log_level": 3}
-        )
-        writer.init_transactions(30)
-        writer.begin_transaction()
-        writer.produce(topic_name, b"open", partition=0)
-        writer.flush(30)
-        here, empty = TopicPartition(topic_name, 0), TopicPartition(topic_name, 1)
+    def test_earliest_latest_and_last_stable_differ_while_a_transaction_is_open(self, mirrored: MirroredTopic) -> None:
+        mirrored.create(records(3), partitions=2)
+        writer = open_transaction(mirrored.source, mirrored.name, [b"open"])
+        here, empty = TopicPartition(mirrored.name, 0), TopicPartition(mirrored.name, 1)
         try:
-            with administer(kafka_pair.source) as admin:
+            with administer(mirrored.source) as admin:
                 found = {which: admin.list_offsets([here, empty], which) for which in OffsetSpec}
         finally:
             writer.abort_transaction(30)
@@ -137,13 +128,11 @@ class TestOffsets:
         assert found[OffsetSpec.LATEST][here] == OffsetFact(4, leader_epoch=0)
         assert {found[which][empty].offset for which in OffsetSpec} == {0}
 
-    def test_partitions_that_do_not_exist_have_an_error_of_their_own(
-        self, kafka_pair: KafkaPair, topic_name: str
-    ) -> None:
-        create_topic(kafka_pair.source, topic_name)
-        there = TopicPartition(topic_name, 0)
-        beyond, nowhere = TopicPartition(topic_name, 7), TopicPartition("no-such-topic", 0)
-        with administer(kafka_pair.source) as admin:
+    def test_partitions_that_do_not_exist_have_an_error_of_their_own(self, mirrored: MirroredTopic) -> None:
+        mirrored.create()
+        there = TopicPartition(mirrored.name, 0)
+        beyond, nowhere = TopicPartition(mirrored.name, 7), TopicPartition("no-such-topic", 0)
+        with administer(mirrored.source) as admin:
             facts = admin.list_offsets([there, beyond, nowhere], OffsetSpec.LATEST)
             alone = admin.list_offsets([nowhere], OffsetSpec.LATEST)
         assert facts[there] == OffsetFact(0, leader_epoch=0)
@@ -152,25 +141,23 @@ class TestOffsets:
             assert (fact.error.where.topic, fact.error.where.partition) == partition
             assert fact.offset == -1
 
-    def test_a_topic_that_is_new_since_the_last_question_is_found_at_once(
-        self, kafka_pair: KafkaPair, topic_name: str
-    ) -> None:
+    def test_a_topic_that_is_new_since_the_last_question_is_found_at_once(self, mirrored: MirroredTopic) -> None:
         """librdkafka alone would go on to ask the partitions that it remembers."""
-        first, second = TopicPartition(topic_name, 0), TopicPartition(topic_name, 1)
-        with administer(kafka_pair.source) as admin:
+        first, second = TopicPartition(mirrored.name, 0), TopicPartition(mirrored.name, 1)
+        with administer(mirrored.source) as admin:
             assert admin.list_offsets([first], OffsetSpec.LATEST)[first].error is not None
-            create_topic(kafka_pair.source, topic_name)
+            mirrored.create()
             assert admin.list_offsets([first], OffsetSpec.LATEST)[first].offset == 0
-            admin.create_partitions({topic_name: 2})
-            with administer(kafka_pair.source) as other:
-                wait_known(other, topic_name, partitions=2)
+            admin.create_partitions({mirrored.name: 2})
+            with administer(mirrored.source) as other:
+                wait_known(other, mirrored.name, partitions=2)
             assert admin.list_offsets([first, second], OffsetSpec.LATEST)[second].offset == 0
 
 
 class TestCreating:
-    def test_each_topic_succeeds_or_fails_by_itself(self, kafka_pair: KafkaPair, topic_name: str) -> None:
-        good, copies, invalid, config = (f"{topic_name}-{suffix}" for suffix in ("good", "rf", "bad name", "config"))
-        with administer(kafka_pair.target) as admin:
+    def test_each_topic_succeeds_or_fails_by_itself(self, mirrored: MirroredTopic) -> None:
+        good, copies, invalid, config = (f"{mirrored.name}-{suffix}" for suffix in ("good", "rf", "bad name", "config"))
+        with administer(mirrored.target) as admin:
             outcome = admin.create_topics(
                 [
                     TopicSpec(good, 3, 1, {"cleanup.policy": "compact"}),
@@ -191,29 +178,29 @@ class TestCreating:
         assert (len(described.partitions), described.replication_factor) == (3, 1)
         assert configs.value("cleanup.policy") == "compact"
 
-    def test_validating_only_creates_nothing(self, kafka_pair: KafkaPair, topic_name: str) -> None:
-        with administer(kafka_pair.target) as admin:
+    def test_validating_only_creates_nothing(self, mirrored: MirroredTopic) -> None:
+        with administer(mirrored.target) as admin:
             outcome = admin.create_topics(
-                [TopicSpec(topic_name, 1, 1), TopicSpec(f"{topic_name}-rf", 1, 9)], validate_only=True
+                [TopicSpec(mirrored.name, 1, 1), TopicSpec(f"{mirrored.name}-rf", 1, 9)], validate_only=True
             )
-            assert topic_name not in admin.list_topics()
-        assert outcome[topic_name] is None
-        assert isinstance(outcome[f"{topic_name}-rf"], RequestRefusedError)
+            assert mirrored.name not in admin.list_topics()
+        assert outcome[mirrored.name] is None
+        assert isinstance(outcome[f"{mirrored.name}-rf"], RequestRefusedError)
 
-    def test_counts_of_minus_one_are_the_brokers_defaults(self, kafka_pair: KafkaPair, topic_name: str) -> None:
-        with administer(kafka_pair.target) as admin:
-            assert admin.create_topics([TopicSpec(topic_name, -1, -1)]) == {topic_name: None}
-            wait_known(admin, topic_name)
-            described = admin.describe_topics([topic_name])[topic_name]
+    def test_counts_of_minus_one_are_the_brokers_defaults(self, mirrored: MirroredTopic) -> None:
+        with administer(mirrored.target) as admin:
+            assert admin.create_topics([TopicSpec(mirrored.name, -1, -1)]) == {mirrored.name: None}
+            wait_known(admin, mirrored.name)
+            described = admin.describe_topics([mirrored.name])[mirrored.name]
         assert (len(described.partitions), described.replication_factor) == (1, 1)
 
-    def test_topics_grow_and_never_shrink(self, kafka_pair: KafkaPair, topic_name: str) -> None:
-        create_topic(kafka_pair.target, topic_name, partitions=2)
-        with administer(kafka_pair.target) as admin:
-            assert admin.create_partitions({topic_name: 5}) == {topic_name: None}
-            wait_known(admin, topic_name, partitions=5)
-            outcome = admin.create_partitions({topic_name: 3, "no-such-topic": 2})
-        assert isinstance(outcome[topic_name], RequestRefusedError)
+    def test_topics_grow_and_never_shrink(self, mirrored: MirroredTopic) -> None:
+        create_topic(mirrored.target, mirrored.name, partitions=2)
+        with administer(mirrored.target) as admin:
+            assert admin.create_partitions({mirrored.name: 5}) == {mirrored.name: None}
+            wait_known(admin, mirrored.name, partitions=5)
+            outcome = admin.create_partitions({mirrored.name: 3, "no-such-topic": 2})
+        assert isinstance(outcome[mirrored.name], RequestRefusedError)
         assert isinstance(outcome["no-such-topic"], TopicMissingError)
 
 
@@ -278,16 +265,16 @@ class TestTrouble:
                     ask()
 
 
-def test_a_warm_admin_answers_in_a_few_milliseconds(kafka_pair: KafkaPair, topic_name: str) -> None:
+def test_a_warm_admin_answers_in_a_few_milliseconds(mirrored: MirroredTopic) -> None:
     """An idle run asks both clusters several times; each time must cost next to nothing."""
-    create_topic(kafka_pair.source, topic_name, partitions=10)
-    asked = [TopicPartition(topic_name, number) for number in range(10)]
-    with administer(kafka_pair.source) as admin:
-        admin.describe_topics([topic_name])
+    mirrored.create(partitions=10)
+    asked = [TopicPartition(mirrored.name, number) for number in range(10)]
+    with administer(mirrored.source) as admin:
+        admin.describe_topics([mirrored.name])
         best = []
         for ask in (
             admin.list_topics,
-            lambda: admin.describe_topics([topic_name]),
+            lambda: admin.describe_topics([mirrored.name]),
             lambda: admin.list_offsets(asked, OffsetSpec.LATEST),
         ):
             taken = []

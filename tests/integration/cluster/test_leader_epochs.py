@@ -15,6 +15,7 @@ from mirror_lib.errors import MirrorError, TopicMissingError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair, start_together
 from tests.support.kafka import create_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 
 #: Of the first record of `records`: 2024-01-01T00:00:00Z.
 FIRST = 1_704_067_200_000
@@ -35,13 +36,12 @@ def epoch_ends(
     return asyncio.run(ask())
 
 
-def test_the_current_epoch_ends_with_the_log_and_an_unknown_one_nowhere(kafka_pair: KafkaPair, topic_name: str) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=3)
-    produce(kafka_pair.source, topic_name, [*records(10), *records(4, partition=1)])
-    first, second, third = (TopicPartition(topic_name, number) for number in range(3))
-    absent = TopicPartition(f"{topic_name}-absent", 0)
+def test_the_current_epoch_ends_with_the_log_and_an_unknown_one_nowhere(mirrored: MirroredTopic) -> None:
+    mirrored.create([*records(10), *records(4, partition=1)], partitions=3)
+    first, second, third = (TopicPartition(mirrored.name, number) for number in range(3))
+    absent = TopicPartition(f"{mirrored.name}-absent", 0)
 
-    found = epoch_ends(kafka_pair.source, {first: 0, second: 7, third: 0, absent: 0})
+    found = epoch_ends(mirrored.source, {first: 0, second: 7, third: 0, absent: 0})
 
     assert (found[first], found[second], found[third]) == (10, -1, 0)
     assert isinstance(found[absent], TopicMissingError)
@@ -82,14 +82,14 @@ def test_a_former_epoch_ends_where_the_next_began_and_a_leader_that_is_away_is_t
                 assert answer == 15
 
 
-def test_a_time_has_the_offset_of_the_first_record_that_is_not_older(kafka_pair: KafkaPair, topic_name: str) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=5)
+def test_a_time_has_the_offset_of_the_first_record_that_is_not_older(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=5)
     for partition in range(4):
-        produce(kafka_pair.source, topic_name, records(10, partition=partition))
-    places = [TopicPartition(topic_name, number) for number in range(5)]
-    absent = TopicPartition(f"{topic_name}-absent", 0)
+        mirrored.produce(records(10, partition=partition))
+    places = [TopicPartition(mirrored.name, number) for number in range(5)]
+    absent = TopicPartition(f"{mirrored.name}-absent", 0)
 
-    with ClusterAdmin(connection(kafka_pair.source)) as admin:
+    with ClusterAdmin(connection(mirrored.source)) as admin:
         times = dict(zip(places, (0, FIRST + 3_000, FIRST + 3_001, FIRST + 9_001, FIRST), strict=True))
         found = admin.offsets_at({**times, absent: 0})
 

@@ -28,6 +28,7 @@ from mirror_lib.errors import BrokerUnreachableError, TopicMissingError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.records.record_batches import SourceRecord, ready
 
 T = TypeVar("T")
@@ -78,36 +79,35 @@ def test_given_one_who_gives_up_while_it_is_found_how_far_a_broker_is_then_the_c
     assert not made[0].open
 
 
-def test_leaders_are_found_and_unknown_topics_are_told_and_not_created(kafka_pair: KafkaPair, topic_name: str) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
+def test_leaders_are_found_and_unknown_topics_are_told_and_not_created(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=2)
 
     async def scene(client: RawClient) -> None:
-        failed = await client.refresh_leaders([topic_name, f"{topic_name}-absent"])
-        assert failed == {f"{topic_name}-absent": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-        assert client.leader(TopicPartition(topic_name, 1)) in client.brokers()
-        assert client.leader(TopicPartition(f"{topic_name}-absent", 0)) is None
+        failed = await client.refresh_leaders([mirrored.name, f"{mirrored.name}-absent"])
+        assert failed == {f"{mirrored.name}-absent": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        assert client.leader(TopicPartition(mirrored.name, 1)) in client.brokers()
+        assert client.leader(TopicPartition(f"{mirrored.name}-absent", 0)) is None
 
-    asked(kafka_pair.source, scene)
+    asked(mirrored.source, scene)
 
 
-def test_fetch_returns_bytes_watermarks_and_errors_of_each_partition(kafka_pair: KafkaPair, topic_name: str) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, records(40))
+def test_fetch_returns_bytes_watermarks_and_errors_of_each_partition(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(40), partitions=2)
 
     async def scene(client: RawClient) -> None:
-        await client.refresh_leaders([topic_name])
+        await client.refresh_leaders([mirrored.name])
         wanted = [
-            FetchRequestPartition(topic_name, 0, 0, 1 << 20),
-            FetchRequestPartition(topic_name, 1, 7, 1 << 20),
+            FetchRequestPartition(mirrored.name, 0, 0, 1 << 20),
+            FetchRequestPartition(mirrored.name, 1, 7, 1 << 20),
         ]
         answers = await client.fetch(
-            leader_of(client, topic_name), wanted, max_bytes=1 << 20, max_wait_ms=100, read_committed=False
+            leader_of(client, mirrored.name), wanted, max_bytes=1 << 20, max_wait_ms=100, read_committed=False
         )
         first, second = sorted(answers, key=lambda answer: answer.partition)
-        assert (first.topic, first.error_code, first.high_watermark, first.log_start) == (topic_name, 0, 40, 0)
+        assert (first.topic, first.error_code, first.high_watermark, first.log_start) == (mirrored.name, 0, 40, 0)
         assert first.last_stable_offset == 40
         assembler = BatchAssembler(
-            topic=topic_name,
+            topic=mirrored.name,
             partition=0,
             start=0,
             end=40,
@@ -120,87 +120,85 @@ def test_fetch_returns_bytes_watermarks_and_errors_of_each_partition(kafka_pair:
         assert second.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         assert len(second.records) == 0
 
-    asked(kafka_pair.source, scene)
+    asked(mirrored.source, scene)
 
 
-def test_produce_appends_once_however_often_it_is_sent(kafka_pair: KafkaPair, topic_name: str) -> None:
-    create_topic(kafka_pair.target, topic_name, partitions=2)
+def test_produce_appends_once_however_often_it_is_sent(mirrored: MirroredTopic) -> None:
+    create_topic(mirrored.target, mirrored.name, partitions=2)
 
     async def scene(client: RawClient) -> None:
-        await client.refresh_leaders([topic_name])
-        identity = await client.producers.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
+        await client.refresh_leaders([mirrored.name])
+        identity = await client.producers.init_producer_id(f"tests-{mirrored.name}", deadline=time.monotonic() + 30)
         held = {"producer_id": identity.producer_id, "epoch": identity.epoch}
         payload = ready(SourceRecord(0, key=b"k"), SourceRecord(1), sequence=0, **held)
-        node = leader_of(client, topic_name)
+        node = leader_of(client, mirrored.name)
         for _ in range(2):
-            answers = await client.produce(node, [(topic_name, 0, payload)], timeout_ms=10_000)
-            assert answers == [ProducedPartition(topic_name, 0, 0, 0, 0)]
+            answers = await client.produce(node, [(mirrored.name, 0, payload)], timeout_ms=10_000)
+            assert answers == [ProducedPartition(mirrored.name, 0, 0, 0, 0)]
         later = ready(SourceRecord(5), sequence=9, **held)
-        (answer,) = await client.produce(node, [(topic_name, 0, later)], timeout_ms=10_000)
+        (answer,) = await client.produce(node, [(mirrored.name, 0, later)], timeout_ms=10_000)
         assert answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
-    asked(kafka_pair.target, scene)
-    assert [(record.key, record.value) for record in consume(kafka_pair.target, topic_name)] == [
+    asked(mirrored.target, scene)
+    assert [(record.key, record.value) for record in consume(mirrored.target, mirrored.name)] == [
         (b"k", b"value"),
         (None, b"value"),
     ]
 
 
-def test_a_topic_that_was_created_again_is_another_one_to_who_names_it_by_its_id(
-    kafka_pair: KafkaPair, topic_name: str
-) -> None:
-    create_topic(kafka_pair.target, topic_name, configs={"cleanup.policy": "compact"})
-    absent = f"{topic_name}-absent"
+def test_a_topic_that_was_created_again_is_another_one_to_who_names_it_by_its_id(mirrored: MirroredTopic) -> None:
+    create_topic(mirrored.target, mirrored.name, configs={"cleanup.policy": "compact"})
+    absent = f"{mirrored.name}-absent"
 
     async def scene(client: RawClient) -> None:
-        await client.refresh_leaders([topic_name])
-        node = leader_of(client, topic_name)
+        await client.refresh_leaders([mirrored.name])
+        node = leader_of(client, mirrored.name)
         await client.connect(node)
         assert client.produces_by_id(node)
-        known = await client.topic_ids([topic_name, absent])
-        assert known == await client.topic_ids([topic_name, absent], node=node)
+        known = await client.topic_ids([mirrored.name, absent])
+        assert known == await client.topic_ids([mirrored.name, absent], node=node)
         assert known[absent] == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-        identity = known[topic_name].topic_id
+        identity = known[mirrored.name].topic_id
         assert identity is not None
-        ids = {topic_name: encode_topic_id(identity)}
+        ids = {mirrored.name: encode_topic_id(identity)}
         keyed, keyless = ready(SourceRecord(0, key=b"k")), ready(SourceRecord(0))
 
         async def send(payload: Buffer, topic_ids: dict[str, bytes]) -> ProducedPartition:
-            batches = [(topic_name, 0, payload)]
+            batches = [(mirrored.name, 0, payload)]
             connection = client.connection(node)
             (answer,) = await client.produce(
                 node, batches, timeout_ms=9_000, connection=connection, topic_ids=topic_ids
             )
             return answer
 
-        assert await send(keyed, ids) == ProducedPartition(topic_name, 0, 0, 0, 0)
+        assert await send(keyed, ids) == ProducedPartition(mirrored.name, 0, 0, 0, 0)
         # The answer then says of each record what is wrong with it.
         assert (await send(keyless, ids)).error_code == ErrorCode.INVALID_RECORD
-        assert (await send(keyed, {topic_name: b"\1" * 16})).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        assert (await send(keyed, {mirrored.name: b"\1" * 16})).error_code == ErrorCode.UNKNOWN_TOPIC_ID
         # Over a connection that is not made yet.
-        (answer,) = await client.produce(node, [(topic_name, 0, keyed)], timeout_ms=9_000, slot=1, topic_ids=ids)
+        (answer,) = await client.produce(node, [(mirrored.name, 0, keyed)], timeout_ms=9_000, slot=1, topic_ids=ids)
         assert answer.base_offset == 1
 
-    asked(kafka_pair.target, scene)
+    asked(mirrored.target, scene)
 
 
-def test_a_broker_takes_any_sequence_of_a_producer_that_it_does_not_know(
-    kafka_pair: KafkaPair, topic_name: str
-) -> None:
+def test_a_broker_takes_any_sequence_of_a_producer_that_it_does_not_know(mirrored: MirroredTopic) -> None:
     # Why a writer sends its first batch alone.
-    create_topic(kafka_pair.target, topic_name)
+    create_topic(mirrored.target, mirrored.name)
 
     async def scene(client: RawClient) -> list[ProducedPartition]:
-        await client.refresh_leaders([topic_name])
-        identity = await client.producers.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
+        await client.refresh_leaders([mirrored.name])
+        identity = await client.producers.init_producer_id(f"tests-{mirrored.name}", deadline=time.monotonic() + 30)
         held = {"producer_id": identity.producer_id, "epoch": identity.epoch}
         answers = []
         for sequence in (5, 0):
             payload = ready(SourceRecord(sequence), sequence=sequence, **held)
-            answers += await client.produce(leader_of(client, topic_name), [(topic_name, 0, payload)], timeout_ms=9_000)
+            answers += await client.produce(
+                leader_of(client, mirrored.name), [(mirrored.name, 0, payload)], timeout_ms=9_000
+            )
         return answers
 
-    later, first = asked(kafka_pair.target, scene)
+    later, first = asked(mirrored.target, scene)
 
     assert (later.error_code, later.base_offset) == (ErrorCode.NONE, 0)
     assert first.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -238,9 +236,9 @@ def test_a_broker_that_restarts_forgets_the_producers_of_old_records(
 
 
 def test_requests_reach_a_broker_in_their_order_while_connections_are_made(
-    kafka_pair: KafkaPair, topic_name: str, monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create_topic(kafka_pair.target, topic_name)
+    create_topic(mirrored.target, mirrored.name)
 
     async def slowly(*place: Any, **options: Any) -> Handshake:
         await asyncio.sleep(0.1)
@@ -249,61 +247,59 @@ def test_requests_reach_a_broker_in_their_order_while_connections_are_made(
     monkeypatch.setattr(broker_connections, "shake_hands", slowly)
 
     async def scene(client: RawClient) -> list[int]:
-        await client.refresh_leaders([topic_name])
-        identity = await client.producers.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
+        await client.refresh_leaders([mirrored.name])
+        identity = await client.producers.init_producer_id(f"tests-{mirrored.name}", deadline=time.monotonic() + 30)
         held = {"producer_id": identity.producer_id, "epoch": identity.epoch}
-        node = leader_of(client, topic_name)
+        node = leader_of(client, mirrored.name)
 
         async def send(number: int) -> list[ProducedPartition]:
             await asyncio.sleep(number / 40)
             payload = ready(SourceRecord(number), sequence=number, **held)
-            return await client.produce(node, [(topic_name, 0, payload)], timeout_ms=9_000)
+            return await client.produce(node, [(mirrored.name, 0, payload)], timeout_ms=9_000)
 
         return [answer.base_offset for (answer,) in await asyncio.gather(*map(send, range(10)))]
 
-    assert asked(kafka_pair.target, scene) == list(range(10))
+    assert asked(mirrored.target, scene) == list(range(10))
 
 
-def test_an_older_epoch_is_refused_after_the_fence(kafka_pair: KafkaPair, topic_name: str) -> None:
-    create_topic(kafka_pair.target, topic_name)
-    target = TopicPartition(topic_name, 0)
+def test_an_older_epoch_is_refused_after_the_fence(mirrored: MirroredTopic) -> None:
+    create_topic(mirrored.target, mirrored.name)
+    target = TopicPartition(mirrored.name, 0)
 
     async def scene(client: RawClient) -> None:
-        await client.refresh_leaders([topic_name])
-        node = leader_of(client, topic_name)
+        await client.refresh_leaders([mirrored.name])
+        node = leader_of(client, mirrored.name)
         deadline = time.monotonic() + 30
-        old = await client.producers.init_producer_id(f"tests-{topic_name}", deadline=deadline)
+        old = await client.producers.init_producer_id(f"tests-{mirrored.name}", deadline=deadline)
         payload = ready(SourceRecord(0), producer_id=old.producer_id, epoch=old.epoch, sequence=0)
-        (answer,) = await client.produce(node, [(topic_name, 0, payload)], timeout_ms=10_000)
+        (answer,) = await client.produce(node, [(mirrored.name, 0, payload)], timeout_ms=10_000)
         assert answer.error_code == 0
-        new = await client.producers.fence(f"tests-{topic_name}", target, deadline=deadline)
+        new = await client.producers.fence(f"tests-{mirrored.name}", target, deadline=deadline)
         assert (new.producer_id, new.epoch) > (old.producer_id, old.epoch)
         late = ready(SourceRecord(1), producer_id=old.producer_id, epoch=old.epoch, sequence=1)
-        (answer,) = await client.produce(node, [(topic_name, 0, late)], timeout_ms=10_000)
+        (answer,) = await client.produce(node, [(mirrored.name, 0, late)], timeout_ms=10_000)
         assert answer.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
 
-    asked(kafka_pair.target, scene)
+    asked(mirrored.target, scene)
 
 
-def test_log_sizes_count_the_bytes_on_disk(kafka_pair: KafkaPair, topic_name: str) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, records(100, size=1_000), compression_type="none")
+def test_log_sizes_count_the_bytes_on_disk(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=2)
+    mirrored.produce(records(100, size=1_000), compression_type="none")
 
-    sizes = asked(kafka_pair.source, lambda client: client.log_sizes([topic_name]))
+    sizes = asked(mirrored.source, lambda client: client.log_sizes([mirrored.name]))
 
-    assert sizes[TopicPartition(topic_name, 0)] > 100_000
-    assert sizes[TopicPartition(topic_name, 1)] == 0
+    assert sizes[TopicPartition(mirrored.name, 0)] > 100_000
+    assert sizes[TopicPartition(mirrored.name, 1)] == 0
 
 
-def test_the_first_local_offset_is_the_log_start_where_there_is_no_remote_storage(
-    kafka_pair: KafkaPair, topic_name: str
-) -> None:
-    topics = [topic_name, topic_name.ljust(127, "x"), topic_name.ljust(249, "x")]
+def test_the_first_local_offset_is_the_log_start_where_there_is_no_remote_storage(mirrored: MirroredTopic) -> None:
+    topics = [mirrored.name, mirrored.name.ljust(127, "x"), mirrored.name.ljust(249, "x")]
     for topic in topics:
-        create_topic(kafka_pair.source, topic, partitions=2)
-        produce(kafka_pair.source, topic, records(20))
+        create_topic(mirrored.source, topic, partitions=2)
+        produce(mirrored.source, topic, records(20))
     request = [ConfluentPartition(topic, 0, 7) for topic in topics]
-    client = admin(kafka_pair.source)
+    client = admin(mirrored.source)
     for done in client.delete_records(request).values():
         done.result(30)
 
@@ -315,24 +311,23 @@ def test_the_first_local_offset_is_the_log_start_where_there_is_no_remote_storag
             for partition in (0, 1)
         ]
         with pytest.raises(TopicMissingError):
-            await client.local_log_start(leader_of(client, topic_name), TopicPartition(topic_name, 5))
+            await client.local_log_start(leader_of(client, mirrored.name), TopicPartition(mirrored.name, 5))
         return found
 
-    assert asked(kafka_pair.source, scene) == [7, 0] * 3
+    assert asked(mirrored.source, scene) == [7, 0] * 3
 
 
-def test_the_end_of_a_log_is_told_with_what_is_replicated(kafka_pair: KafkaPair, topic_name: str) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, records(20, partition=1))
+def test_the_end_of_a_log_is_told_with_what_is_replicated(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(20, partition=1), partitions=2)
 
     async def scene(client: RawClient) -> list[tuple[int, int]]:
-        await client.refresh_leaders([topic_name])
-        node = leader_of(client, topic_name)
+        await client.refresh_leaders([mirrored.name])
+        node = leader_of(client, mirrored.name)
         with pytest.raises(TopicMissingError):
-            await client.log_ends(node, TopicPartition(topic_name, 5))
-        return [await client.log_ends(node, TopicPartition(topic_name, partition)) for partition in (0, 1)]
+            await client.log_ends(node, TopicPartition(mirrored.name, 5))
+        return [await client.log_ends(node, TopicPartition(mirrored.name, partition)) for partition in (0, 1)]
 
-    assert asked(kafka_pair.source, scene) == [(0, 0), (20, 20)]
+    assert asked(mirrored.source, scene) == [(0, 0), (20, 20)]
 
 
 def test_records_that_are_not_replicated_are_at_the_end_of_the_log_only(
@@ -355,16 +350,18 @@ def test_records_that_are_not_replicated_are_at_the_end_of_the_log_only(
     assert asked(three_brokers, scene) == [(0, 2)]
 
 
-def test_a_batch_that_the_target_refuses_is_answered_by_its_code(kafka_pair: KafkaPair, topic_name: str) -> None:
-    create_topic(kafka_pair.target, topic_name, configs={"max.message.bytes": "100"})
+def test_a_batch_that_the_target_refuses_is_answered_by_its_code(mirrored: MirroredTopic) -> None:
+    create_topic(mirrored.target, mirrored.name, configs={"max.message.bytes": "100"})
 
     async def scene(client: RawClient) -> int:
-        await client.refresh_leaders([topic_name])
+        await client.refresh_leaders([mirrored.name])
         payload = ready(SourceRecord(0, value=bytes(500)))
-        (answer,) = await client.produce(leader_of(client, topic_name), [(topic_name, 0, payload)], timeout_ms=10_000)
+        (answer,) = await client.produce(
+            leader_of(client, mirrored.name), [(mirrored.name, 0, payload)], timeout_ms=10_000
+        )
         return answer.error_code
 
-    assert asked(kafka_pair.target, scene) == ErrorCode.MESSAGE_TOO_LARGE
+    assert asked(mirrored.target, scene) == ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_a_broker_that_nobody_runs_is_unreachable() -> None:

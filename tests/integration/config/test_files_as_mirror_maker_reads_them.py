@@ -255,21 +255,9 @@ LINES = st.sampled_from(
 AWKWARD = (
     *("", "true", "TRUE", "yes", "1", "0", "-1", " 3 ", "+5", "007", "1_000", "1e3", "1.0", "0x10", "2147483648"),
     *("9999999999999999999", "\\u0663", "a,b", "a,,b", ",", "a, b ,", "\\u00a0a,\\u2003b", "\\u001f3", "3\\t", "x y"),
-    *(
-        "none",
-        "NONE",
-        "all",
-        "earliest",
-        "latest",
-        "source",
-        "Target",
-        "read_committed",
-        "lz4",
-        "LZ4",
-        "null",
-        "default",
-    ),
-    *("ENABLED", "disabled", "[", "${env:X}", "a:1", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"),
+    *("none", "NONE", "all", "earliest", "latest", "source", "Target", "read_committed", "lz4", "LZ4", "null"),
+    *("default", "ENABLED", "disabled", "[", "${env:X}", "a:1"),
+    "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
 )
 OF_CLIENTS = (
     *("consumer.fetch.min.bytes", "consumer.isolation.level", "consumer.max.partition.fetch.bytes", "admin.retries"),
@@ -322,27 +310,8 @@ def generate(count: int, strategy: st.SearchStrategy[bytes], *, others_each_time
 
 #: Pieces of regexes, with what Java and Python read differently.
 ATOMS = (
-    *(
-        "a",
-        "b",
-        "A",
-        "1",
-        ".",
-        "-",
-        "_",
-        r"\.",
-        r"\d",
-        r"\D",
-        r"\w",
-        r"\W",
-        r"\s",
-        r"\S",
-        r"\h",
-        "^",
-        "$",
-        r"\A",
-        r"\z",
-    ),
+    *("a", "b", "A", "1", ".", "-", "_", r"\.", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", r"\h", "^", "$", r"\A"),
+    r"\z",
     *(r"\Z", r"\G", r"\Q.*\E", r"\Q\E", r"\x41", r"\u0061", r"\x{61}", r"\0101", r"\cA", r"\t", r"\p{Lower}"),
     *(r"\p{Alpha}", r"\p{Punct}", r"\p{L}", r"\pL", r"\P{Lu}", r"\p{Digit}", r"\1", r"\k<n>", "#", " ", "\u00f6", "|"),
 )
@@ -381,34 +350,12 @@ def generated_regexes(count: int) -> list[str]:
 
 
 PATTERNS = (
-    *(
-        ".*(?<!-dlq|-retry)",
-        ".*(?<=a|bc|)",
-        "(?<!a(?i)|bc)d",
-        "order[0-9]{1",
-        "*",
-        "a{1,3}b",
-        "products..*",
-        "[a-z&&[^b]]+",
-    ),
+    *(".*(?<!-dlq|-retry)", ".*(?<=a|bc|)", "(?<!a(?i)|bc)d", "order[0-9]{1", "*", "a{1,3}b", "products..*"),
+    "[a-z&&[^b]]+",
     *("(?i)orders|x", r"products\..*", "a|b|", "(a", r"\Q.*\E", ".*[-.]internal", "^orders$", "(?<n>a)b"),
 )
 TEXTS = (
-    "a",
-    "b",
-    "ab",
-    "d",
-    "ad",
-    "bcd",
-    "BCd",
-    "orders",
-    "ORDERS",
-    "x-dlq",
-    "x",
-    "products.a",
-    "x-internal",
-    ".*",
-    "",
+    *("a", "b", "ab", "d", "ad", "bcd", "BCd", "orders", "ORDERS", "x-dlq", "x", "products.a", "x-internal", ".*", ""),
     *("aa", "bb", "abc", "c", "1", "a1", "12", "a.b", "a-b", "a_b", "_", "-", ".", "]", "[", "^", "&", "a&b", "|", "#"),
     *(" ", "\t", "\n", "a\n", "\r\n", "\u00f6", "\u00d6", "\u00a0", "\x0b", "\u2028", "{", "{1", "a{1", "x"),
 )

@@ -12,19 +12,18 @@ import pytest
 from mirror_lib.dev.broker import BrokerStartError, KafkaCluster
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 
 
-def test_given_a_pair_when_records_are_written_then_only_that_cluster_holds_them(
-    kafka_pair: KafkaPair, topic_name: str
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
+def test_given_a_pair_when_records_are_written_then_only_that_cluster_holds_them(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=2)
     written = [
-        *produce(kafka_pair.source, topic_name, records(10)),
-        *produce(kafka_pair.source, topic_name, records(5, partition=1)),
+        *mirrored.produce(records(10)),
+        *mirrored.produce(records(5, partition=1)),
     ]
 
-    assert consume(kafka_pair.source, topic_name) == written
-    assert topic_name not in admin(kafka_pair.target).list_topics(timeout=10).topics
+    assert consume(mirrored.source, mirrored.name) == written
+    assert mirrored.name not in admin(mirrored.target).list_topics(timeout=10).topics
 
 
 def test_given_three_brokers_when_one_is_killed_then_the_others_go_on_and_it_comes_back(

@@ -1,53 +1,13 @@
-"""MirrorMaker 2 itself runs beside our brokers, so that we can be compared with it and take over from it."""
+"""MirrorMaker 2 itself as a process of tests; that it copies is shown by `integration/interop`."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from mirror_lib.dev.processes import ProcessError
 from testbed.mm2 import MirrorMaker
-from tests.support.clusters import KafkaPair
-from tests.support.kafka import admin, consume, create_topic, produce, records
-from tests.support.names import unique_name
-
-
-def properties(pair: KafkaPair, alias: str, topic: str) -> str:
-    factors = "".join(
-        f"{name}replication.factor = 1\n"
-        for name in (
-            *("", "offset-syncs.topic.", "checkpoints.topic.", "heartbeats.topic."),
-            *("offset.storage.", "status.storage.", "config.storage."),
-        )
-    )
-    return (
-        f"clusters = {alias}, target\n"
-        f"{alias}.bootstrap.servers = {pair.source.bootstrap_servers}\n"
-        f"target.bootstrap.servers = {pair.target.bootstrap_servers}\n"
-        f"{alias}->target.enabled = true\n"
-        f"{alias}->target.topics = {topic}\n"
-        "emit.heartbeats.enabled = false\n"
-        "emit.checkpoints.enabled = false\n"
-        f"{factors}"
-    )
-
-
-def test_given_mirror_maker_when_a_record_is_written_then_it_copies_it(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    alias = unique_name("src")
-    create_topic(kafka_pair.source, topic_name)
-    written = produce(kafka_pair.source, topic_name, records(3))
-    copied = f"{alias}.{topic_name}"
-
-    with MirrorMaker(tmp_path / "mm2") as mirror_maker:
-        mirror_maker.start(properties(kafka_pair, alias, topic_name)).wait_started()
-        _wait_for(copied, kafka_pair, mirror_maker)
-        assert consume(kafka_pair.target, copied) == written
-        assert mirror_maker.cpu_seconds > 0
-    assert mirror_maker.process is None
 
 
 def test_given_a_file_that_mirror_maker_refuses_when_started_then_the_error_shows_its_log(tmp_path: Path) -> None:
@@ -55,10 +15,3 @@ def test_given_a_file_that_mirror_maker_refuses_when_started_then_the_error_show
 
     with pytest.raises(ProcessError, match=r"(?s)ended while starting.*ConfigException"), mirror_maker:
         mirror_maker.start("clusters = A, B\n").wait_started()
-
-
-def _wait_for(topic: str, pair: KafkaPair, mirror_maker: MirrorMaker) -> None:
-    deadline = time.monotonic() + 120
-    while topic not in admin(pair.target).list_topics(timeout=10).topics or len(consume(pair.target, topic)) < 3:
-        assert time.monotonic() < deadline, mirror_maker.log_tail(40)
-        time.sleep(0.5)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionStore
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.positions import PositionState
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import (
     ConfigurationError,
     DirtyStartError,
     FencedError,
     RetentionGapError,
-    RunLockedError,
-    TargetDivergedError,
-    TargetNotEmptyError,
 )
 from mirror_lib.relay.backfill.define import estimate as estimate_of
 from mirror_lib.relay.backfill.define import find_backfill, prepare_backfill, request_of
@@ -29,23 +23,12 @@ from mirror_lib.relay.gaps.resolutions import Decision
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.repair.set_positions import apply_changes, plan_changes
-from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.run_options import RunOptions, RunReport
-from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import Verdict
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, copy_here, pair_flow
+from tests.support.flows import Flow, copy_here
 from tests.support.interruptions import DriverKilledError, claimed, killed_after, up_to
-from tests.support.kafka import (
-    Record,
-    consume,
-    create_topic,
-    delete_records,
-    produce,
-    records,
-    transaction,
-    watermarks,
-)
+from tests.support.kafka import Record, consume, create_topic, delete_records, records, transaction, values, watermarks
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.verifying import verify
 
 Runner = Callable[[CopyJob], list[PartitionResult]]
@@ -84,118 +67,82 @@ def backfill(flow: Flow, topics: str, begin: str = "earliest", end: str = "lates
     return run(flow, prepare(flow, topics, begin, end, **where).backfill.name)
 
 
-def live_position(flow: Flow, topic: str, partition: int = 0) -> Position:
-    connection = Connection.from_settings(flow.config.clients.target_internal)
-    with PositionStore(connection, flow.config.offset_storage_topic, "A") as positions:
-        return positions.read_all().positions[TopicPartition(topic, partition)].position
-
-
-def values(found: list[Record]) -> list[bytes | None]:
-    return [record.value for record in found]
-
-
 def numbers(found: list[Record], partition: int = 0) -> list[int]:
     return [int((each.key or b"").removeprefix(b"key-")) for each in found if each.partition == partition]
 
 
-def test_a_range_goes_into_another_topic_and_the_flow_does_not_notice(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    written = produce(kafka_pair.source, topic_name, [*records(100), *records(50, partition=1)])
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_range_goes_into_another_topic_and_the_flow_does_not_notice(mirrored: MirroredTopic) -> None:
+    written = mirrored.create([*records(100), *records(50, partition=1)], partitions=2)
+    flow = mirrored.flow()
     flow.run()
-    before = live_position(flow, topic_name), flow.ledger.segments("A->B", topic_name, 0)
+    before = flow.position(mirrored.name), flow.ledger.segments("A->B", mirrored.name, 0)
 
-    report = backfill(flow, topic_name, "offset 10", "offset 60", into_suffix=".backfill")
+    report = backfill(flow, mirrored.name, "offset 10", "offset 60", into_suffix=".backfill")
 
     assert report.errors == ()
     assert report.records == 50 + 40
-    copied = consume(kafka_pair.target, f"A.{topic_name}.backfill")
+    copied = consume(mirrored.target, f"A.{mirrored.name}.backfill")
     assert values(copied) == [r.value for r in written if r.offset is not None and 10 <= r.offset < 60]
-    assert (live_position(flow, topic_name), flow.ledger.segments("A->B", topic_name, 0)) == before
-    produce(kafka_pair.source, topic_name, records(5, start=100))
+    assert (flow.position(mirrored.name), flow.ledger.segments("A->B", mirrored.name, 0)) == before
+    mirrored.produce(records(5, start=100))
     after = flow.run()
     assert (after.records, after.errors) == (5, ())
-    assert numbers(consume(kafka_pair.target, f"A.{topic_name}")) == list(range(105))
+    assert numbers(mirrored.copied()) == list(range(105))
 
 
-def test_a_backfill_keeps_its_own_account_in_the_ledger(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(20))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    found = prepare(flow, topic_name, name="history", into=f"{topic_name}-copy")
+def test_a_backfill_keeps_its_own_account_in_the_ledger(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(20))
+    flow = mirrored.flow()
+    found = prepare(flow, mirrored.name, name="history", into=f"{mirrored.name}-copy")
 
     run(flow, "history")
 
     assert [each.state for each in flow.ledger.runs("A->B#backfill-history")] == ["succeeded"]
-    assert sum(each.records for each in flow.ledger.segments("A->B#backfill-history", topic_name, 0)) == 20
+    assert sum(each.records for each in flow.ledger.segments("A->B#backfill-history", mirrored.name, 0)) == 20
     assert flow.ledger.runs("A->B") == ()
     assert flow.ledger.positions("A->B") == ()
     assert found.offsets == 20
 
 
-def test_a_repeated_backfill_copies_nothing_twice_although_the_source_has_grown(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(30))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    first = prepare(flow, topic_name, into_suffix=".old")
+def test_a_repeated_backfill_copies_nothing_twice_although_the_source_has_grown(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(30))
+    flow = mirrored.flow()
+    first = prepare(flow, mirrored.name, into_suffix=".old")
     run(flow, first.backfill.name)
-    produce(kafka_pair.source, topic_name, records(30, start=30))
+    mirrored.produce(records(30, start=30))
 
-    again = prepare(flow, topic_name, into_suffix=".old")
+    again = prepare(flow, mirrored.name, into_suffix=".old")
     report = run(flow, again.backfill.name)
 
     assert again.backfill == first.backfill
     assert again.offsets == 0
     assert (report.records, report.errors) == (0, ())
-    assert numbers(consume(kafka_pair.target, f"A.{topic_name}.old")) == list(range(30))
+    assert numbers(consume(mirrored.target, f"A.{mirrored.name}.old")) == list(range(30))
 
 
-def test_times_are_bounds_and_the_end_does_not_belong_to_the_range(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    # One record a second from 2024-01-01T00:00:00Z on.
-    produce(kafka_pair.source, topic_name, records(60))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-
-    report = backfill(flow, topic_name, "2024-01-01T00:00:20Z", "2024-01-01T00:00:40Z", into_suffix=".some")
-
-    assert report.errors == ()
-    assert numbers(consume(kafka_pair.target, f"A.{topic_name}.some")) == list(range(20, 40))
-
-
-def test_a_time_is_the_first_record_that_is_not_older_also_if_timestamps_do_not_ascend(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
+def test_a_time_is_the_first_record_that_is_not_older_also_if_timestamps_do_not_ascend(mirrored: MirroredTopic) -> None:
+    mirrored.create()
     at = 1_704_067_200_000
     seconds = (0, 5, 1, 5, 9, 2)
     written = [Record(value=b"%d" % each, timestamp_ms=at + each * 1000) for each in seconds]
-    produce(kafka_pair.source, topic_name, written)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.produce(written)
+    flow = mirrored.flow()
 
     # By ListOffsets the record of second 5 is the first one for both times, though later ones are between them.
     with pytest.raises(ConfigurationError, match="is empty") as refused:
-        prepare(flow, topic_name, "2024-01-01T00:00:01Z", "2024-01-01T00:00:05Z", into_suffix=".none")
-    report = backfill(flow, topic_name, "2024-01-01T00:00:01Z", "2024-01-01T00:00:09Z", into_suffix=".some")
+        prepare(flow, mirrored.name, "2024-01-01T00:00:01Z", "2024-01-01T00:00:05Z", into_suffix=".none")
+    report = backfill(flow, mirrored.name, "2024-01-01T00:00:01Z", "2024-01-01T00:00:09Z", into_suffix=".some")
 
     assert "no record" not in str(refused.value)
     assert "if timestamps do not ascend, use offsets" in refused.value.action
     assert report.errors == ()
-    assert [each.value for each in consume(kafka_pair.target, f"A.{topic_name}.some")] == [b"5", b"1", b"5"]
+    assert values(consume(mirrored.target, f"A.{mirrored.name}.some")) == [b"5", b"1", b"5"]
 
 
-def test_a_killed_backfill_is_taken_over_when_it_is_repeated(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(100))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    name = prepare(flow, topic_name, into_suffix=".old").backfill.name
+def test_a_killed_backfill_is_taken_over_when_it_is_repeated(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(100))
+    flow = mirrored.flow()
+    name = prepare(flow, mirrored.name, into_suffix=".old").backfill.name
     with pytest.raises(DriverKilledError):
         run(flow, name, runner=killed_after(up_to(40)))
 
@@ -203,21 +150,14 @@ def test_a_killed_backfill_is_taken_over_when_it_is_repeated(
 
     assert report.errors == ()
     assert [(each.recovered, each.records) for each in report.results] == [(40, 60)]
-    assert numbers(consume(kafka_pair.target, f"A.{topic_name}.old")) == list(range(100))
+    assert numbers(consume(mirrored.target, f"A.{mirrored.name}.old")) == list(range(100))
 
 
-def test_a_budget_is_kept_and_several_runs_come_to_the_end(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(
-        kafka_pair.source,
-        topic_name,
-        [*records(400, size=1000), *records(400, size=1000, partition=1)],
-        batch_size=2_000,
-    )
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    name = prepare(flow, topic_name, into_suffix=".old").backfill.name
+def test_a_budget_is_kept_and_several_runs_come_to_the_end(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=2)
+    mirrored.produce([*records(400, size=1000), *records(400, size=1000, partition=1)], batch_size=2_000)
+    flow = mirrored.flow()
+    name = prepare(flow, mirrored.name, into_suffix=".old").backfill.name
 
     copied: list[int] = []
     while not copied or copied[-1]:
@@ -229,45 +169,37 @@ def test_a_budget_is_kept_and_several_runs_come_to_the_end(
     assert len(copied) >= 4
     assert max(copied) < 300_000
     for partition in (0, 1):
-        assert numbers(consume(kafka_pair.target, f"A.{topic_name}.old"), partition) == list(range(400))
+        assert numbers(consume(mirrored.target, f"A.{mirrored.name}.old"), partition) == list(range(400))
 
 
-def test_a_rate_limit_changes_nothing_but_the_pace(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(
-        kafka_pair.source,
-        topic_name,
-        [*records(300, size=1000), *records(300, size=1000, partition=1)],
-        batch_size=9_000,
-    )
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    name = prepare(flow, topic_name, into_suffix=".old").backfill.name
+def test_a_rate_limit_changes_nothing_but_the_pace(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=2)
+    mirrored.produce([*records(300, size=1000), *records(300, size=1000, partition=1)], batch_size=9_000)
+    flow = mirrored.flow()
+    name = prepare(flow, mirrored.name, into_suffix=".old").backfill.name
 
     report = run(flow, name, bytes_per_second=300_000)
 
     assert report.errors == ()
     for partition in (0, 1):
-        assert numbers(consume(kafka_pair.target, f"A.{topic_name}.old"), partition) == list(range(300))
+        assert numbers(consume(mirrored.target, f"A.{mirrored.name}.old"), partition) == list(range(300))
 
 
-def test_history_goes_into_the_topic_of_a_flow_that_goes_on_before_and_after(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+def test_history_goes_into_the_topic_of_a_flow_that_goes_on_before_and_after(mirrored: MirroredTopic) -> None:
     # Given a flow that began late, and input that never stops
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(50))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.first.start": "latest"})
+    mirrored.create(records(50))
+    flow = mirrored.flow({"mirror.first.start": "latest"})
     flow.run()
-    produce(kafka_pair.source, topic_name, records(10, start=50))
+    mirrored.produce(records(10, start=50))
     flow.run()
-    name = prepare(flow, topic_name, "earliest", "offset 50", name="history").backfill.name
+    name = prepare(flow, mirrored.name, "earliest", "offset 50", name="history").backfill.name
 
     # When the history is filled in by several runs, between runs of the flow
     done: list[RunReport] = []
     start = 60
     while not done or done[-1].records:
         done.append(run(flow, name, max_bytes=2_500))
-        produce(kafka_pair.source, topic_name, records(10, start=start))
+        mirrored.produce(records(10, start=start))
         live = flow.run()
         assert (live.records, live.errors) == (10, ())
         start += 10
@@ -275,29 +207,26 @@ def test_history_goes_into_the_topic_of_a_flow_that_goes_on_before_and_after(
     # Then both are complete, each in its order, and the flow's map knows its own records alone
     assert len(done) > 2
     assert all(report.errors == () for report in done)
-    copied = numbers(consume(kafka_pair.target, f"A.{topic_name}"))
+    copied = numbers(mirrored.copied())
     assert [number for number in copied if number < 50] == list(range(50))
     assert [number for number in copied if number >= 50] == list(range(50, start))
-    segments = flow.ledger.segments("A->B", topic_name, 0)
+    segments = flow.ledger.segments("A->B", mirrored.name, 0)
     assert sum(each.records for each in segments) == start - 50
     assert min(each.source_first for each in segments) == 50
     # The verification of the flow takes the backfill's records for what they are.
     assert [verdict.verdict for verdict in verify(flow).verdicts] == [Verdict.EQUAL]
-    assert live_position(flow, topic_name).backfill is None
-    assert live_position(flow, topic_name).target_offset == watermarks(kafka_pair.target, f"A.{topic_name}")[1]
+    assert flow.position(mirrored.name).backfill is None
+    assert flow.position(mirrored.name).target_offset == watermarks(mirrored.target, mirrored.remote)[1]
 
 
-def test_the_flow_waits_for_a_backfill_that_was_killed_in_its_topic(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(50))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.first.start": "latest"})
+def test_the_flow_waits_for_a_backfill_that_was_killed_in_its_topic(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(50))
+    flow = mirrored.flow({"mirror.first.start": "latest"})
     flow.run()
-    name = prepare(flow, topic_name, "earliest", "offset 50", name="history").backfill.name
+    name = prepare(flow, mirrored.name, "earliest", "offset 50", name="history").backfill.name
     with pytest.raises(DriverKilledError):
         run(flow, name, runner=killed_after(up_to(20)))
-    produce(kafka_pair.source, topic_name, records(5, start=50))
+    mirrored.produce(records(5, start=50))
 
     refused = flow.run()
     repeated = run(flow, name)
@@ -308,19 +237,18 @@ def test_the_flow_waits_for_a_backfill_that_was_killed_in_its_topic(
     assert "mirror backfill run --flow 'A->B' --name history" in (error.action or "")
     assert [(each.recovered, each.records) for each in repeated.results] == [(20, 30)]
     assert (live.records, live.errors) == (5, ())
-    copied = consume(kafka_pair.target, f"A.{topic_name}")
+    copied = mirrored.copied()
     assert numbers(copied) == [*range(50), *range(50, 55)]
-    assert live_position(flow, topic_name).state is PositionState.CLOSED
+    assert flow.position(mirrored.name).state is PositionState.CLOSED
 
 
 def test_a_backfill_that_died_before_it_wrote_anything_gives_the_topic_back_when_it_is_repeated(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.create(records(10))
+    flow = mirrored.flow()
     flow.run()
-    name = prepare(flow, topic_name, "offset 0", "offset 5", name="again").backfill.name
+    name = prepare(flow, mirrored.name, "offset 0", "offset 5", name="again").backfill.name
 
     def die(*_: object, **__: object) -> None:
         raise DriverKilledError
@@ -331,24 +259,23 @@ def test_a_backfill_that_died_before_it_wrote_anything_gives_the_topic_back_when
         patched.setattr("mirror_lib.relay.backfill.same_topic.LiveSide.settle", die)
         with pytest.raises(DriverKilledError):
             run(flow, name)
-    assert live_position(flow, topic_name).backfill == "again"
+    assert flow.position(mirrored.name).backfill == "again"
 
     report = run(flow, name)
 
     assert (report.records, report.errors) == (5, ())
-    produce(kafka_pair.source, topic_name, records(2, start=10))
+    mirrored.produce(records(2, start=10))
     assert flow.run().errors == ()
-    assert numbers(consume(kafka_pair.target, f"A.{topic_name}")) == [*range(10), *range(5), 10, 11]
+    assert numbers(mirrored.copied()) == [*range(10), *range(5), 10, 11]
 
 
 def test_a_backfill_that_died_before_it_closed_the_flows_position_does_so_when_it_is_repeated(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.create(records(10))
+    flow = mirrored.flow()
     flow.run()
-    name = prepare(flow, topic_name, "offset 0", "offset 5", name="again").backfill.name
+    name = prepare(flow, mirrored.name, "offset 0", "offset 5", name="again").backfill.name
 
     def die(*_: object) -> None:
         raise DriverKilledError
@@ -361,43 +288,19 @@ def test_a_backfill_that_died_before_it_closed_the_flows_position_does_so_when_i
     report = run(flow, name)
 
     assert (report.records, report.errors) == (0, ())
-    produce(kafka_pair.source, topic_name, records(2, start=10))
+    mirrored.produce(records(2, start=10))
     live = flow.run()
     assert (live.records, live.errors) == (2, ())
-    assert numbers(consume(kafka_pair.target, f"A.{topic_name}")) == [*range(10), *range(5), 10, 11]
-
-
-def test_a_person_may_let_the_flow_go_on_without_a_backfill_that_was_killed(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    flow.run()
-    name = prepare(flow, topic_name, "offset 0", "offset 5", name="again").backfill.name
-    with pytest.raises(DriverKilledError):
-        run(flow, name, runner=killed_after(up_to(3)))
-    produce(kafka_pair.source, topic_name, records(2, start=10))
-
-    with FlowClusters.connect(flow.config) as clusters:
-        changes = plan_changes(flow.config, clusters, topic_name, (), FirstStart(offset=10), run_id="person")
-        apply_changes(flow.config, clusters, flow.ledger, changes, by="person", run_id="person")
-    live = flow.run()
-    refused = run(flow, name)
-
-    assert (live.records, live.errors) == (2, ())
-    assert [type(error) for error in refused.errors] == [TargetDivergedError]
-    assert numbers(consume(kafka_pair.target, f"A.{topic_name}")) == [*range(10), *range(3), 10, 11]
+    assert numbers(mirrored.copied()) == [*range(10), *range(5), 10, 11]
 
 
 def test_given_a_backfill_that_was_given_up_when_it_wakes_up_then_the_broker_refuses_it(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.create(records(10))
+    flow = mirrored.flow()
     flow.run()
-    name = prepare(flow, topic_name, "offset 0", "offset 5", name="asleep").backfill.name
+    name = prepare(flow, mirrored.name, "offset 0", "offset 5", name="asleep").backfill.name
     asleep: list[CopyJob] = []
 
     def sleep(job: CopyJob) -> list[PartitionResult]:
@@ -407,78 +310,38 @@ def test_given_a_backfill_that_was_given_up_when_it_wakes_up_then_the_broker_ref
     with pytest.raises(DriverKilledError):
         run(flow, name, runner=sleep)
     with FlowClusters.connect(flow.config) as clusters:
-        changes = plan_changes(flow.config, clusters, topic_name, (), FirstStart(offset=10), run_id="person")
+        changes = plan_changes(flow.config, clusters, mirrored.name, (), FirstStart(offset=10), run_id="person")
         apply_changes(flow.config, clusters, flow.ledger, changes, by="person", run_id="person")
 
     (woken,) = copy_here(claimed(asleep[0], seconds_ago=0))
-    produce(kafka_pair.source, topic_name, records(2, start=10))
+    mirrored.produce(records(2, start=10))
     live = flow.run()
 
     assert isinstance(woken.error, FencedError)
     assert (live.records, live.errors) == (2, ())
-    assert numbers(consume(kafka_pair.target, f"A.{topic_name}")) == [*range(12)]
+    assert numbers(mirrored.copied()) == [*range(12)]
 
 
-def test_a_backfill_keeps_off_a_topic_of_which_the_flows_last_run_has_not_ended(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    with pytest.raises(DriverKilledError):
-        flow.run(runner=killed_after(up_to(5)))
-
-    refused = backfill(flow, topic_name, "offset 0", "offset 5")
-    flow.run()
-    accepted = backfill(flow, topic_name, "offset 0", "offset 5")
-
-    assert [type(error) for error in refused.errors] == [DirtyStartError]
-    assert (accepted.records, accepted.errors) == (5, ())
-    assert numbers(consume(kafka_pair.target, f"A.{topic_name}")) == [*range(10), *range(5)]
-
-
-def test_a_backfill_into_the_flows_topic_does_not_begin_while_the_flow_runs(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    flow.run()
-    name = prepare(flow, topic_name, "offset 0", "offset 5").backfill.name
-
-    with hold_lock(flow.ledger, flow="A->B", run_id="live", lease_seconds=3), pytest.raises(RunLockedError):
-        run(flow, name)
-
-    assert numbers(consume(kafka_pair.target, f"A.{topic_name}")) == list(range(10))
-
-
-def test_transactions_and_markers_of_the_source_are_no_hindrance(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    transaction(kafka_pair.source, topic_name, [b"a", b"b"], commit=True)
-    transaction(kafka_pair.source, topic_name, [b"c"], commit=False)
-    transaction(kafka_pair.source, topic_name, [b"d"], commit=True)
-    flow = pair_flow(
-        tmp_path, kafka_pair, topics=topic_name, settings={"A->B.consumer.isolation.level": "read_committed"}
-    )
+def test_transactions_and_markers_of_the_source_are_no_hindrance(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    transaction(mirrored.source, mirrored.name, [b"a", b"b"], commit=True)
+    transaction(mirrored.source, mirrored.name, [b"c"], commit=False)
+    transaction(mirrored.source, mirrored.name, [b"d"], commit=True)
+    flow = mirrored.flow({"A->B.consumer.isolation.level": "read_committed"})
     flow.run()
 
-    report = backfill(flow, topic_name)
+    report = backfill(flow, mirrored.name)
 
     assert report.errors == ()
-    assert values(consume(kafka_pair.target, f"A.{topic_name}")) == [b"a", b"b", b"d"] * 2
+    assert values(mirrored.copied()) == [b"a", b"b", b"d"] * 2
     assert flow.run().errors == ()
 
 
-def test_what_the_source_deleted_meanwhile_is_not_passed_over_in_silence(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(20))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    name = prepare(flow, topic_name, into_suffix=".old").backfill.name
-    delete_records(kafka_pair.source, topic_name, before=8)
+def test_what_the_source_deleted_meanwhile_is_not_passed_over_in_silence(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(20))
+    flow = mirrored.flow()
+    name = prepare(flow, mirrored.name, into_suffix=".old").backfill.name
+    delete_records(mirrored.source, mirrored.name, before=8)
 
     stopped = run(flow, name)
     accepted = run(flow, name, losses=Decision.ACCEPT)
@@ -490,55 +353,34 @@ def test_what_the_source_deleted_meanwhile_is_not_passed_over_in_silence(
     assert flow.ledger.gaps("A->B") == ()
 
 
-def test_records_of_others_in_another_target_topic_stop_the_backfill(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(5))
-    create_topic(kafka_pair.target, f"{topic_name}-taken")
-    produce(kafka_pair.target, f"{topic_name}-taken", records(1))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-
-    report = backfill(flow, topic_name, into=f"{topic_name}-taken")
-
-    assert [type(error) for error in report.errors] == [TargetNotEmptyError]
-
-
-def test_a_topic_that_the_flow_fills_from_another_one_is_no_target(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    other = f"{topic_name}-other"
-    for topic in (topic_name, other):
-        create_topic(kafka_pair.source, topic)
-    flow = pair_flow(tmp_path, kafka_pair, topics=f"{topic_name},{other}")
+def test_a_topic_that_the_flow_fills_from_another_one_is_no_target(mirrored: MirroredTopic) -> None:
+    other = f"{mirrored.name}-other"
+    for topic in (mirrored.name, other):
+        create_topic(mirrored.source, topic)
+    flow = mirrored.flow(topics=f"{mirrored.name},{other}")
 
     with pytest.raises(ConfigurationError, match="cannot be copied into"):
-        prepare(flow, topic_name, into=f"A.{other}")
+        prepare(flow, mirrored.name, into=f"A.{other}")
 
 
-def test_a_range_in_which_the_log_has_no_record_is_refused_and_an_empty_log_is_not(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    assert prepare(flow, topic_name, "offset 9", name="empty", into_suffix=".old").backfill.ranges == ()
-    produce(kafka_pair.source, topic_name, records(5))
+def test_a_range_in_which_the_log_has_no_record_is_refused_and_an_empty_log_is_not(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    flow = mirrored.flow()
+    assert prepare(flow, mirrored.name, "offset 9", name="empty", into_suffix=".old").backfill.ranges == ()
+    mirrored.produce(records(5))
 
     for begin, end in (("offset 9", "latest"), ("2999-01-01", "offset 3"), ("offset 4", "2001-01-01")):
-        with pytest.raises(ConfigurationError, match=rf"{topic_name}-0 0 to 5") as refused:
-            prepare(flow, topic_name, begin, end, name="none", into_suffix=".old")
+        with pytest.raises(ConfigurationError, match=rf"{mirrored.name}-0 0 to 5") as refused:
+            prepare(flow, mirrored.name, begin, end, name="none", into_suffix=".old")
         assert "The backfill was not defined" in refused.value.action
     assert flow.ledger.backfills.find("A->B", "none") is None
 
 
-def test_an_estimate_changes_nothing_and_uses_what_the_flow_has_measured(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(100))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_an_estimate_changes_nothing_and_uses_what_the_flow_has_measured(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(100))
+    flow = mirrored.flow()
     flow.run()
-    request = request_of(flow.config, [topic_name], "earliest", "offset 50", into_suffix=".old")
+    request = request_of(flow.config, [mirrored.name], "earliest", "offset 50", into_suffix=".old")
 
     with FlowClusters.connect(flow.config) as clusters:
         found, defined = find_backfill(flow.config, clusters, flow.ledger, request, None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from mirror_lib.cluster.topics.internal import StoredPosition
@@ -11,29 +9,19 @@ from mirror_lib.errors import RetentionGapError, SourceRecreatedError, TargetDel
 from mirror_lib.relay.gaps.resolutions import Decision
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology.names import TopicPartition
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import (
-    add_partitions,
-    admin,
-    consume,
-    create_topic,
-    delete_records,
-    delete_topic,
-    produce,
-    records,
-)
+from tests.support.flows import Flow
+from tests.support.kafka import add_partitions, admin, delete_records, delete_topic, records, values
+from tests.support.mirrored_topic import MirroredTopic
 
 #: Of the second partition, which is the one without records.
 EMPTY = 1
 
 
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+def flow(mirrored: MirroredTopic) -> Flow:
     """A flow that has run once: ten records in the first partition, none in the second."""
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.create(records(10), partitions=2)
+    flow = mirrored.flow()
     assert flow.run().errors == ()
     return flow
 
@@ -59,9 +47,9 @@ def test_its_position_names_what_it_is_about_and_is_stored_once(flow: Flow, topi
     assert stored(flow, topic_name) == first
 
 
-def test_records_that_came_and_went_are_a_gap(kafka_pair: KafkaPair, flow: Flow, topic_name: str) -> None:
-    written = produce(kafka_pair.source, topic_name, records(5, partition=EMPTY))
-    delete_records(kafka_pair.source, topic_name, before=3, partition=EMPTY)
+def test_records_that_came_and_went_are_a_gap(mirrored: MirroredTopic, flow: Flow) -> None:
+    written = mirrored.produce(records(5, partition=EMPTY))
+    delete_records(mirrored.source, mirrored.name, before=3, partition=EMPTY)
 
     report = flow.run()
 
@@ -71,55 +59,51 @@ def test_records_that_came_and_went_are_a_gap(kafka_pair: KafkaPair, flow: Flow,
     (gap,) = flow.ledger.gaps("A->B")
     assert (gap.partition, gap.first_offset, gap.next_offset) == (EMPTY, 0, 3)
     assert flow.run(losses=Decision.ACCEPT).records == 2
-    copied = consume(kafka_pair.target, f"A.{topic_name}", partitions=[EMPTY])
-    assert [each.value for each in copied] == [each.value for each in written[3:]]
+    copied = mirrored.copied(partitions=[EMPTY])
+    assert values(copied) == [each.value for each in written[3:]]
 
 
-def test_an_added_partition_is_compared_since_it_was_seen(kafka_pair: KafkaPair, flow: Flow, topic_name: str) -> None:
-    add_partitions(kafka_pair.source, topic_name, 3)
+def test_an_added_partition_is_compared_since_it_was_seen(mirrored: MirroredTopic, flow: Flow) -> None:
+    add_partitions(mirrored.source, mirrored.name, 3)
     assert flow.run().errors == ()
-    produce(kafka_pair.source, topic_name, records(5, partition=2))
-    delete_records(kafka_pair.source, topic_name, before=5, partition=2)
+    mirrored.produce(records(5, partition=2))
+    delete_records(mirrored.source, mirrored.name, before=5, partition=2)
 
     (error,) = flow.run().errors
 
     assert (type(error), error.where.partition) == (RetentionGapError, 2)
 
 
-def test_another_topic_of_the_name_is_noticed(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_another_topic_of_the_name_is_noticed(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    flow = mirrored.flow()
     assert flow.run().errors == ()
-    delete_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.source, topic_name)
+    delete_topic(mirrored.source, mirrored.name)
+    mirrored.create()
 
     (error,) = flow.run().errors
 
     assert isinstance(error, SourceRecreatedError)
 
 
-def test_beside_it_a_deleted_target_topic_is_not_created_again(
-    kafka_pair: KafkaPair, flow: Flow, topic_name: str
-) -> None:
-    target = f"A.{topic_name}"
-    delete_topic(kafka_pair.target, target)
+def test_beside_it_a_deleted_target_topic_is_not_created_again(mirrored: MirroredTopic, flow: Flow) -> None:
+    target = mirrored.remote
+    delete_topic(mirrored.target, target)
 
     errors = flow.run().errors
 
     assert TargetDeletedError in {type(error) for error in errors}
-    assert target not in admin(kafka_pair.target).list_topics(timeout=10).topics
+    assert target not in admin(mirrored.target).list_topics(timeout=10).topics
 
 
-def test_it_waits_for_its_first_record_where_its_target_holds_records_of_others(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, f"A.{topic_name}")
-    produce(kafka_pair.target, f"A.{topic_name}", records(2))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_it_waits_for_its_first_record_where_its_target_holds_records_of_others(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    mirrored.create_remote()
+    mirrored.produce_remote(records(2))
+    flow = mirrored.flow()
 
     report = flow.run()
 
-    assert (report.errors, stored(flow, topic_name, 0)) == ((), None)
-    produce(kafka_pair.source, topic_name, records(1))
+    assert (report.errors, stored(flow, mirrored.name, 0)) == ((), None)
+    mirrored.produce(records(1))
     assert [error.reason for error in flow.run().errors] == ["target-not-empty"]

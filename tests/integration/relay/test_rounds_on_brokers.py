@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, create_topic, produce
+from tests.support.flows import Flow
+from tests.support.kafka import Record
+from tests.support.mirrored_topic import MirroredTopic
 
 
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
-    return pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"emit.heartbeats.enabled": "false"})
+def flow(mirrored: MirroredTopic) -> Flow:
+    return mirrored.flow({"emit.heartbeats.enabled": "false"})
 
 
-def write(kafka_pair: KafkaPair, topic: str, count: int, *, age: float) -> None:
+def write(mirrored: MirroredTopic, count: int, *, age: float) -> None:
     began = int((time.time() - age) * 1000)
     records = [Record(value=b"v" * 500, timestamp_ms=began + number) for number in range(count)]
-    produce(kafka_pair.source, topic, records)
+    mirrored.produce(records)
 
 
-def test_each_round_has_a_row_and_the_next_plan_an_expectation(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    write(kafka_pair, topic_name, 2_000, age=600)
+def test_each_round_has_a_row_and_the_next_plan_an_expectation(mirrored: MirroredTopic, flow: Flow) -> None:
+    mirrored.create(partitions=2)
+    write(mirrored, 2_000, age=600)
 
     first = flow.run()
-    write(kafka_pair, topic_name, 1_000, age=60)
+    write(mirrored, 1_000, age=60)
     second = flow.run()
     idle = flow.run()
 
@@ -51,7 +48,7 @@ def test_each_round_has_a_row_and_the_next_plan_an_expectation(
     assert first.to_dict()["round_lags"][0]["oldest_age_ms"] == row.oldest_age_ms
     assert idle.round_lags == ()
 
-    write(kafka_pair, topic_name, 500, age=1)
+    write(mirrored, 500, age=1)
     expected = plan_flow(flow.config, RunOptions(), flow.ledger).expected
 
     assert expected is not None

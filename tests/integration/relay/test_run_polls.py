@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -12,18 +11,17 @@ from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning import rate_limits
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
-from tests.support.clusters import KafkaPair
-from tests.support.flows import copy_here, pair_flow
-from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.flows import copy_here
+from tests.support.kafka import consume, records
+from tests.support.mirrored_topic import MirroredTopic
 
 _BUDGET = 6.0
 
 
-def test_a_run_copies_what_comes_after_it_had_caught_up(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(100))
+def test_a_run_copies_what_comes_after_it_had_caught_up(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(100))
     settings = {"mirror.run.max.seconds": str(_BUDGET), "mirror.run.poll.seconds": "0.2"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    flow = mirrored.flow(settings)
     flow.sync_topics()
 
     def write_later() -> None:
@@ -31,7 +29,7 @@ def test_a_run_copies_what_comes_after_it_had_caught_up(kafka_pair: KafkaPair, t
             time.sleep(0.05)
         # Long enough for a round that finds nothing.
         time.sleep(1.0)
-        produce(kafka_pair.source, topic_name, records(50, start=100))
+        mirrored.produce(records(50, start=100))
 
     writer = threading.Thread(target=write_later)
     writer.start()
@@ -40,27 +38,22 @@ def test_a_run_copies_what_comes_after_it_had_caught_up(kafka_pair: KafkaPair, t
 
     assert report.records == 150
     assert report.rounds > 2
-    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+    assert mirrored.copied() == consume(mirrored.source, mirrored.name)
 
 
-def test_without_it_a_run_ends_when_it_has_caught_up_however_much_time_is_left(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(100))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.run.max.seconds": "3600"})
+def test_without_it_a_run_ends_when_it_has_caught_up_however_much_time_is_left(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(100))
+    flow = mirrored.flow({"mirror.run.max.seconds": "3600"})
 
     report = flow.run()
 
     assert (report.records, report.rounds) == (100, 2)
 
 
-def test_a_pause_that_is_longer_than_the_budget_is_not_begun(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
+def test_a_pause_that_is_longer_than_the_budget_is_not_begun(mirrored: MirroredTopic) -> None:
+    mirrored.create()
     settings = {"mirror.run.max.seconds": "60", "mirror.run.poll.seconds": "61"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    flow = mirrored.flow(settings)
 
     assert flow.run().rounds == 1
 
@@ -75,41 +68,34 @@ def test_a_pause_that_is_longer_than_the_budget_is_not_begun(
     ],
 )
 def test_rounds_of_a_run_whose_writers_go_on_begin_so_far_apart(
-    round_seconds: str, rounds: int, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    round_seconds: str, rounds: int, mirrored: MirroredTopic
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
+    mirrored.create(records(10))
     settings = {"mirror.run.max.seconds": "600", "mirror.run.round.seconds": round_seconds}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    flow = mirrored.flow(settings)
     copied = 0
 
     def copy_while_more_is_written(job: CopyJob) -> list[PartitionResult]:
         nonlocal copied
         copied += 1
         if copied < 4:
-            produce(kafka_pair.source, topic_name, records(10, start=10 * copied))
+            mirrored.produce(records(10, start=10 * copied))
         return copy_here(job)
 
     report = flow.run(runner=copy_while_more_is_written)
 
     assert report.rounds == rounds
     flow.run(sync=False)
-    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+    assert mirrored.copied() == consume(mirrored.source, mirrored.name)
 
 
 @pytest.mark.parametrize(("longest", "elapsed"), [("0.001", 0.0), ("1000", 1000.0)])
 def test_a_long_copy_ends_in_good_time_and_the_next_run_continues(
-    kafka_pair: KafkaPair,
-    topic_name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    longest: str,
-    elapsed: float,
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch, longest: str, elapsed: float
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(400))
+    mirrored.create(records(400))
     settings = {"mirror.run.longest.seconds": longest}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    flow = mirrored.flow(settings)
     size = plan_flow(flow.config, RunOptions(), flow.ledger).estimated_bytes
     monkeypatch.setattr(rate_limits, "_FIRST_SLICE_BYTES", size // 4)
 
@@ -124,4 +110,4 @@ def test_a_long_copy_ends_in_good_time_and_the_next_run_continues(
     assert first.records + rest.records == 400
     assert rest.rounds > 1
     assert not any("mirror.run.longest.seconds" in warning for warning in rest.warnings)
-    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+    assert mirrored.copied() == consume(mirrored.source, mirrored.name)

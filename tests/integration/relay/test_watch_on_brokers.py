@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,9 +13,10 @@ from mirror_lib.config.loader import load
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.relay.watch import FilePoller, Start
 from mirror_lib.relay.watch import poller as polling
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, make_flow, pair_flow
+from tests.support.flows import Flow, make_flow
 from tests.support.kafka import create_topic, delete_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
 
 _SECONDS = 20.0
 _WATCHED = {"A->B.mirror.schedule": "on-new-records", "A->B.mirror.schedule.poll": "1s"}
@@ -49,20 +49,11 @@ class Watch:
         return [self._polls.get(timeout=_SECONDS) for _ in range(count + 1)][-1]
 
 
-def wait_until(so: Callable[[], bool]) -> None:
-    """Wait for an event in the poller's thread."""
-    deadline = time.monotonic() + 90.0
-    while not so():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 @pytest.fixture
-def caught_up(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+def caught_up(mirrored: MirroredTopic) -> Flow:
     """A flow that has copied two partitions."""
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, records(20))
-    flow = pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}.*", settings=_WATCHED)
+    mirrored.create(records(20), partitions=2)
+    flow = mirrored.flow(topics=f"{mirrored.name}.*", settings=_WATCHED)
     assert flow.run().records == 20
     return flow
 
@@ -76,32 +67,32 @@ def watch(caught_up: Flow, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
 
 
 def test_new_records_start_one_run_and_its_end_settles_them(
-    watch: Watch, caught_up: Flow, kafka_pair: KafkaPair, topic_name: str
+    watch: Watch, caught_up: Flow, mirrored: MirroredTopic
 ) -> None:
     # Nothing is new since the last run.
     assert not watch.polls(2)
 
-    produce(kafka_pair.source, topic_name, records(3))
+    mirrored.produce(records(3))
     start = watch.next_start(0)
-    assert (start.payload["topics"], start.payload["records"]) == ([topic_name], 3)
+    assert (start.payload["topics"], start.payload["records"]) == ([mirrored.name], 3)
     # Airflow has not begun the run yet: more records change nothing.
-    produce(kafka_pair.source, topic_name, records(2))
+    mirrored.produce(records(2))
     assert watch.polls(2)["A->B"].number == 1
 
     assert caught_up.run().records == 5
     assert watch.polls(2)["A->B"].number == 1
-    produce(kafka_pair.source, topic_name, records(1))
+    mirrored.produce(records(1))
     assert watch.next_start(1).payload["records"] == 1
 
 
 def test_two_pollers_start_at_most_one_run_more_which_copies_nothing(
-    watch: Watch, caught_up: Flow, kafka_pair: KafkaPair, topic_name: str
+    watch: Watch, caught_up: Flow, mirrored: MirroredTopic
 ) -> None:
     """As in two triggerers: each has a poller of the file, and both use its ledger."""
     other = Watch(caught_up.path)
     both = (watch, other)
     try:
-        produce(kafka_pair.source, topic_name, records(3))
+        mirrored.produce(records(3))
         assert [each.next_start(0).payload["records"] for each in both] == [3, 3]
         # Airflow starts a run for each event, one after the other.
         for copied in (3, 0):
@@ -109,7 +100,7 @@ def test_two_pollers_start_at_most_one_run_more_which_copies_nothing(
             assert [each.polls(2)["A->B"].number for each in both] == [1, 1]
 
         # If Airflow has made one run of both events, or the runs of one poller have copied everything: no run more.
-        produce(kafka_pair.source, topic_name, records(1))
+        mirrored.produce(records(1))
         assert [each.next_start(1).number for each in both] == [2, 2]
         assert caught_up.run().records == 1
         assert [each.polls(2)["A->B"].number for each in both] == [2, 2]
@@ -117,10 +108,8 @@ def test_two_pollers_start_at_most_one_run_more_which_copies_nothing(
         other.poller.stop()
 
 
-def test_records_of_the_time_without_a_poller_start_a_run(
-    caught_up: Flow, kafka_pair: KafkaPair, topic_name: str
-) -> None:
-    produce(kafka_pair.source, topic_name, records(4))
+def test_records_of_the_time_without_a_poller_start_a_run(caught_up: Flow, mirrored: MirroredTopic) -> None:
+    mirrored.produce(records(4))
 
     watch = Watch(caught_up.path)
     assert watch.next_start(0).payload["records"] == 4
@@ -128,15 +117,15 @@ def test_records_of_the_time_without_a_poller_start_a_run(
 
 
 def test_new_topics_are_found_and_deleted_ones_hold_up_nothing(
-    watch: Watch, kafka_pair: KafkaPair, topic_name: str, caplog: pytest.LogCaptureFixture
+    watch: Watch, mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
-    created = f"{topic_name}-new"
-    create_topic(kafka_pair.source, created)
-    produce(kafka_pair.source, created, records(1))
+    created = f"{mirrored.name}-new"
+    create_topic(mirrored.source, created)
+    produce(mirrored.source, created, records(1))
     assert watch.next_start(0).payload["topics"] == [created]
 
     with caplog.at_level(logging.INFO):
-        delete_topic(kafka_pair.source, created)
+        delete_topic(mirrored.source, created)
         while f"no longer watched for new records: {created}" not in caplog.text:
             watch.polls(1)
         watch.polls(3)
@@ -145,21 +134,21 @@ def test_new_topics_are_found_and_deleted_ones_hold_up_nothing(
 
 
 def test_a_cluster_that_is_down_is_logged_once_and_delays_no_other(
-    caught_up: Flow, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caught_up: Flow, mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Nobody listens there.
     more = {
         "clusters": "A, B, C",
         "C.bootstrap.servers": "127.0.0.1:1",
         "C->B.enabled": "true",
-        "C->B.topics": topic_name,
+        "C->B.topics": mirrored.name,
         "C->B.mirror.schedule": "on-new-records",
     }
     with caught_up.path.open("a") as file:
         file.writelines(f"{key} = {value}\n" for key, value in more.items())
     with caplog.at_level(logging.ERROR):
         watch = Watch(caught_up.path)
-        produce(kafka_pair.source, topic_name, records(1))
+        mirrored.produce(records(1))
         assert watch.next_start(0)
         while "cluster C cannot be watched" not in caplog.text:
             watch.polls(1)
@@ -173,14 +162,14 @@ def test_a_cluster_that_is_down_is_logged_once_and_delays_no_other(
 
 
 def test_given_a_paused_flow_when_it_has_records_then_it_costs_nothing_until_it_is_watched_again(
-    caught_up: Flow, kafka_pair: KafkaPair, topic_name: str, caplog: pytest.LogCaptureFixture
+    caught_up: Flow, mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
-    other = f"{topic_name}-of-c"
-    create_topic(kafka_pair.source, other)
+    other = f"{mirrored.name}-of-c"
+    create_topic(mirrored.source, other)
     # Nobody listens at D.
     more = {
         "clusters": "A, B, C, D",
-        "C.bootstrap.servers": kafka_pair.source.bootstrap_servers,
+        "C.bootstrap.servers": mirrored.source.bootstrap_servers,
         "D.bootstrap.servers": "127.0.0.1:1",
         "C->B.topics": other,
         **{f"{flow}.enabled": "true" for flow in ("C->B", "D->B")},
@@ -192,7 +181,7 @@ def test_given_a_paused_flow_when_it_has_records_then_it_costs_nothing_until_it_
     with caplog.at_level(logging.INFO):
         watch = Watch(caught_up.path, watched.__contains__)
         watch.polls(1)
-        produce(kafka_pair.source, topic_name, records(3))
+        mirrored.produce(records(3))
         assert "A->B" not in watch.polls(3)
         assert not caplog.records
 
@@ -220,7 +209,7 @@ def test_a_cluster_that_comes_back_is_watched_again(
         watch.polls(1)
         (broker,) = cluster.node_ids
         cluster.kill(broker)
-        wait_until(lambda: "cannot be watched" in caplog.text)
+        wait_for(lambda: "cannot be watched" in caplog.text, 90)
         cluster.start()
         produce(cluster, topic_name, records(1))
 
@@ -231,14 +220,11 @@ def test_a_cluster_that_comes_back_is_watched_again(
     assert (step.step, step.failed) == (polling.STEP, 0)
 
 
-def test_without_a_ledger_every_change_starts_a_run(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(2))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=_WATCHED)
+def test_without_a_ledger_every_change_starts_a_run(mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture) -> None:
+    mirrored.create(records(2))
+    flow = mirrored.flow(_WATCHED)
     flow.ledger.close()
-    (tmp_path / "ledger.sqlite3").unlink()
+    (mirrored.folder / "ledger.sqlite3").unlink()
 
     watch = Watch(flow.path)
     assert watch.next_start(0).payload["records"] is None

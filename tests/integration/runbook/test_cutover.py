@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from mirror_lib.runbook.order import STEPS, last_attempts, writers_stood_still
 from mirror_lib.runbook.states.cutover import State
 from mirror_lib.runbook.states.situation import NotNowError
 from mirror_lib.runbook.steps.rollback import NoWayBackError, roll_back
-from tests.support.clusters import KafkaPair
 from tests.support.cutovers import (
     Migration,
     Reader,
@@ -30,14 +28,15 @@ from tests.support.cutovers import (
     wait_for,
 )
 from tests.support.kafka import consume, create_topic, produce, watermarks
+from tests.support.mirrored_topic import MirroredTopic
 
 PARTITIONS = 2
 
 
 @pytest.fixture
-def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
+def moving(mirrored: MirroredTopic) -> Iterator[Migration]:
     """A topic of the source with 100 records, and both flows for it."""
-    with moving_topic(tmp_path, kafka_pair, topic_name, partitions=PARTITIONS) as made:
+    with moving_topic(mirrored.folder, mirrored.pair, mirrored.name, partitions=PARTITIONS) as made:
         yield made
 
 
@@ -79,14 +78,19 @@ def test_live_writers_and_a_group_move_without_a_record_lost_or_read_twice(movin
     assert writers_stood_still(done.attempts) is not None
 
 
-def test_a_topic_that_was_handed_over_is_copied_no_more(moving: Migration, topic_name: str) -> None:
+def test_a_finished_cutover_is_copied_no_more_and_not_rolled_back_and_says_what_brings_it_home(
+    moving: Migration, topic_name: str
+) -> None:
     scope = moving.define("scope", topic_name)
     moving.run_to_the_end(scope)
 
     report = moving.there.run(sync=False)
+    with pytest.raises(NotNowError, match="can no longer be rolled back") as refused:
+        roll_back(moving.context(scope))
 
     assert (report.records, report.exit_code) == (0, 0)
     assert len(values(moving, topic_name)) == 100
+    assert refused.value.action == "Fail back with `mirror cutover back scope`."
 
 
 def test_what_changed_since_comes_home_by_a_failback_and_nothing_else(moving: Migration, topic_name: str) -> None:
@@ -118,32 +122,29 @@ def test_what_changed_since_comes_home_by_a_failback_and_nothing_else(moving: Mi
     assert values(moving, topic_name) == [b"%08d" % number for number in range(150)]
 
 
-def test_names_of_the_default_policy_come_home_by_a_rename(
-    tmp_path: Path, kafka_pair: KafkaPair, topic_name: str
-) -> None:
+def test_names_of_the_default_policy_come_home_by_a_rename(mirrored: MirroredTopic) -> None:
     # Given a topic that the default policy calls A.<name>, and a flow back that calls it <name> again
-    create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
-    produce(kafka_pair.source, topic_name, numbered(0, 100, PARTITIONS))
-    remote = f"A.{topic_name}"
+    mirrored.create(numbered(0, 100, PARTITIONS), partitions=PARTITIONS)
+    remote = mirrored.remote
     moving = migration(
-        tmp_path,
-        kafka_pair,
-        topic_name,
+        mirrored.folder,
+        mirrored.pair,
+        mirrored.name,
         {
             "replication.policy.class": "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
             "B->A.topics": remote,
-            "B->A.mirror.topics.rename": f"{remote}:{topic_name}",
+            "B->A.mirror.topics.rename": f"{remote}:{mirrored.name}",
         },
     )
     moving.there.run()
-    group = f"g-{topic_name}"
-    commit(kafka_pair.source, group, topic_name, {0: 10, 1: 20})
+    group = f"g-{mirrored.name}"
+    commit(mirrored.source, group, mirrored.name, {0: 10, 1: 20})
 
     # When it moves, is written to on the target, and a failback is taken to its end
-    moved = moving.run_to_the_end(moving.define("scope", topic_name))
+    moved = moving.run_to_the_end(moving.define("scope", mirrored.name))
     assert moved.state is CutoverState.FINISHED, [str(gate) for each in moved.attempts for gate in each.gates]
-    produce(kafka_pair.target, remote, numbered(100, 140, PARTITIONS))
-    commit(kafka_pair.target, group, remote, {0: 60, 1: 70})
+    produce(mirrored.target, remote, numbered(100, 140, PARTITIONS))
+    commit(mirrored.target, group, remote, {0: 60, 1: 70})
     brought = moving.back.run()
     back = failback_of(moving.config, moving.ledger, "scope")
     create(moving.ledger, back, by="test", context=moving.context(back))
@@ -152,9 +153,9 @@ def test_names_of_the_default_policy_come_home_by_a_rename(
     # Then only the new records came, the group stands where it stood, and nothing goes in a circle
     assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
     assert brought.records == 40
-    assert values(moving, topic_name, target=False) == [b"%08d" % number for number in range(140)]
-    assert committed(kafka_pair.source, group, topic_name, PARTITIONS) == {0: 60, 1: 70}
-    produce(kafka_pair.source, topic_name, numbered(140, 150, PARTITIONS))
+    assert values(moving, mirrored.name, target=False) == [b"%08d" % number for number in range(140)]
+    assert committed(mirrored.source, group, mirrored.name, PARTITIONS) == {0: 60, 1: 70}
+    mirrored.produce(numbered(140, 150, PARTITIONS))
     assert (moving.there.run().records, moving.back.run().records) == (10, 0)
     assert values(moving, remote) == [b"%08d" % number for number in range(150)]
 
@@ -265,27 +266,6 @@ def test_what_came_home_from_a_cutover_that_never_ended_can_move_again(moving: M
     assert moving.run_to_the_end(again).state is CutoverState.FINISHED
 
 
-def test_a_finished_cutover_is_not_rolled_back_and_says_what_brings_it_home(moving: Migration, topic_name: str) -> None:
-    scope = moving.define("scope", topic_name)
-    moving.run_to_the_end(scope)
-
-    with pytest.raises(NotNowError, match="can no longer be rolled back") as refused:
-        roll_back(moving.context(scope))
-
-    assert refused.value.action == "Fail back with `mirror cutover back scope`."
-
-
-def test_a_foreign_record_on_the_target_stops_the_cutover_before_the_switch(moving: Migration, topic_name: str) -> None:
-    scope = moving.define("scope", topic_name)
-    moving.run_to_the_end(scope, until=Step.TRANSLATE)
-    produce(moving.pair.target, topic_name, numbered(7000, 7001))
-
-    done = moving.run_to_the_end(scope)
-
-    assert done.state is CutoverState.FAILED
-    assert not moving.ledger.cutovers.handed_over()
-
-
 def test_readers_on_the_source_keep_their_group_from_being_moved(moving: Migration, topic_name: str) -> None:
     reader = Reader(moving.pair.source, f"g-{topic_name}", topic_name)
     try:
@@ -329,15 +309,13 @@ def test_a_cutover_cannot_be_taken_back_once_somebody_has_written_to_the_target(
     assert moving.ledger.cutovers.handed_over()
 
 
-def test_without_a_way_back_the_preflight_fails_unless_that_is_wanted(
-    tmp_path: Path, kafka_pair: KafkaPair, topic_name: str
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    made = migration(tmp_path, kafka_pair, topic_name, {"B->A.enabled": "false"})
+def test_without_a_way_back_the_preflight_fails_unless_that_is_wanted(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    made = migration(mirrored.folder, mirrored.pair, mirrored.name, {"B->A.enabled": "false"})
     made.there.run()
 
-    careful = made.run(made.define("careful", topic_name))
-    bold = made.run_to_the_end(made.define("bold", topic_name, require_way_back=False))
+    careful = made.run(made.define("careful", mirrored.name))
+    bold = made.run_to_the_end(made.define("bold", mirrored.name, require_way_back=False))
 
     assert (careful.state, careful.step) == (CutoverState.FAILED, Step.PREFLIGHT)
     assert bold.state is CutoverState.FAILED  # The first one still has these topics.
@@ -346,21 +324,19 @@ def test_without_a_way_back_the_preflight_fails_unless_that_is_wanted(
     assert made.run_to_the_end(made.known("bold")).state is CutoverState.FINISHED
 
 
-def test_a_topic_that_appears_later_makes_the_inventory_be_taken_again(
-    tmp_path: Path, kafka_pair: KafkaPair, topic_name: str
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    made = migration(tmp_path, kafka_pair, f"{topic_name}.*")
+def test_a_topic_that_appears_later_makes_the_inventory_be_taken_again(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    made = migration(mirrored.folder, mirrored.pair, f"{mirrored.name}.*")
     made.there.run()
-    scope = made.define("scope", f"{topic_name}.*")
+    scope = made.define("scope", f"{mirrored.name}.*")
     made.run(scope, until=Step.REHEARSE)
 
-    create_topic(kafka_pair.source, f"{topic_name}-2")
+    create_topic(mirrored.source, f"{mirrored.name}-2")
     made.there.run()
     made.run(scope, until=Step.INVENTORY)
 
     found = last_attempts(made.where(scope).attempts)[Step.INVENTORY]
-    assert [topic["source"] for topic in found.facts["topics"]] == [topic_name, f"{topic_name}-2"]
+    assert [topic["source"] for topic in found.facts["topics"]] == [mirrored.name, f"{mirrored.name}-2"]
     assert state_of(made, scope, Step.REHEARSE) is StepState.UNDONE
 
 
@@ -369,17 +345,17 @@ def test_an_unknown_flow_is_refused_when_the_cutover_is_defined(moving: Migratio
         moving.define("scope", ".*", flow="A->C")
 
 
-def test_an_empty_topic_moves_too(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    made = migration(tmp_path, kafka_pair, topic_name)
+def test_an_empty_topic_moves_too(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    made = migration(mirrored.folder, mirrored.pair, mirrored.name)
     made.there.run()
 
-    done = made.run_to_the_end(made.define("scope", topic_name))
+    done = made.run_to_the_end(made.define("scope", mirrored.name))
 
     assert done.state is CutoverState.FINISHED
-    produce(kafka_pair.target, topic_name, numbered(0, 5))
+    produce(mirrored.target, mirrored.name, numbered(0, 5))
     assert made.back.run().records == 5
-    assert watermarks(kafka_pair.source, topic_name) == (0, 5)
+    assert watermarks(mirrored.source, mirrored.name) == (0, 5)
 
 
 def test_a_fence_of_acls_that_the_source_can_raise_is_asked_for_before_the_writers_are_stopped(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -21,22 +20,21 @@ from mirror_lib.verify.model import VerifyMode
 from mirror_lib.verify.raw.local import run_locally
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.run import VerifyOptions, verify_flow
-from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, migration, numbered
 from tests.support.flows import Flow
-from tests.support.kafka import create_topic, produce, transaction, watermarks
+from tests.support.kafka import produce, transaction, watermarks
+from tests.support.mirrored_topic import MirroredTopic
 
 PARTITIONS = 1
 
 
 @pytest.fixture
-def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
+def moving(mirrored: MirroredTopic) -> Iterator[Migration]:
     """A topic of the source with an aborted transaction between committed records; both flows read uncommitted ones."""
-    create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
-    produce(kafka_pair.source, topic_name, numbered(0, 10, PARTITIONS))
-    transaction(kafka_pair.source, topic_name, [b"aborted there"] * 5, commit=False)
-    produce(kafka_pair.source, topic_name, numbered(15, 20, PARTITIONS))
-    made = migration(tmp_path, kafka_pair, topic_name)
+    mirrored.create(numbered(0, 10, PARTITIONS), partitions=PARTITIONS)
+    transaction(mirrored.source, mirrored.name, [b"aborted there"] * 5, commit=False)
+    mirrored.produce(numbered(15, 20, PARTITIONS))
+    made = migration(mirrored.folder, mirrored.pair, mirrored.name)
     made.there.run()
     yield made
     made.ledger.close()

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from confluent_kafka import Producer
 
 from mirror_lib.runbook.model import CutoverState, Gate, Step
 from mirror_lib.runbook.order import last_attempts
-from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, Reader, commit, has_members, migration, numbered, wait_for
 from tests.support.kafka import create_topic, produce
+from tests.support.mirrored_topic import MirroredTopic
 
 TOGETHER = "not split"
 
 
 @pytest.fixture
-def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Migration:
+def moving(mirrored: MirroredTopic) -> Migration:
     """Two topics that are copied; only the first is meant to move."""
-    for name in (topic_name, f"{topic_name}-stays"):
-        create_topic(kafka_pair.source, name)
-        produce(kafka_pair.source, name, numbered(0, 20))
-    made = migration(tmp_path, kafka_pair, f"{topic_name}.*", {"groups.exclude": "connect-.*"})
+    for name in (mirrored.name, f"{mirrored.name}-stays"):
+        create_topic(mirrored.source, name)
+        produce(mirrored.source, name, numbered(0, 20))
+    made = migration(mirrored.folder, mirrored.pair, f"{mirrored.name}.*", {"groups.exclude": "connect-.*"})
     made.there.run()
     return made
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -22,9 +21,9 @@ from mirror_lib.runbook.steps import switch as steps_over
 from mirror_lib.runbook.steps.rollback import roll_back
 from mirror_lib.sync.acls.flow import plan_flow_acls
 from mirror_lib.topology.acls import AclBinding, AclPermission, AclResource
-from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, moving_topic, numbered, wait_for
 from tests.support.kafka import produce
+from tests.support.mirrored_topic import MirroredTopic
 
 PARTITIONS = 2
 
@@ -34,8 +33,8 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
-    with moving_topic(tmp_path, kafka_pair, topic_name, partitions=PARTITIONS) as made:
+def moving(mirrored: MirroredTopic) -> Iterator[Migration]:
+    with moving_topic(mirrored.folder, mirrored.pair, mirrored.name, partitions=PARTITIONS) as made:
         yield made
 
 
@@ -94,13 +93,11 @@ def test_a_switch_that_died_goes_on_without_asking_anybody_again(
     assert moving.run(scope).state is CutoverState.FINISHED
 
 
-@pytest.mark.parametrize("step", [Step.SWITCH, Step.RELEASE, Step.WATCH])
-def test_a_cutover_that_stops_after_the_agreement_goes_on_by_itself(
-    moving: Migration, topic_name: str, step: Step
-) -> None:
+def test_a_cutover_that_stops_after_the_agreement_goes_on_by_itself(moving: Migration, topic_name: str) -> None:
     scope = moving.define("scope", topic_name)
     moving.run_to_the_end(scope, until=Step.APPROVE)
-    moving.run(scope, until=step)
+    for step in (Step.SWITCH, Step.RELEASE, Step.WATCH):
+        moving.run(scope, until=step)
 
     assert moving.run(scope).state is CutoverState.FINISHED
 
@@ -187,14 +184,19 @@ def test_an_agreement_about_an_earlier_cut_does_not_count(moving: Migration, top
     assert (done.state, done.step) == (CutoverState.WAITING, Step.APPROVE)
 
 
-def test_a_rollback_ends_the_process_that_waits_for_a_person(moving: Migration, topic_name: str) -> None:
+def test_a_process_that_waits_for_a_person_keeps_a_second_one_off_and_ends_with_a_rollback(
+    moving: Migration, topic_name: str
+) -> None:
     scope = moving.define("scope", topic_name)
     waiting = threading.Thread(target=lambda: moving.run(scope, wait=120))
     waiting.start()
     wait_for(lambda: moving.where(scope).state is CutoverState.WAITING, 60)
-
-    roll_back(moving.context(scope))
-    waiting.join(60)
+    try:
+        with pytest.raises(RunLockedError):
+            Machine(moving.context(scope)).run()
+    finally:
+        roll_back(moving.context(scope))
+        waiting.join(60)
 
     assert not waiting.is_alive()
     assert moving.where(scope).state is CutoverState.ROLLED_BACK
@@ -202,19 +204,6 @@ def test_a_rollback_ends_the_process_that_waits_for_a_person(moving: Migration, 
         moving.run(scope)
     with pytest.raises(ConfigurationError, match="rolled-back"):
         roll_back(moving.context(scope))
-
-
-def test_two_processes_do_not_take_the_same_cutover_on(moving: Migration, topic_name: str) -> None:
-    scope = moving.define("scope", topic_name)
-    first = threading.Thread(target=lambda: moving.run(scope, wait=60))
-    first.start()
-    wait_for(lambda: moving.where(scope).state is CutoverState.WAITING, 60)
-    try:
-        with pytest.raises(RunLockedError):
-            Machine(moving.context(scope)).run()
-    finally:
-        roll_back(moving.context(scope))
-        first.join(60)
 
 
 def test_a_partition_that_somebody_stopped_keeps_the_writers_from_being_moved(
@@ -258,18 +247,15 @@ class TestFence:
         client = moving.config.flow("A->B").clients.source_admin
         return {acl.principal for acl in acls(client, topic) if acl.permission is AclPermission.DENY}
 
-    def test_named_writers_are_kept_out_and_the_target_hears_nothing_of_it(
+    def test_named_writers_are_kept_out_until_a_rollback_takes_away_what_every_attempt_put_there(
         self, moving: Migration, topic_name: str
     ) -> None:
         scope = self.fenced(moving, topic_name)
-
         assert self.denied(moving, topic_name) == {self.WRITER}
+        # The target hears nothing of it.
         flow = moving.config.flow("A->B")
         plan = plan_flow_acls(flow, moving.context(scope).topology(), moving.ledger).plan
         assert not [acl for acl in plan.create if acl.name == topic_name]
-
-    def test_a_rollback_takes_away_what_every_attempt_put_there(self, moving: Migration, topic_name: str) -> None:
-        scope = self.fenced(moving, topic_name)
         produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
         moving.run_to_the_end(scope, until=Step.VERIFY)
         # Twice it was asked in vain, and twice with the word of a person.

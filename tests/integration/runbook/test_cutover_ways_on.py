@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
@@ -17,18 +15,26 @@ from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Gate, Step, Style
 from mirror_lib.runbook.order import last_attempts
 from mirror_lib.runbook.steps.rollback import roll_back
-from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, Reader, commit, has_members, moving_topic, numbered, wait_for
 from tests.support.flows import Flow
-from tests.support.kafka import add_partitions, consume, delete_records, delete_topic, produce, set_config
+from tests.support.kafka import (
+    add_partitions,
+    consume,
+    delete_records,
+    delete_topic,
+    open_transaction,
+    produce,
+    set_config,
+)
+from tests.support.mirrored_topic import MirroredTopic
 
 PARTITIONS = 2
 
 
 @pytest.fixture
-def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
+def moving(mirrored: MirroredTopic) -> Iterator[Migration]:
     """A topic of the source with 100 records, and both flows for it."""
-    with moving_topic(tmp_path, kafka_pair, topic_name, partitions=PARTITIONS) as made:
+    with moving_topic(mirrored.folder, mirrored.pair, mirrored.name, partitions=PARTITIONS) as made:
         yield made
 
 
@@ -63,51 +69,37 @@ def test_topics_that_do_not_exist(moving: Migration, topic_name: str) -> None:
     comes_to_its_end(moving, moving.define("scope-2", topic_name))
 
 
-def test_partitions_that_the_target_does_not_have(moving: Migration, topic_name: str) -> None:
+def test_each_gate_of_the_preflight(moving: Migration, topic_name: str) -> None:
     scope = moving.define("scope", topic_name)
+
+    # Partitions that the target does not have
     add_partitions(moving.pair.source, topic_name, PARTITIONS + 1)
     stopped_by(moving, scope, Step.PREFLIGHT, "target topics")
-
     moving.there.run()
-    comes_to_its_end(moving, scope)
 
-
-def test_a_target_that_takes_only_small_records(moving: Migration, topic_name: str) -> None:
+    # A target that takes only small records
     produce(moving.pair.source, topic_name, numbered(100, 102, PARTITIONS))
     set_config(moving.pair.target, topic_name, "max.message.bytes", "1000")
-    scope = moving.define("scope", topic_name)
     stopped_by(moving, scope, Step.PREFLIGHT, "limits")
-
     set_config(moving.pair.target, topic_name, "max.message.bytes", "1048588")
-    comes_to_its_end(moving, scope)
 
-
-def test_a_flow_that_does_not_translate_groups(moving: Migration, topic_name: str) -> None:
+    # A flow that does not translate groups
     off = "emit.checkpoints.enabled = false\nclusters"
     edit(moving, "clusters", off)
-    scope = moving.define("scope", topic_name)
     stopped_by(moving, scope, Step.PREFLIGHT, "group translation")
-
     edit(moving, off, "clusters")
-    comes_to_its_end(moving, scope)
 
-
-def test_a_file_without_the_failback_flow(moving: Migration, topic_name: str) -> None:
+    # A file without the failback flow
     edit(moving, "B->A.enabled = true", "B->A.enabled = false")
-    scope = moving.define("scope", topic_name)
     stopped_by(moving, scope, Step.PREFLIGHT, "failback")
-
     edit(moving, "B->A.enabled = false", "B->A.enabled = true")
+
     comes_to_its_end(moving, scope)
 
 
 def test_a_transaction_that_is_open_on_the_source(moving: Migration, topic_name: str) -> None:
     scope = moving.define("scope", topic_name, drain_seconds=1.0, may_split=(".*",))
-    producer = Producer({"bootstrap.servers": moving.pair.source.bootstrap_servers, "transactional.id": topic_name})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    producer.produce(topic_name, b"open", partition=0)
-    producer.flush(30)
+    producer = open_transaction(moving.pair.source, topic_name, [b"open"])
     done = moving.run_to_the_end(scope)
     gates = {gate.name: gate for gate in last_attempts(done.attempts)[Step.DRAIN].gates}
     assert not gates["transactions"].passed
@@ -125,41 +117,42 @@ def test_readers_that_have_not_read_the_source_to_its_end(moving: Migration, top
     comes_to_its_end(moving, scope)
 
 
-def test_a_group_with_members_on_the_target(moving: Migration, topic_name: str) -> None:
+def test_each_way_in_which_a_group_is_not_ready(moving: Migration, topic_name: str) -> None:
     group = f"g-{topic_name}"
     commit(moving.pair.source, group, topic_name, {0: 40, 1: 50})
+    scope = moving.define("scope", topic_name)
+
+    # Members on the target
     reader = Reader(moving.pair.target, group, topic_name)
     try:
         wait_for(lambda: has_members(moving.pair.target, group))
-        scope = moving.define("scope", topic_name)
         stopped_by(moving, scope, Step.REHEARSE, "groups ready")
     finally:
         reader.stop()
     # It has read further than the source's group, which a person resets.
     commit(moving.pair.target, group, topic_name, {0: 40, 1: 50})
 
-    comes_to_its_end(moving, scope)
-
-
-@pytest.mark.parametrize("writer", ["CN=app,OU=ops", "app", ":app", "User:"])
-def test_a_fence_for_a_writer_that_is_not_a_principal(moving: Migration, topic_name: str, writer: str) -> None:
-    """Brokers before Kafka 4.0 accept such an ACL, which denies nothing; later ones refuse it (KAFKA-18051)."""
-    with pytest.raises(ConfigurationError, match="is not a principal") as refused:
-        moving.define("scope", topic_name, fence=Fence.ACL, writers=("User:CN=web,OU=ops", writer))
-
-    assert "User:app" in refused.value.action
-
-
-def test_a_group_after_the_log_end_of_the_source(moving: Migration, topic_name: str) -> None:
-    group = f"g-{topic_name}"
-    # As after an unclean election, or after an earlier replicator that did not translate offsets (KAFKA-12635).
+    # After the log end, as after an unclean election or a replicator that did not translate offsets (KAFKA-12635)
     commit(moving.pair.source, group, topic_name, {0: 500, 1: 50})
-    scope = moving.define("scope", topic_name)
     gate = stopped_by(moving, scope, Step.REHEARSE, "groups ready")
     assert f"{group} on {topic_name}-0 (beyond-source-end)" in gate.what
 
+    # Records that it would skip
+    commit(moving.pair.source, group, topic_name, {0: 40, 1: 50})
+    delete_records(moving.pair.target, topic_name, before=45)
+    stopped_by(moving, scope, Step.REHEARSE, "skipped")
     commit(moving.pair.source, group, topic_name, {0: 50, 1: 50})
+
     comes_to_its_end(moving, scope)
+
+
+def test_a_fence_for_a_writer_that_is_not_a_principal(moving: Migration, topic_name: str) -> None:
+    """Brokers before Kafka 4.0 accept such an ACL, which denies nothing; later ones refuse it (KAFKA-18051)."""
+    for writer in ("CN=app,OU=ops", "app", ":app", "User:"):
+        with pytest.raises(ConfigurationError, match="is not a principal") as refused:
+            moving.define("scope", topic_name, fence=Fence.ACL, writers=("User:CN=web,OU=ops", writer))
+
+        assert "User:app" in refused.value.action, writer
 
 
 def test_clients_that_have_not_arrived(moving: Migration, topic_name: str) -> None:
@@ -196,17 +189,6 @@ def test_records_that_the_source_lost_before_they_were_copied(moving: Migration,
     comes_to_its_end(moving, scope)
 
 
-def test_records_that_a_group_would_skip(moving: Migration, topic_name: str) -> None:
-    group = f"g-{topic_name}"
-    commit(moving.pair.source, group, topic_name, {0: 40, 1: 50})
-    delete_records(moving.pair.target, topic_name, before=45)
-    scope = moving.define("scope", topic_name)
-    stopped_by(moving, scope, Step.REHEARSE, "skipped")
-
-    commit(moving.pair.source, group, topic_name, {0: 50, 1: 50})
-    comes_to_its_end(moving, scope)
-
-
 def test_a_writer_that_stayed_on_the_source(moving: Migration, topic_name: str) -> None:
     scope = moving.define("scope", topic_name)
     moving.run_to_the_end(scope, until=Step.RELEASE)
@@ -230,6 +212,7 @@ def test_a_foreign_record_on_the_target(moving: Migration, topic_name: str) -> N
     done = moving.run_to_the_end(scope)
     gates = {gate.name: gate for gate in last_attempts(done.attempts)[Step.VERIFY].gates}
     assert (done.state, done.step) == (CutoverState.FAILED, Step.VERIFY)
+    assert not moving.ledger.cutovers.handed_over()
     assert "roll the cutover back, delete the topic on the target, copy it again" in gates["equal"].action
 
     roll_back(moving.context(scope))

@@ -31,7 +31,8 @@ from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, start_together
 from tests.support.cutovers import IDENTITY, Migration, commit, committed, numbered
 from tests.support.flows import Flow, make_flow
 from tests.support.interruptions import interrupted, killed_after, up_to
-from tests.support.kafka import Record, add_partitions, admin, consume, create_topic, delete_topic, produce
+from tests.support.kafka import Record, add_partitions, admin, consume, create_topic, produce
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.names import unique_name
 
 PARTITIONS = 2
@@ -153,9 +154,9 @@ def source(brokers_folder: Path, kafka_jars: Path) -> Iterator[KafkaCluster]:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, source: KafkaCluster, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Scene]:
+def scene(source: KafkaCluster, mirrored: MirroredTopic) -> Iterator[Scene]:
     source.start()
-    made = Scene(tmp_path, KafkaPair(source, kafka_pair.target), topic_name)
+    made = Scene(mirrored.folder, KafkaPair(source, mirrored.target), mirrored.name)
     made.there.run()
     made.say("groups", "apply", "--flow", "A->B")
     made.say("acls", "apply", "--flow", "A->B")
@@ -163,10 +164,11 @@ def scene(tmp_path: Path, source: KafkaCluster, kafka_pair: KafkaPair, topic_nam
     made.there.ledger.close()
 
 
-def test_without_the_source_the_ledger_and_the_target_tell_what_is_there_and_let_clients_in(scene: Scene) -> None:
+def test_a_source_is_lost_clients_fail_over_and_go_home_by_a_planned_cutover(scene: Scene) -> None:
+    # Given a source that is lost with records that were not copied
     scene.lose_source()
 
-    # What the last run left, and how far each partition was copied
+    # Then the ledger tells what the last run left, and how far each partition was copied
     (backlog,) = scene.say("status", "--flow", "A->B")["backlogs"]
     assert backlog["left"] == 0
     positions = scene.say("position", "show", "--flow", "A->B")["positions"]
@@ -182,16 +184,11 @@ def test_without_the_source_the_ledger_and_the_target_tell_what_is_there_and_let
     # The grants come from the ledger
     assert len(scene.say("acls", "release", "--flow", "A->B")["changed"]) == 1
 
-
-def test_what_was_lost_is_told_and_what_came_since_comes_home_behind_it(scene: Scene) -> None:
-    # Given a source that was lost with records that were not copied, and is back
-    scene.lose_source()
+    # When clients write to the target, the source is back, and the topics are handed over to the flow back
     scene.fail_over()
     scene.pair.source.start()
     # The plan of a run tells how much
     assert sum(each["end"] - each["start"] for each in scene.say("plan", "--flow", "A->B")["partitions"]) == LOST
-
-    # When the topics are handed over to the flow back
     looked_at = scene.say("cutover", "after-disaster", "--flow", "A->B", "--dry-run")
     handed_over = scene.say("cutover", "after-disaster", "--flow", "A->B", "--yes", "--note", "fire in the cellar")
 
@@ -209,19 +206,13 @@ def test_what_was_lost_is_told_and_what_came_since_comes_home_behind_it(scene: S
     assert scene.values(scene.pair.source) == of((0, COPIED + LOST), (100, 100 + AFTERWARDS))
     assert scene.values(scene.pair.target) == of((0, COPIED), (100, 100 + AFTERWARDS))
 
-
-def test_clients_go_home_by_a_planned_cutover_and_the_flow_goes_on(scene: Scene) -> None:
-    scene.lose_source()
-    scene.fail_over()
-    scene.pair.source.start()
-    scene.say("cutover", "after-disaster", "--flow", "A->B", "--yes")
-    scene.run("B->A")
-
+    # When clients go home
     done = scene.go_home()
 
-    # The group had read five and six of the records that came since; on the source these stand behind the lost ones
+    # Then the group, which had read five and six of the records that came since, is behind the lost ones on the source
     assert done.state is CutoverState.FINISHED, failed_gates(done)
     assert committed(scene.pair.source, scene.group, scene.topic, PARTITIONS) == {0: 30 + 7 + 5, 1: 30 + 7 + 6}
+    # And the flow goes on
     produce(scene.pair.source, scene.topic, numbered(200, 210, PARTITIONS))
     assert scene.run("A->B").records == 10
     assert scene.run("B->A").records == 0
@@ -250,24 +241,7 @@ def test_what_an_interrupted_run_had_copied_does_not_come_home_as_if_it_were_new
     assert committed(scene.pair.source, scene.group, scene.topic, PARTITIONS) == {0: 35 + 3, 1: 36 + 3}
 
 
-def test_a_plan_that_was_carried_out_is_not_carried_out_again(scene: Scene) -> None:
-    # Given two people who look at the same time, one of whom is faster, and a flow back that has begun
-    scene.lose_source()
-    scene.fail_over()
-    scene.pair.source.start()
-    plan = scene.plan_return()
-    assert not scene.carry_out(plan).errors
-    scene.run("B->A")
-
-    with pytest.raises(ConfigurationError, match="copies no topic"):
-        scene.carry_out(plan)
-
-    # Then nothing comes home twice
-    assert scene.run("B->A").records == 0
-    assert scene.values(scene.pair.source) == of((0, COPIED + LOST), (100, 100 + AFTERWARDS))
-
-
-def test_a_source_that_somebody_writes_to_is_looked_at_again(scene: Scene) -> None:
+def test_a_plan_is_made_anew_if_somebody_writes_to_the_source_and_is_not_carried_out_twice(scene: Scene) -> None:
     # Given a plan, and a writer whom nobody has stopped
     scene.lose_source()
     scene.fail_over()
@@ -284,6 +258,15 @@ def test_a_source_that_somebody_writes_to_is_looked_at_again(scene: Scene) -> No
     produce(scene.pair.target, scene.topic, numbered(400, 404, PARTITIONS))
     assert not scene.carry_out(plan).errors
     assert scene.run("B->A").records == AFTERWARDS + 4
+
+    # When somebody who looked at the same time is slower, and the flow back has begun
+    with pytest.raises(ConfigurationError, match="copies no topic"):
+        scene.carry_out(plan)
+
+    # Then nothing comes home twice
+    assert scene.run("B->A").records == 0
+    written = of((0, COPIED + LOST), (100, 100 + AFTERWARDS), (300, 304), (400, 404))
+    assert scene.values(scene.pair.source) == written
 
 
 def test_what_no_run_had_made_on_the_target_yet_does_not_keep_the_others_from_coming_home(scene: Scene) -> None:
@@ -310,28 +293,6 @@ def test_what_no_run_had_made_on_the_target_yet_does_not_keep_the_others_from_co
     produce(scene.pair.target, scene.topic, [Record(b"%08d" % 500, partition=PARTITIONS)])
     assert scene.run("B->A").records == 1
     assert scene.values(scene.pair.source) == of((0, COPIED + LOST), (70, 74), (100, 100 + AFTERWARDS), (500, 501))
-
-
-def test_a_source_that_came_back_with_another_topic_is_copied_from_the_beginning(scene: Scene) -> None:
-    # Given a topic that was made anew on the source
-    scene.lose_source()
-    scene.fail_over()
-    scene.pair.source.start()
-    delete_topic(scene.pair.source, scene.topic)
-    create_topic(scene.pair.source, scene.topic, partitions=PARTITIONS)
-
-    # When the flow back is to go on behind what it has, then that is refused and nothing changes
-    code, told = scene.ask("cutover", "after-disaster", "--flow", "A->B", "--yes")
-    assert (code, told["done"]) == (3, False)
-    assert {each["error"]["reason"] for each in told["partitions"]} == {"source-recreated"}
-    assert scene.there.ledger.cutovers.handed_over() == ()
-
-    # And by the other way the source becomes a copy of the target
-    text = scene.there.path.read_text()
-    text = text.replace("A->B.enabled = true", "A->B.enabled = false").replace("way.back = true", "way.back = false")
-    scene.there.path.write_text(text)
-    assert scene.run("B->A").records == COPIED + AFTERWARDS
-    assert consume(scene.pair.source, scene.topic) == consume(scene.pair.target, scene.topic)
 
 
 def test_without_a_way_back_in_the_file_nothing_is_handed_over(scene: Scene) -> None:

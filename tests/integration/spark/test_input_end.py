@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.frame_functions import fails_at_last
 from tests.support.spark.ended_rows import counting
+from tests.support.waiting import wait_for
 
 ROWS = 3000
 _SCHEMA = "id bigint, text string"
@@ -20,10 +20,7 @@ _SCHEMA = "id bigint, text string"
 
 def told(path: Path) -> str:
     """What the stage wrote down; the worker may still be at it when Spark has given up."""
-    until = time.monotonic() + 30
-    while not path.exists() or not path.read_text():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_for(lambda: path.exists() and path.read_text())
     return path.read_text()
 
 

@@ -15,8 +15,8 @@ from mirror_lib.cluster.topics.positions import PositionState
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.topology.names import TopicPartition
 from tests.stored_formats.folder import FACTS, SQLITE, StoredRecord, read_json, read_records, version_folders
-from tests.support.clusters import KafkaPair
 from tests.support.kafka import create_topic
+from tests.support.mirrored_topic import MirroredTopic
 
 STORED_TOPIC = "mm2-offsets.east.internal"
 
@@ -34,17 +34,15 @@ def write(servers: str, topic: str, records: list[StoredRecord]) -> None:
     assert producer.flush(30) == 0
 
 
-def test_stored_positions_are_read_and_the_next_claim_counts(
-    kafka_pair: KafkaPair, topic_name: str, folder: Path
-) -> None:
+def test_stored_positions_are_read_and_the_next_claim_counts(mirrored: MirroredTopic, folder: Path) -> None:
     records = [each for each in read_records(folder / "kafka" / "positions.jsonl") if each.topic == STORED_TOPIC]
-    create_topic(kafka_pair.target, topic_name, partitions=5, configs={"cleanup.policy": "compact"})
-    write(kafka_pair.target.bootstrap_servers, topic_name, records)
-    servers = {"bootstrap.servers": kafka_pair.target.bootstrap_servers}
+    create_topic(mirrored.target, mirrored.name, partitions=5, configs={"cleanup.policy": "compact"})
+    write(mirrored.target.bootstrap_servers, mirrored.name, records)
+    servers = {"bootstrap.servers": mirrored.target.bootstrap_servers}
     connection = Connection.from_settings(ClientSettings(cluster="west", role="internal", properties=servers))
     facts = read_json(folder / FACTS[SQLITE])
 
-    with PositionStore(connection, topic_name, "east") as store:
+    with PositionStore(connection, mirrored.name, "east") as store:
         before = store.read_all()
         refunds = TopicPartition("refunds", 0)
         claim = before.claims[refunds] + 1

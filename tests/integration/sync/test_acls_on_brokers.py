@@ -1,9 +1,8 @@
 """ACLs carried between real clusters with authorizers: MM2's rewrite, what we remember of it, and the cutover."""
 
 import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,9 +36,11 @@ from mirror_lib.sync.acls.plan import AclDifference
 from mirror_lib.sync.acls.staged import release_acls, revoke_acls
 from mirror_lib.topology.acls import AclBinding as OurBinding
 from mirror_lib.topology.acls import AclPattern, AclPermission, AclResource
-from tests.support.clusters import KafkaPair
+from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import admin, create_topic
+from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
 
 app = Typer()
 app.add_typer(acls_cli.app)
@@ -68,7 +69,7 @@ def add(cluster: KafkaCluster, *acls: AclBinding) -> None:
     client = admin(cluster)
     for future in client.create_acls(list(acls)).values():
         future.result(WAIT_SECONDS)
-    eventually(lambda: all(found(cluster, acl) for acl in acls))
+    wait_for(lambda: all(found(cluster, acl) for acl in acls))
 
 
 def remove(cluster: KafkaCluster, *acls: AclBinding) -> None:
@@ -76,7 +77,7 @@ def remove(cluster: KafkaCluster, *acls: AclBinding) -> None:
     filters = [AclBindingFilter(*acl._to_tuple()) for acl in acls]
     for future in client.delete_acls(filters).values():
         future.result(WAIT_SECONDS)
-    eventually(lambda: not any(found(cluster, acl) for acl in acls))
+    wait_for(lambda: not any(found(cluster, acl) for acl in acls))
 
 
 def found(cluster: KafkaCluster, acl: AclBinding) -> bool:
@@ -98,18 +99,6 @@ def seen(cluster: KafkaCluster, text: str, resource: ResourceType = TOPIC) -> se
     }
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    """What the controller has accepted shows on the brokers a moment later."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not become so"
-        time.sleep(0.05)
-
-
-def a_flow(tmp_path: Path, pair: KafkaPair, topics: str, settings: dict[str, str] | None = None) -> Flow:
-    return pair_flow(tmp_path, pair, topics=topics, settings=settings)
-
-
 def apply(flow: Flow) -> AclSync:
     return apply_flow_acls(flow.config, flow_topology(flow.config), flow.ledger, by="test")
 
@@ -121,84 +110,84 @@ def plan(flow: Flow) -> AclSync:
 STAGING = {"A->B.mirror.acls.stage.writes.enabled": "true"}
 
 
-def test_acls_are_rewritten_as_mm2_does(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    other = f"other-{topic_name}"
+def test_acls_are_rewritten_as_mm2_does(mirrored: MirroredTopic) -> None:
+    other = f"other-{mirrored.name}"
     add(
-        kafka_pair.source,
-        binding(topic_name, "READ"),
-        binding(topic_name, "WRITE"),
-        binding(topic_name, "ALL", principal="User:bob"),
-        binding(topic_name, "WRITE", principal="User:carol", permission=DENY),
-        binding(topic_name, "DESCRIBE", pattern=PREFIXED),
+        mirrored.source,
+        binding(mirrored.name, "READ"),
+        binding(mirrored.name, "WRITE"),
+        binding(mirrored.name, "ALL", principal="User:bob"),
+        binding(mirrored.name, "WRITE", principal="User:carol", permission=DENY),
+        binding(mirrored.name, "DESCRIBE", pattern=PREFIXED),
         binding(other, "READ"),
-        binding(topic_name, "READ", resource=GROUP),
+        binding(mirrored.name, "READ", resource=GROUP),
     )
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow = mirrored.flow()
 
     done = apply(flow)
 
-    remote = f"A.{topic_name}"
+    remote = mirrored.remote
     expected = {
         (remote, "User:alice", "READ", "ALLOW"),
         (remote, "User:bob", "READ", "ALLOW"),
         (remote, "User:carol", "WRITE", "DENY"),
     }
     assert (done.exit_code, len(done.plan.create)) == (0, 3)
-    eventually(lambda: seen(kafka_pair.target, topic_name) == expected)
-    assert seen(kafka_pair.target, topic_name, GROUP) == set()
+    wait_for(lambda: seen(mirrored.target, mirrored.name) == expected)
+    assert seen(mirrored.target, mirrored.name, GROUP) == set()
     again = apply(flow)
     assert (again.plan.create, again.plan.unchanged) == ((), 3)
     assert {(row.name, row.state, row.changed_by) for row in flow.ledger.acls("A->B")} == {(remote, "created", "test")}
 
 
-def test_a_plan_changes_neither_cluster_nor_ledger(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    add(kafka_pair.source, binding(topic_name, "READ"), binding(topic_name, "WRITE"))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, STAGING)
+def test_a_plan_changes_neither_cluster_nor_ledger(mirrored: MirroredTopic) -> None:
+    add(mirrored.source, binding(mirrored.name, "READ"), binding(mirrored.name, "WRITE"))
+    flow = mirrored.flow(STAGING)
 
     made = plan(flow)
 
     assert (len(made.plan.create), len(made.plan.stage)) == (1, 1)
-    assert seen(kafka_pair.target, topic_name) == set()
+    assert seen(mirrored.target, mirrored.name) == set()
     assert flow.ledger.acls("A->B") == ()
 
 
-def test_prefixes_groups_and_principals_on_request(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, f"{topic_name}-1")
-    dn = f"User:CN={topic_name},O=x"
+def test_prefixes_groups_and_principals_on_request(mirrored: MirroredTopic) -> None:
+    create_topic(mirrored.source, f"{mirrored.name}-1")
+    dn = f"User:CN={mirrored.name},O=x"
     add(
-        kafka_pair.source,
-        binding(f"{topic_name}-", "READ", principal=dn, pattern=PREFIXED),
-        binding(topic_name, "READ", principal=dn, resource=GROUP),
-        binding(topic_name, "WRITE", principal=dn, resource=ResourceType.TRANSACTIONAL_ID),
+        mirrored.source,
+        binding(f"{mirrored.name}-", "READ", principal=dn, pattern=PREFIXED),
+        binding(mirrored.name, "READ", principal=dn, resource=GROUP),
+        binding(mirrored.name, "WRITE", principal=dn, resource=ResourceType.TRANSACTIONAL_ID),
     )
     settings = {
         "A->B.mirror.acls.resources": "topic, group, transactional-id",
         "A->B.mirror.acls.patterns": "literal, prefixed",
         "A->B.mirror.acls.principals": f"{dn}=User:app",
-        "A->B.groups": f"{topic_name}.*",
+        "A->B.groups": f"{mirrored.name}.*",
     }
-    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", settings)
+    flow = mirrored.flow(settings, topics=f"{mirrored.name}.*")
 
     assert apply(flow).exit_code == 0
 
-    prefix = binding(f"A.{topic_name}-", "READ", principal="User:app", pattern=PREFIXED)
-    eventually(lambda: found(kafka_pair.target, prefix))
-    app_row = (topic_name, "User:app")
-    eventually(lambda: seen(kafka_pair.target, topic_name, GROUP) == {(*app_row, "READ", "ALLOW")})
-    transactional = seen(kafka_pair.target, topic_name, ResourceType.TRANSACTIONAL_ID)
+    prefix = binding(f"A.{mirrored.name}-", "READ", principal="User:app", pattern=PREFIXED)
+    wait_for(lambda: found(mirrored.target, prefix))
+    app_row = (mirrored.name, "User:app")
+    wait_for(lambda: seen(mirrored.target, mirrored.name, GROUP) == {(*app_row, "READ", "ALLOW")})
+    transactional = seen(mirrored.target, mirrored.name, ResourceType.TRANSACTIONAL_ID)
     assert transactional == {(*app_row, "WRITE", "ALLOW")}
 
 
-def test_only_what_we_created_is_ever_deleted(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    remote = f"A.{topic_name}"
-    create_topic(kafka_pair.source, topic_name)
-    add(kafka_pair.source, binding(topic_name, "READ"), binding(topic_name, "DESCRIBE"))
-    add(kafka_pair.target, binding(remote, "READ"), binding(remote, "READ", principal="User:own"))
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+def test_only_what_we_created_is_ever_deleted(mirrored: MirroredTopic) -> None:
+    remote = mirrored.remote
+    mirrored.create()
+    add(mirrored.source, binding(mirrored.name, "READ"), binding(mirrored.name, "DESCRIBE"))
+    add(mirrored.target, binding(remote, "READ"), binding(remote, "READ", principal="User:own"))
+    flow = mirrored.flow()
     apply(flow)
-    eventually(lambda: len(seen(kafka_pair.target, remote)) == 3)
+    wait_for(lambda: len(seen(mirrored.target, remote)) == 3)
 
-    remove(kafka_pair.source, binding(topic_name, "READ"), binding(topic_name, "DESCRIBE"))
+    remove(mirrored.source, binding(mirrored.name, "READ"), binding(mirrored.name, "DESCRIBE"))
     kept = apply(flow)
 
     assert kept.plan.delete == ()
@@ -207,46 +196,46 @@ def test_only_what_we_created_is_ever_deleted(kafka_pair: KafkaPair, topic_name:
         ("READ", "User:alice", AclDifference.FOREIGN),
         ("READ", "User:own", AclDifference.FOREIGN),
     }
-    deleting = a_flow(tmp_path, kafka_pair, topic_name, {"A->B.mirror.acls.delete.enabled": "true"})
+    deleting = mirrored.flow({"A->B.mirror.acls.delete.enabled": "true"})
     assert [acl.operation for acl in apply(deleting).plan.delete] == ["DESCRIBE"]
     expected = {(remote, "User:alice", "READ", "ALLOW"), (remote, "User:own", "READ", "ALLOW")}
-    eventually(lambda: seen(kafka_pair.target, remote) == expected)
+    wait_for(lambda: seen(mirrored.target, remote) == expected)
     assert flow.ledger.acls("A->B") == ()
 
 
-def test_writes_wait_for_the_release_and_can_be_revoked(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    remote = f"A.{topic_name}"
-    add(kafka_pair.source, binding(topic_name, "WRITE"), binding(topic_name, "WRITE", principal="User:own"))
-    add(kafka_pair.target, binding(remote, "WRITE", principal="User:own"))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, STAGING)
+def test_writes_wait_for_the_release_and_can_be_revoked(mirrored: MirroredTopic) -> None:
+    remote = mirrored.remote
+    add(mirrored.source, binding(mirrored.name, "WRITE"), binding(mirrored.name, "WRITE", principal="User:own"))
+    add(mirrored.target, binding(remote, "WRITE", principal="User:own"))
+    flow = mirrored.flow(STAGING)
     staged = apply(flow)
     assert (len(staged.plan.waiting), staged.plan.create) == (2, ())
     before = {(remote, "User:own", "WRITE", "ALLOW")}
-    assert seen(kafka_pair.target, remote) == before
+    assert seen(mirrored.target, remote) == before
     # At a failover the source may be gone.
-    without_source = a_flow(tmp_path, kafka_pair, topic_name, {**STAGING, "A.bootstrap.servers": "127.0.0.1:1"})
+    without_source = mirrored.flow({**STAGING, "A.bootstrap.servers": "127.0.0.1:1"})
 
     released = release_acls(without_source.config, flow.ledger, by="test")
 
     assert [acl.principal for acl in released.changed] == ["User:alice"]
     assert [acl.principal for acl in released.present] == ["User:own"]
-    eventually(lambda: seen(kafka_pair.target, remote) == {*before, (remote, "User:alice", "WRITE", "ALLOW")})
+    wait_for(lambda: seen(mirrored.target, remote) == {*before, (remote, "User:alice", "WRITE", "ALLOW")})
     assert len(plan(flow).plan.released) == 1
     assert release_acls(without_source.config, flow.ledger, by="test").changed == ()
 
     revoked = revoke_acls(without_source.config, flow.ledger, by="test")
 
     assert [acl.principal for acl in revoked.changed] == ["User:alice"]
-    eventually(lambda: seen(kafka_pair.target, remote) == before)
+    wait_for(lambda: seen(mirrored.target, remote) == before)
     assert revoke_acls(without_source.config, flow.ledger, by="test").changed == ()
     assert len(release_acls(without_source.config, flow.ledger, by="test").changed) == 1
 
 
 def test_a_release_that_died_half_way_can_be_finished_or_revoked(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add(kafka_pair.source, binding(topic_name, "WRITE"))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, STAGING)
+    add(mirrored.source, binding(mirrored.name, "WRITE"))
+    flow = mirrored.flow(STAGING)
     apply(flow)
     create = ClusterAdmin.create_acls
 
@@ -258,22 +247,22 @@ def test_a_release_that_died_half_way_can_be_finished_or_revoked(
         patch.setattr(ClusterAdmin, "create_acls", dies_after_creating)
         with pytest.raises(KeyboardInterrupt):
             release_acls(flow.config, flow.ledger, by="test")
-    granted = binding(f"A.{topic_name}", "WRITE")
-    eventually(lambda: found(kafka_pair.target, granted))
+    granted = binding(mirrored.remote, "WRITE")
+    wait_for(lambda: found(mirrored.target, granted))
 
     again = release_acls(flow.config, flow.ledger, by="test")
     revoked = revoke_acls(flow.config, flow.ledger, by="test")
 
     assert (len(again.changed), again.present, len(revoked.changed)) == (1, (), 1)
-    eventually(lambda: not found(kafka_pair.target, granted))
+    wait_for(lambda: not found(mirrored.target, granted))
 
 
-def test_a_cutover_may_go_topic_by_topic(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    names = [f"{topic_name}-{part}" for part in ("first", "second")]
-    add(kafka_pair.source, *(binding(name, "WRITE") for name in names))
+def test_a_cutover_may_go_topic_by_topic(mirrored: MirroredTopic) -> None:
+    names = [f"{mirrored.name}-{part}" for part in ("first", "second")]
+    add(mirrored.source, *(binding(name, "WRITE") for name in names))
     for name in names:
-        create_topic(kafka_pair.source, name)
-    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", STAGING)
+        create_topic(mirrored.source, name)
+    flow = mirrored.flow(STAGING, topics=f"{mirrored.name}.*")
     apply(flow)
 
     released = release_acls(flow.config, flow.ledger, by="test", topics=[r"A\..*-first"])
@@ -286,13 +275,11 @@ def test_a_cutover_may_go_topic_by_topic(kafka_pair: KafkaPair, topic_name: str,
         release_acls(flow.config, flow.ledger, by="test", topics=["("])
 
 
-def test_what_the_source_withdrew_is_released_on_request_only(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    add(kafka_pair.source, binding(topic_name, "WRITE"))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, STAGING)
+def test_what_the_source_withdrew_is_released_on_request_only(mirrored: MirroredTopic) -> None:
+    add(mirrored.source, binding(mirrored.name, "WRITE"))
+    flow = mirrored.flow(STAGING)
     apply(flow)
-    remove(kafka_pair.source, binding(topic_name, "WRITE"))
+    remove(mirrored.source, binding(mirrored.name, "WRITE"))
     apply(flow)
 
     held_back = release_acls(flow.config, flow.ledger, by="test")
@@ -302,11 +289,11 @@ def test_what_the_source_withdrew_is_released_on_request_only(
     assert (len(asked_for.changed), asked_for.withdrawn) == (1, ())
 
 
-def test_a_release_says_where_a_denial_wins(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    add(kafka_pair.source, binding(topic_name, "WRITE"), binding(topic_name, "WRITE", permission=DENY))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, STAGING)
+def test_a_release_says_where_a_denial_wins(mirrored: MirroredTopic) -> None:
+    add(mirrored.source, binding(mirrored.name, "WRITE"), binding(mirrored.name, "WRITE", permission=DENY))
+    flow = mirrored.flow(STAGING)
     apply(flow)
-    eventually(lambda: found(kafka_pair.target, binding(f"A.{topic_name}", "WRITE", permission=DENY)))
+    wait_for(lambda: found(mirrored.target, binding(mirrored.remote, "WRITE", permission=DENY)))
 
     assert len(release_acls(flow.config, flow.ledger, by="test").denied) == 1
 
@@ -347,8 +334,7 @@ class Guarded:
 
 
 @pytest.fixture(scope="module")
-def guarded(kafka_jars: Path, brokers_folder: Path) -> Iterator[Guarded]:
-    """A target at which users must log in."""
+def _other_clusters(kafka_jars: Path, brokers_folder: Path) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     overrides = {
         **WITH_ACLS,
@@ -356,32 +342,47 @@ def guarded(kafka_jars: Path, brokers_folder: Path) -> Iterator[Guarded]:
         "listener.name.password.plain.sasl.jaas.config": f'{module} required user_alice="wonderland";',
     }
     listeners = {"PLAINTEXT": "PLAINTEXT", "PASSWORD": "SASL_PLAINTEXT"}
-    folder = brokers_folder / "guarded"
-    with KafkaCluster(
-        "guarded", directory=folder, jars=kafka_jars, overrides=overrides, listeners=listeners
-    ) as cluster:
-        yield Guarded(cluster)
+    login = KafkaCluster(
+        "guarded", directory=brokers_folder / "guarded", jars=kafka_jars, overrides=overrides, listeners=listeners
+    )
+    without_authorizer = KafkaCluster("open", directory=brokers_folder / "open", jars=kafka_jars)
+    with start_together(login, without_authorizer):
+        yield login, without_authorizer
+
+
+@pytest.fixture
+def guarded(_other_clusters: tuple[KafkaCluster, KafkaCluster]) -> Guarded:
+    """A target at which users must log in."""
+    return Guarded(_other_clusters[0])
+
+
+@pytest.fixture
+def open_cluster(_other_clusters: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
+    """A cluster without an authorizer."""
+    return _other_clusters[1]
 
 
 def test_users_may_read_at_once_and_write_between_release_and_revocation(
-    kafka_pair: KafkaPair, guarded: Guarded, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic, guarded: Guarded
 ) -> None:
-    remote = f"A.{topic_name}"
-    add(kafka_pair.source, binding(topic_name, "ALL"))
+    remote = mirrored.remote
+    add(mirrored.source, binding(mirrored.name, "ALL"))
     create_topic(guarded.cluster, remote)
-    flow = a_flow(tmp_path, KafkaPair(kafka_pair.source, guarded.cluster), topic_name, STAGING)
+    flow = pair_flow(
+        mirrored.folder, KafkaPair(mirrored.source, guarded.cluster), topics=mirrored.name, settings=STAGING
+    )
     assert not guarded.sees(remote)
 
     apply(flow)
 
-    eventually(lambda: guarded.sees(remote))
+    wait_for(lambda: guarded.sees(remote))
     assert not guarded.writes(remote)
 
     release_acls(flow.config, flow.ledger, by="test")
-    eventually(lambda: guarded.writes(remote))
+    wait_for(lambda: guarded.writes(remote))
 
     revoke_acls(flow.config, flow.ledger, by="test")
-    eventually(lambda: not guarded.writes(remote))
+    wait_for(lambda: not guarded.writes(remote))
     assert guarded.sees(remote)
 
 
@@ -419,20 +420,13 @@ def test_every_acl_that_cannot_be_created_has_its_error(alice: ClusterAdmin, top
     assert isinstance(alice.delete_acls([read])[read], AuthorizationError)
 
 
-@pytest.fixture(scope="module")
-def open_cluster(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaCluster]:
-    """A cluster without an authorizer."""
-    with KafkaCluster("open", directory=brokers_folder / "open", jars=kafka_jars) as cluster:
-        yield cluster
-
-
 @pytest.mark.parametrize("side", ["A", "B"])
 def test_a_cluster_without_an_authorizer_is_a_notice_and_no_failure(
-    kafka_pair: KafkaPair, open_cluster: KafkaCluster, side: str, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic, open_cluster: KafkaCluster, side: str
 ) -> None:
-    add(kafka_pair.source, binding(topic_name, "READ"))
+    add(mirrored.source, binding(mirrored.name, "READ"))
     settings = {f"{side}.bootstrap.servers": open_cluster.bootstrap_servers}
-    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+    flow = mirrored.flow(settings)
 
     done = apply(flow)
     step = sync_flow_acls(flow.config, flow_topology(flow.config), flow.ledger, dry_run=False, by="test")
@@ -446,12 +440,12 @@ def test_a_cluster_without_an_authorizer_is_a_notice_and_no_failure(
 
 
 def test_without_an_authorizer_at_the_target_nothing_is_released_and_nothing_lost(
-    kafka_pair: KafkaPair, open_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic, open_cluster: KafkaCluster
 ) -> None:
-    add(kafka_pair.source, binding(topic_name, "WRITE"))
-    apply(a_flow(tmp_path, kafka_pair, topic_name, STAGING))
+    add(mirrored.source, binding(mirrored.name, "WRITE"))
+    apply(mirrored.flow(STAGING))
     settings = {**STAGING, "B.bootstrap.servers": open_cluster.bootstrap_servers}
-    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+    flow = mirrored.flow(settings)
 
     done = release_acls(flow.config, flow.ledger, by="test")
 
@@ -460,15 +454,13 @@ def test_without_an_authorizer_at_the_target_nothing_is_released_and_nothing_los
     assert [row.state for row in flow.ledger.acls("A->B")] == ["waiting"]
 
 
-def test_thousands_of_acls_take_few_requests(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    many = [binding(f"{topic_name}-{number}", "READ", principal=f"User:{topic_name}") for number in range(2_500)]
-    source = admin(kafka_pair.source)
+def test_thousands_of_acls_take_few_requests(mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [binding(f"{mirrored.name}-{number}", "READ", principal=f"User:{mirrored.name}") for number in range(2_500)]
+    source = admin(mirrored.source)
     for future in source.create_acls(many).values():
         future.result(WAIT_SECONDS)
-    eventually(lambda: len(seen(kafka_pair.source, topic_name)) == len(many))
-    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*")
+    wait_for(lambda: len(seen(mirrored.source, mirrored.name)) == len(many))
+    flow = mirrored.flow(topics=f"{mirrored.name}.*")
     calls: Counter[str] = Counter()
 
     def counted(owner: type, name: str) -> None:
@@ -490,15 +482,15 @@ def test_thousands_of_acls_take_few_requests(
     # One list of each cluster, and 2,000 ACLs in a request.
     assert (calls["ask"], calls["create_acls"]) == (2, 2)
     assert len(flow.ledger.acls("A->B")) == 2_500
-    eventually(lambda: len(seen(kafka_pair.target, topic_name)) == len(many))
-    for cluster in (kafka_pair.source, kafka_pair.target):
+    wait_for(lambda: len(seen(mirrored.target, mirrored.name)) == len(many))
+    for cluster in (mirrored.source, mirrored.target):
         client = admin(cluster)
         anything: Any = None
         ours = AclBindingFilter(
             TOPIC,
             anything,
             ResourcePatternType.ANY,
-            f"User:{topic_name}",
+            f"User:{mirrored.name}",
             anything,
             AclOperation.ANY,
             AclPermissionType.ANY,
@@ -506,9 +498,9 @@ def test_thousands_of_acls_take_few_requests(
         client.delete_acls([ours])[ours].result(WAIT_SECONDS)
 
 
-def test_a_scheduled_step_keeps_mm2s_interval(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    add(kafka_pair.source, binding(topic_name, "READ"))
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+def test_a_scheduled_step_keeps_mm2s_interval(mirrored: MirroredTopic) -> None:
+    add(mirrored.source, binding(mirrored.name, "READ"))
+    flow = mirrored.flow()
     topology = flow_topology(flow.config)
 
     first = sync_flow_acls(flow.config, topology, flow.ledger, dry_run=False, by="test")
@@ -518,9 +510,9 @@ def test_a_scheduled_step_keeps_mm2s_interval(kafka_pair: KafkaPair, topic_name:
     assert "sync.topic.acls.interval.seconds" in second["skipped"]
 
 
-def test_the_commands_go_the_whole_way(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    add(kafka_pair.source, binding(topic_name, "ALL"))
-    path = a_flow(tmp_path, kafka_pair, topic_name, STAGING).path
+def test_the_commands_go_the_whole_way(mirrored: MirroredTopic) -> None:
+    add(mirrored.source, binding(mirrored.name, "ALL"))
+    path = mirrored.flow(STAGING).path
     options = ["--config", str(path), "--flow", "A->B"]
 
     def told(*command: str) -> Any:
@@ -529,36 +521,36 @@ def test_the_commands_go_the_whole_way(kafka_pair: KafkaPair, topic_name: str, t
         return json.loads(done.stdout)
 
     planned, applied = told("plan"), told("apply")
-    eventually(lambda: found(kafka_pair.target, binding(f"A.{topic_name}", "READ")))
+    wait_for(lambda: found(mirrored.target, binding(mirrored.remote, "READ")))
     released = told("release")
-    eventually(lambda: found(kafka_pair.target, binding(f"A.{topic_name}", "ALL")))
+    wait_for(lambda: found(mirrored.target, binding(mirrored.remote, "ALL")))
     shown = CliRunner().invoke(app, ["acls", "plan", *options])
     revoked = told("revoke")
 
     assert [acl["operation"] for acl in planned["create"]] == ["READ"]
     assert [acl["operation"] for acl in planned["waiting"]] == ["ALL"]
     assert applied["applied"] is True
-    assert [acl["name"] for acl in released["changed"]] == [f"A.{topic_name}"]
+    assert [acl["name"] for acl in released["changed"]] == [mirrored.remote]
     assert "0 WRITE grants staged (`mirror acls release`), 1 released" in shown.stdout
     assert revoked["changed"] == released["changed"]
-    eventually(lambda: not found(kafka_pair.target, binding(f"A.{topic_name}", "ALL")))
+    wait_for(lambda: not found(mirrored.target, binding(mirrored.remote, "ALL")))
 
 
-def test_a_choice_without_any_acl_or_topic_is_told(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+def test_a_choice_without_any_acl_or_topic_is_told(mirrored: MirroredTopic) -> None:
     # ACLs may be there before their topic.
-    add(kafka_pair.source, binding(topic_name, "ALL"))
-    path = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", STAGING).path
+    add(mirrored.source, binding(mirrored.name, "ALL"))
+    path = mirrored.flow(STAGING, topics=f"{mirrored.name}.*").path
 
     def told(command: str, topics: str) -> tuple[int, str]:
         options = ["--config", str(path), "--flow", "A->B", "--topics", topics]
         done = CliRunner().invoke(app, ["acls", command, *options])
         return done.exit_code, done.output
 
-    assert told("apply", topic_name)[0] == 0
+    assert told("apply", mirrored.name)[0] == 0
     for command in ("plan", "apply"):
-        exit_code, text = told(command, f"{topic_name}-x")
-        assert (exit_code, f"copies no topic that matches {topic_name}-x" in text) == (2, True), text
+        exit_code, text = told(command, f"{mirrored.name}-x")
+        assert (exit_code, f"copies no topic that matches {mirrored.name}-x" in text) == (2, True), text
     # Both need the target and the ledger alone, and may be repeated.
-    none = f": no grant on a target topic that matches A.{topic_name}-x is"
-    assert told("release", f"A.{topic_name}-x") == (0, f"\n0 WRITE grants released{none} staged\n")
-    assert told("revoke", f"A.{topic_name}-x") == (0, f"\n0 WRITE grants revoked{none} released\n")
+    none = f": no grant on a target topic that matches A.{mirrored.name}-x is"
+    assert told("release", f"A.{mirrored.name}-x") == (0, f"\n0 WRITE grants released{none} staged\n")
+    assert told("revoke", f"A.{mirrored.name}-x") == (0, f"\n0 WRITE grants revoked{none} released\n")

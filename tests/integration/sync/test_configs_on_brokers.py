@@ -1,9 +1,8 @@
 """Topic configs carried between two real clusters: changed, deleted, refused, and few requests for many topics."""
 
 import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,17 @@ from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.sync.configs.flow import ConfigSync, apply_flow_configs, plan_flow_configs, sync_flow_configs
 from mirror_lib.sync.configs.plan import ConfigWinner
 from tests.support.clusters import KafkaPair, start_together
-from tests.support.flows import Flow, pair_flow
+from tests.support.flows import Flow
 from tests.support.kafka import admin, create_topic, set_config
+from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
 
 app = Typer()
 app.add_typer(configs_cli.app)
 
 WAIT_SECONDS = 30.0
 #: More than one request holds.
-MANY = 1_100
+MANY = 600
 
 
 def own_configs(cluster: KafkaCluster, topic: str) -> dict[str, str]:
@@ -58,24 +59,16 @@ def change_brokers(cluster: KafkaCluster, config: str, value: str | None) -> Non
     client.incremental_alter_configs([resource])[resource].result(WAIT_SECONDS)
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    """What the controller has accepted shows on the brokers a moment later."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not become so"
-        time.sleep(0.05)
-
-
-def a_flow(tmp_path: Path, pair: KafkaPair, topics: str, settings: dict[str, str] | None = None) -> Flow:
+def a_flow(mirrored: MirroredTopic, settings: dict[str, str] | None = None, *, topics: str | None = None) -> Flow:
     # Other tests may leave a heartbeats topic behind, which every flow would take.
     own = {"A->B.heartbeats.replication.enabled": "false"}
-    return pair_flow(tmp_path, pair, topics=topics, settings={**own, **(settings or {})})
+    return mirrored.flow({**own, **(settings or {})}, topics=topics)
 
 
-def both(pair: KafkaPair, name: str, source: dict[str, str], target: dict[str, str]) -> None:
+def both(mirrored: MirroredTopic, source: dict[str, str], target: dict[str, str], *, suffix: str = "") -> None:
     """A topic and its remote topic."""
-    create_topic(pair.source, name, configs=source)
-    create_topic(pair.target, f"A.{name}", configs=target)
+    create_topic(mirrored.source, mirrored.name + suffix, configs=source)
+    create_topic(mirrored.target, mirrored.remote + suffix, configs=target)
 
 
 def apply(flow: Flow) -> ConfigSync:
@@ -87,8 +80,8 @@ def plan(flow: Flow) -> ConfigSync:
 
 
 @pytest.fixture(scope="module")
-def own_pair(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
-    """Clusters whose brokers have settings of their own, for topics by the thousand."""
+def _own_pair(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
+    """Clusters whose brokers have settings of their own, for topics by the hundred."""
     source, target = (
         KafkaCluster(name, directory=brokers_folder / name, jars=kafka_jars, overrides=overrides)
         for name, overrides in (("configs-source", {"log.flush.interval.ms": "7000"}), ("configs-target", {}))
@@ -97,16 +90,18 @@ def own_pair(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
         yield KafkaPair(source, target)
 
 
-def test_a_changed_config_arrives_and_a_deleted_one_goes(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+@pytest.fixture
+def on_own(_own_pair: KafkaPair, topic_name: str, tmp_path: Path) -> MirroredTopic:
+    return MirroredTopic(_own_pair, topic_name, tmp_path)
+
+
+def test_a_changed_config_arrives_and_a_deleted_one_goes(mirrored: MirroredTopic) -> None:
     both(
-        kafka_pair,
-        topic_name,
+        mirrored,
         {"max.message.bytes": "77777", "cleanup.policy": "compact,delete", "min.insync.replicas": "1"},
         {"max.message.bytes": "55555", "segment.ms": "1000000", "message.timestamp.type": "LogAppendTime"},
     )
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow = a_flow(mirrored)
 
     done = apply(flow)
 
@@ -117,29 +112,14 @@ def test_a_changed_config_arrives_and_a_deleted_one_goes(
         "cleanup.policy": "compact,delete",
         "message.timestamp.type": "LogAppendTime",
     }
-    eventually(lambda: own_configs(kafka_pair.target, f"A.{topic_name}") == expected)
+    wait_for(lambda: own_configs(mirrored.target, mirrored.remote) == expected)
     assert plan(flow).plan.changes == ()
     assert plan(flow).plan.unchanged == 1
 
 
-def test_a_plan_changes_nothing(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    both(kafka_pair, topic_name, {"max.message.bytes": "77777"}, {"max.message.bytes": "55555"})
-    before = own_configs(kafka_pair.target, f"A.{topic_name}")
-
-    made = plan(a_flow(tmp_path, kafka_pair, topic_name))
-
-    assert [(step.name, step.old, step.new) for step in made.plan.changes[0].steps] == [
-        ("max.message.bytes", "55555", "77777")
-    ]
-    assert own_configs(kafka_pair.target, f"A.{topic_name}") == before
-
-
-def test_the_lists_and_overrides_hold_against_source_and_target(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+def test_the_lists_and_overrides_hold_against_source_and_target(mirrored: MirroredTopic) -> None:
     both(
-        kafka_pair,
-        topic_name,
+        mirrored,
         {"max.message.bytes": "77777", "segment.ms": "2000000", "segment.bytes": "20000000"},
         {"max.message.bytes": "55555", "segment.ms": "1000000", "segment.bytes": "30000000"},
     )
@@ -149,7 +129,7 @@ def test_the_lists_and_overrides_hold_against_source_and_target(
         "A->B.mirror.configs.always": r"min\\.insync\\.replicas, file.delete.delay.ms",
         "A->B.mirror.configs.default": "segment.ms",
     }
-    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+    flow = a_flow(mirrored, settings)
 
     done = apply(flow)
 
@@ -162,102 +142,96 @@ def test_the_lists_and_overrides_hold_against_source_and_target(
         "file.delete.delay.ms": "60000",
         "segment.bytes": "20000000",
     }
-    eventually(lambda: own_configs(kafka_pair.target, f"A.{topic_name}") == expected)
+    wait_for(lambda: own_configs(mirrored.target, mirrored.remote) == expected)
     winners = {row.name: row.winner for row in plan(flow).plan.drift}
     assert winners["max.message.bytes"] is ConfigWinner.TARGET
     assert winners["retention.ms"] is ConfigWinner.OVERRIDE
     assert winners["segment.ms"] is ConfigWinner.TARGET_DEFAULT
 
 
-def test_a_new_topic_is_created_by_the_same_rules(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name, configs={"max.message.bytes": "77777", "segment.ms": "2000000"})
+def test_a_new_topic_is_created_by_the_same_rules(mirrored: MirroredTopic) -> None:
+    mirrored.create(configs={"max.message.bytes": "77777", "segment.ms": "2000000"})
     settings = {"A->B.mirror.configs.override": "segment.ms=3000000", "A->B.mirror.configs.never": "max.message.bytes"}
-    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+    flow = a_flow(mirrored, settings)
     assert plan(flow).plan.not_created == 1
 
     flow.sync_topics()
 
     expected = {"retention.ms": "-1", "segment.ms": "3000000"}
-    eventually(lambda: own_configs(kafka_pair.target, f"A.{topic_name}") == expected)
+    wait_for(lambda: own_configs(mirrored.target, mirrored.remote) == expected)
     assert plan(flow).plan.changes == ()
 
 
-def test_a_topic_that_the_cluster_refuses_stops_no_other(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+def test_a_topic_that_the_cluster_refuses_stops_no_other(mirrored: MirroredTopic) -> None:
     wanted = {"min.compaction.lag.ms": "1000000", "retention.ms": "9000000"}
-    both(kafka_pair, f"{topic_name}-bad", wanted, {"max.compaction.lag.ms": "100"})
-    both(kafka_pair, f"{topic_name}-good", {"min.compaction.lag.ms": "1000000"}, {})
+    both(mirrored, wanted, {"max.compaction.lag.ms": "100"}, suffix="-bad")
+    both(mirrored, {"min.compaction.lag.ms": "1000000"}, {}, suffix="-good")
     # What was set by hand stays, and contradicts what the source wants.
-    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {"A->B.mirror.configs.never": "max.compaction.lag.ms"})
+    flow = a_flow(mirrored, {"A->B.mirror.configs.never": "max.compaction.lag.ms"}, topics=f"{mirrored.name}.*")
 
     done = apply(flow)
 
     assert [(change.topic, error.reason) for change, error in done.failed] == [
-        (f"A.{topic_name}-bad", "request-refused")
+        (f"A.{mirrored.name}-bad", "request-refused")
     ]
-    assert done.failed[0][1].where.topic == f"A.{topic_name}-bad"
+    assert done.failed[0][1].where.topic == f"A.{mirrored.name}-bad"
     assert done.notices == ()
     # What the cluster takes of it is done.
-    eventually(lambda: own_configs(kafka_pair.target, f"A.{topic_name}-bad").get("retention.ms") == "9000000")
+    wait_for(lambda: own_configs(mirrored.target, f"A.{mirrored.name}-bad").get("retention.ms") == "9000000")
     assert done.exit_code == 1
-    eventually(lambda: own_configs(kafka_pair.target, f"A.{topic_name}-good").get("min.compaction.lag.ms") == "1000000")
+    wait_for(lambda: own_configs(mirrored.target, f"A.{mirrored.name}-good").get("min.compaction.lag.ms") == "1000000")
 
 
-def test_two_sources_of_one_name_are_left_alone_and_told(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+def test_two_sources_of_one_name_are_left_alone_and_told(mirrored: MirroredTopic) -> None:
     for end in ("a", "b"):
-        create_topic(kafka_pair.source, f"{topic_name}-{end}", configs={"max.message.bytes": "77777"})
-    create_topic(kafka_pair.target, f"{topic_name}-all")
-    renames = f"{topic_name}-a:{topic_name}-all,{topic_name}-b:{topic_name}-all"
+        create_topic(mirrored.source, f"{mirrored.name}-{end}", configs={"max.message.bytes": "77777"})
+    create_topic(mirrored.target, f"{mirrored.name}-all")
+    renames = f"{mirrored.name}-a:{mirrored.name}-all,{mirrored.name}-b:{mirrored.name}-all"
 
-    made = plan(a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {"A->B.mirror.topics.rename": renames}))
+    made = plan(a_flow(mirrored, {"A->B.mirror.topics.rename": renames}, topics=f"{mirrored.name}.*"))
 
     assert made.plan.changes == ()
     assert {error.reason for error in made.plan.problems} == {"topology"}
 
 
-def test_what_brokers_are_set_to_counts_as_mm2_has_it(own_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+def test_what_brokers_are_set_to_counts_as_mm2_has_it(on_own: MirroredTopic) -> None:
     """Set while they run: becomes a config of the remote topic. In server.properties: neither set nor deleted."""
-    both(own_pair, topic_name, {}, {"flush.ms": "9000"})
-    flow = a_flow(tmp_path, own_pair, topic_name)
+    both(on_own, {}, {"flush.ms": "9000"})
+    flow = a_flow(on_own)
 
     def gives(expected: dict[str, str]) -> bool:
         apply(flow)
-        return own_configs(own_pair.target, f"A.{topic_name}") == {"retention.ms": "-1", "flush.ms": "9000", **expected}
+        return own_configs(on_own.target, on_own.remote) == {"retention.ms": "-1", "flush.ms": "9000", **expected}
 
-    change_brokers(own_pair.source, "log.segment.bytes", "20000000")
-    eventually(lambda: gives({"segment.bytes": "20000000"}))
+    change_brokers(on_own.source, "log.segment.bytes", "20000000")
+    wait_for(lambda: gives({"segment.bytes": "20000000"}))
 
-    change_brokers(own_pair.source, "log.segment.bytes", None)
-    eventually(lambda: gives({}))
+    change_brokers(on_own.source, "log.segment.bytes", None)
+    wait_for(lambda: gives({}))
 
 
-def test_source_defaults_are_pinned_on_request(own_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    both(own_pair, topic_name, {}, {})
-    flow = a_flow(tmp_path, own_pair, topic_name, {"A->B.use.defaults.from": "source"})
+def test_source_defaults_are_pinned_on_request(on_own: MirroredTopic) -> None:
+    both(on_own, {}, {})
+    flow = a_flow(on_own, {"A->B.use.defaults.from": "source"})
 
     assert apply(flow).exit_code == 0
 
     def pinned() -> bool:
-        found = own_configs(own_pair.target, f"A.{topic_name}")
+        found = own_configs(on_own.target, on_own.remote)
         return found.get("max.message.bytes") == "1048588" and "min.insync.replicas" not in found
 
-    eventually(pinned)
+    wait_for(pinned)
     assert plan(flow).plan.changes == ()
 
 
-def test_thousands_of_topics_take_few_requests(
-    own_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = [f"{topic_name}-{number}" for number in range(MANY)]
-    for cluster, prefix, value in ((own_pair.source, "", "77777"), (own_pair.target, "A.", "55555")):
+def test_hundreds_of_topics_take_few_requests(on_own: MirroredTopic, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{on_own.name}-{number}" for number in range(MANY)]
+    for cluster, prefix, value in ((on_own.source, "", "77777"), (on_own.target, "A.", "55555")):
         client = admin(cluster)
         wanted = [NewTopic(prefix + name, 1, 1, config={"max.message.bytes": value}) for name in names]
         for future in client.create_topics(wanted, operation_timeout=120, request_timeout=120).values():
             future.result(120)
-    flow = a_flow(tmp_path, own_pair, f"{topic_name}.*")
+    flow = a_flow(on_own, topics=f"{on_own.name}.*")
     calls: Counter[str] = Counter()
 
     def counted(name: str) -> None:
@@ -276,20 +250,20 @@ def test_thousands_of_topics_take_few_requests(
 
     assert (len(done.plan.changes), done.exit_code) == (MANY, 0)
     # 500 topics in a request, on each cluster; one request for all changes.
-    assert calls["describe_configs"] == 6
+    assert calls["describe_configs"] == 4
     assert calls["incremental_alter_configs"] == 1
-    assert calls.total() <= 12
-    eventually(lambda: own_configs(own_pair.target, f"A.{names[-1]}")["max.message.bytes"] == "77777")
+    assert calls.total() <= 10
+    wait_for(lambda: own_configs(on_own.target, f"A.{names[-1]}")["max.message.bytes"] == "77777")
 
 
-def test_a_scheduled_step_keeps_mm2s_interval(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    both(kafka_pair, topic_name, {"max.message.bytes": "77777"}, {})
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+def test_a_scheduled_step_keeps_mm2s_interval(mirrored: MirroredTopic) -> None:
+    both(mirrored, {"max.message.bytes": "77777"}, {})
+    flow = a_flow(mirrored)
     topology = flow_topology(flow.config)
 
     dry = sync_flow_configs(flow.config, topology, flow.ledger, dry_run=True)
     first = sync_flow_configs(flow.config, topology, flow.ledger, dry_run=False)
-    set_config(kafka_pair.source, topic_name, "max.message.bytes", "88888")
+    set_config(mirrored.source, mirrored.name, "max.message.bytes", "88888")
     second = sync_flow_configs(flow.config, topology, flow.ledger, dry_run=False)
     eager = flow.config.model_copy(update={"sync_topic_configs_interval_seconds": 0})
     third = sync_flow_configs(eager, topology, flow.ledger, dry_run=False)
@@ -299,19 +273,20 @@ def test_a_scheduled_step_keeps_mm2s_interval(kafka_pair: KafkaPair, topic_name:
     assert "sync.topic.configs.interval.seconds" in second["skipped"]
 
 
-def test_a_step_that_is_switched_off_touches_no_cluster(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+def test_a_step_that_is_switched_off_touches_no_cluster(mirrored: MirroredTopic) -> None:
     settings = {"sync.topic.configs.enabled": "false", "A.bootstrap.servers": "127.0.0.1:1"}
-    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+    flow = a_flow(mirrored, settings)
 
     done = sync_flow_configs(flow.config, flow_topology(flow.config), flow.ledger, dry_run=False)
 
     assert done["skipped"] == "sync.topic.configs.enabled is false"
 
 
-def test_an_unreachable_target_is_an_error_that_names_it(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name, {"B.bootstrap.servers": "127.0.0.1:1", "admin.timeout.ms": "2000"})
+def test_an_unreachable_target_is_an_error_that_names_it(mirrored: MirroredTopic) -> None:
+    flow = a_flow(
+        mirrored,
+        {"B.bootstrap.servers": "127.0.0.1:1", "admin.timeout.ms": "2000"},
+    )
 
     with pytest.raises(BrokerUnreachableError) as caught:
         apply(flow)
@@ -320,22 +295,24 @@ def test_an_unreachable_target_is_an_error_that_names_it(
 
 
 @pytest.mark.parametrize("command", ["plan", "apply"])
-def test_a_misspelt_topic_is_refused_instead_of_called_unchanged(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, command: str
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    path = a_flow(tmp_path, kafka_pair, topic_name).path
-    options = ["--config", str(path), "--flow", "A->B", "--topics", f"{topic_name}-x", "--json"]
+def test_a_misspelt_topic_is_refused_instead_of_called_unchanged(mirrored: MirroredTopic, command: str) -> None:
+    mirrored.create()
+    path = a_flow(mirrored).path
+    options = ["--config", str(path), "--flow", "A->B", "--topics", f"{mirrored.name}-x", "--json"]
 
     done = CliRunner().invoke(app, ["configs", command, *options])
 
     assert done.exit_code == 2
-    assert f"copies no topic that matches {topic_name}-x" in done.output
+    assert f"copies no topic that matches {mirrored.name}-x" in done.output
 
 
-def test_the_command_plans_and_applies(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    both(kafka_pair, topic_name, {"max.message.bytes": "77777"}, {"min.insync.replicas": "1", "segment.ms": "1000000"})
-    path = a_flow(tmp_path, kafka_pair, topic_name).path
+def test_the_command_plans_and_applies(mirrored: MirroredTopic) -> None:
+    both(
+        mirrored,
+        {"max.message.bytes": "77777"},
+        {"min.insync.replicas": "1", "segment.ms": "1000000"},
+    )
+    path = a_flow(mirrored).path
     options = ["--config", str(path), "--flow", "A->B"]
 
     planned = CliRunner().invoke(app, ["configs", "plan", *options, "--json"])
@@ -354,4 +331,4 @@ def test_the_command_plans_and_applies(kafka_pair: KafkaPair, topic_name: str, t
     }
     assert "max.message.bytes" in shown.stdout
     assert json.loads(applied.stdout)["applied"] is True
-    eventually(lambda: "segment.ms" not in own_configs(kafka_pair.target, f"A.{topic_name}"))
+    wait_for(lambda: "segment.ms" not in own_configs(mirrored.target, mirrored.remote))

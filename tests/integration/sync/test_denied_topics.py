@@ -19,7 +19,8 @@ from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.sync.configs.flow import apply_flow_configs
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import admin, consume, create_topic, produce, records
+from tests.support.kafka import admin, consume, create_topic, produce, records, values
+from tests.support.mirrored_topic import MirroredTopic
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 ALICE = "User:alice"
@@ -71,16 +72,16 @@ def flow_of_alice(folder: Path, source: KafkaCluster, target: KafkaCluster, topi
 
 
 def test_a_topic_whose_configs_and_records_are_denied_stops_no_other(
-    guarded_source: KafkaCluster, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    guarded_source: KafkaCluster, mirrored: MirroredTopic
 ) -> None:
-    open_, closed = f"{topic_name}-open", f"{topic_name}-closed"
+    open_, closed = f"{mirrored.name}-open", f"{mirrored.name}-closed"
     for topic in (open_, closed):
         create_topic(guarded_source, topic)
-        create_topic(kafka_pair.target, f"A.{topic}", configs={"max.message.bytes": "55555"})
+        create_topic(mirrored.target, f"A.{topic}", configs={"max.message.bytes": "55555"})
         produce(guarded_source, topic, records(20))
         let(guarded_source, topic, "READ", "DESCRIBE", "DESCRIBE_CONFIGS")
     let(guarded_source, closed, "READ", "DESCRIBE_CONFIGS", deny=True)
-    flow = flow_of_alice(tmp_path, guarded_source, kafka_pair.target, f"{topic_name}.*")
+    flow = flow_of_alice(mirrored.folder, guarded_source, mirrored.target, f"{mirrored.name}.*")
 
     configs = apply_flow_configs(flow.config, flow_topology(flow.config))
     copied = flow.run()
@@ -89,9 +90,7 @@ def test_a_topic_whose_configs_and_records_are_denied_stops_no_other(
     assert [(error.reason, error.where.topic) for error in configs.errors] == [("authorization", closed)]
     assert configs.exit_code == 3
     assert [(error.reason, error.where.topic) for error in copied.errors] == [("authorization", closed)]
-    assert [each.value for each in consume(kafka_pair.target, f"A.{open_}")] == [
-        each.value for each in consume(guarded_source, open_)
-    ]
+    assert values(consume(mirrored.target, f"A.{open_}")) == values(consume(guarded_source, open_))
     # The step of a scheduled run fails with the same reason, and leaves it for the report.
     pushed: dict[str, Any] = {}
     instance = SimpleNamespace(

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,10 @@ from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync.topics.flow import apply_flow_topics, plan_flow_topics, sync_flow_topics
-from mirror_lib.sync.topics.internal import InternalTopicState
 from mirror_lib.sync.topics.plan import CreateTopic, GrowPartitions
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
+from tests.support.flows import Flow
 from tests.support.kafka import admin, create_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 
 app = Typer()
 app.add_typer(topics_cli.app)
@@ -43,25 +41,23 @@ def configs_of(cluster: KafkaCluster, topic: str) -> dict[str, str]:
     return {name: entry.value for name, entry in entries.items()}
 
 
-def a_flow(tmp_path: Path, pair: KafkaPair, topics: str, settings: dict[str, str] | None = None) -> Flow:
+def a_flow(mirrored: MirroredTopic, settings: dict[str, str] | None = None, *, topics: str | None = None) -> Flow:
     # Other tests may leave a heartbeats topic behind, which every flow would take.
     own = {"A->B.heartbeats.replication.enabled": "false"}
-    return pair_flow(tmp_path, pair, topics=topics, settings={**own, **(settings or {})})
+    return mirrored.flow({**own, **(settings or {})}, topics=topics)
 
 
-def test_a_new_topic_gets_the_sources_partitions_and_allowed_configs(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+def test_a_new_topic_gets_the_sources_partitions_and_allowed_configs(mirrored: MirroredTopic) -> None:
     own = {"cleanup.policy": "compact", "max.message.bytes": "77777", "message.timestamp.type": "LogAppendTime"}
-    create_topic(kafka_pair.source, topic_name, partitions=5, configs=own)
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    mirrored.create(partitions=5, configs=own)
+    flow = a_flow(mirrored)
 
     done = flow.sync_topics()
 
-    assert [step.name for step in done.plan.create] == [f"A.{topic_name}"]
+    assert [step.name for step in done.plan.create] == [mirrored.remote]
     assert done.exit_code == 0
-    assert partitions_of(kafka_pair.target, f"A.{topic_name}") == 5
-    copied = configs_of(kafka_pair.target, f"A.{topic_name}")
+    assert partitions_of(mirrored.target, mirrored.remote) == 5
+    copied = configs_of(mirrored.target, mirrored.remote)
     assert copied["cleanup.policy"] == "compact"
     assert copied["max.message.bytes"] == "77777"
     assert copied["message.timestamp.type"] == "CreateTime"
@@ -69,69 +65,56 @@ def test_a_new_topic_gets_the_sources_partitions_and_allowed_configs(
     assert (again.plan.changes, again.plan.unchanged, again.results) == (0, 1, ())
 
 
-def test_the_internal_topics_are_those_of_mm2(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    positions = f"{topic_name}-positions"
+def test_the_internal_topics_are_those_of_mm2(mirrored: MirroredTopic) -> None:
+    positions = f"{mirrored.name}-positions"
     settings = {"B.offset.storage.topic": positions, "B.offset.storage.partitions": "25"}
-    a_flow(tmp_path, kafka_pair, topic_name, settings).sync_topics()
-    assert partitions_of(kafka_pair.target, positions) == 25
-    assert configs_of(kafka_pair.target, positions)["cleanup.policy"] == "compact"
-    assert partitions_of(kafka_pair.source, "mm2-offset-syncs.B.internal") == 1
-    assert configs_of(kafka_pair.source, "mm2-offset-syncs.B.internal")["cleanup.policy"] == "compact"
+    a_flow(mirrored, settings).sync_topics()
+    assert partitions_of(mirrored.target, positions) == 25
+    assert configs_of(mirrored.target, positions)["cleanup.policy"] == "compact"
+    assert partitions_of(mirrored.source, "mm2-offset-syncs.B.internal") == 1
+    assert configs_of(mirrored.source, "mm2-offset-syncs.B.internal")["cleanup.policy"] == "compact"
 
 
-def test_a_grown_source_grows_its_target(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=6)
-    create_topic(kafka_pair.target, f"A.{topic_name}", partitions=2)
-    done = a_flow(tmp_path, kafka_pair, topic_name).sync_topics()
-    assert done.plan.grow == (GrowPartitions(f"A.{topic_name}", 2, 6),)
-    assert partitions_of(kafka_pair.target, f"A.{topic_name}") == 6
+def test_a_grown_source_grows_its_target(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=6)
+    mirrored.create_remote(partitions=2)
+    done = a_flow(mirrored).sync_topics()
+    assert done.plan.grow == (GrowPartitions(mirrored.remote, 2, 6),)
+    assert partitions_of(mirrored.target, mirrored.remote) == 6
 
 
-def test_a_plan_changes_nothing(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=3)
-    settings = {"B.offset.storage.topic": f"{topic_name}-positions"}
-    flow = a_flow(tmp_path, kafka_pair, topic_name, settings).config
-    planned = plan_flow_topics(flow, flow_topology(flow))
-    assert [step.name for step in planned.plan.create] == [f"A.{topic_name}"]
-    assert planned.internal[0].state is InternalTopicState.MISSING
-    assert not exists(kafka_pair.target, f"A.{topic_name}")
-    assert not exists(kafka_pair.target, f"{topic_name}-positions")
-
-
-def test_more_replicas_than_brokers_is_a_finding_and_other_topics_go_on(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, f"{topic_name}-new")
-    create_topic(kafka_pair.source, f"{topic_name}-old", partitions=2)
-    create_topic(kafka_pair.target, f"A.{topic_name}-old")
-    done = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {"A->B.replication.factor": "3"}).sync_topics()
-    assert [conflict.name for conflict in done.plan.conflicts] == [f"A.{topic_name}-new"]
+def test_more_replicas_than_brokers_is_a_finding_and_other_topics_go_on(mirrored: MirroredTopic) -> None:
+    create_topic(mirrored.source, f"{mirrored.name}-new")
+    create_topic(mirrored.source, f"{mirrored.name}-old", partitions=2)
+    create_topic(mirrored.target, f"A.{mirrored.name}-old")
+    done = a_flow(mirrored, {"A->B.replication.factor": "3"}, topics=f"{mirrored.name}.*").sync_topics()
+    assert [conflict.name for conflict in done.plan.conflicts] == [f"A.{mirrored.name}-new"]
     assert done.exit_code == 3
-    assert partitions_of(kafka_pair.target, f"A.{topic_name}-old") == 2
+    assert partitions_of(mirrored.target, f"A.{mirrored.name}-old") == 2
 
 
-def test_what_the_cluster_refuses_is_told_per_topic(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+def test_what_the_cluster_refuses_is_told_per_topic(mirrored: MirroredTopic) -> None:
     for end in ("x", "good"):
-        create_topic(kafka_pair.source, f"{topic_name}-{end}")
-    create_topic(kafka_pair.target, f"A.{topic_name}-good")
-    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {"mirror.configs.override": "cleanup.policy=tidy"})
+        create_topic(mirrored.source, f"{mirrored.name}-{end}")
+    create_topic(mirrored.target, f"A.{mirrored.name}-good")
+    flow = a_flow(mirrored, {"mirror.configs.override": "cleanup.policy=tidy"}, topics=f"{mirrored.name}.*")
     done = flow.sync_topics()
-    assert [result.step.name for result in done.failures] == [f"A.{topic_name}-x"]
+    assert [result.step.name for result in done.failures] == [f"A.{mirrored.name}-x"]
     assert done.exit_code == 1
     told = json.loads(json.dumps(done.to_dict()))["failed"]
-    assert [row["name"] for row in told] == [f"A.{topic_name}-x"]
+    assert [row["name"] for row in told] == [f"A.{mirrored.name}-x"]
     assert "cleanup.policy" in told[0]["what"]
 
 
 def test_a_name_that_differs_from_an_existing_one_only_in_dots_is_a_conflict_for_every_step(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
     """Kafka does not create such a topic: planning says so before, and a run does not ask for topics to be created."""
     for end in (".x", "-good"):
-        create_topic(kafka_pair.source, f"{topic_name}{end}")
-        produce(kafka_pair.source, f"{topic_name}{end}", records(3))
-    create_topic(kafka_pair.target, f"A.{topic_name}_x")
-    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*")
+        create_topic(mirrored.source, f"{mirrored.name}{end}")
+        produce(mirrored.source, f"{mirrored.name}{end}", records(3))
+    create_topic(mirrored.target, f"A.{mirrored.name}_x")
+    flow = a_flow(mirrored, topics=f"{mirrored.name}.*")
 
     planned = plan_flow_topics(flow.config, flow_topology(flow.config))
     (problem,) = plan_flow(flow.config, RunOptions(), flow.ledger).problems
@@ -139,78 +122,58 @@ def test_a_name_that_differs_from_an_existing_one_only_in_dots_is_a_conflict_for
     report = flow.run(sync=False)
 
     for plan in (planned.plan, done.plan):
-        assert [conflict.name for conflict in plan.conflicts] == [f"A.{topic_name}.x"]
-        assert f"A.{topic_name}_x" in plan.conflicts[0].what
+        assert [conflict.name for conflict in plan.conflicts] == [f"A.{mirrored.name}.x"]
+        assert f"A.{mirrored.name}_x" in plan.conflicts[0].what
     assert (done.exit_code, done.failures) == (3, ())
-    assert exists(kafka_pair.target, f"A.{topic_name}-good")
+    assert exists(mirrored.target, f"A.{mirrored.name}-good")
     for error in (problem.error, *report.errors):
-        assert (error.reason, error.where.topic) == ("topology", f"{topic_name}.x")
+        assert (error.reason, error.where.topic) == ("topology", f"{mirrored.name}.x")
     assert (report.records, len(report.errors)) == (3, 1)
 
 
-def test_two_sources_with_one_name_are_a_conflict(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    for end in ("a", "b"):
-        create_topic(kafka_pair.source, f"{topic_name}-{end}")
-    renames = f"{topic_name}-a:{topic_name}-all,{topic_name}-b:{topic_name}-all"
-    settings = {"A->B.mirror.topics.rename": renames}
-    done = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", settings).sync_topics()
-    assert [conflict.name for conflict in done.plan.conflicts] == [f"{topic_name}-all"]
-    assert not exists(kafka_pair.target, f"{topic_name}-all")
+def test_a_choice_that_matches_no_topic_is_refused_before_any_topic_is_created(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    positions = f"{mirrored.name}-positions"
+    flow = a_flow(mirrored, {"B.offset.storage.topic": positions}).config
 
-    merged = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {**settings, "A->B.mirror.topics.merge.enabled": "true"})
-    assert [step.name for step in merged.sync_topics().plan.create] == [f"{topic_name}-all"]
-    assert exists(kafka_pair.target, f"{topic_name}-all")
+    for step in (plan_flow_topics, apply_flow_topics):
+        with pytest.raises(ConfigurationError, match="misspelt"):
+            step(flow, flow_topology(flow, ["misspelt"]))
+
+        assert not exists(mirrored.target, positions), step
 
 
-@pytest.mark.parametrize("step", [plan_flow_topics, apply_flow_topics])
-def test_a_choice_that_matches_no_topic_is_refused_before_any_topic_is_created(
-    step: Callable[..., Any], kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    positions = f"{topic_name}-positions"
-    flow = a_flow(tmp_path, kafka_pair, topic_name, {"B.offset.storage.topic": positions}).config
-
-    with pytest.raises(ConfigurationError, match="misspelt"):
-        step(flow, flow_topology(flow, ["misspelt"]))
-
-    assert not exists(kafka_pair.target, positions)
-
-
-def test_a_position_topic_that_is_not_compacted_is_refused(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.target, f"{topic_name}-positions", configs={"cleanup.policy": "delete"})
-    flow = a_flow(tmp_path, kafka_pair, topic_name, {"B.offset.storage.topic": f"{topic_name}-positions"})
+def test_a_position_topic_that_is_not_compacted_is_refused(mirrored: MirroredTopic) -> None:
+    create_topic(mirrored.target, f"{mirrored.name}-positions", configs={"cleanup.policy": "delete"})
+    flow = a_flow(mirrored, {"B.offset.storage.topic": f"{mirrored.name}-positions"})
     with pytest.raises(ConfigurationError, match=r"cleanup\.policy=delete"):
         flow.sync_topics()
 
 
 def test_a_scheduled_step_tells_its_log_and_returns_counts(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    flow = a_flow(tmp_path, kafka_pair, topic_name).config
+    mirrored.create()
+    flow = a_flow(mirrored).config
     with caplog.at_level(logging.INFO):
         dry = sync_flow_topics(flow, flow_topology(flow), dry_run=True)
         done = sync_flow_topics(flow, flow_topology(flow), dry_run=False)
     assert (dry["dry_run"], dry["created"], done["created"], done["failed"]) == (True, 1, 1, 0)
-    assert f"Flow A->B would create A.{topic_name}: 1 partition, 1 replica" in caplog.text
-    assert exists(kafka_pair.target, f"A.{topic_name}")
+    assert f"Flow A->B would create A.{mirrored.name}: 1 partition, 1 replica" in caplog.text
+    assert exists(mirrored.target, mirrored.remote)
 
 
-def test_an_unreachable_target_is_an_error_that_names_it(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name, {"B.bootstrap.servers": "127.0.0.1:1"}).config
+def test_an_unreachable_target_is_an_error_that_names_it(mirrored: MirroredTopic) -> None:
+    flow = a_flow(mirrored, {"B.bootstrap.servers": "127.0.0.1:1"}).config
     with pytest.raises(BrokerUnreachableError) as caught:
         apply_flow_topics(flow, flow_topology(flow))
     assert caught.value.where.cluster == "B"
 
 
-def test_the_command_plans_and_applies(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+def test_the_command_plans_and_applies(mirrored: MirroredTopic) -> None:
     for end in ("one", "two"):
-        create_topic(kafka_pair.source, f"{topic_name}-{end}", partitions=2)
-    path = a_flow(tmp_path, kafka_pair, f"{topic_name}.*").path
+        create_topic(mirrored.source, f"{mirrored.name}-{end}", partitions=2)
+    path = a_flow(mirrored, topics=f"{mirrored.name}.*").path
     options = ["--config", str(path), "--flow", "A->B"]
     only_one = [*options, "--topics", ".*-one"]
 
@@ -220,11 +183,11 @@ def test_the_command_plans_and_applies(kafka_pair: KafkaPair, topic_name: str, t
 
     assert planned.exit_code == 0
     created = json.loads(planned.stdout)["create"]
-    assert [CreateTopic(**step).name for step in created] == [f"A.{topic_name}-one"]
+    assert [CreateTopic(**step).name for step in created] == [f"A.{mirrored.name}-one"]
     assert applied.exit_code == 0
-    assert f"create A.{topic_name}-one: 2 partitions" in applied.stdout
+    assert f"create A.{mirrored.name}-one: 2 partitions" in applied.stdout
     left = json.loads(after.stdout)
-    assert ([step["name"] for step in left["create"]], left["unchanged"]) == ([f"A.{topic_name}-two"], 1)
+    assert ([step["name"] for step in left["create"]], left["unchanged"]) == ([f"A.{mirrored.name}-two"], 1)
 
 
 def test_the_command_tells_wrong_usage(tmp_path: Path) -> None:
@@ -235,10 +198,10 @@ def test_the_command_tells_wrong_usage(tmp_path: Path) -> None:
     assert json.loads(missing.stdout)["error"]["reason"] == "invalid-configuration"
 
 
-def test_a_name_that_gets_too_long_has_one_line(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    longest = topic_name + "o" * (249 - len(topic_name))
-    create_topic(kafka_pair.source, longest)
-    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*")
+def test_a_name_that_gets_too_long_has_one_line(mirrored: MirroredTopic) -> None:
+    longest = mirrored.name + "o" * (249 - len(mirrored.name))
+    create_topic(mirrored.source, longest)
+    flow = a_flow(mirrored, topics=f"{mirrored.name}.*")
 
     done = flow.sync_topics()
 

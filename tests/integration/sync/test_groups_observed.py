@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as NativePartition
@@ -12,27 +11,27 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.sync.groups.flow import sync_flow_groups
 from mirror_lib.sync.intervals import SyncStep
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import admin, create_topic, produce, records
+from tests.support.flows import Flow
+from tests.support.kafka import admin, records
+from tests.support.mirrored_topic import MirroredTopic
 
 
-def a_flow(folder: Path, pair: KafkaPair, topic: str) -> Flow:
+def a_flow(mirrored: MirroredTopic) -> Flow:
     settings = {
         # Other tests leave groups behind, which every flow would take.
-        "A->B.groups": f"{topic}.*",
+        "A->B.groups": f"{mirrored.name}.*",
         "A->B.heartbeats.replication.enabled": "false",
         "A->B.sync.group.offsets.enabled": "true",
         "checkpoints.topic.replication.factor": "1",
     }
-    return pair_flow(folder, pair, topics=topic, settings=settings)
+    return mirrored.flow(settings)
 
 
-def commit(pair: KafkaPair, group: str, topic: str, offset: int) -> None:
-    client = admin(pair.source)
+def commit(mirrored: MirroredTopic, group: str, offset: int) -> None:
+    client = admin(mirrored.source)
     deadline = time.monotonic() + 60
     while True:
-        request = [ConsumerGroupTopicPartitions(group, [NativePartition(topic, 0, offset)])]
+        request = [ConsumerGroupTopicPartitions(group, [NativePartition(mirrored.name, 0, offset)])]
         (done,) = client.alter_consumer_group_offsets(request)[group].result(60).topic_partitions
         if done.error is None:
             return
@@ -41,37 +40,33 @@ def commit(pair: KafkaPair, group: str, topic: str, offset: int) -> None:
         time.sleep(0.1)
 
 
-def test_groups_are_kept_by_the_step_that_moves_them(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+def test_groups_are_kept_by_the_step_that_moves_them(mirrored: MirroredTopic) -> None:
+    flow = a_flow(mirrored)
     topology = flow_topology(flow.config)
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(50))
+    mirrored.create(records(50))
     flow.run()
-    commit(kafka_pair, f"{topic_name}-follows", topic_name, 30)
+    commit(mirrored, f"{mirrored.name}-follows", 30)
     # It has read what is not copied yet.
-    produce(kafka_pair.source, topic_name, records(10, start=50))
-    commit(kafka_pair, f"{topic_name}-ahead", topic_name, 55)
+    mirrored.produce(records(10, start=50))
+    commit(mirrored, f"{mirrored.name}-ahead", 55)
 
     sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.CHECKPOINTS, dry_run=False)
     assert flow.ledger.observations.groups("A->B") == ()
     sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=False)
 
     kept = {row.group: row for row in flow.ledger.observations.groups("A->B")}
-    follows, ahead = kept[f"{topic_name}-follows"], kept[f"{topic_name}-ahead"]
+    follows, ahead = kept[f"{mirrored.name}-follows"], kept[f"{mirrored.name}-ahead"]
     assert (follows.upstream, follows.goes_on_at, follows.read_again, follows.reason) == (30, 30, 0, None)
     assert (ahead.upstream, ahead.goes_on_at, ahead.reason) == (55, 50, "upstream-beyond-copied")
     seen = observe_flow(flow.config, flow.ledger).flow
     assert (seen.groups, seen.groups_behind, seen.read_again) == (2, 1, 0)
 
 
-def test_a_look_at_some_topics_leaves_what_is_known_of_all(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(5))
+def test_a_look_at_some_topics_leaves_what_is_known_of_all(mirrored: MirroredTopic) -> None:
+    flow = a_flow(mirrored)
+    mirrored.create(records(5))
     flow.run()
-    commit(kafka_pair, f"{topic_name}-g", topic_name, 3)
+    commit(mirrored, f"{mirrored.name}-g", 3)
     sync_flow_groups(flow.config, flow_topology(flow.config), flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=False)
     before = flow.ledger.observations.groups("A->B")
 

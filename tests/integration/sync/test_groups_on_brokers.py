@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Self
 
 import pytest
@@ -35,8 +34,9 @@ from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.groups import commit_offset as commit
 from tests.support.brokers.groups import committed_offsets as committed
 from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
+from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, create_topic, produce, records, transaction
+from tests.support.mirrored_topic import MirroredTopic
 
 app = Typer()
 app.add_typer(groups_cli.app)
@@ -44,14 +44,14 @@ app.add_typer(groups_cli.app)
 WITH_COMMITS = {"A->B.sync.group.offsets.enabled": "true"}
 
 
-def a_flow(tmp_path: Path, pair: KafkaPair, topic: str, settings: Mapping[str, str] | None = None) -> Flow:
+def a_flow(mirrored: MirroredTopic, settings: Mapping[str, str] | None = None) -> Flow:
     own = {
         # Other tests leave groups and a heartbeats topic behind, which every flow would take.
-        "A->B.groups": f"{topic}.*",
+        "A->B.groups": f"{mirrored.name}.*",
         "A->B.heartbeats.replication.enabled": "false",
         "checkpoints.topic.replication.factor": "1",
     }
-    return pair_flow(tmp_path, pair, topics=topic, settings={**own, **(settings or {})})
+    return mirrored.flow({**own, **(settings or {})})
 
 
 def copy(flow: Flow) -> None:
@@ -118,191 +118,154 @@ class Member:
                 self.messages.append(message)
 
 
-def test_a_group_is_found_on_the_target_where_mm2s_rule_puts_it(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, [*records(500), *records(300, partition=1)])
-    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+def test_a_group_is_found_on_the_target_where_mm2s_rule_puts_it(mirrored: MirroredTopic) -> None:
+    mirrored.create([*records(500), *records(300, partition=1)], partitions=2)
+    flow = a_flow(mirrored, WITH_COMMITS)
     copy(flow)
     # Offset-syncs stand at 0, 101, 202, ... and at the last record.
     for name, offset in {"begin": 0, "at-sync": 202, "behind-sync": 203, "between": 250, "end": 500}.items():
-        commit(kafka_pair.source, f"{topic_name}-{name}", topic_name, offset)
-    commit(kafka_pair.source, f"{topic_name}-end", topic_name, 300, partition=1)
+        commit(mirrored.source, f"{mirrored.name}-{name}", mirrored.name, offset)
+    commit(mirrored.source, f"{mirrored.name}-end", mirrored.name, 300, partition=1)
 
     done = apply(flow)
 
     expected = {"begin": 0, "at-sync": 202, "behind-sync": 203, "between": 203, "end": 500}
     for name, offset in expected.items():
-        assert committed(kafka_pair.target, f"{topic_name}-{name}")[f"A.{topic_name}", 0] == offset, name
-    assert committed(kafka_pair.target, f"{topic_name}-end")[f"A.{topic_name}", 1] == 300
+        assert committed(mirrored.target, f"{mirrored.name}-{name}")[mirrored.remote, 0] == offset, name
+    assert committed(mirrored.target, f"{mirrored.name}-end")[mirrored.remote, 1] == 300
     assert done.plan.counts() == {"between-syncs": 1, "in-sync": 5}
-    assert checkpoints(kafka_pair, f"{topic_name}-between") == [
-        Checkpoint(f"{topic_name}-between", f"A.{topic_name}", 0, 250, 203)
+    assert checkpoints(mirrored.pair, f"{mirrored.name}-between") == [
+        Checkpoint(f"{mirrored.name}-between", mirrored.remote, 0, 250, 203)
     ]
 
 
-def test_by_the_exact_map_a_group_reads_nothing_again_and_its_checkpoint_stays_mm2s(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
+def test_by_the_exact_map_a_group_reads_nothing_again_and_its_checkpoint_stays_mm2s(mirrored: MirroredTopic) -> None:
     # Source offsets 0 to 99, a transaction of three records with its marker at 103, then 104 to 303.
-    produce(kafka_pair.source, topic_name, records(100))
-    transaction(kafka_pair.source, topic_name, [b"one", b"two", b"three"], commit=True)
-    produce(kafka_pair.source, topic_name, records(200, start=100))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    mirrored.create(records(100))
+    transaction(mirrored.source, mirrored.name, [b"one", b"two", b"three"], commit=True)
+    mirrored.produce(records(200, start=100))
+    flow = a_flow(mirrored, WITH_COMMITS)
     copy(flow)
     wanted = {"before": 50, "marker": 103, "behind": 150, "end": 304}
     for name, offset in wanted.items():
-        commit(kafka_pair.source, f"{topic_name}-{name}", topic_name, offset)
+        commit(mirrored.source, f"{mirrored.name}-{name}", mirrored.name, offset)
 
     done = apply_flow_groups(flow.config, flow_topology(flow.config), ledger=flow.ledger)
 
     # A group goes on at its next record: markers of either side have no counterpart, and the source's may come late.
-    there = {record.value: record.offset for record in consume(kafka_pair.target, f"A.{topic_name}")}
-    at = {record.offset: there[record.value] for record in consume(kafka_pair.source, topic_name)}
+    there = {record.value: record.offset for record in mirrored.copied()}
+    at = {record.offset: there[record.value] for record in consume(mirrored.source, mirrored.name)}
     expected = {name: at[min(each for each in at if each >= offset)] for name, offset in wanted.items() if offset < 303}
     expected["end"] = max(at.values()) + 1
     for name, offset in expected.items():
-        assert committed(kafka_pair.target, f"{topic_name}-{name}")[f"A.{topic_name}", 0] == offset, name
+        assert committed(mirrored.target, f"{mirrored.name}-{name}")[mirrored.remote, 0] == offset, name
     assert {row.read_again for row in done.plan.rows} == {0}
     assert done.plan.counts() == {"in-sync": 4}
-    (checkpoint,) = checkpoints(kafka_pair, f"{topic_name}-before")
+    (checkpoint,) = checkpoints(mirrored.pair, f"{mirrored.name}-before")
     assert checkpoint.downstream_offset == 1
     # Nothing is left to do.
     again = apply_flow_groups(flow.config, flow_topology(flow.config), ledger=flow.ledger)
     assert again.plan.changes == 0
 
 
-def test_nothing_is_written_twice_and_a_group_that_moves_is_followed(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(100))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+def test_nothing_is_written_twice_and_a_group_that_moves_is_followed(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(100))
+    flow = a_flow(mirrored, WITH_COMMITS)
     copy(flow)
-    group = f"{topic_name}-g"
-    commit(kafka_pair.source, group, topic_name, 100)
+    group = f"{mirrored.name}-g"
+    commit(mirrored.source, group, mirrored.name, 100)
     assert apply(flow).plan.changes == 1
 
     assert apply(flow).plan.changes == 0
-    produce(kafka_pair.source, topic_name, records(200))
+    mirrored.produce(records(200))
     copy(flow)
-    commit(kafka_pair.source, group, topic_name, 300)
+    commit(mirrored.source, group, mirrored.name, 300)
     assert plan(flow).plan.counts(present=True) == {"pending": 1}
     apply(flow)
 
-    assert committed(kafka_pair.target, group) == {(f"A.{topic_name}", 0): 300}
-    offsets = [(each.upstream_offset, each.downstream_offset) for each in checkpoints(kafka_pair, group)]
+    assert committed(mirrored.target, group) == {(mirrored.remote, 0): 300}
+    offsets = [(each.upstream_offset, each.downstream_offset) for each in checkpoints(mirrored.pair, group)]
     assert offsets == [(100, 100), (300, 300)]
-
-
-def test_a_group_that_goes_back_on_the_source_gets_a_checkpoint_but_is_not_set_back(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(300))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
-    copy(flow)
-    group = f"{topic_name}-g"
-    commit(kafka_pair.source, group, topic_name, 300)
-    apply(flow)
-
-    commit(kafka_pair.source, group, topic_name, 0)
-    done = apply(flow)
-
-    assert reasons(done) == {group: GroupReason.TARGET_AHEAD}
-    assert committed(kafka_pair.target, group) == {(f"A.{topic_name}", 0): 300}
-    assert [each.downstream_offset for each in checkpoints(kafka_pair, group)] == [300, 0]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_with_members_on_the_target_is_left_alone_until_they_have_gone(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, protocol: str
+    mirrored: MirroredTopic, protocol: str
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(20))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    mirrored.create(records(20))
+    flow = a_flow(mirrored, WITH_COMMITS)
     copy(flow)
-    group = f"{topic_name}-g"
-    commit(kafka_pair.source, group, topic_name, 20)
+    group = f"{mirrored.name}-g"
+    commit(mirrored.source, group, mirrored.name, 20)
 
-    with Member(kafka_pair.target, group, f"A.{topic_name}", protocol):
+    with Member(mirrored.target, group, mirrored.remote, protocol):
         active = apply(flow)
-        assert committed(kafka_pair.target, group) == {}
+        assert committed(mirrored.target, group) == {}
 
     assert reasons(active) == {group: GroupReason.GROUP_ACTIVE_ON_TARGET}
     assert active.exit_code == 0
     assert reasons(apply(flow)) == {group: None}
-    assert committed(kafka_pair.target, group) == {(f"A.{topic_name}", 0): 20}
+    assert committed(mirrored.target, group) == {(mirrored.remote, 0): 20}
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_consumer_that_moves_to_the_target_reads_on_where_it_stopped(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, protocol: str
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(20))
-    group = f"{topic_name}-g"
-    with Member(kafka_pair.source, group, topic_name, protocol) as member:
-        member.consumer.commit(offsets=[NativePartition(topic_name, 0, 20)], asynchronous=False)
-    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+def test_a_consumer_that_moves_to_the_target_reads_on_where_it_stopped(mirrored: MirroredTopic, protocol: str) -> None:
+    mirrored.create(records(20))
+    group = f"{mirrored.name}-g"
+    with Member(mirrored.source, group, mirrored.name, protocol) as member:
+        member.consumer.commit(offsets=[NativePartition(mirrored.name, 0, 20)], asynchronous=False)
+    flow = a_flow(mirrored, WITH_COMMITS)
     copy(flow)
     apply(flow)
-    produce(kafka_pair.target, f"A.{topic_name}", [Record(b"next")])
+    mirrored.produce_remote([Record(b"next")])
 
-    with Member(kafka_pair.target, group, f"A.{topic_name}", protocol) as member:
+    with Member(mirrored.target, group, mirrored.remote, protocol) as member:
         member.poll_until(lambda: bool(member.messages))
 
     (message,) = member.messages
     assert (message.error(), message.offset(), message.value()) == (None, 20, b"next")
 
 
-def test_what_cannot_be_translated_has_its_reason_and_the_rest_is_done(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    create_topic(kafka_pair.source, f"other-{topic_name}")
-    produce(kafka_pair.source, topic_name, records(300))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+def test_what_cannot_be_translated_has_its_reason_and_the_rest_is_done(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=2)
+    create_topic(mirrored.source, f"other-{mirrored.name}")
+    mirrored.produce(records(300))
+    flow = a_flow(mirrored, WITH_COMMITS)
     copy(flow)
-    produce(kafka_pair.source, topic_name, records(50))
-    groups = {name: f"{topic_name}-{name}" for name in ("never-copied", "ahead", "elsewhere", "good")}
-    produce(kafka_pair.source, topic_name, records(1, partition=1))
-    commit(kafka_pair.source, groups["never-copied"], topic_name, 0, partition=1)
-    commit(kafka_pair.source, groups["ahead"], topic_name, 340)
-    commit(kafka_pair.source, groups["elsewhere"], topic_name, 300)
-    commit(kafka_pair.source, groups["elsewhere"], f"other-{topic_name}", 0)
-    commit(kafka_pair.source, groups["good"], topic_name, 300)
+    mirrored.produce(records(50))
+    groups = {name: f"{mirrored.name}-{name}" for name in ("never-copied", "ahead", "elsewhere", "good")}
+    mirrored.produce(records(1, partition=1))
+    commit(mirrored.source, groups["never-copied"], mirrored.name, 0, partition=1)
+    commit(mirrored.source, groups["ahead"], mirrored.name, 340)
+    commit(mirrored.source, groups["elsewhere"], mirrored.name, 300)
+    commit(mirrored.source, groups["elsewhere"], f"other-{mirrored.name}", 0)
+    commit(mirrored.source, groups["good"], mirrored.name, 300)
 
     done = apply(flow)
 
     found = {(row.group, row.source.topic): row.reason for row in done.plan.rows}
     assert found == {
-        (groups["never-copied"], topic_name): GroupReason.NO_OFFSET_SYNC_YET,
-        (groups["ahead"], topic_name): GroupReason.UPSTREAM_BEYOND_COPIED,
-        (groups["elsewhere"], topic_name): None,
-        (groups["elsewhere"], f"other-{topic_name}"): GroupReason.TOPIC_NOT_REPLICATED,
-        (groups["good"], topic_name): None,
+        (groups["never-copied"], mirrored.name): GroupReason.NO_OFFSET_SYNC_YET,
+        (groups["ahead"], mirrored.name): GroupReason.UPSTREAM_BEYOND_COPIED,
+        (groups["elsewhere"], mirrored.name): None,
+        (groups["elsewhere"], f"other-{mirrored.name}"): GroupReason.TOPIC_NOT_REPLICATED,
+        (groups["good"], mirrored.name): None,
     }
     # At the end of what is copied: nothing is left out, whatever comes.
-    assert committed(kafka_pair.target, groups["ahead"]) == {(f"A.{topic_name}", 0): 300}
-    assert committed(kafka_pair.target, groups["never-copied"]) == {}
+    assert committed(mirrored.target, groups["ahead"]) == {(mirrored.remote, 0): 300}
+    assert committed(mirrored.target, groups["never-copied"]) == {}
 
 
-def test_without_group_sync_only_checkpoints_are_written(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(20))
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+def test_without_group_sync_only_checkpoints_are_written(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(20))
+    flow = a_flow(mirrored)
     copy(flow)
-    commit(kafka_pair.source, f"{topic_name}-g", topic_name, 20)
+    commit(mirrored.source, f"{mirrored.name}-g", mirrored.name, 20)
 
     done = apply(flow)
 
-    assert [each.downstream_offset for each in checkpoints(kafka_pair, f"{topic_name}-g")] == [20]
-    assert committed(kafka_pair.target, f"{topic_name}-g") == {}
+    assert [each.downstream_offset for each in checkpoints(mirrored.pair, f"{mirrored.name}-g")] == [20]
+    assert committed(mirrored.target, f"{mirrored.name}-g") == {}
     assert (done.plan.target_read, done.plan.counts()) == (False, {"in-sync": 1})
 
 
@@ -311,43 +274,39 @@ def test_without_group_sync_only_checkpoints_are_written(
     [("source", "mm2-offset-syncs.B.internal"), ("target", "mm2-offset-syncs.A.internal")],
 )
 def test_offset_syncs_are_read_where_they_are_and_rubbish_among_them_is_passed_over(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, location: str, topic: str
+    mirrored: MirroredTopic, location: str, topic: str
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(20))
+    mirrored.create(records(20))
     settings = {**WITH_COMMITS, "A->B.offset-syncs.topic.location": location}
-    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+    flow = a_flow(mirrored, settings)
     copy(flow)
-    commit(kafka_pair.source, f"{topic_name}-g", topic_name, 20)
-    sync = OffsetSync(topic_name, 0, 5, 5)
+    commit(mirrored.source, f"{mirrored.name}-g", mirrored.name, 20)
+    sync = OffsetSync(mirrored.name, 0, 5, 5)
     bad = [Record(key=b"no such key", value=b"?"), Record(key=sync.key(), value=None), Record(key=b"k", value=b"")]
-    produce(getattr(kafka_pair, location), topic, bad)
+    produce(getattr(mirrored.pair, location), topic, bad)
 
     done = apply(flow)
 
-    assert committed(kafka_pair.target, f"{topic_name}-g") == {(f"A.{topic_name}", 0): 20}
+    assert committed(mirrored.target, f"{mirrored.name}-g") == {(mirrored.remote, 0): 20}
     assert any(f"{topic} on cluster {'A' if location == 'source' else 'B'}" in each for each in done.plan.notices)
 
 
-def test_rubbish_among_checkpoints_is_told_and_stops_no_group(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(20))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+def test_rubbish_among_checkpoints_is_told_and_stops_no_group(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(20))
+    flow = a_flow(mirrored, WITH_COMMITS)
     copy(flow)
-    groups = [f"{topic_name}-{name}" for name in ("first", "second")]
-    commit(kafka_pair.source, groups[0], topic_name, 20)
+    groups = [f"{mirrored.name}-{name}" for name in ("first", "second")]
+    commit(mirrored.source, groups[0], mirrored.name, 20)
     apply(flow)
     # A tombstone, which stops MM2's own readers, a record of another kind, and one that is cut short.
-    key = Checkpoint(groups[0], f"A.{topic_name}", 0, 20, 20).key()
+    key = Checkpoint(groups[0], mirrored.remote, 0, 20, 20).key()
     bad = [Record(key=key, value=None), Record(key=b"no such key", value=b"?"), Record(key=key, value=b"\0\0\0")]
-    produce(kafka_pair.target, "A.checkpoints.internal", bad)
-    commit(kafka_pair.source, groups[1], topic_name, 20)
+    produce(mirrored.target, "A.checkpoints.internal", bad)
+    commit(mirrored.source, groups[1], mirrored.name, 20)
 
     done = apply(flow)
 
-    assert committed(kafka_pair.target, groups[1]) == {(f"A.{topic_name}", 0): 20}
+    assert committed(mirrored.target, groups[1]) == {(mirrored.remote, 0): 20}
     assert reasons(done) == dict.fromkeys(groups)
     assert any(
         "A.checkpoints.internal on cluster B are not in MirrorMaker's format" in each for each in done.plan.notices
@@ -355,19 +314,18 @@ def test_rubbish_among_checkpoints_is_told_and_stops_no_group(
 
 
 def test_a_scheduled_step_keeps_mm2s_intervals_and_returns_counts(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(20))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    mirrored.create(records(20))
+    flow = a_flow(mirrored, WITH_COMMITS)
     copy(flow)
-    commit(kafka_pair.source, f"{topic_name}-g", topic_name, 20)
+    commit(mirrored.source, f"{mirrored.name}-g", mirrored.name, 20)
     topology = flow_topology(flow.config)
 
     with caplog.at_level(logging.INFO):
         dry = sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=True)
         translated = sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.CHECKPOINTS, dry_run=False)
-        assert committed(kafka_pair.target, f"{topic_name}-g") == {}
+        assert committed(mirrored.target, f"{mirrored.name}-g") == {}
         done = sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=False)
         soon = [
             sync_flow_groups(flow.config, topology, flow.ledger, step, dry_run=False)["skipped"]
@@ -388,14 +346,12 @@ def test_a_scheduled_step_keeps_mm2s_intervals_and_returns_counts(
     assert json.loads(json.dumps(done)) == done
     assert "wrote 1 checkpoints and 0 committed offsets" in caplog.text
     assert "wrote 0 checkpoints and 1 committed offsets" in caplog.text
-    assert committed(kafka_pair.target, f"{topic_name}-g") == {(f"A.{topic_name}", 0): 20}
+    assert committed(mirrored.target, f"{mirrored.name}-g") == {(mirrored.remote, 0): 20}
 
 
 @pytest.mark.parametrize("switch", ["emit.checkpoints.enabled", "emit.offset-syncs.enabled"])
-def test_a_flow_without_checkpoints_says_which_setting_it_is(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, switch: str
-) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name, {f"A->B.{switch}": "false"})
+def test_a_flow_without_checkpoints_says_which_setting_it_is(mirrored: MirroredTopic, switch: str) -> None:
+    flow = a_flow(mirrored, {f"A->B.{switch}": "false"})
     topology = flow_topology(flow.config)
 
     with pytest.raises(ConfigurationError, match=switch):
@@ -404,15 +360,15 @@ def test_a_flow_without_checkpoints_says_which_setting_it_is(
         assert switch in sync_flow_groups(flow.config, topology, flow.ledger, step, dry_run=False)["skipped"]
 
 
-def test_two_thousand_groups_take_few_requests(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    names = [f"{topic_name}-{number:04}" for number in range(2_000)]
-    places = [TopicPartition(topic_name, partition) for partition in range(2)]
+def test_hundreds_of_groups_take_few_requests(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=2)
+    names = [f"{mirrored.name}-{number:04}" for number in range(600)]
+    places = [TopicPartition(mirrored.name, partition) for partition in range(2)]
     wanted = {
         name: {place: CommittedOffset(number, f"by {name} \u00e4") for place in places}
         for number, name in enumerate(names)
     }
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow = a_flow(mirrored)
 
     with GroupAdmin(Connection.from_settings(flow.config.clients.source_admin)) as groups:
         outcome = groups.commit(wanted)
@@ -426,16 +382,18 @@ def test_two_thousand_groups_take_few_requests(kafka_pair: KafkaPair, topic_name
     assert {listed[name].kind for name in names} == {GroupKind.CLASSIC}
     assert (found.offsets, found.errors) == (wanted, {})
     # One to list, and one for every 500 groups; their coordinators are known from the commits.
-    assert asked == 1 + 4
-    assert committed(kafka_pair.source, names[7]) == {(topic_name, 0): 7, (topic_name, 1): 7}
+    assert asked == 1 + 2
+    assert committed(mirrored.source, names[7]) == {(mirrored.name, 0): 7, (mirrored.name, 1): 7}
 
 
 def test_brokers_before_kafka_3_are_asked_for_one_group_after_the_other(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    wanted = {f"{topic_name}-{number}": {TopicPartition(topic_name, 0): CommittedOffset(number)} for number in range(3)}
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    mirrored.create()
+    wanted = {
+        f"{mirrored.name}-{number}": {TopicPartition(mirrored.name, 0): CommittedOffset(number)} for number in range(3)
+    }
+    flow = a_flow(mirrored)
 
     async def speaks(self: RawClient, node: int, api_key: int, version: int) -> bool:
         return False
@@ -445,30 +403,28 @@ def test_brokers_before_kafka_3_are_asked_for_one_group_after_the_other(
     with GroupAdmin(Connection.from_settings(flow.config.clients.source_admin)) as groups:
         outcome = groups.commit(wanted)
         listed = groups.list_groups()
-        found = groups.fetch_committed([*wanted, f"{topic_name}-none"])
+        found = groups.fetch_committed([*wanted, f"{mirrored.name}-none"])
 
     assert all(error is None for answer in outcome.values() for error in answer.values())
     assert {(listed[name].state, listed[name].kind) for name in wanted} == {(GroupState.UNKNOWN, GroupKind.CLASSIC)}
-    assert (found.offsets, found.errors) == ({**wanted, f"{topic_name}-none": {}}, {})
+    assert (found.offsets, found.errors) == ({**wanted, f"{mirrored.name}-none": {}}, {})
 
 
-def test_a_commit_that_comes_too_late_is_refused_and_told_by_group(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.target, topic_name)
-    group, other = f"{topic_name}-active", f"{topic_name}-idle"
-    offsets = {TopicPartition(topic_name, 0): CommittedOffset(1)}
-    missing = TopicPartition(f"{topic_name}-missing", 0)
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+def test_a_commit_that_comes_too_late_is_refused_and_told_by_group(mirrored: MirroredTopic) -> None:
+    create_topic(mirrored.target, mirrored.name)
+    group, other = f"{mirrored.name}-active", f"{mirrored.name}-idle"
+    offsets = {TopicPartition(mirrored.name, 0): CommittedOffset(1)}
+    missing = TopicPartition(f"{mirrored.name}-missing", 0)
+    flow = a_flow(mirrored)
 
     with (
-        Member(kafka_pair.target, group, topic_name, "classic"),
+        Member(mirrored.target, group, mirrored.name, "classic"),
         GroupAdmin(Connection.from_settings(flow.config.clients.target_admin)) as groups,
     ):
         assert groups.list_groups()[group].state is GroupState.ACTIVE
         outcome = groups.commit({group: offsets, other: {**offsets, missing: CommittedOffset(1)}})
 
-    place = TopicPartition(topic_name, 0)
+    place = TopicPartition(mirrored.name, 0)
     assert isinstance(outcome[group][place], GroupActiveError)
     assert outcome[other][place] is None
     assert isinstance(outcome[other][missing], TopicMissingError)
@@ -476,23 +432,22 @@ def test_a_commit_that_comes_too_late_is_refused_and_told_by_group(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_that_joins_commits_and_leaves_before_the_commit_is_not_set_back(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch, protocol: str
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(30))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    mirrored.create(records(30))
+    flow = a_flow(mirrored, WITH_COMMITS)
     copy(flow)
-    group, remote = f"{topic_name}-g", f"A.{topic_name}"
-    commit(kafka_pair.source, group, topic_name, 30)
+    group, remote = f"{mirrored.name}-g", mirrored.remote
+    commit(mirrored.source, group, mirrored.name, 30)
     apply(flow)
-    produce(kafka_pair.source, topic_name, records(10, start=30))
+    mirrored.produce(records(10, start=30))
     copy(flow)
-    commit(kafka_pair.source, group, topic_name, 35)
+    commit(mirrored.source, group, mirrored.name, 35)
     write = flow_groups._write_checkpoints
 
     def while_a_member_reads(*given: Any) -> None:
         """What happens between reading the groups and committing for them."""
-        with Member(kafka_pair.target, group, remote, protocol) as member:
+        with Member(mirrored.target, group, remote, protocol) as member:
             member.poll_until(lambda: len(member.messages) == 10)
             member.consumer.commit(offsets=[NativePartition(remote, 0, 40)], asynchronous=False)
         write(*given)
@@ -500,31 +455,26 @@ def test_a_group_that_joins_commits_and_leaves_before_the_commit_is_not_set_back
     monkeypatch.setattr(flow_groups, "_write_checkpoints", while_a_member_reads)
     done = apply_flow_groups(flow.config, flow_topology(flow.config), ledger=flow.ledger)
 
-    assert committed(kafka_pair.target, group) == {(remote, 0): 40}
+    assert committed(mirrored.target, group) == {(remote, 0): 40}
     assert reasons(done) == {group: GroupReason.TARGET_AHEAD}
 
 
-def test_an_unreachable_cluster_is_an_error_that_names_it(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name, {"B.bootstrap.servers": "127.0.0.1:1"})
+def test_an_unreachable_cluster_is_an_error_that_names_it(mirrored: MirroredTopic) -> None:
+    flow = a_flow(mirrored, {"B.bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(BrokerUnreachableError) as caught:
         plan(flow)
     assert caught.value.where.cluster == "B"
 
 
-def test_the_command_shows_what_is_due_does_it_and_says_what_is_not_in_sync(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, records(20))
-    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+def test_the_command_shows_what_is_due_does_it_and_says_what_is_not_in_sync(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(20), partitions=2)
+    flow = a_flow(mirrored, WITH_COMMITS)
     copy(flow)
-    group = f"{topic_name}-g"
-    commit(kafka_pair.source, group, topic_name, 20)
+    group = f"{mirrored.name}-g"
+    commit(mirrored.source, group, mirrored.name, 20)
     # Of the other partition nothing is copied.
-    produce(kafka_pair.source, topic_name, [Record(b"k", b"v", partition=1)])
-    commit(kafka_pair.source, group, topic_name, 0, partition=1)
+    mirrored.produce([Record(b"k", b"v", partition=1)])
+    commit(mirrored.source, group, mirrored.name, 0, partition=1)
     options = ["--config", str(flow.path), "--flow", "A->B"]
 
     planned = CliRunner().invoke(app, ["groups", "plan", *options, "--json"])

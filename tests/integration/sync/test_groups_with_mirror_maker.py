@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from confluent_kafka import ConsumerGroupTopicPartitions
 
 from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
@@ -18,9 +16,9 @@ from mirror_lib.sync.groups.plan import GroupPlan
 from mirror_lib.sync.topics.internal import checkpoints_topic, offset_syncs_topic
 from mirror_lib.topology.names import TopicPartition
 from testbed.mm2 import MirrorMaker
-from tests.support.clusters import KafkaPair
-from tests.support.kafka import admin, consume, create_topic, produce, records
+from tests.support.kafka import admin, consume, records
 from tests.support.mirror_maker import SharedFlow, shared_flow, wait_until
+from tests.support.mirrored_topic import MirroredTopic
 
 
 def commit(flow: SharedFlow, topic: str, offsets: dict[str, int]) -> None:
@@ -60,40 +58,40 @@ def translated(flow: SharedFlow, topic: str, offsets: dict[str, int]) -> dict[st
     return {group: store.translate(TopicPartition(topic, 0), offset) for group, offset in offsets.items()}
 
 
-def test_checkpoints_of_both_agree_whoever_goes_on(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
+def test_checkpoints_of_both_agree_whoever_goes_on(mirrored: MirroredTopic) -> None:
+    mirrored.create()
     settings = {
-        "groups": f"{topic_name}.*",
+        "groups": f"{mirrored.name}.*",
         "heartbeats.replication.enabled": "false",
         "emit.heartbeats.enabled": "false",
         "sync.group.offsets.enabled": "true",
         "sync.group.offsets.interval.seconds": "1",
     }
-    flow = shared_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
-    begin, between, end, late = (f"{topic_name}-{name}" for name in ("begin", "between", "end", "late"))
+    flow = shared_flow(mirrored.folder, mirrored.pair, topics=mirrored.name, settings=settings)
+    begin, between, end, late = (f"{mirrored.name}-{name}" for name in ("begin", "between", "end", "late"))
     ours = {begin: 0, between: 777, end: 1_000}
 
     # Our flow copies and translates.
-    produce(kafka_pair.source, topic_name, records(1_000))
+    mirrored.produce(records(1_000))
     assert flow.ours.run().errors == ()
-    commit(flow, topic_name, ours)
+    commit(flow, mirrored.name, ours)
     apply_flow_groups(flow.ours.config, flow_topology(flow.ours.config))
     written = checkpoints(flow)
     assert {each.group: each.upstream_offset for each in written} == ours
 
     # MirrorMaker starts: of our groups it finds nothing to say, and of a new one the same as we would say.
-    commit(flow, topic_name, {late: 555})
+    commit(flow, mirrored.name, {late: 555})
     (expected,) = our_plan(flow).checkpoints
-    with MirrorMaker(tmp_path / "mm2") as mirror_maker:
+    with MirrorMaker(mirrored.folder / "mm2") as mirror_maker:
         mirror_maker.start(flow.properties).wait_started()
         wait_until(lambda: late in last_checkpoints(flow), mirror_maker, "a checkpoint")
         assert checkpoints(flow) == [*written, expected]
 
         # It goes on: more records, groups that move, new offset syncs.
-        produce(kafka_pair.source, topic_name, records(1_000))
+        mirrored.produce(records(1_000))
         theirs = {between: 1_234, end: 2_000, late: 1_000}
-        commit(flow, topic_name, theirs)
-        end_reached = Checkpoint(end, f"{flow.source_alias}.{topic_name}", 0, 2_000, 2_000, "note")
+        commit(flow, mirrored.name, theirs)
+        end_reached = Checkpoint(end, f"{flow.source_alias}.{mirrored.name}", 0, 2_000, 2_000, "note")
         wait_until(lambda: last_checkpoints(flow)[end] == end_reached, mirror_maker, "the checkpoint at the end")
         wait_until(lambda: on_target(flow, end) == [2_000], mirror_maker, "the commit on the target")
         wait_until(lambda: our_plan(flow).changes == 0, mirror_maker, "the last checkpoint")
@@ -102,7 +100,7 @@ def test_checkpoints_of_both_agree_whoever_goes_on(kafka_pair: KafkaPair, topic_
     after = last_checkpoints(flow)
     offsets = {**ours, **theirs}
     assert {group: after[group].upstream_offset for group in theirs} == theirs
-    now = translated(flow, topic_name, offsets)
+    now = translated(flow, mirrored.name, offsets)
     assert (now[begin], now[end]) == (after[begin].downstream_offset, after[end].downstream_offset) == (0, 2_000)
     for group in (between, late):
         # Between syncs the translation gets coarser while further syncs arrive, and a checkpoint is never taken back.
@@ -110,7 +108,7 @@ def test_checkpoints_of_both_agree_whoever_goes_on(kafka_pair: KafkaPair, topic_
     plan = our_plan(flow)
     assert plan.changes == 0
     assert {row.group: row.reason for row in plan.rows if row.group in (begin, end)} == {begin: None, end: None}
-    commit(flow, topic_name, {between: 2_000})
+    commit(flow, mirrored.name, {between: 2_000})
     done = apply_flow_groups(flow.ours.config, flow_topology(flow.ours.config))
     assert [row.group for row in done.plan.rows if row.emit and row.commit] == [between]
     assert on_target(flow, between) == [2_000]

@@ -18,9 +18,10 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, TopicNotCreatableError
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
-from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair
-from tests.support.flows import make_flow, pair_flow
-from tests.support.kafka import create_topic, produce, records
+from tests.support.clusters import FAST_HOUSEKEEPING
+from tests.support.flows import make_flow
+from tests.support.kafka import records
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.names import unique_name
 
 
@@ -42,17 +43,16 @@ def lone_broker(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaCluster
 
 
 def test_topics_of_coordinators_that_cannot_be_made_are_told_before_the_copy_with_all_others(
-    kafka_pair: KafkaPair, lone_broker: KafkaCluster, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic, lone_broker: KafkaCluster
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    servers = kafka_pair.source.bootstrap_servers, lone_broker.bootstrap_servers
+    mirrored.create(records(10))
+    servers = mirrored.source.bootstrap_servers, lone_broker.bootstrap_servers
     settings = {
         "B.offset.storage.replication.factor": "2",
         "A->B.sync.group.offsets.enabled": "true",
         "A->B.replication.factor": "2",
     }
-    flow = make_flow(tmp_path, *servers, topics=topic_name, settings=settings)
+    flow = make_flow(mirrored.folder, *servers, topics=mirrored.name, settings=settings)
 
     for ask in (flow.sync_topics, lambda: check.check_flow("A->B", str(flow.path), TriggerChoices())):
         with pytest.raises(TopicNotCreatableError) as refused:
@@ -70,12 +70,11 @@ def test_topics_of_coordinators_that_cannot_be_made_are_told_before_the_copy_wit
 
 
 def test_a_flow_without_transactional_ids_copies_to_such_a_target(
-    kafka_pair: KafkaPair, lone_broker: KafkaCluster, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic, lone_broker: KafkaCluster
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    servers = kafka_pair.source.bootstrap_servers, lone_broker.bootstrap_servers
-    flow = make_flow(tmp_path, *servers, topics=topic_name, settings={"mirror.fencing": "none"})
+    mirrored.create(records(10))
+    servers = mirrored.source.bootstrap_servers, lone_broker.bootstrap_servers
+    flow = make_flow(mirrored.folder, *servers, topics=mirrored.name, settings={"mirror.fencing": "none"})
 
     assert flow.run().records == 10
 
@@ -93,11 +92,10 @@ def test_a_coordinator_that_cannot_be_found_names_its_topic_and_no_bootstrap_ser
 
 
 def test_the_preflight_opens_one_connection_for_administration_to_each_cluster(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.create(records(10))
+    flow = mirrored.flow()
     opened: list[str] = []
     enter = ClusterAdmin.__enter__
 

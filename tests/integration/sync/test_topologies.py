@@ -66,19 +66,6 @@ def data_topics(cluster: KafkaCluster) -> set[str]:
     return {name for name in found if not name.startswith("__") and not name.endswith(".internal")}
 
 
-def test_active_passive(chain: Chain, tmp_path: Path) -> None:
-    config = a_network(tmp_path, chain, "A->B.enabled = true")
-    create_topic(chain.first, "orders")
-    write(chain.first, "orders", 30)
-    run(config, "A->B")
-    write(chain.first, "orders", 10, start=30)
-    run(config, "A->B")
-
-    assert values(chain.second, "A.orders") == values(chain.first, "orders")
-    assert data_topics(chain.first) == {"orders"}
-    assert data_topics(chain.second) == {"A.orders"}
-
-
 def test_active_active_with_renaming_brings_nothing_back(chain: Chain, tmp_path: Path) -> None:
     config = a_network(tmp_path, chain, "A->B.enabled = true", "B->A.enabled = true")
     for cluster, start in ((chain.first, 0), (chain.second, 100)):

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -20,12 +19,9 @@ from mirror_lib.verify.raw.local import run_locally
 from mirror_lib.verify.raw.task import verify_bin
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
-from tests.support.clusters import KafkaPair
-from tests.support.flows import pair_flow
 from tests.support.interruptions import interrupted, killed_after
 from tests.support.kafka import (
     Record,
-    consume,
     create_topic,
     delete_records,
     produce,
@@ -34,7 +30,9 @@ from tests.support.kafka import (
     transaction,
     watermarks,
 )
-from tests.support.verifying import tamper, verify
+from tests.support.mirrored_topic import MirroredTopic
+from tests.support.verifying import put_on_target, tamper, verify
+from tests.support.waiting import wait_for
 
 _Change = Callable[[list[Record]], Sequence[Record]]
 
@@ -46,22 +44,15 @@ def _only(report: VerifyReport) -> tuple[DifferenceKind, int | None, int | None,
     return difference.kind, difference.source_offset, difference.target_offset, difference.what
 
 
-def test_a_copy_is_equal_and_untouched_batches_are_not_decoded(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=3)
+def test_a_copy_is_equal_and_untouched_batches_are_not_decoded(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=3)
     for partition, codec in enumerate(("none", "lz4", "zstd")):
-        produce(
-            kafka_pair.source,
-            topic_name,
-            records(2_000, size=2_000, partition=partition),
-            compression_type=codec,
-            batch_size=100_000,
-            linger_ms=50,
+        mirrored.produce(
+            records(2_000, size=2_000, partition=partition), compression_type=codec, batch_size=100_000, linger_ms=50
         )
     # Small batches, which are gathered into larger ones.
-    produce(kafka_pair.source, topic_name, records(300, start=2_000), linger_ms=0, batch_num_messages=7)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.produce(records(300, start=2_000), linger_ms=0, batch_num_messages=7)
+    flow = mirrored.flow()
     assert flow.run().records == 6_300
 
     report = verify(flow)
@@ -76,10 +67,9 @@ def test_a_copy_is_equal_and_untouched_batches_are_not_decoded(
     assert all(each.digest for each in report.verdicts)
 
 
-def test_recent_looks_only_at_what_came_since(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(500))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_recent_looks_only_at_what_came_since(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(500))
+    flow = mirrored.flow()
     flow.run()
     assert verify(flow, mode=VerifyMode.RECENT).records == 500
     (first,) = flow.ledger.verified_up_to("A->B")
@@ -89,7 +79,7 @@ def test_recent_looks_only_at_what_came_since(kafka_pair: KafkaPair, topic_name:
     (still,) = flow.ledger.verified_up_to("A->B")
     assert still.source_next == 500
     assert still.verified_at > first.verified_at
-    produce(kafka_pair.source, topic_name, records(70, start=500))
+    mirrored.produce(records(70, start=500))
     flow.run()
     report = verify(flow, mode=VerifyMode.RECENT)
 
@@ -98,21 +88,22 @@ def test_recent_looks_only_at_what_came_since(kafka_pair: KafkaPair, topic_name:
     assert [row.source_next for row in flow.ledger.verified_up_to("A->B")] == [570]
 
 
-def test_a_sample_says_how_sure_it_is(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10_000))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_sample_says_how_sure_it_is_and_a_budget_of_bytes_ends_early(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(5_000, size=1_000))
+    flow = mirrored.flow()
     flow.run()
 
-    report = verify(flow, mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=300_000), seed=7)
+    sample, same = (verify(flow, mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=300_000), seed=7) for _ in range(2))
+    begun = verify(flow, budget=Budget(max_bytes=1_000_000))
 
-    assert report.exit_code == 0
-    assert 0 < report.records < 10_000
-    assert report.confidence is not None
-    assert report.confidence.sampled == report.records
-    assert report.confidence.population == 10_000
-    same = verify(flow, mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=300_000), seed=7)
-    assert [each.outcomes for each in same.verdicts] == [each.outcomes for each in report.verdicts]
+    assert sample.exit_code == 0
+    assert 0 < sample.records < 5_000
+    assert sample.confidence is not None
+    assert (sample.confidence.sampled, sample.confidence.population) == (sample.records, 5_000)
+    assert [each.outcomes for each in same.verdicts] == [each.outcomes for each in sample.verdicts]
+    assert begun.exit_code == 0
+    assert 0 < begun.records < 5_000
+    assert [row.source_next for row in flow.ledger.verified_up_to("A->B")] == [begun.verdicts[0].source_next]
 
 
 def _altered(copy: list[Record]) -> list[Record]:
@@ -120,63 +111,51 @@ def _altered(copy: list[Record]) -> list[Record]:
     return [*copy[:1_234], replace(copy[1_234], value=value[:-1] + b"!"), *copy[1_235:]]
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (_altered, (DifferenceKind.ALTERED, 1_234, 1_234, ("value",))),
-        (
-            lambda copy: [*copy[:7], replace(copy[7], headers=(("number", b"8"),)), *copy[8:]],
-            (DifferenceKind.ALTERED, 7, 7, ("headers",)),
-        ),
-        (
-            lambda copy: [*copy[:7], replace(copy[7], timestamp_ms=1_704_067_200_000), *copy[8:]],
-            (DifferenceKind.ALTERED, 7, 7, ("timestamp",)),
-        ),
-        (lambda copy: copy[:500] + copy[501:], (DifferenceKind.MISSING, 500, None, ())),
-        (lambda copy: copy[:501] + copy[500:], (DifferenceKind.EXTRA, None, 501, ())),
-        (
-            lambda copy: [*copy[:500], copy[501], copy[500], *copy[502:]],
-            (DifferenceKind.REORDERED, 500, 500, ()),
-        ),
-    ],
-    ids=["one byte", "a header", "a timestamp", "one missing", "one duplicated", "two swapped"],
-)
-def test_hidden_corruption_is_found(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, change: _Change, expected: tuple[object, ...]
+#: What becomes of the copy of 3,000 records, and what is told.
+_CORRUPTIONS: dict[str, tuple[_Change, tuple[object, ...]]] = {
+    "one byte": (_altered, (DifferenceKind.ALTERED, 1_234, 1_234, ("value",))),
+    "a header": (
+        lambda copy: [*copy[:7], replace(copy[7], headers=(("number", b"8"),)), *copy[8:]],
+        (DifferenceKind.ALTERED, 7, 7, ("headers",)),
+    ),
+    "a timestamp": (
+        lambda copy: [*copy[:7], replace(copy[7], timestamp_ms=1_704_067_200_000), *copy[8:]],
+        (DifferenceKind.ALTERED, 7, 7, ("timestamp",)),
+    ),
+    "one missing": (lambda copy: copy[:500] + copy[501:], (DifferenceKind.MISSING, 500, None, ())),
+    "one duplicated": (lambda copy: copy[:501] + copy[500:], (DifferenceKind.EXTRA, None, 501, ())),
+    "two swapped": (
+        lambda copy: [*copy[:500], copy[501], copy[500], *copy[502:]],
+        (DifferenceKind.REORDERED, 500, 500, ()),
+    ),
+}
+
+
+def test_hidden_corruption_and_what_somebody_else_wrote_behind_the_copy_are_found(
+    mirrored: MirroredTopic, subtests: pytest.Subtests
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(3_000))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.create(records(3_000))
+    flow = mirrored.flow()
     flow.run()
+    copy = mirrored.copied()
     assert verify(flow).exit_code == 0
+    mirrored.produce_remote([Record(value=b"of another program")])
+    assert _only(verify(flow)) == (DifferenceKind.EXTRA, None, 3_000, ())
 
-    tamper(kafka_pair, f"A.{topic_name}", change)
+    for name, (change, expected) in _CORRUPTIONS.items():
+        with subtests.test(name):
+            put_on_target(mirrored.pair, mirrored.remote, change(copy))
 
-    assert _only(verify(flow)) == expected
-    assert flow.ledger.verified_up_to("A->B") == ()
-
-
-def test_what_somebody_else_wrote_behind_the_copy_is_extra(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(100))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    flow.run()
-
-    produce(kafka_pair.target, f"A.{topic_name}", [Record(value=b"of another program")])
-
-    assert _only(verify(flow)) == (DifferenceKind.EXTRA, None, 100, ())
+            assert _only(verify(flow)) == expected
+            assert flow.ledger.verified_up_to("A->B") == ()
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
-def test_transactions_are_compared_as_the_flow_reads_them(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, isolation: str
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
+def test_transactions_are_compared_as_the_flow_reads_them(mirrored: MirroredTopic, isolation: str) -> None:
+    mirrored.create()
     for number in range(6):
-        transaction(kafka_pair.source, topic_name, [b"%d-%d" % (number, n) for n in range(20)], commit=number % 3 != 1)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"A.consumer.isolation.level": isolation})
+        transaction(mirrored.source, mirrored.name, [b"%d-%d" % (number, n) for n in range(20)], commit=number % 3 != 1)
+    flow = mirrored.flow({"A.consumer.isolation.level": isolation})
     flow.run()
 
     report = verify(flow)
@@ -185,26 +164,23 @@ def test_transactions_are_compared_as_the_flow_reads_them(
     assert report.records == (80 if isolation == "read_committed" else 120)
 
 
-def test_compaction_on_both_sides_is_no_difference(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+def test_compaction_on_both_sides_is_no_difference(mirrored: MirroredTopic) -> None:
     configs = {
         "cleanup.policy": "compact",
         "min.cleanable.dirty.ratio": "0.01",
         "segment.ms": "100",
         "min.compaction.lag.ms": "0",
     }
-    create_topic(kafka_pair.source, topic_name, configs=configs)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.create(configs=configs)
+    flow = mirrored.flow()
     for number in range(5):
         written = [Record(key=b"%d" % (n % 5), value=b"%d-%d" % (number, n)) for n in range(50)]
-        produce(kafka_pair.source, topic_name, written, compression_type="lz4")
+        mirrored.produce(written, compression_type="lz4")
         flow.run()
         time.sleep(0.2)
     for name, value in configs.items():
-        set_config(kafka_pair.target, f"A.{topic_name}", name, value)
-    deadline = time.monotonic() + 60
-    while len(consume(kafka_pair.target, f"A.{topic_name}")) >= 250:
-        assert time.monotonic() < deadline, "the broker did not compact the topic"
-        time.sleep(0.5)
+        set_config(mirrored.target, mirrored.remote, name, value)
+    wait_for(lambda: len(mirrored.copied()) < 250, 60, why="the broker did not compact the topic")
 
     report = verify(flow)
 
@@ -214,40 +190,35 @@ def test_compaction_on_both_sides_is_no_difference(kafka_pair: KafkaPair, topic_
     assert verdict.records > 0
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_what_retention_has_removed_on_one_side_is_expired(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, side: str
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(1_000))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_what_retention_has_removed_on_one_side_is_expired(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(1_000))
+    flow = mirrored.flow()
     flow.run()
-    if side == "source":
-        delete_records(kafka_pair.source, topic_name, before=400)
-    else:
-        delete_records(kafka_pair.target, f"A.{topic_name}", before=400)
 
-    report = verify(flow)
-
-    assert report.exit_code == 0
-    (verdict,) = report.verdicts
-    assert (verdict.records, verdict.expired_records, verdict.source_first) == (600, 400, 400)
+    for cluster, name, before in (
+        (mirrored.source, mirrored.name, 400),
+        # More than the source has lost.
+        (mirrored.target, mirrored.remote, 500),
+    ):
+        delete_records(cluster, name, before=before)
+        report = verify(flow)
+        assert report.exit_code == 0
+        (verdict,) = report.verdicts
+        assert (verdict.records, verdict.expired_records, verdict.source_first) == (1_000 - before, before, before)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_what_retention_removes_after_the_plan_was_made_is_expired(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, side: str
-) -> None:
+def test_what_retention_removes_after_the_plan_was_made_is_expired(mirrored: MirroredTopic, side: str) -> None:
     # A broker goes on giving deleted records out of a segment that holds others; these are years apart, so they have
     # segments of their own.
-    for cluster, name in ((kafka_pair.source, topic_name), (kafka_pair.target, f"A.{topic_name}")):
+    for cluster, name in ((mirrored.source, mirrored.name), (mirrored.target, mirrored.remote)):
         create_topic(cluster, name, configs={"segment.ms": "60000"})
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    flow = mirrored.flow()
     for start in (0, 400):
-        produce(kafka_pair.source, topic_name, records(600 if start else 400, start=start))
+        mirrored.produce(records(600 if start else 400, start=start))
         flow.run()
     job = job_of(flow.config, plan_flow_verification(flow.config, flow.ledger, VerifyOptions()))
-    cluster, name = (kafka_pair.source, topic_name) if side == "source" else (kafka_pair.target, f"A.{topic_name}")
+    cluster, name = (mirrored.source, mirrored.name) if side == "source" else (mirrored.target, mirrored.remote)
     delete_records(cluster, name, before=400)
 
     deadline = time.monotonic() + 60
@@ -259,11 +230,11 @@ def test_what_retention_removes_after_the_plan_was_made_is_expired(
     assert (verdict.records, verdict.expired_records) == (600, 400)
 
 
-def test_processes_of_their_own_find_the_same(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
+def test_processes_of_their_own_find_the_same(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=2)
     for partition in range(2):
-        produce(kafka_pair.source, topic_name, records(300, partition=partition))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+        mirrored.produce(records(300, partition=partition))
+    flow = mirrored.flow()
     flow.run()
     told: list[int] = []
 
@@ -280,13 +251,11 @@ def test_processes_of_their_own_find_the_same(kafka_pair: KafkaPair, topic_name:
     assert [each.digest for each in report.verdicts] == [each.digest for each in verify(flow).verdicts]
 
 
-def test_log_append_times_of_the_target_are_said_not_to_be_compared(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"message.timestamp.type": "LogAppendTime"})
-    produce(kafka_pair.source, topic_name, records(500))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_log_append_times_of_the_target_are_said_not_to_be_compared(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    mirrored.create_remote(configs={"message.timestamp.type": "LogAppendTime"})
+    mirrored.produce(records(500))
+    flow = mirrored.flow()
     flow.run()
 
     report = verify(flow)
@@ -297,19 +266,17 @@ def test_log_append_times_of_the_target_are_said_not_to_be_compared(
     assert not verdict.timestamps_compared
 
 
-def test_where_there_was_nothing_to_copy_there_is_nothing_to_compare(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+def test_where_there_was_nothing_to_copy_there_is_nothing_to_compare(mirrored: MirroredTopic) -> None:
     # An empty partition; one with nothing but aborted records; one whose target has the marker of a fence beside.
-    create_topic(kafka_pair.source, topic_name, partitions=3)
+    mirrored.create(partitions=3)
     for partition in (1, 2):
-        transaction(kafka_pair.source, topic_name, [b"taken back"], partition=partition, commit=False)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"A.consumer.isolation.level": "read_committed"})
+        transaction(mirrored.source, mirrored.name, [b"taken back"], partition=partition, commit=False)
+    flow = mirrored.flow({"A.consumer.isolation.level": "read_committed"})
     flow.run()
-    transaction(kafka_pair.source, topic_name, [b"taken back too"], partition=2, commit=False)
+    transaction(mirrored.source, mirrored.name, [b"taken back too"], partition=2, commit=False)
     interrupted(flow, killed_after())
     assert flow.run().errors == ()
-    assert watermarks(kafka_pair.target, f"A.{topic_name}", 2) == (0, 1)
+    assert watermarks(mirrored.target, mirrored.remote, 2) == (0, 1)
 
     report = verify(flow)
 
@@ -317,15 +284,12 @@ def test_where_there_was_nothing_to_copy_there_is_nothing_to_compare(
     assert report.sentence.startswith("Nothing to compare")
 
 
-def test_a_partition_that_was_never_copied_and_holds_records_is_not_equal(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_partition_that_was_never_copied_and_holds_records_is_not_equal(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(10))
+    flow = mirrored.flow()
     flow.sync_topics()
     # No run has copied it, but a position says that it is done.
-    done = Position(topic_name, 0, 9, 0, PositionState.CLOSED)
+    done = Position(mirrored.name, 0, 9, 0, PositionState.CLOSED)
     with FlowClusters.connect(flow.config) as clusters:
         clusters.positions.write([done])
 
@@ -335,15 +299,13 @@ def test_a_partition_that_was_never_copied_and_holds_records_is_not_equal(
     assert [verdict.reason for verdict in report.verdicts] == ["no-map"]
 
 
-def test_records_that_a_first_start_has_passed_over_are_counted_and_hold_nothing_up(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
+def test_records_that_a_first_start_has_passed_over_are_counted_and_hold_nothing_up(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=2)
     for partition in (0, 1):
-        produce(kafka_pair.source, topic_name, records(10, partition=partition))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.first.start": "latest"})
+        mirrored.produce(records(10, partition=partition))
+    flow = mirrored.flow({"mirror.first.start": "latest"})
     flow.run()
-    produce(kafka_pair.source, topic_name, records(5, start=10, partition=1))
+    mirrored.produce(records(5, start=10, partition=1))
     assert flow.run().records == 5
 
     report = verify(flow)
@@ -353,55 +315,25 @@ def test_records_that_a_first_start_has_passed_over_are_counted_and_hold_nothing
 
 
 def test_a_position_that_skips_records_proves_nothing_where_a_first_start_would_have_copied_them(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.first.start": "latest"})
+    mirrored.create(records(10))
+    flow = mirrored.flow({"mirror.first.start": "latest"})
     flow.run()
-    earliest = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    earliest = mirrored.flow()
 
     assert [verdict.reason for verdict in verify(earliest).verdicts] == ["no-map"]
 
 
-def test_without_a_map_nothing_can_be_verified(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, f"A.{topic_name}")
-    for cluster, name in ((kafka_pair.source, topic_name), (kafka_pair.target, f"A.{topic_name}")):
-        produce(cluster, name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    flow.sync_internal_topics()
-
-    report = verify(flow)
-
-    assert report.exit_code == 1
-    (verdict,) = report.verdicts
-    assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, "no-map")
-
-
-def test_a_budget_of_bytes_ends_early_and_says_so(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(5_000, size=1_000))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    flow.run()
-
-    report = verify(flow, budget=Budget(max_bytes=1_000_000))
-
-    assert report.exit_code == 0
-    assert 0 < report.records < 5_000
-    assert [row.source_next for row in flow.ledger.verified_up_to("A->B")] == [report.verdicts[0].source_next]
-
-
-def test_the_command_tells_what_differs_and_where(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(200))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_the_command_tells_what_differs_and_where(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(200))
+    flow = mirrored.flow()
     flow.run()
     arguments = ["verify", "--config", str(flow.path), "--flow", "A->B"]
 
     equal = CliRunner().invoke(app, arguments)
-    tamper(kafka_pair, f"A.{topic_name}", lambda copy: copy[:50] + copy[51:])
-    page = tmp_path / "report.html"
+    tamper(mirrored.pair, mirrored.remote, lambda copy: copy[:50] + copy[51:])
+    page = mirrored.folder / "report.html"
     different = CliRunner().invoke(app, [*arguments, "--json", "--html", str(page)])
 
     assert equal.exit_code == 0, equal.output
@@ -410,21 +342,16 @@ def test_the_command_tells_what_differs_and_where(kafka_pair: KafkaPair, topic_n
     document = json.loads(different.stdout)
     assert document["partitions"][0]["differences"][0]["kind"] == "missing"
     assert document["partitions"][0]["differences"][0]["source_offset"] == 50
-    assert topic_name in page.read_text()
-    assert watermarks(kafka_pair.target, f"A.{topic_name}")[1] == 199
+    assert mirrored.name in page.read_text()
+    assert watermarks(mirrored.target, mirrored.remote)[1] == 199
 
 
-def test_what_a_policy_has_left_out_is_no_difference(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"max.message.bytes": "20000"})
+def test_what_a_policy_has_left_out_is_no_difference(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    mirrored.create_remote(configs={"max.message.bytes": "20000"})
     for part in (records(50), records(1, start=50, size=60_000), records(49, start=51)):
-        produce(kafka_pair.source, topic_name, part)
-    flow = pair_flow(
-        tmp_path,
-        kafka_pair,
-        topics=topic_name,
-        settings={"mirror.poison.policy": "skip", "sync.topic.configs.enabled": "false"},
-    )
+        mirrored.produce(part)
+    flow = mirrored.flow({"mirror.poison.policy": "skip", "sync.topic.configs.enabled": "false"})
     assert flow.run().left_out == 1
 
     report = verify(flow)
@@ -434,17 +361,15 @@ def test_what_a_policy_has_left_out_is_no_difference(kafka_pair: KafkaPair, topi
     assert (verdict.records, verdict.left_out) == (99, 1)
 
 
-def test_the_sources_of_a_merge_are_compared_each_by_itself(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    first, second, merged = f"{topic_name}-1", f"{topic_name}-2", f"{topic_name}-merged"
+def test_the_sources_of_a_merge_are_compared_each_by_itself(mirrored: MirroredTopic) -> None:
+    first, second, merged = f"{mirrored.name}-1", f"{mirrored.name}-2", f"{mirrored.name}-merged"
     for name in (first, second):
-        create_topic(kafka_pair.source, name)
+        create_topic(mirrored.source, name)
     settings = {"mirror.topics.rename": f"{first}:{merged}, {second}:{merged}", "mirror.topics.merge.enabled": "true"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=f"{first}, {second}", settings=settings)
+    flow = mirrored.flow(topics=f"{first}, {second}", settings=settings)
     for start in (0, 1_000):
-        produce(kafka_pair.source, first, records(60, start=start))
-        produce(kafka_pair.source, second, records(40, start=start + 60))
+        produce(mirrored.source, first, records(60, start=start))
+        produce(mirrored.source, second, records(40, start=start + 60))
         flow.run()
 
     report = verify(flow)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -17,21 +16,13 @@ from mirror_lib.verify.findings import DifferenceKind, RoutedVerdict, Verdict
 from mirror_lib.verify.model import Budget, VerifyMode
 from mirror_lib.verify.report import VerifyReport
 from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
+from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, create_topic, delete_records, delete_topic, produce, records
-from tests.support.transforming import Killed, TransformHere
+from tests.support.mirrored_topic import MirroredTopic
+from tests.support.transforming import Killed, TransformHere, number_of, thirds
 from tests.support.verifying import Route, verify, verify_transformed
 
 _Change = Callable[[list[Record]], Sequence[Record]]
-
-
-def number_of(value: bytes | None) -> int:
-    return int((value or b"value-0-").split(b"-")[1])
-
-
-def thirds(topic: str) -> Route:
-    """A third stays, the others go to two topics."""
-    return lambda value: ((None, f"{topic}-one", f"{topic}-two")[number_of(value) % 3], None)
 
 
 def to_one_partition(topic: str) -> Route:
@@ -50,15 +41,14 @@ def settings(topic: str, column: str = "topic") -> dict[str, str]:
 
 
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, [*records(600), *records(300, partition=1)])
-    return pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings(topic_name))
+def flow(mirrored: MirroredTopic) -> Flow:
+    mirrored.create([*records(600), *records(300, partition=1)], partitions=2)
+    return mirrored.flow(settings(mirrored.name))
 
 
-def change(pair: KafkaPair, topic: str, changed: _Change) -> None:
-    """Put a changed copy of the first partition of a topic in its place."""
-    copy = consume(pair.target, topic)
+def change(pair: KafkaPair, topic: str, changed: _Change, copy: list[Record] | None = None) -> None:
+    """Put a changed copy of the first partition of a topic in its place; by default of what is there."""
+    copy = copy or consume(pair.target, topic)
     first = [each for each in copy if each.partition == 0]
     delete_topic(pair.target, topic)
     create_topic(pair.target, topic, partitions=2)
@@ -70,50 +60,35 @@ def of(report: VerifyReport, topic: str, partition: int = 0) -> RoutedVerdict:
     return found
 
 
-def test_given_records_in_three_topics_when_verified_then_all_of_them_are_equal(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+def test_given_records_in_three_topics_when_verified_then_all_are_equal_and_recent_compares_only_what_came_since(
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
-    route = thirds(topic_name)
+    route = thirds(mirrored.name)
     flow.run(runner=TransformHere(route=route))
-    produce(kafka_pair.source, topic_name, [*records(90, start=600), *records(60, partition=1, start=300)])
+    first = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    nothing = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    mirrored.produce(records(90, start=600))
+    flow.run(runner=TransformHere(route=route))
+    recent = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    mirrored.produce(records(60, partition=1, start=300))
     flow.run(runner=TransformHere(route=route))
 
     report = verify_transformed(flow, route=route)
 
-    assert report.exit_code == 0, report.to_dict()
-    assert sum(each.records for each in report.verdicts) == 350
-    assert {tuple(each.target): each.records for each in report.routed} == {
-        (f"{topic_name}-one", 0): 230,
-        (f"{topic_name}-one", 1): 120,
-        (f"{topic_name}-two", 0): 230,
-        (f"{topic_name}-two", 1): 120,
-    }
-
-
-def test_given_recent_mode_when_nothing_and_then_more_was_copied_then_only_that_is_compared(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
-) -> None:
-    route = thirds(topic_name)
-    flow.run(runner=TransformHere(route=route))
-    first = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
-    nothing = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
-    produce(kafka_pair.source, topic_name, records(90, start=600))
-    flow.run(runner=TransformHere(route=route))
-
-    report = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
-
-    assert (first.exit_code, nothing.exit_code, report.exit_code) == (0, 0, 0), report.to_dict()
+    assert (first.exit_code, nothing.exit_code, recent.exit_code) == (0, 0, 0), recent.to_dict()
     assert (nothing.routed, len(nothing.confirmed)) == ((), 2)
     # The range takes the second run up; that of the other partition has nothing new.
-    assert {tuple(each.target): each.records for each in report.routed} == {
-        (f"{topic_name}-one", 0): 230,
-        (f"{topic_name}-two", 0): 230,
-    }
+    of_first = {(f"{mirrored.name}-one", 0): 230, (f"{mirrored.name}-two", 0): 230}
+    assert {tuple(each.target): each.records for each in recent.routed} == of_first
+    assert report.exit_code == 0, report.to_dict()
+    assert sum(each.records for each in report.verdicts) == 350
+    of_second = {(f"{mirrored.name}-one", 1): 120, (f"{mirrored.name}-two", 1): 120}
+    assert {tuple(each.target): each.records for each in report.routed} == {**of_first, **of_second}
 
 
 _CHANGES: dict[str, tuple[_Change, list[tuple[DifferenceKind, int | None, int | None]]]] = {
     "deleted": (lambda copy: copy[:50] + copy[51:], [(DifferenceKind.MISSING, 151, None)]),
-    "duplicated": (lambda copy: [*copy[:60], copy[50], *copy[60:]], [(DifferenceKind.EXTRA, 151, 60), None]),
+    "duplicated": (lambda copy: [*copy[:60], copy[50], *copy[60:]], []),
     "altered": (
         lambda copy: [*copy[:50], replace(copy[50], key=b"!"), *copy[51:]],
         [(DifferenceKind.MISSING, 151, None), (DifferenceKind.EXTRA, None, 50)],
@@ -126,38 +101,43 @@ _CHANGES: dict[str, tuple[_Change, list[tuple[DifferenceKind, int | None, int | 
 }
 
 
-@pytest.mark.parametrize("name", _CHANGES)
-def test_given_a_topic_that_was_tampered_with_when_verified_then_it_is_told_what_and_where(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str, name: str
+def test_given_another_way_or_a_topic_that_was_tampered_with_when_verified_then_it_is_told_what_and_where(
+    flow: Flow, mirrored: MirroredTopic, subtests: pytest.Subtests
 ) -> None:
-    route = thirds(topic_name)
+    route, one = thirds(mirrored.name), f"{mirrored.name}-one"
     flow.run(runner=TransformHere(route=route))
-    changed, expected = _CHANGES[name]
-    change(kafka_pair, f"{topic_name}-one", changed)
+    other = verify_transformed(flow, route=lambda value: (one, None) if number_of(value) == 1 else (None, None))
+    assert other.exit_code == 3
+    assert of(other, one).verdict is Verdict.DIFFERENT
+    assert of(other, f"{mirrored.name}-two").standing == 200
 
-    report = verify_transformed(flow, route=route)
+    copy = consume(mirrored.target, one)
+    for name, (changed, expected) in _CHANGES.items():
+        with subtests.test(name):
+            change(mirrored.pair, one, changed, copy)
 
-    found = of(report, f"{topic_name}-one")
-    wanted = [each for each in expected if each is not None]
-    places = [(each.kind, each.source_offset, each.target_offset) for each in found.differences]
-    if name == "duplicated":
-        # The last record of the topic now stands where the flow has written nothing.
-        assert (found.verdict, report.exit_code) == (Verdict.DIFFERENT, 3)
-        assert (DifferenceKind.EXTRA, 151, 60) in places
-        return
-    assert report.exit_code == (3 if wanted else 0), report.to_dict()
-    assert sorted(places, key=str) == sorted(wanted, key=str)
-    assert report.count(Verdict.DIFFERENT) == bool(wanted)
+            report = verify_transformed(flow, route=route)
+
+            found = of(report, one)
+            places = [(each.kind, each.source_offset, each.target_offset) for each in found.differences]
+            if name == "duplicated":
+                # The last record of the topic now stands where the flow has written nothing.
+                assert (found.verdict, report.exit_code) == (Verdict.DIFFERENT, 3)
+                assert (DifferenceKind.EXTRA, 151, 60) in places
+                continue
+            assert report.exit_code == (3 if expected else 0), report.to_dict()
+            assert sorted(places, key=str) == sorted(expected, key=str)
+            assert report.count(Verdict.DIFFERENT) == bool(expected)
 
 
 def test_given_a_record_that_somebody_adds_when_verified_then_it_is_found_until_it_is_gone(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
-    route = thirds(topic_name)
+    route = thirds(mirrored.name)
     flow.run(runner=TransformHere(route=route))
     before = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
-    copy = consume(kafka_pair.target, f"{topic_name}-two")
-    produce(kafka_pair.target, f"{topic_name}-two", [replace(copy[0], partition=1)])
+    copy = consume(mirrored.target, f"{mirrored.name}-two")
+    produce(mirrored.target, f"{mirrored.name}-two", [replace(copy[0], partition=1)])
 
     recent = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
     again = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
@@ -165,44 +145,30 @@ def test_given_a_record_that_somebody_adds_when_verified_then_it_is_found_until_
     assert before.exit_code == 0
     for report in (recent, again):
         assert report.exit_code == 3, report.to_dict()
-        found = of(report, f"{topic_name}-two", 1)
+        found = of(report, f"{mirrored.name}-two", 1)
         assert [(each.kind, each.target_offset) for each in found.differences] == [(DifferenceKind.EXTRA, 100)]
 
 
-def test_given_another_way_than_that_of_the_copy_when_verified_then_both_sides_tell(
-    flow: Flow, topic_name: str
-) -> None:
-    flow.run(runner=TransformHere(route=thirds(topic_name)))
-
-    report = verify_transformed(
-        flow, route=lambda value: (f"{topic_name}-one", None) if number_of(value) == 1 else (None, None)
-    )
-
-    assert report.exit_code == 3
-    assert of(report, f"{topic_name}-one").verdict is Verdict.DIFFERENT
-    assert of(report, f"{topic_name}-two").standing == 200
-
-
 def test_given_source_partitions_that_meet_in_one_when_verified_then_they_are_compared_together(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
-    route = to_one_partition(topic_name)
+    route = to_one_partition(mirrored.name)
     flow.run(runner=TransformHere(route=route), tasks_max=1)
     equal = verify_transformed(flow, route=route)
     # Both sources have made it.
-    change(kafka_pair, f"{topic_name}-one", lambda copy: [each for each in copy if number_of(each.value) != 401])
+    change(mirrored.pair, f"{mirrored.name}-one", lambda copy: [each for each in copy if number_of(each.value) != 401])
 
     different = verify_transformed(flow, route=route)
 
     assert equal.exit_code == 0, equal.to_dict()
-    assert of(equal, f"{topic_name}-one").records == 450
-    (difference,) = of(different, f"{topic_name}-one").differences
+    assert of(equal, f"{mirrored.name}-one").records == 450
+    (difference,) = of(different, f"{mirrored.name}-one").differences
     assert (difference.kind, difference.source, difference.source_offset) == (
         DifferenceKind.MISSING,
-        TopicPartition(topic_name, 0),
+        TopicPartition(mirrored.name, 0),
         401,
     )
-    assert of(different, f"{topic_name}-one").records == 449
+    assert of(different, f"{mirrored.name}-one").records == 449
 
 
 @pytest.mark.parametrize("dies_after", [1, 250])
@@ -222,20 +188,19 @@ def test_given_a_run_that_died_when_the_next_one_has_taken_over_then_all_is_equa
 
 
 def test_given_records_that_change_their_partition_when_verified_then_own_and_sent_ones_are_equal(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, [*records(400), *records(300, partition=1)])
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings(topic_name, "partition"))
+    mirrored.create([*records(400), *records(300, partition=1)], partitions=2)
+    flow = mirrored.flow(settings(mirrored.name, "partition"))
 
     def route(value: bytes | None) -> tuple[str | None, int | None]:
         return None, number_of(value) % 2
 
     flow.run(runner=TransformHere(route=route), tasks_max=1)
     equal = verify_transformed(flow, route=route)
-    produce(kafka_pair.target, f"A.{topic_name}", [Record(value=b"value-1-!", partition=1)])
+    mirrored.produce_remote([Record(value=b"value-1-!", partition=1)])
     added = verify_transformed(flow, route=route)
-    change(kafka_pair, f"A.{topic_name}", lambda copy: copy[:-1])
+    change(mirrored.pair, mirrored.remote, lambda copy: copy[:-1])
     different = verify_transformed(flow, route=route)
 
     assert equal.exit_code == 0, equal.to_dict()
@@ -243,46 +208,46 @@ def test_given_records_that_change_their_partition_when_verified_then_own_and_se
     # Behind what the flow has written others may stand, for the partition is not only of those that are sent there.
     assert added.exit_code == 0, added.to_dict()
     assert different.exit_code == 3
-    assert of(different, f"A.{topic_name}").difference_count == 1
+    assert of(different, mirrored.remote).difference_count == 1
 
 
 def test_given_all_records_elsewhere_when_verified_then_they_are_compared_without_a_map(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
     def route(_: bytes | None) -> tuple[str | None, int | None]:
-        return f"{topic_name}-one", None
+        return f"{mirrored.name}-one", None
 
     flow.run(runner=TransformHere(route=route))
     equal = verify_transformed(flow, route=route)
-    change(kafka_pair, f"{topic_name}-one", lambda copy: copy[1:])
+    change(mirrored.pair, f"{mirrored.name}-one", lambda copy: copy[1:])
     different = verify_transformed(flow, route=route)
 
     assert equal.exit_code == 0, equal.to_dict()
     assert {each.records for each in equal.routed} == {600, 300}
-    (difference,) = of(different, f"{topic_name}-one").differences
+    (difference,) = of(different, f"{mirrored.name}-one").differences
     assert (difference.kind, difference.source_offset) == (DifferenceKind.MISSING, 0)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_given_retention_that_cuts_a_range_when_verified_then_it_cannot_be_told(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str, side: str
+    flow: Flow, mirrored: MirroredTopic, side: str
 ) -> None:
-    route = thirds(topic_name)
+    route = thirds(mirrored.name)
     flow.run(runner=TransformHere(route=route))
     if side == "source":
-        delete_records(kafka_pair.source, topic_name, before=100)
+        delete_records(mirrored.source, mirrored.name, before=100)
     else:
-        delete_records(kafka_pair.target, f"{topic_name}-one", before=10)
+        delete_records(mirrored.target, f"{mirrored.name}-one", before=10)
 
     report = verify_transformed(flow, route=route)
 
     assert report.exit_code == 1, report.to_dict()
-    found = of(report, f"{topic_name}-one")
+    found = of(report, f"{mirrored.name}-one")
     assert (found.verdict, found.reason) == (Verdict.UNVERIFIABLE, "expired")
-    assert of(report, f"{topic_name}-two", 1).verdict is Verdict.EQUAL
+    assert of(report, f"{mirrored.name}-two", 1).verdict is Verdict.EQUAL
 
 
-def test_given_a_budget_when_not_all_is_read_then_what_was_sent_is_not_said_to_be_equal(
+def test_given_a_budget_or_no_spark_when_not_all_is_read_then_what_was_sent_is_not_said_to_be_equal(
     flow: Flow, topic_name: str
 ) -> None:
     route = thirds(topic_name)
@@ -291,56 +256,49 @@ def test_given_a_budget_when_not_all_is_read_then_what_was_sent_is_not_said_to_b
     cut = verify_transformed(flow, route=route, budget=Budget(max_bytes=2_000), mode=VerifyMode.RECENT)
     sample = verify_transformed(flow, route=route, mode=VerifyMode.SAMPLE)
     rest = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    without_spark = verify(flow)
+    arguments = ["verify", "--config", str(flow.path), "--flow", "A->B"]
+    shown = CliRunner().invoke(app, arguments)
+    told = CliRunner().invoke(app, [*arguments, "--json"])
 
     assert {each.reason for each in cut.routed} == {"budget"}
     assert {each.reason for each in sample.routed} == {"sample"}
     assert (cut.exit_code, sample.exit_code, rest.exit_code) == (1, 1, 0), rest.to_dict()
     assert sum(each.records for each in rest.routed) == 600
-
-
-def test_given_a_copy_of_before_the_ledger_knew_of_ways_when_verified_then_it_is_not_said_to_be_equal(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, records(300))
-    # A run without settings of transforms stands for one that noted nothing.
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.batch.max.bytes": "4096"})
-    flow.run()
-    routing = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings(topic_name))
-
-    report = verify_transformed(routing, route=thirds(topic_name))
-
-    assert {each.reason for each in report.routed} == {"routed"}
-    assert report.exit_code in (1, 3)
-
-
-def test_given_no_spark_when_verified_then_the_reason_is_told(flow: Flow, topic_name: str) -> None:
-    flow.run(runner=TransformHere(route=thirds(topic_name)))
-
-    report = verify(flow)
-    arguments = ["verify", "--config", str(flow.path), "--flow", "A->B"]
-    shown = CliRunner().invoke(app, arguments)
-    told = CliRunner().invoke(app, [*arguments, "--json"])
-
-    assert {each.reason for each in report.routed} == {"needs-spark"}
-    assert (report.exit_code, shown.exit_code, told.exit_code) == (1, 1, 1)
+    assert {each.reason for each in without_spark.routed} == {"needs-spark"}
+    assert (without_spark.exit_code, shown.exit_code, told.exit_code) == (1, 1, 1)
     assert "routed verdicts" in shown.output
     places = {(row["topic"], row["partition"], row["verdict"]) for row in json.loads(told.stdout)["routed"]}
     assert places == {(f"{topic_name}-{name}", at, "unverifiable") for name in ("one", "two") for at in (0, 1)}
 
 
-def test_given_topics_with_different_transforms_that_meet_in_one_when_verified_then_they_are_compared_together(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+def test_given_a_copy_of_before_the_ledger_knew_of_ways_when_verified_then_it_is_not_said_to_be_equal(
+    mirrored: MirroredTopic,
 ) -> None:
-    topics = f"{topic_name}-a", f"{topic_name}-b"
+    mirrored.create(records(300), partitions=2)
+    # A run without settings of transforms stands for one that noted nothing.
+    flow = mirrored.flow({"mirror.batch.max.bytes": "4096"})
+    flow.run()
+    routing = mirrored.flow(settings(mirrored.name))
+
+    report = verify_transformed(routing, route=thirds(mirrored.name))
+
+    assert {each.reason for each in report.routed} == {"routed"}
+    assert report.exit_code in (1, 3)
+
+
+def test_given_topics_with_different_transforms_that_meet_in_one_when_verified_then_they_are_compared_together(
+    mirrored: MirroredTopic,
+) -> None:
+    topics = f"{mirrored.name}-a", f"{mirrored.name}-b"
     for topic in topics:
-        create_topic(kafka_pair.source, topic)
-        produce(kafka_pair.source, topic, records(300))
+        create_topic(mirrored.source, topic)
+        produce(mirrored.source, topic, records(300))
     both = settings(topics[0])
     both |= {"A->B.mirror.transforms": "any, other", "A->B.mirror.transform.other.topics": topics[1]}
     both |= {"A->B.mirror.transform.other.topic": "'1'"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=", ".join(topics), settings=both)
-    route = to_one_partition(topic_name)
+    flow = mirrored.flow(topics=", ".join(topics), settings=both)
+    route = to_one_partition(mirrored.name)
     flow.run(runner=TransformHere(route=route), tasks_max=1)
 
     equal = verify_transformed(flow, route=route)
@@ -360,22 +318,21 @@ def every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "TRANSACTION_SECONDS", 0.0)
 
 
-def in_transactions(pair: KafkaPair, topic: str, folder: Path, column: str = "topic") -> Flow:
-    create_topic(pair.source, topic, partitions=2)
-    produce(pair.source, topic, [*records(600), *records(300, partition=1)])
-    enabled = {**settings(topic, column), "B.exactly.once.source.support": "enabled"}
-    return pair_flow(folder, pair, topics=topic, settings=enabled)
+def in_transactions(mirrored: MirroredTopic, column: str = "topic") -> Flow:
+    mirrored.create([*records(600), *records(300, partition=1)], partitions=2)
+    enabled = {**settings(mirrored.name, column), "B.exactly.once.source.support": "enabled"}
+    return mirrored.flow(enabled)
 
 
 @pytest.mark.usefixtures("every_batch")
 def test_given_a_run_in_transactions_that_died_when_the_next_one_has_gone_on_then_all_is_equal(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    flow, route = in_transactions(kafka_pair, topic_name, tmp_path), thirds(topic_name)
+    flow, route = in_transactions(mirrored), thirds(mirrored.name)
     runner = TransformHere(route=route, rows_at_once=33)
     flow.run(runner=runner)
     before = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
-    produce(kafka_pair.source, topic_name, [*records(600, start=600), *records(300, partition=1, start=300)])
+    mirrored.produce([*records(600, start=600), *records(300, partition=1, start=300)])
     with pytest.raises(Killed):
         flow.run(runner=replace(runner, dies_after=160))
     meanwhile = verify_transformed(flow, route=route)
@@ -394,13 +351,13 @@ def test_given_a_run_in_transactions_that_died_when_the_next_one_has_gone_on_the
 @pytest.mark.usefixtures("every_batch")
 @pytest.mark.parametrize("column", ["topic", "partition"])
 def test_given_a_first_run_in_transactions_that_died_when_the_next_one_has_gone_on_then_all_is_equal(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, column: str
+    mirrored: MirroredTopic, column: str
 ) -> None:
     def swapped(value: bytes | None) -> tuple[str | None, int | None]:
         return None, number_of(value) % 2
 
-    flow = in_transactions(kafka_pair, topic_name, tmp_path, column)
-    route = thirds(topic_name) if column == "topic" else swapped
+    flow = in_transactions(mirrored, column)
+    route = thirds(mirrored.name) if column == "topic" else swapped
     runner = TransformHere(route=route, rows_at_once=33)
     with pytest.raises(Killed):
         flow.run(runner=replace(runner, dies_after=299), tasks_max=1)

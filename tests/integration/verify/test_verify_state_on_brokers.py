@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,9 @@ from mirror_lib.verify.findings import DifferenceKind, Verdict
 from mirror_lib.verify.model import VerifyMode
 from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, consume, delete_topic, produce
+from tests.support.flows import Flow
+from tests.support.kafka import Record, consume, delete_topic
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.verifying import verify
 
 
@@ -33,22 +33,20 @@ def offset_of(pair: KafkaPair, topic: str, key: str) -> int:
     return max(record.offset for record in consume(pair.target, topic) if record.key == key.encode())
 
 
-def test_a_deletion_that_was_cleaned_before_it_was_copied_is_found(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_compacted(kafka_pair.source, topic_name)
-    put(kafka_pair.source, topic_name, {"kept": "1", "lost": "1", "copied": "1", "again": "1"})
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_deletion_that_was_cleaned_before_it_was_copied_is_found(mirrored: MirroredTopic) -> None:
+    create_compacted(mirrored.source, mirrored.name)
+    put(mirrored.source, mirrored.name, {"kept": "1", "lost": "1", "copied": "1", "again": "1"})
+    flow = mirrored.flow()
     assert flow.run().exit_code == 0
     # One deletion is copied, the other is not: by then the source's cleaner has forgotten it.
-    put(kafka_pair.source, topic_name, {"copied": None})
+    put(mirrored.source, mirrored.name, {"copied": None})
     assert flow.run().exit_code == 0
-    put(kafka_pair.source, topic_name, {"lost": None, "again": None})
-    forget(kafka_pair.source, topic_name, ["lost", "again"])
-    put(kafka_pair.source, topic_name, {"again": "2"})
+    put(mirrored.source, mirrored.name, {"lost": None, "again": None})
+    forget(mirrored.source, mirrored.name, ["lost", "again"])
+    put(mirrored.source, mirrored.name, {"again": "2"})
     assert flow.run().exit_code == 3
-    produce(kafka_pair.target, f"A.{topic_name}", [Record(key=b"stranger", value=b"1")])
-    put(kafka_pair.source, topic_name, {"kept": "2", "pending": "1"})
+    mirrored.produce_remote([Record(key=b"stranger", value=b"1")])
+    put(mirrored.source, mirrored.name, {"kept": "2", "pending": "1"})
 
     before = verify(flow)
     report = verify(flow, mode=VerifyMode.STATE)
@@ -57,15 +55,15 @@ def test_a_deletion_that_was_cleaned_before_it_was_copied_is_found(
     (verdict,) = report.verdicts
     assert report.exit_code == 3
     assert (verdict.verdict, verdict.deletions_lost, verdict.difference_count) == (Verdict.DIFFERENT, 1, 2)
-    target = f"A.{topic_name}"
+    target = mirrored.remote
     assert {(each.kind, each.target_offset) for each in verdict.differences} == {
-        (DifferenceKind.DELETION_LOST, offset_of(kafka_pair, target, "lost")),
-        (DifferenceKind.EXTRA, offset_of(kafka_pair, target, "stranger")),
+        (DifferenceKind.DELETION_LOST, offset_of(mirrored.pair, target, "lost")),
+        (DifferenceKind.EXTRA, offset_of(mirrored.pair, target, "stranger")),
     }
     # `kept` and `pending` wait; `again` and what made the cleaner come are equal.
     assert (verdict.pending_keys, verdict.records) == (
         2,
-        len({*state(kafka_pair.source, topic_name)} - {"kept", "pending"}),
+        len({*state(mirrored.source, mirrored.name)} - {"kept", "pending"}),
     )
     told = mirror(flow, "verify", "--mode", "state", code=3)
     assert told["partitions"][0]["deletions_lost"] == 1
@@ -73,18 +71,16 @@ def test_a_deletion_that_was_cleaned_before_it_was_copied_is_found(
     assert [row.source_next for row in flow.ledger.verified_up_to("A->B")] == []
 
 
-def test_a_topic_that_is_written_to_and_cleaned_meanwhile_is_equal(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_compacted(kafka_pair.source, topic_name, partitions=2, cleanup_policy="compact,delete")
-    put(kafka_pair.source, topic_name, {"a": "1", "b": "1"})
-    put(kafka_pair.source, topic_name, {"c": "1"}, partition=1)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_topic_that_is_written_to_and_cleaned_meanwhile_is_equal(mirrored: MirroredTopic) -> None:
+    create_compacted(mirrored.source, mirrored.name, partitions=2, cleanup_policy="compact,delete")
+    put(mirrored.source, mirrored.name, {"a": "1", "b": "1"})
+    put(mirrored.source, mirrored.name, {"c": "1"}, partition=1)
+    flow = mirrored.flow()
     flow.run()
     # The cleaner takes records that the target holds, and deletions that are copied.
-    put(kafka_pair.source, topic_name, {"a": "2", "b": None})
+    put(mirrored.source, mirrored.name, {"a": "2", "b": None})
     flow.run()
-    forget(kafka_pair.source, topic_name, ["b"])
+    forget(mirrored.source, mirrored.name, ["b"])
 
     report = verify(flow, mode=VerifyMode.STATE)
 
@@ -99,16 +95,16 @@ def test_a_topic_that_is_written_to_and_cleaned_meanwhile_is_equal(
     ids=["accepted", "position set"],
 )
 def test_keys_of_a_former_source_topic_are_found_before_anything_of_the_new_one_is_copied(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, decision: tuple[str, ...]
+    mirrored: MirroredTopic, decision: tuple[str, ...]
 ) -> None:
-    create_compacted(kafka_pair.source, topic_name)
-    put(kafka_pair.source, topic_name, {"kept": "1", "former": "1"})
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    create_compacted(mirrored.source, mirrored.name)
+    put(mirrored.source, mirrored.name, {"kept": "1", "former": "1"})
+    flow = mirrored.flow()
     assert flow.run().exit_code == 0
-    delete_topic(kafka_pair.source, topic_name)
-    create_compacted(kafka_pair.source, topic_name)
+    delete_topic(mirrored.source, mirrored.name)
+    create_compacted(mirrored.source, mirrored.name)
     assert [error.reason for error in flow.run().errors] == ["source-recreated"]
-    topic = ("--topic", topic_name) if decision[0] == "position" else ()
+    topic = ("--topic", mirrored.name) if decision[0] == "position" else ()
     mirror(flow, *decision, *topic, "--yes")
 
     told = mirror(flow, "verify", "--mode", "state", code=3)

@@ -17,26 +17,18 @@ from mirror_lib.verify.model import Budget, VerifyMode
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
 from mirror_lib.verify.transformed.model import RefusedRecord
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
+from tests.support.flows import Flow
 from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce, records
-from tests.support.transforming import RowFunction, TransformHere, only, repeated, with_values
-from tests.support.verifying import CompareHere, tamper, verify, verify_transformed
+from tests.support.mirrored_topic import MirroredTopic
+from tests.support.transforming import RowFunction, TransformHere, number_of, only, repeated, upper, with_values
+from tests.support.verifying import CompareHere, put_on_target, verify, verify_transformed
 
 _Change = Callable[[list[Record]], Sequence[Record]]
 _RECORDS = 900
 
 
-def number_of(value: bytes | None) -> int:
-    return int((value or b"value-0-").split(b"-")[1])
-
-
 def third(value: bytes | None) -> bool:
     return number_of(value) % 3 == 0
-
-
-def upper(value: bytes | None) -> bytes | None:
-    return value and value.upper()
 
 
 #: With what becomes of one record, and whether the flow's own transform may make several of one.
@@ -57,14 +49,15 @@ def _any(key: str, value: str) -> dict[str, str]:
     return {f"A->B.mirror.transform.any.{key}": value}
 
 
-def a_flow(
-    folder: Path, pair: KafkaPair, topic: str, *, several: bool = False, settings: dict[str, str] | None = None
-) -> Flow:
+def a_flow(mirrored: MirroredTopic, *, several: bool = False, settings: dict[str, str] | None = None) -> Flow:
     """A flow whose topic goes through a transform, with some records on the source."""
-    create_topic(pair.source, topic)
-    produce(pair.source, topic, records(_RECORDS))
-    own = {"mirror.batch.max.bytes": "4096", **transforms(topic, folder, several=several), **(settings or {})}
-    return pair_flow(folder, pair, topics=topic, settings=own)
+    mirrored.create(records(_RECORDS))
+    own = {
+        "mirror.batch.max.bytes": "4096",
+        **transforms(mirrored.name, mirrored.folder, several=several),
+        **(settings or {}),
+    }
+    return mirrored.flow(own)
 
 
 def only_difference(report: VerifyReport) -> tuple[DifferenceKind, int | None, int | None, tuple[str, ...]]:
@@ -74,21 +67,29 @@ def only_difference(report: VerifyReport) -> tuple[DifferenceKind, int | None, i
 
 
 @pytest.mark.parametrize("name", _FUNCTIONS)
-def test_given_a_transformed_copy_when_the_same_transform_is_applied_again_then_it_is_equal(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
+def test_given_a_transformed_copy_when_the_same_transform_is_applied_then_it_is_equal_and_recent_compares_new_records(
+    mirrored: MirroredTopic, name: str
 ) -> None:
     function = _FUNCTIONS[name]
-    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
+    flow = a_flow(mirrored, several=name == "several")
     written = flow.run(runner=TransformHere(function)).records
-
+    first = verify_transformed(flow, function, mode=VerifyMode.RECENT)
+    nothing = verify_transformed(flow, function, mode=VerifyMode.RECENT)
     report = verify_transformed(flow, function)
     again = verify_transformed(flow, function)
+    verified = flow.ledger.verified_up_to("A->B")
+    mirrored.produce(records(90, start=_RECORDS))
+    more = flow.run(runner=TransformHere(function)).records
 
-    assert report.exit_code == 0, report.to_dict()
-    assert report.records == written > 0
+    recent = verify_transformed(flow, function, mode=VerifyMode.RECENT)
+
+    assert (first.exit_code, report.exit_code, recent.exit_code) == (0, 0, 0), (report.to_dict(), recent.to_dict())
+    assert first.records == report.records == written > 0
+    assert (nothing.idle, len(nothing.confirmed)) == (1, 1)
     assert [each.digest for each in report.verdicts] == [each.digest for each in again.verdicts] != [None]
     assert report.source_bytes > 0
-    assert [row.source_next for row in flow.ledger.verified_up_to("A->B")] == [_RECORDS]
+    assert [row.source_next for row in verified] == [_RECORDS]
+    assert recent.records == more > 0
 
 
 _CHANGES: dict[str, tuple[_Change, Callable[[int], tuple[DifferenceKind, int | None, int | None, tuple[str, ...]]]]] = {
@@ -111,33 +112,34 @@ _CHANGES: dict[str, tuple[_Change, Callable[[int], tuple[DifferenceKind, int | N
 }
 
 
-@pytest.mark.parametrize("change", _CHANGES)
 @pytest.mark.parametrize(("name", "source"), [("filter", 300), ("mask", 100), ("several", 50)])
 def test_given_a_target_that_was_tampered_with_when_verified_then_it_is_told_where(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str, source: int, change: str
+    mirrored: MirroredTopic, name: str, source: int, subtests: pytest.Subtests
 ) -> None:
     function = _FUNCTIONS[name]
-    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
+    flow = a_flow(mirrored, several=name == "several")
     written = flow.run(runner=TransformHere(function)).records
-    tampering, expected = _CHANGES[change]
-    tamper(kafka_pair, f"A.{topic_name}", tampering)
+    copy = mirrored.copied()
+    for change, (tampering, expected) in _CHANGES.items():
+        with subtests.test(change):
+            put_on_target(mirrored.pair, mirrored.remote, tampering(copy))
 
-    report = verify_transformed(flow, function)
+            report = verify_transformed(flow, function)
 
-    kind, source_offset, target_offset, what = expected(source)
-    if target_offset == -1:
-        target_offset = written
-    if name == "several" and change == "missing":
-        # Both that were made of one record are the same: which of them is missing cannot be told.
-        assert only_difference(report)[:2] == (kind, source_offset)
-    else:
-        assert only_difference(report) == (kind, source_offset, target_offset, what)
+            kind, source_offset, target_offset, what = expected(source)
+            if target_offset == -1:
+                target_offset = written
+            if name == "several" and change == "missing":
+                # Both that were made of one record are the same: which of them is missing cannot be told.
+                assert only_difference(report)[:2] == (kind, source_offset)
+            else:
+                assert only_difference(report) == (kind, source_offset, target_offset, what)
 
 
 def test_given_another_transform_than_that_of_the_copy_when_verified_then_it_is_different(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow = a_flow(mirrored)
     flow.run(runner=TransformHere(only(third)))
 
     report = verify_transformed(flow, with_values(upper))
@@ -149,63 +151,30 @@ def test_given_another_transform_than_that_of_the_copy_when_verified_then_it_is_
 
 
 @pytest.mark.parametrize("name", _FUNCTIONS)
-def test_given_recent_mode_when_more_was_copied_then_only_that_is_compared(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
+def test_given_a_sample_or_a_budget_of_bytes_when_verified_then_a_part_is_compared_exactly_and_recent_goes_on(
+    mirrored: MirroredTopic, name: str
 ) -> None:
     function = _FUNCTIONS[name]
-    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
-    flow.run(runner=TransformHere(function))
-    first = verify_transformed(flow, function, mode=VerifyMode.RECENT)
-    nothing = verify_transformed(flow, function, mode=VerifyMode.RECENT)
-    produce(kafka_pair.source, topic_name, records(90, start=_RECORDS))
+    flow = a_flow(mirrored, several=name == "several")
+    mirrored.produce(records(5_000, start=_RECORDS, size=1_000))
     written = flow.run(runner=TransformHere(function)).records
 
-    report = verify_transformed(flow, function, mode=VerifyMode.RECENT)
-
-    assert (first.exit_code, report.exit_code) == (0, 0), report.to_dict()
-    assert (nothing.idle, len(nothing.confirmed)) == (1, 1)
-    assert report.records == written
-
-
-@pytest.mark.parametrize("name", _FUNCTIONS)
-def test_given_a_sample_when_verified_then_stretches_are_compared_exactly(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
-) -> None:
-    function = _FUNCTIONS[name]
-    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
-    produce(kafka_pair.source, topic_name, records(9_100, start=_RECORDS))
-    written = flow.run(runner=TransformHere(function)).records
-
-    report = verify_transformed(flow, function, mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=150_000), seed=3)
-
-    assert report.exit_code == 0, report.to_dict()
-    assert 0 < report.records < written
-    assert all(each.complete for verdict in report.verdicts for each in verdict.outcomes)
-
-
-@pytest.mark.parametrize("name", _FUNCTIONS)
-def test_given_a_budget_of_bytes_when_it_ends_early_then_recent_goes_on_from_there(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
-) -> None:
-    function = _FUNCTIONS[name]
-    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
-    produce(kafka_pair.source, topic_name, records(5_000, start=_RECORDS, size=1_000))
-    written = flow.run(runner=TransformHere(function)).records
-
-    report = verify_transformed(flow, function, budget=Budget(max_bytes=1_000_000))
+    sample = verify_transformed(flow, function, mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=150_000), seed=3)
+    begun = verify_transformed(flow, function, budget=Budget(max_bytes=1_000_000))
     rest = verify_transformed(flow, function, mode=VerifyMode.RECENT)
 
-    assert (report.exit_code, rest.exit_code) == (0, 0), (report.to_dict(), rest.to_dict())
-    assert 0 < report.records < written
+    assert sample.exit_code == 0, sample.to_dict()
+    assert 0 < sample.records < written
+    assert all(each.complete for verdict in sample.verdicts for each in verdict.outcomes)
+    assert (begun.exit_code, rest.exit_code) == (0, 0), (begun.to_dict(), rest.to_dict())
+    assert 0 < begun.records < written
     # What was made of one record at the edge may be compared twice.
-    assert written <= report.records + rest.records <= written + 1
+    assert written <= begun.records + rest.records <= written + 1
 
 
-def test_given_records_that_were_left_out_when_verified_then_they_are_no_difference(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name, settings={"mirror.poison.policy": "skip"})
-    place = TopicPartition(topic_name, 0)
+def test_given_records_that_were_left_out_when_verified_then_they_are_no_difference(mirrored: MirroredTopic) -> None:
+    flow = a_flow(mirrored, settings={"mirror.poison.policy": "skip"})
+    place = TopicPartition(mirrored.name, 0)
     failed = [FailedRecord(offset, UntransformableRecordError("no.")) for offset in (10, 11, 500)]
     assert flow.run(runner=TransformHere(with_values(upper), failed={place: failed})).left_out == 3
 
@@ -227,11 +196,11 @@ def refusing(function: RowFunction, *numbers: int) -> RowFunction:
 
 
 def test_given_a_record_that_cannot_be_transformed_any_more_when_verified_then_it_is_told_up_to_where(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow = a_flow(mirrored)
     flow.run(runner=TransformHere(with_values(upper)))
-    refused = {TopicPartition(topic_name, 0): (RefusedRecord(400, UntransformableRecordError("no.")),)}
+    refused = {TopicPartition(mirrored.name, 0): (RefusedRecord(400, UntransformableRecordError("no.")),)}
     runner = CompareHere(refusing(with_values(upper), 400), refused=refused)
 
     report = verify_flow(flow.config, ledger=flow.ledger, make_runner=lambda _: runner, options=VerifyOptions())
@@ -243,11 +212,9 @@ def test_given_a_record_that_cannot_be_transformed_any_more_when_verified_then_i
     assert 300 < verdict.records <= 400
 
 
-def test_given_a_filter_that_drops_everything_when_verified_then_nothing_is_missing(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+def test_given_a_filter_that_drops_everything_when_verified_then_nothing_is_missing(mirrored: MirroredTopic) -> None:
     nothing = only(lambda _: False)
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow = a_flow(mirrored)
     flow.run(runner=TransformHere(nothing))
 
     report = verify_transformed(flow, nothing)
@@ -259,21 +226,21 @@ def test_given_a_filter_that_drops_everything_when_verified_then_nothing_is_miss
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_given_retention_that_goes_on_between_plan_and_comparison_then_what_it_removed_is_expired(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, side: str
+    mirrored: MirroredTopic, side: str
 ) -> None:
     # A broker goes on giving deleted records out of a segment that holds others; these are years apart, so they have
     # segments of their own.
-    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"segment.ms": "60000"})
-    create_topic(kafka_pair.source, topic_name, configs={"segment.ms": "60000"})
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=transforms(topic_name, tmp_path))
+    mirrored.create_remote(configs={"segment.ms": "60000"})
+    mirrored.create(configs={"segment.ms": "60000"})
+    flow = mirrored.flow(transforms(mirrored.name, mirrored.folder))
     for start, count in ((0, 400), (400, 600)):
-        produce(kafka_pair.source, topic_name, records(count, start=start))
+        mirrored.produce(records(count, start=start))
         flow.run(runner=TransformHere(only(third)))
     job = job_of(flow.config, plan_flow_verification(flow.config, flow.ledger, VerifyOptions()))
     if side == "source":
-        delete_records(kafka_pair.source, topic_name, before=400)
+        delete_records(mirrored.source, mirrored.name, before=400)
     else:
-        delete_records(kafka_pair.target, f"A.{topic_name}", before=134)
+        delete_records(mirrored.target, mirrored.remote, before=134)
 
     deadline = time.monotonic() + 60
     while not (verdict := only_verdict(CompareHere(only(third))(job))).expired_records:
@@ -291,13 +258,13 @@ def only_verdict(found: Sequence[object]) -> PartitionVerdict:
 
 
 def test_given_topics_with_and_without_transforms_when_verified_then_each_is_compared_in_its_way(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    plain = f"{topic_name}-plain"
-    create_topic(kafka_pair.source, plain, partitions=2)
-    produce(kafka_pair.source, plain, records(50))
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
-    both = pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}, {plain}", settings=transforms(topic_name, tmp_path))
+    plain = f"{mirrored.name}-plain"
+    create_topic(mirrored.source, plain, partitions=2)
+    produce(mirrored.source, plain, records(50))
+    flow = a_flow(mirrored)
+    both = mirrored.flow(topics=f"{mirrored.name}, {plain}", settings=transforms(mirrored.name, mirrored.folder))
     del flow
     both.run(runner=copied_by_chain(only(third)))
 
@@ -305,11 +272,11 @@ def test_given_topics_with_and_without_transforms_when_verified_then_each_is_com
     local = verify(both)
 
     assert report.exit_code == 0, report.to_dict()
-    assert {(each.source.topic, each.records) for each in report.verdicts} == {(topic_name, 300), (plain, 50)}
+    assert {(each.source.topic, each.records) for each in report.verdicts} == {(mirrored.name, 300), (plain, 50)}
     # Without Spark only what is copied as it is can be compared.
     assert local.exit_code == 1
     assert {(each.source.topic, each.verdict, each.reason) for each in local.verdicts} == {
-        (topic_name, Verdict.UNVERIFIABLE, "needs-spark"),
+        (mirrored.name, Verdict.UNVERIFIABLE, "needs-spark"),
         (plain, Verdict.EQUAL, None),
     }
 
@@ -328,14 +295,12 @@ def copied_by_chain(function: RowFunction):  # type: ignore[no-untyped-def]
     return run
 
 
-def test_given_a_target_that_is_gone_when_compared_then_the_reason_is_told(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    flow = a_flow(tmp_path, kafka_pair, topic_name)
+def test_given_a_target_that_is_gone_when_compared_then_the_reason_is_told(mirrored: MirroredTopic) -> None:
+    flow = a_flow(mirrored)
     flow.run(runner=TransformHere(only(third)))
 
     def late(_: object) -> CompareHere:
-        delete_topic(kafka_pair.target, f"A.{topic_name}")
+        delete_topic(mirrored.target, mirrored.remote)
         return CompareHere(only(third))
 
     report = verify_flow(flow.config, ledger=flow.ledger, make_runner=late, options=VerifyOptions())

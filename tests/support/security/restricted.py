@@ -26,10 +26,10 @@ from mirror_lib.access.required import required_access
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.topology.access import Grant, Resource
 from mirror_lib.topology.acls import AclPattern
+from tests.support.clusters import FAST_HOUSEKEEPING
 from tests.support.ledger.ledgers import ready_ledger
 
 USER = "mirror"
@@ -50,7 +50,8 @@ _NUMBERS = itertools.count(1)
 def restricted_cluster(name: str, folder: Path, jars: Path) -> KafkaCluster:
     """A cluster, not started, on which `USER` may do nothing yet."""
     overrides = {
-        **WITH_ACLS,
+        # With the cleaner's usual pause of 15 seconds, lost deletions take most of a minute.
+        **FAST_HOUSEKEEPING,
         "listener.name.named.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.named.plain.sasl.jaas.config": f'{_MODULE} user_{USER}="{_PASSWORD}";',
     }

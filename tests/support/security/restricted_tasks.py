@@ -330,6 +330,7 @@ def lose_deletions(world: World) -> None:
     assert _copy(world, world.open, world.open_flow) == []
     for partition in range(2):
         put(source, world.orders, {"lost": None}, partition=partition)
+    for partition in range(2):
         forget(source, world.orders, ["lost"], partition=partition)
 
 

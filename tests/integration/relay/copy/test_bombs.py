@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,8 @@ from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict
 from mirror_lib.verify.model import VerifyJob
 from mirror_lib.verify.raw.local import run_locally
 from mirror_lib.verify.run import VerifyOptions, verify_flow
-from tests.support.clusters import KafkaPair
-from tests.support.flows import pair_flow
-from tests.support.kafka import Record, consume, create_topic, produce
+from tests.support.kafka import Record
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.own_process import MEBIBYTE, measured
 from tests.support.transforming import TransformHere
 from tests.support.verifying import CompareHere
@@ -65,15 +63,15 @@ def compared_as_rows(job: VerifyJob) -> list[PartitionVerdict | RoutedVerdict]:
 
 @pytest.mark.parametrize("way", ["raw", "rows"])
 def test_many_batches_that_become_far_more_than_a_task_may_hold_are_copied_and_compared_within_its_memory(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, way: str
+    mirrored: MirroredTopic, way: str
 ) -> None:
     assert _WHOLE > 2 * (_MEMORY + _BASE)
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     batch = [Record(value=bytes(MEBIBYTE))] * _BATCH_RECORDS
     at_once = {"compression_type": "zstd", "linger_ms": 10_000, "batch_size": 1 << 30, "message_max_bytes": 10**9}
     for _ in range(_BATCHES):
-        produce(kafka_pair.source, topic_name, batch, **at_once)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=_TRANSFORM if way == "rows" else {})
+        mirrored.produce(batch, **at_once)
+    flow = mirrored.flow(_TRANSFORM if way == "rows" else {})
     copying = Elsewhere(copied_raw if way == "raw" else copied_as_rows)
     comparing = Elsewhere(compared_raw if way == "raw" else compared_as_rows)
 
@@ -85,19 +83,17 @@ def test_many_batches_that_become_far_more_than_a_task_may_hold_are_copied_and_c
     assert max(copying.grown + comparing.grown) < _MEMORY + _BASE
 
 
-def test_a_record_that_does_not_fit_stops_its_partition_until_the_setting_is_raised(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
+def test_a_record_that_does_not_fit_stops_its_partition_until_the_setting_is_raised(mirrored: MirroredTopic) -> None:
+    mirrored.create()
     values = [b"before", bytes(5 * MEBIBYTE), b"behind"]
     at_once = {"compression_type": "zstd", "linger_ms": 10_000, "message_max_bytes": 10**8}
-    produce(kafka_pair.source, topic_name, [Record(value=value) for value in values], **at_once)
+    mirrored.produce([Record(value=value) for value in values], **at_once)
     small = {**_TRANSFORM, "mirror.task.memory.bytes": str(16 * MEBIBYTE)}
 
-    stopped = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=small).run(runner=TransformHere())
-    raised = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=_TRANSFORM).run(runner=TransformHere())
+    stopped = mirrored.flow(small).run(runner=TransformHere())
+    raised = mirrored.flow(_TRANSFORM).run(runner=TransformHere())
 
     (error,) = (result.error for result in stopped.results)
     assert (error and error.reason, error and error.where.offset, stopped.records) == ("beyond-task-memory", 1, 1)
     assert raised.errors == ()
-    assert [each.value for each in consume(kafka_pair.target, f"A.{topic_name}")] == values
+    assert [each.value for each in mirrored.copied()] == values

@@ -11,7 +11,7 @@ import pytest
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.errors import CorruptBatchError, MirrorError, RecordRefusedError, RecordTooLargeError
+from mirror_lib.errors import MirrorError, RecordRefusedError, RecordTooLargeError
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.topic_limits import LimitKind, limit_warnings
 from mirror_lib.relay.run import plan_flow
@@ -20,6 +20,7 @@ from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.interruptions import interrupted, killed_after
 from tests.support.kafka import Record, consume, create_topic, produce, set_config
+from tests.support.mirrored_topic import MirroredTopic
 
 HOUR_MS = 3_600_000
 SIZE = {"max.message.bytes": "5000"}
@@ -97,10 +98,8 @@ def left_out(report: RunReport) -> list[int]:
 @pytest.mark.parametrize("target", [SIZE, TIMES, KEYS], ids=["size", "times", "keys"])
 class TestGivenRecordsThatTheTargetRefuses:
     @LEAVING_OUT
-    def test_only_they_are_left_out(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, target: Mapping[str, str], policy: str
-    ) -> None:
-        scene = Scene(kafka_pair, topic_name, tmp_path, policy=policy, target=target)
+    def test_only_they_are_left_out(self, mirrored: MirroredTopic, target: Mapping[str, str], policy: str) -> None:
+        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy=policy, target=target)
         bad, reason = poisoned(scene, target)
 
         report = scene.run()
@@ -111,19 +110,20 @@ class TestGivenRecordsThatTheTargetRefuses:
         assert report.left_out == len(bad)
         assert scene.copied == scene.written(without=bad)
         if policy == "quarantine":
-            assert [kept.key for kept in consume(kafka_pair.target, scene.quarantine)] == [
-                f"{topic_name}-0-{offset}".encode() for offset in bad
+            assert [kept.key for kept in consume(mirrored.target, scene.quarantine)] == [
+                f"{mirrored.name}-0-{offset}".encode() for offset in bad
             ]
         # The position is behind them: what follows is copied by the next run, and nothing twice.
         scene.write(small(3))
         assert scene.run().records == 3
         assert scene.copied == scene.written(without=bad)
 
-    def test_with_fail_the_partition_stops_at_the_first_until_the_target_takes_it(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, target: Mapping[str, str]
+    def test_with_fail_a_plan_warns_and_the_partition_stops_at_the_first_until_the_target_takes_it(
+        self, mirrored: MirroredTopic, target: Mapping[str, str]
     ) -> None:
-        scene = Scene(kafka_pair, topic_name, tmp_path, policy="fail", target=target)
+        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="fail", target=target)
         bad, _ = poisoned(scene, target)
+        assert_warned_of(scene, mirrored, target)
 
         report = scene.run()
 
@@ -131,33 +131,31 @@ class TestGivenRecordsThatTheTargetRefuses:
         assert scene.copied == scene.written(without=range(bad[0], 100))
         for name in target:
             wide = {"max.message.bytes": "1000000", "cleanup.policy": "delete"}.get(name, str(2**63 - 1))
-            set_config(kafka_pair.target, f"A.{topic_name}", name, wide)
+            set_config(mirrored.target, mirrored.remote, name, wide)
         assert scene.run().errors == ()
         assert scene.copied == scene.written(without=())
 
-    def test_a_plan_warns_of_it_beforehand(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, target: Mapping[str, str]
-    ) -> None:
-        scene = Scene(kafka_pair, topic_name, tmp_path, policy="skip", target=target)
-        poisoned(scene, target)
-        settings = scene.flow.config.clients
-        remote = {topic_name: f"A.{topic_name}"}
-        with (
-            ClusterAdmin(Connection.from_settings(settings.source_admin)) as source,
-            ClusterAdmin(Connection.from_settings(settings.target_admin)) as there,
-        ):
-            found = {warning.kind for warning in limit_warnings(source, there, remote)}
 
-        expected = {
-            "max.message.bytes": {LimitKind.SIZE},
-            "message.timestamp.before.max.ms": {LimitKind.TIMESTAMP_BEFORE, LimitKind.TIMESTAMP_AFTER},
-            "cleanup.policy": {LimitKind.KEY},
-        }[next(iter(target))]
-        assert expected <= found
-        scene.flow.sync_internal_topics()
-        warnings = plan_flow(scene.flow.config, RunOptions()).warnings
-        assert len(warnings) == len(found)
-        assert any(topic_name in warning for warning in warnings)
+def assert_warned_of(scene: Scene, mirrored: MirroredTopic, target: Mapping[str, str]) -> None:
+    """A plan warns of the target's limits beforehand."""
+    settings = scene.flow.config.clients
+    remote = {mirrored.name: mirrored.remote}
+    with (
+        ClusterAdmin(Connection.from_settings(settings.source_admin)) as source,
+        ClusterAdmin(Connection.from_settings(settings.target_admin)) as there,
+    ):
+        found = {warning.kind for warning in limit_warnings(source, there, remote)}
+
+    expected = {
+        "max.message.bytes": {LimitKind.SIZE},
+        "message.timestamp.before.max.ms": {LimitKind.TIMESTAMP_BEFORE, LimitKind.TIMESTAMP_AFTER},
+        "cleanup.policy": {LimitKind.KEY},
+    }[next(iter(target))]
+    assert expected <= found
+    scene.flow.sync_internal_topics()
+    warnings = plan_flow(scene.flow.config, RunOptions()).warnings
+    assert len(warnings) == len(found)
+    assert any(mirrored.name in warning for warning in warnings)
 
 
 def assert_stopped(report: RunReport, kind: type[MirrorError], offset: int) -> None:
@@ -169,10 +167,8 @@ def assert_stopped(report: RunReport, kind: type[MirrorError], offset: int) -> N
 
 
 @LEAVING_OUT
-def test_a_time_so_close_to_the_bound_that_only_the_broker_can_tell(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, policy: str
-) -> None:
-    scene = Scene(kafka_pair, topic_name, tmp_path, policy=policy, target=TIMES)
+def test_a_time_so_close_to_the_bound_that_only_the_broker_can_tell(mirrored: MirroredTopic, policy: str) -> None:
+    scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy=policy, target=TIMES)
     now = int(time.time() * 1000)
     close = small(1, timestamp_ms=now - HOUR_MS - 5_000)
     for _ in range(3):
@@ -185,14 +181,12 @@ def test_a_time_so_close_to_the_bound_that_only_the_broker_can_tell(
     assert scene.copied == scene.written(without=[5, 16, 27])
 
 
-def test_a_bound_that_changes_during_the_run_is_found_record_by_record(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    scene = Scene(kafka_pair, topic_name, tmp_path, policy="quarantine")
+def test_a_bound_that_changes_during_the_run_is_found_record_by_record(mirrored: MirroredTopic) -> None:
+    scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="quarantine")
     scene.write([*small(20), *small(1, key=None), *small(20)])
 
     def compacted_meanwhile(job: CopyJob) -> list[PartitionResult]:
-        set_config(kafka_pair.target, f"A.{topic_name}", "cleanup.policy", "compact")
+        set_config(mirrored.target, mirrored.remote, "cleanup.policy", "compact")
         return copy_here(job)
 
     report = scene.flow.run(runner=compacted_meanwhile)
@@ -200,22 +194,20 @@ def test_a_bound_that_changes_during_the_run_is_found_record_by_record(
     assert report.errors == ()
     assert left_out(report) == [20]
     assert scene.copied == scene.written(without=[20])
-    (kept,) = consume(kafka_pair.target, scene.quarantine)
+    (kept,) = consume(mirrored.target, scene.quarantine)
     assert dict(kept.headers)["reason"] == b"record-refused"
 
 
-def test_what_the_broker_alone_refused_is_known_to_the_run_that_takes_over(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    scene = Scene(kafka_pair, topic_name, tmp_path, policy="quarantine")
+def test_what_the_broker_alone_refused_is_known_to_the_run_that_takes_over(mirrored: MirroredTopic) -> None:
+    scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="quarantine")
     scene.write([*small(20), *small(1, key=None), *small(20)])
 
     def compacted_meanwhile(job: CopyJob) -> CopyJob:
-        set_config(kafka_pair.target, f"A.{topic_name}", "cleanup.policy", "compact")
+        set_config(mirrored.target, mirrored.remote, "cleanup.policy", "compact")
         return job
 
     interrupted(scene.flow, killed_after(compacted_meanwhile))
-    set_config(kafka_pair.target, f"A.{topic_name}", "cleanup.policy", "delete")
+    set_config(mirrored.target, mirrored.remote, "cleanup.policy", "delete")
 
     report = scene.run()
 
@@ -238,10 +230,8 @@ class TestGivenADamagedBatch:
             file.write(b"T")
 
     @LEAVING_OUT
-    def test_its_range_is_left_out_and_the_rest_is_copied(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, policy: str
-    ) -> None:
-        scene = Scene(kafka_pair, topic_name, tmp_path, policy=policy)
+    def test_its_range_is_left_out_and_the_rest_is_copied(self, mirrored: MirroredTopic, policy: str) -> None:
+        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy=policy)
         self.damaged(scene)
 
         report = scene.run()
@@ -251,14 +241,12 @@ class TestGivenADamagedBatch:
         assert [poison.cause for poison in report.results[0].poison] == ["corrupt-batch"]
         assert [value for _, value, _ in scene.copied] == [each.value for each in [*small(10), *small(5)]]
         if policy == "quarantine":
-            (kept,) = consume(kafka_pair.target, scene.quarantine)
+            (kept,) = consume(mirrored.target, scene.quarantine)
             assert b"To be damaged" in (kept.value or b"")
             assert dict(kept.headers)["unit"] == b"batch"
 
-    def test_a_run_that_takes_over_knows_that_it_was_left_out(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-    ) -> None:
-        scene = Scene(kafka_pair, topic_name, tmp_path, policy="skip")
+    def test_a_run_that_takes_over_knows_that_it_was_left_out(self, mirrored: MirroredTopic) -> None:
+        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="skip")
         self.damaged(scene)
         interrupted(scene.flow, killed_after())
 
@@ -269,27 +257,14 @@ class TestGivenADamagedBatch:
         assert [value for _, value, _ in scene.copied] == [each.value for each in [*small(10), *small(5)]]
         assert [(gap.first_offset, gap.next_offset) for gap in scene.flow.ledger.gaps("A->B")] == [(10, 12)]
 
-    def test_with_fail_the_partition_stops_before_it(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-    ) -> None:
-        scene = Scene(kafka_pair, topic_name, tmp_path, policy="fail")
-        self.damaged(scene)
 
-        report = scene.run()
-
-        assert_stopped(report, CorruptBatchError, 10)
-        assert [value for _, value, _ in scene.copied] == [each.value for each in small(10)]
-
-
-def test_the_quarantine_topic_keeps_what_is_larger_than_a_record_of_it(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    scene = Scene(kafka_pair, topic_name, tmp_path, policy="quarantine", target=SIZE)
+def test_the_quarantine_topic_keeps_what_is_larger_than_a_record_of_it(mirrored: MirroredTopic) -> None:
+    scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="quarantine", target=SIZE)
     content = Random(5).randbytes(900_000)
     scene.write([Record(value=content)])
 
     assert scene.run().errors == ()
 
-    parts = consume(kafka_pair.target, scene.quarantine)
+    parts = consume(mirrored.target, scene.quarantine)
     assert [dict(part.headers)["part"] for part in parts] == [b"1/2", b"2/2"]
     assert content in b"".join(part.value or b"" for part in parts)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from mirror_lib.dev.ports import free_ports
@@ -12,19 +10,16 @@ from mirror_lib.errors import (
     BrokerUnreachableError,
     CorruptBatchError,
     MirrorError,
-    RecordTooLargeError,
     SourceRecreatedError,
-    TargetDivergedError,
-    TargetNotEmptyError,
     TopicMissingError,
     TopologyError,
 )
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.run import plan_flow, replicate
 from mirror_lib.relay.run_options import CopyRunner, RunOptions
-from tests.support.clusters import KafkaPair
-from tests.support.flows import copy_here, make_flow, pair_flow
-from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records, set_config, watermarks
+from tests.support.flows import copy_here, make_flow
+from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records, watermarks
+from tests.support.mirrored_topic import MirroredTopic
 
 
 def the_error(errors: tuple[MirrorError, ...], kind: type[MirrorError], topic: str, partition: int) -> MirrorError:
@@ -36,173 +31,93 @@ def the_error(errors: tuple[MirrorError, ...], kind: type[MirrorError], topic: s
     return error
 
 
-def test_a_record_too_large_for_the_target_stops_only_its_partition(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    create_topic(kafka_pair.target, f"A.{topic_name}", partitions=2, configs={"max.message.bytes": "5000"})
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    produce(kafka_pair.source, topic_name, [*records(10), Record(value=bytes(range(256)) * 30), *records(5)])
-    produce(kafka_pair.source, topic_name, records(20, partition=1))
+def test_a_batch_with_a_wrong_crc_stops_only_its_partition(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=2)
+    flow = mirrored.flow()
+    mirrored.produce(records(10))
+    mirrored.produce([Record(value=b"to be damaged")])
+    mirrored.produce(records(20, partition=1))
+    damage(mirrored, b"to be damaged")
 
     report = flow.run()
 
-    error = the_error(report.errors, RecordTooLargeError, topic_name, 0)
-    assert error.where.offset == 10
-    assert report.exit_code == 3
-    copied = consume(kafka_pair.target, f"A.{topic_name}")
-    source = consume(kafka_pair.source, topic_name)
-    assert copied == [record for record in source if record.partition == 1 or record.offset < 10]
-    # Nothing was lost or repeated by failing: once the limit is raised the rest follows.
-    set_config(kafka_pair.target, f"A.{topic_name}", "max.message.bytes", "1000000")
-    assert flow.run().errors == ()
-    assert consume(kafka_pair.target, f"A.{topic_name}") == source
+    error = the_error(report.errors, CorruptBatchError, mirrored.name, 0)
+    assert (error.where.offset, report.exit_code) == (10, 3)
+    assert watermarks(mirrored.target, mirrored.remote, 0)[1] == 10
+    assert watermarks(mirrored.target, mirrored.remote, 1)[1] == 20
 
 
-def test_a_batch_with_a_wrong_crc_stops_only_its_partition(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    produce(kafka_pair.source, topic_name, [Record(value=b"to be damaged")])
-    produce(kafka_pair.source, topic_name, records(20, partition=1))
-    damage(kafka_pair, topic_name, b"to be damaged")
-
-    report = flow.run()
-
-    error = the_error(report.errors, CorruptBatchError, topic_name, 0)
-    assert error.where.offset == 10
-    assert watermarks(kafka_pair.target, f"A.{topic_name}", 0)[1] == 10
-    assert watermarks(kafka_pair.target, f"A.{topic_name}", 1)[1] == 20
-
-
-def damage(pair: KafkaPair, topic: str, text: bytes) -> None:
+def damage(mirrored: MirroredTopic, text: bytes) -> None:
     """Change a byte of a record in the source broker's log file, as a failing disk would."""
     # By name: a search through all folders trips over those that the broker removes meanwhile.
-    segments = list(pair.source.directory.glob(f"*/data/{topic}-0/*.log"))
+    segments = list(mirrored.source.directory.glob(f"*/data/{mirrored.name}-0/*.log"))
     (segment,) = [path for path in segments if text in path.read_bytes()]
     with segment.open("r+b") as file:
         file.seek(segment.read_bytes().index(text))
         file.write(b"T")
 
 
-def test_a_target_topic_with_fewer_partitions_is_told_and_what_fits_is_copied(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    create_topic(kafka_pair.target, f"A.{topic_name}", partitions=1)
-    produce(kafka_pair.source, topic_name, [*records(3), *records(4, partition=1)])
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_target_topic_with_fewer_partitions_is_told_and_what_fits_is_copied(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=2)
+    mirrored.create_remote(partitions=1)
+    mirrored.produce([*records(3), *records(4, partition=1)])
+    flow = mirrored.flow()
     flow.sync_internal_topics()
 
     report = flow.run(sync=False)
 
-    the_error(report.errors, TopologyError, topic_name, 1)
+    the_error(report.errors, TopologyError, mirrored.name, 1)
     assert report.records == 3
     # The topic sync is what the error advises.
     assert flow.run().records == 4
 
 
-def test_a_topic_that_vanishes_during_the_run_stops_only_itself(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    vanishing = f"{topic_name}-vanishing"
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.source, vanishing)
-    produce(kafka_pair.source, topic_name, records(30))
-    produce(kafka_pair.source, vanishing, records(30))
-    flow = pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}, {vanishing}")
+def test_a_topic_that_vanishes_during_the_run_stops_only_itself(mirrored: MirroredTopic) -> None:
+    vanishing = f"{mirrored.name}-vanishing"
+    mirrored.create()
+    create_topic(mirrored.source, vanishing)
+    mirrored.produce(records(30))
+    produce(mirrored.source, vanishing, records(30))
+    flow = mirrored.flow(topics=f"{mirrored.name}, {vanishing}")
 
     def copy_after_deletion(job: CopyJob) -> list[PartitionResult]:
-        delete_topic(kafka_pair.source, vanishing)
+        delete_topic(mirrored.source, vanishing)
         return copy_here(job)
 
     report = flow.run(runner=copy_after_deletion)
 
     the_error(report.errors, TopicMissingError, vanishing, 0)
     assert report.records == 30
-    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+    assert mirrored.copied() == consume(mirrored.source, mirrored.name)
 
 
 def test_given_a_topic_created_again_during_the_run_then_nothing_of_the_new_one_counts_as_the_old_ones(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(30))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.create(records(30))
+    flow = mirrored.flow()
     flow.run()
-    produce(kafka_pair.source, topic_name, records(10, start=30))
+    mirrored.produce(records(10, start=30))
 
     def copy_after_another_was_created(job: CopyJob) -> list[PartitionResult]:
-        delete_topic(kafka_pair.source, topic_name)
-        create_topic(kafka_pair.source, topic_name)
-        produce(kafka_pair.source, topic_name, records(60, start=1000))
+        delete_topic(mirrored.source, mirrored.name)
+        mirrored.create(records(60, start=1000))
         return copy_here(job)
 
     report = flow.run(runner=copy_after_another_was_created)
 
-    the_error(report.errors, TopicMissingError, topic_name, 0)
-    the_error(flow.run().errors, SourceRecreatedError, topic_name, 0)
-    assert [record.key for record in consume(kafka_pair.target, f"A.{topic_name}")] == [
-        record.key for record in records(30)
-    ]
+    the_error(report.errors, TopicMissingError, mirrored.name, 0)
+    the_error(flow.run().errors, SourceRecreatedError, mirrored.name, 0)
+    assert [record.key for record in mirrored.copied()] == [record.key for record in records(30)]
 
 
-def test_a_target_topic_with_records_of_others_is_left_alone(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, f"A.{topic_name}")
-    produce(kafka_pair.source, topic_name, records(3))
-    produce(kafka_pair.target, f"A.{topic_name}", records(1))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-
-    the_error(flow.run().errors, TargetNotEmptyError, topic_name, 0)
-    assert watermarks(kafka_pair.target, f"A.{topic_name}")[1] == 1
-
-
-def test_a_foreign_writer_on_the_target_is_noticed_at_the_next_run(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(3))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    flow.run()
-    produce(kafka_pair.target, f"A.{topic_name}", [Record(value=b"of others")])
-    produce(kafka_pair.source, topic_name, records(2))
-
-    the_error(flow.run().errors, TargetDivergedError, topic_name, 0)
-
-
-def test_a_run_that_died_while_copying_is_finished_by_the_next_run(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(3))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-
-    def die(job: CopyJob) -> list[PartitionResult]:
-        copy_here(job)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        flow.run(runner=die)
-
-    report = flow.run()
-
-    assert report.errors == ()
-    assert (report.records, report.results[0].recovered) == (0, 3)
-    assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 3
-
-
-def test_an_unreachable_cluster_is_told_within_its_time(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+def test_an_unreachable_cluster_is_told_within_its_time(mirrored: MirroredTopic) -> None:
     nobody = f"127.0.0.1:{free_ports(1)[0]}"
     flow = make_flow(
-        tmp_path,
+        mirrored.folder,
         nobody,
-        kafka_pair.target.bootstrap_servers,
-        topics=topic_name,
+        mirrored.target.bootstrap_servers,
+        topics=mirrored.name,
         settings={"A->B.admin.timeout.ms": "3000", "A.admin.default.api.timeout.ms": "3000"},
     )
     with pytest.raises(BrokerUnreachableError) as caught:
@@ -212,13 +127,13 @@ def test_an_unreachable_cluster_is_told_within_its_time(kafka_pair: KafkaPair, t
     assert flow.ledger.runs("A->B", 1) == ()
 
 
-def test_refused_credentials_are_told_as_such(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+def test_refused_credentials_are_told_as_such(mirrored: MirroredTopic) -> None:
     # The broker has no SASL listener: it ends the handshake, which clients report as a refusal or as silence.
     flow = make_flow(
-        tmp_path,
-        kafka_pair.source.bootstrap_servers,
-        kafka_pair.target.bootstrap_servers,
-        topics=topic_name,
+        mirrored.folder,
+        mirrored.source.bootstrap_servers,
+        mirrored.target.bootstrap_servers,
+        topics=mirrored.name,
         settings={
             "A.security.protocol": "SASL_PLAINTEXT",
             "A.sasl.mechanism": "PLAIN",
@@ -233,10 +148,9 @@ def test_refused_credentials_are_told_as_such(kafka_pair: KafkaPair, topic_name:
     assert "not shown" not in str(caught.value)
 
 
-def test_a_runner_that_cannot_start_leaves_nothing_open(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(3))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_runner_that_cannot_start_leaves_nothing_open(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(3))
+    flow = mirrored.flow()
     flow.sync_topics()
 
     def no_spark() -> CopyRunner:
@@ -248,10 +162,9 @@ def test_a_runner_that_cannot_start_leaves_nothing_open(kafka_pair: KafkaPair, t
     assert flow.run().records == 3
 
 
-def test_a_plan_before_the_topic_sync_counts_on_it(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(3))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_plan_before_the_topic_sync_counts_on_it(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(3))
+    flow = mirrored.flow()
 
     plan = plan_flow(flow.config, RunOptions())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,29 +13,25 @@ from mirror_lib.cli.main import app
 from mirror_lib.observe.forecasts import Outlook, PartitionForecast
 from mirror_lib.relay.health.forecast import forecast_flow
 from mirror_lib.relay.run_options import RunOptions
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, create_topic, delete_records, produce, set_config
+from tests.support.flows import Flow
+from tests.support.kafka import Record, delete_records, set_config
+from tests.support.mirrored_topic import MirroredTopic
 
 HOUR = 3_600
 
 
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
-    return pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.schedule": "1m"})
+def flow(mirrored: MirroredTopic) -> Flow:
+    return mirrored.flow({"mirror.schedule": "1m"})
 
 
 @pytest.fixture
-def written(kafka_pair: KafkaPair, topic_name: str) -> Callable[..., None]:
+def written(mirrored: MirroredTopic) -> Callable[..., None]:
     """Records that are so many seconds old; the topic keeps everything at first, so that brokers delete none."""
 
     def write(count: int, *, age: float, size: int = 1_000) -> None:
         began = int((time.time() - age) * 1000)
-        produce(
-            kafka_pair.source,
-            topic_name,
-            [Record(value=b"v" * size, timestamp_ms=began + number) for number in range(count)],
-        )
+        mirrored.produce([Record(value=b"v" * size, timestamp_ms=began + number) for number in range(count)])
 
     return write
 
@@ -47,9 +42,9 @@ def only(flow: Flow) -> PartitionForecast:
 
 
 def test_a_flow_that_keeps_up_with_a_topic_of_a_day_is_well(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+    mirrored: MirroredTopic, flow: Flow, written: Callable[..., None]
 ) -> None:
-    create_topic(kafka_pair.source, topic_name, configs={"retention.ms": str(24 * HOUR * 1000)})
+    mirrored.create(configs={"retention.ms": str(24 * HOUR * 1000)})
     written(500, age=2 * HOUR)
     flow.run()
     written(400, age=0.5 * HOUR)
@@ -69,15 +64,15 @@ def test_a_flow_that_keeps_up_with_a_topic_of_a_day_is_well(
 
 
 def test_records_past_retention_are_told_before_a_broker_deletes_them(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+    mirrored: MirroredTopic, flow: Flow, written: Callable[..., None]
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     written(100, age=2 * HOUR)
     # A young record keeps the segment.
     written(1, age=0)
     assert only(flow).outlook is Outlook.OK
 
-    set_config(kafka_pair.source, topic_name, "retention.ms", str(HOUR * 1000))
+    set_config(mirrored.source, mirrored.name, "retention.ms", str(HOUR * 1000))
     found = only(flow)
 
     assert (found.outlook, found.deleted_by_time_seconds) == (Outlook.TIGHT, 0)
@@ -85,27 +80,27 @@ def test_records_past_retention_are_told_before_a_broker_deletes_them(
 
 
 def test_what_retention_deleted_before_it_was_copied_is_lost_already(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+    mirrored: MirroredTopic, flow: Flow, written: Callable[..., None]
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     written(100, age=60)
     flow.run()
     written(100, age=60)
-    delete_records(kafka_pair.source, topic_name, before=150)
+    delete_records(mirrored.source, mirrored.name, before=150)
 
     result = CliRunner().invoke(app, ["plan", "--config", str(flow.path), "--flow", "A->B", "--json"])
 
     assert result.exit_code == 3
     (found,) = json.loads(result.stdout)["forecast"]
-    assert (found["topic"], found["outlook"], found["catch_up_seconds"]) == (topic_name, "already-lost", "never")
+    assert (found["topic"], found["outlook"], found["catch_up_seconds"]) == (mirrored.name, "already-lost", "never")
     assert found["reason"].startswith("50 offsets")
 
 
 def test_more_than_retention_bytes_outstanding_may_be_deleted(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+    mirrored: MirroredTopic, flow: Flow, written: Callable[..., None]
 ) -> None:
     # Only whole segments go, and there is one.
-    create_topic(kafka_pair.source, topic_name, configs={"retention.bytes": "100000"})
+    mirrored.create(configs={"retention.bytes": "100000"})
     written(500, age=60)
     flow.sync_topics()
 
@@ -115,11 +110,11 @@ def test_more_than_retention_bytes_outstanding_may_be_deleted(
     assert "retention.bytes" in found.reason
 
 
-def test_compacted_topics_lose_nothing_to_retention(kafka_pair: KafkaPair, topic_name: str, flow: Flow) -> None:
+def test_compacted_topics_lose_nothing_to_retention(mirrored: MirroredTopic, flow: Flow) -> None:
     configs = {"cleanup.policy": "compact", "retention.ms": "1000"}
-    create_topic(kafka_pair.source, topic_name, configs=configs)
+    mirrored.create(configs=configs)
     old = [Record(key=b"%d" % number, value=b"v", timestamp_ms=1_704_067_200_000) for number in range(100)]
-    produce(kafka_pair.source, topic_name, old)
+    mirrored.produce(old)
 
     found = only(flow)
 
@@ -127,9 +122,9 @@ def test_compacted_topics_lose_nothing_to_retention(kafka_pair: KafkaPair, topic
 
 
 def test_without_any_run_the_speed_is_not_known(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+    mirrored: MirroredTopic, flow: Flow, written: Callable[..., None]
 ) -> None:
-    create_topic(kafka_pair.source, topic_name, configs={"retention.ms": str(24 * HOUR * 1000)})
+    mirrored.create(configs={"retention.ms": str(24 * HOUR * 1000)})
     written(100, age=60)
 
     found = only(flow)
@@ -139,9 +134,9 @@ def test_without_any_run_the_speed_is_not_known(
 
 
 def test_a_flow_with_nothing_to_copy_has_nothing_to_forecast(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+    mirrored: MirroredTopic, flow: Flow, written: Callable[..., None]
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     written(10, age=60)
     flow.run()
 

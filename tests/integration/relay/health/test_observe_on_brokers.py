@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from math import inf
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -20,26 +19,26 @@ from mirror_lib.cluster.raw.timestamps import first_timestamps
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
 from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.topology.names import TopicPartition
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
+from tests.support.flows import Flow
 from tests.support.kafka import Record, create_topic, delete_records, produce
+from tests.support.mirrored_topic import MirroredTopic
 
 
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
-    return pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}.*", settings={"mirror.schedule": "5m"})
+def flow(mirrored: MirroredTopic) -> Flow:
+    return mirrored.flow(topics=f"{mirrored.name}.*", settings={"mirror.schedule": "5m"})
 
 
 @pytest.fixture
-def write(kafka_pair: KafkaPair, topic_name: str) -> Callable[..., int]:
+def write(mirrored: MirroredTopic) -> Callable[..., int]:
     """Records of a certain age; returns the first one's time in epoch milliseconds."""
 
-    def write(count: int, *, age: float, topic: str = topic_name, size: int = 100, partition: int = 0) -> int:
+    def write(count: int, *, age: float, topic: str = mirrored.name, size: int = 100, partition: int = 0) -> int:
         began = int((time.time() - age) * 1000)
         records = [
             Record(value=b"v" * size, timestamp_ms=began + number, partition=partition) for number in range(count)
         ]
-        produce(kafka_pair.source, topic, records)
+        produce(mirrored.source, topic, records)
         return began
 
     return write
@@ -50,9 +49,9 @@ def kept(flow: Flow) -> dict[tuple[str, int], PartitionObservationRow]:
 
 
 def test_a_flow_is_late_by_its_first_record_that_is_not_copied(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, write: Callable[..., int]
+    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
 ) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=3)
+    mirrored.create(partitions=3)
     write(20, age=500)
     flow.run()
     began = write(5, age=300)
@@ -62,12 +61,12 @@ def test_a_flow_is_late_by_its_first_record_that_is_not_copied(
     seen = observe_flow(flow.config, flow.ledger, run_id="r1")
 
     rows = kept(flow)
-    assert set(rows) == {(topic_name, number) for number in range(3)}
-    first = rows[topic_name, 0]
+    assert set(rows) == {(mirrored.name, number) for number in range(3)}
+    first = rows[mirrored.name, 0]
     assert (first.position, first.log_end, first.records_behind, first.reason) == (20, 32, 12, None)
     assert first.behind_since == datetime.fromtimestamp(began / 1000, UTC)
-    assert rows[topic_name, 1].records_behind == 3
-    idle = rows[topic_name, 2]
+    assert rows[mirrored.name, 1].records_behind == 3
+    idle = rows[mirrored.name, 2]
     assert (idle.records_behind, idle.behind_since, idle.outlook) == (0, None, "ok")
     assert (seen.flow.lagging, seen.flow.records_behind, seen.flow.stalled, seen.flow.run_id) == (2, 15, 0, "r1")
     assert seen.flow.seconds_behind == pytest.approx(300, abs=60)
@@ -75,9 +74,9 @@ def test_a_flow_is_late_by_its_first_record_that_is_not_copied(
 
 
 def test_a_flow_that_was_just_copied_is_at_the_end(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, write: Callable[..., int]
+    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     write(20, age=500)
     flow.run()
 
@@ -86,55 +85,55 @@ def test_a_flow_that_was_just_copied_is_at_the_end(
     assert (seen.partitions, seen.lagging, seen.seconds_behind, seen.headroom_seconds) == (1, 0, 0, inf)
 
 
-@pytest.mark.parametrize(("days", "left"), [("90", 0), ("200", 1), ("0", 1)])
 def test_looking_forgets_what_old_runs_did_in_partitions_that_later_ones_have_copied(
-    kafka_pair: KafkaPair, topic_name: str, write: Callable[..., int], tmp_path: Path, days: str, left: int
+    mirrored: MirroredTopic, write: Callable[..., int]
 ) -> None:
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.ledger.history.days": days})
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     write(20, age=500)
-    old = flow.run().run_id
+    old = mirrored.flow().run().run_id
     write(5, age=300)
-    new = flow.run().run_id
-    with closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as database, database:
+    new = mirrored.flow().run().run_id
+    with closing(sqlite3.connect(mirrored.folder / "ledger.sqlite3")) as database, database:
         long_ago = (datetime.now(UTC) - timedelta(days=100)).replace(tzinfo=None).isoformat(sep=" ")
         database.execute("UPDATE run SET started_at = ? WHERE id = ?", (long_ago, old))
 
-    observe_flow(flow.config, flow.ledger)
+    for days, left in (("200", 1), ("0", 1), ("90", 0)):
+        flow = mirrored.flow({"mirror.ledger.history.days": days})
+        observe_flow(flow.config, flow.ledger)
 
-    assert len(flow.ledger.partition_runs(old)) == left
-    assert len(flow.ledger.partition_runs(new)) == 1
+        assert len(flow.ledger.partition_runs(old)) == left, days
+        assert len(flow.ledger.partition_runs(new)) == 1, days
 
 
 def test_lost_records_are_told_with_their_reason(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, write: Callable[..., int]
+    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     write(10, age=500)
     flow.run()
     write(10, age=60)
-    delete_records(kafka_pair.source, topic_name, before=15)
+    delete_records(mirrored.source, mirrored.name, before=15)
 
     seen = observe_flow(flow.config, flow.ledger).flow
 
-    row = kept(flow)[topic_name, 0]
+    row = kept(flow)[mirrored.name, 0]
     assert (row.reason, row.outlook) == ("retention-gap", "already-lost")
     assert (seen.stalled, seen.outlook) == (1, "already-lost")
 
 
 def test_a_missing_target_stalls_only_if_a_run_has_not_created_it(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, write: Callable[..., int]
+    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     write(10, age=500)
     flow.run()
-    create_topic(kafka_pair.source, f"{topic_name}-new")
-    write(4, age=30, topic=f"{topic_name}-new")
+    create_topic(mirrored.source, f"{mirrored.name}-new")
+    write(4, age=30, topic=f"{mirrored.name}-new")
 
     # Twice: no run was due between these observations.
     for _ in range(2):
         seen = observe_flow(flow.config, flow.ledger).flow
-        new = kept(flow)[f"{topic_name}-new", 0]
+        new = kept(flow)[f"{mirrored.name}-new", 0]
         assert (seen.lagging, seen.stalled, new.reason, new.records_behind) == (1, 0, None, 4)
         assert "does not exist on the target yet" in (new.detail or "")
 
@@ -142,22 +141,22 @@ def test_a_missing_target_stalls_only_if_a_run_has_not_created_it(
     flow.run(sync=False)
     for _ in range(2):
         seen = observe_flow(flow.config, flow.ledger).flow
-        new = kept(flow)[f"{topic_name}-new", 0]
-        assert (seen.stalled, new.reason, new.target_topic) == (1, "topic-missing", f"A.{topic_name}-new")
+        new = kept(flow)[f"{mirrored.name}-new", 0]
+        assert (seen.stalled, new.reason, new.target_topic) == (1, "topic-missing", f"A.{mirrored.name}-new")
 
 
 def test_large_batches_are_found_as_well_as_small_ones(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, write: Callable[..., int]
+    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
 ) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=6)
+    mirrored.create(partitions=6)
     began = {
-        TopicPartition(topic_name, number): write(1, age=number, size=size, partition=number)
+        TopicPartition(mirrored.name, number): write(1, age=number, size=size, partition=number)
         for number, size in enumerate((10, 300_000, 10, 300_000, 700_000))
     }
     connection = Connection.from_settings(flow.config.clients.data_consumer)
 
     # The last one is empty, and one does not exist.
-    wanted = [*began, TopicPartition(topic_name, 5), TopicPartition(f"{topic_name}-gone", 0)]
+    wanted = [*began, TopicPartition(mirrored.name, 5), TopicPartition(f"{mirrored.name}-gone", 0)]
     found = first_timestamps(connection, dict.fromkeys(wanted, 0))
 
     assert found == began
@@ -171,22 +170,22 @@ def test_a_cluster_that_is_away_tells_no_ages(flow: Flow) -> None:
 
 
 def test_the_command_line_looks_and_metrics_tell_what_it_saw(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, write: Callable[..., int], tmp_path: Path
+    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     flow.sync_topics()
     write(8, age=120)
     runner = CliRunner()
 
     looked = runner.invoke(app, ["observe", "--config", str(flow.path), "--flow", "A->B", "--json"])
     read = runner.invoke(app, ["metrics", "--config", str(flow.path), "--worst-partitions", "5"])
-    textfile = tmp_path / "mirror.prom"
+    textfile = mirrored.folder / "mirror.prom"
     written = runner.invoke(app, ["metrics", "--config", str(flow.path), "--textfile", str(textfile)])
 
     assert looked.exit_code == 0
     observed = json.loads(looked.stdout)["observed"]
-    assert (observed["records_behind"], observed["partition_rows"][0]["topic"]) == (8, topic_name)
+    assert (observed["records_behind"], observed["partition_rows"][0]["topic"]) == (8, mirrored.name)
     assert 'mirror_flow_records_behind{flow="A->B"} 8.0' in read.stdout
-    assert f'mirror_partition_records_behind{{flow="A->B",partition="0",topic="{topic_name}"}} 8.0' in read.stdout
+    assert f'mirror_partition_records_behind{{flow="A->B",partition="0",topic="{mirrored.name}"}} 8.0' in read.stdout
     assert written.exit_code == 0
     assert 'mirror_flow_records_behind{flow="A->B"} 8.0' in textfile.read_text()

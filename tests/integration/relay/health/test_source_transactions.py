@@ -8,7 +8,6 @@ import struct
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,8 +26,9 @@ from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.transaction_checks import set_verification
 from tests.support.clusters import KafkaCluster, KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, consume, create_topic, produce
+from tests.support.flows import Flow
+from tests.support.kafka import Record, produce, values
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.records.record_batches import TRANSACTIONAL, SourceRecord, batch, sealed
 
 _REASON = "source-transaction-open"
@@ -38,9 +38,9 @@ _EPOCH_AT = 51
 
 
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
-    create_topic(kafka_pair.source, topic_name, configs={"retention.ms": "86400000"})
-    return pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"A.consumer.isolation.level": "read_committed"})
+def flow(mirrored: MirroredTopic) -> Flow:
+    mirrored.create(configs={"retention.ms": "86400000"})
+    return mirrored.flow({"A.consumer.isolation.level": "read_committed"})
 
 
 @pytest.fixture
@@ -111,13 +111,11 @@ def command(name: str, flow: Flow) -> tuple[int, dict[str, Any], str]:
     return told.exit_code, json.loads(told.stdout), CliRunner().invoke(app, arguments).output
 
 
-def test_records_behind_an_open_transaction_are_lag_and_no_alarm(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow
-) -> None:
-    produce(kafka_pair.source, topic_name, [Record(value=b"before")])
+def test_records_behind_an_open_transaction_are_lag_and_no_alarm(mirrored: MirroredTopic, flow: Flow) -> None:
+    mirrored.produce([Record(value=b"before")])
     # What the records' own times say is not when the transaction began.
     first = hour_ago()
-    producer = begun(kafka_pair.source, topic_name, first)
+    producer = begun(mirrored.source, mirrored.name, first)
 
     report = flow.run()
     seen = observe_flow(flow.config, flow.ledger)
@@ -134,7 +132,7 @@ def test_records_behind_an_open_transaction_are_lag_and_no_alarm(
     assert (seen.flow.lagging, seen.flow.stalled) == (1, 0)
     (hidden,) = planned.hidden
     assert (planned.partitions, planned.idle, planned.problems) == ((), 0, ())
-    assert hidden.records.transactional_id == f"tests-{topic_name}"
+    assert hidden.records.transactional_id == f"tests-{mirrored.name}"
     assert time.time() * 1000 - (hidden.records.open_since or 0) < 60_000
     assert (code, document["hidden"][0]["offsets"]) == (0, 501)
     assert "501 offsets in 1 partition are hidden by open transactions" in text
@@ -144,20 +142,20 @@ def test_records_behind_an_open_transaction_are_lag_and_no_alarm(
 
 
 def test_a_hanging_transaction_stops_its_partition_with_a_reason_and_what_was_before_it_is_copied(
-    kafka_pair: KafkaPair, source: KafkaCluster, topic_name: str, flow: Flow
+    mirrored: MirroredTopic, source: KafkaCluster, flow: Flow
 ) -> None:
-    produce(source, topic_name, [Record(value=b"before")])
-    number = hang(source, topic_name, hour_ago())
+    produce(source, mirrored.name, [Record(value=b"before")])
+    number = hang(source, mirrored.name, hour_ago())
 
     report = flow.run()
 
-    assert [record.value for record in consume(kafka_pair.target, f"A.{topic_name}")] == [b"before"]
+    assert values(mirrored.copied()) == [b"before"]
     assert (report.records, report.exit_code) == (1, 3)
     (error,) = report.errors
     assert error.reason == _REASON
     assert f"producer id {number}" in error.what
     assert "501 offsets" in error.what
-    assert f"abort --topic {topic_name} --partition 0 --start-offset 1" in error.action
+    assert f"abort --topic {mirrored.name} --partition 0 --start-offset 1" in error.action
     for name in ("plan", "observe"):
         code, _, text = command(name, flow)
         assert (code, _REASON in text) == (3, True)
@@ -173,16 +171,14 @@ def test_a_hanging_transaction_stops_its_partition_with_a_reason_and_what_was_be
     (run,) = flow.ledger.runs("A->B", 1)
     assert (run.error or {})["reason"] == _REASON
 
-    abort(source, topic_name)
+    abort(source, mirrored.name)
     last = flow.run()
     assert (last.records, last.exit_code) == (500, 0)
 
 
-def test_a_flow_of_all_records_has_no_hidden_ones(
-    kafka_pair: KafkaPair, source: KafkaCluster, topic_name: str, flow: Flow, tmp_path: Path
-) -> None:
-    hang(source, topic_name, hour_ago())
-    everything = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_flow_of_all_records_has_no_hidden_ones(mirrored: MirroredTopic, source: KafkaCluster, flow: Flow) -> None:
+    hang(source, mirrored.name, hour_ago())
+    everything = mirrored.flow()
 
     report = everything.run()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 from mirror_lib.errors import DeletionsPossiblyLostError
 from mirror_lib.relay.gaps.gaps import apply_decisions, plan_decisions
@@ -16,38 +15,35 @@ from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.compaction import create_compacted, forget, put, state
-from tests.support.clusters import KafkaPair
-from tests.support.flows import pair_flow
 from tests.support.kafka import consume
+from tests.support.mirrored_topic import MirroredTopic
 
 REASON = DeletionsPossiblyLostError.reason
 
 
-def test_a_run_that_comes_too_late_for_a_deletion_says_so_and_copies_on(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_compacted(kafka_pair.source, topic_name, partitions=2)
-    put(kafka_pair.source, topic_name, {"kept": "1", "deleted": "1"})
-    put(kafka_pair.source, topic_name, {"other": "1"}, partition=1)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_run_that_comes_too_late_for_a_deletion_says_so_and_copies_on(mirrored: MirroredTopic) -> None:
+    create_compacted(mirrored.source, mirrored.name, partitions=2)
+    put(mirrored.source, mirrored.name, {"kept": "1", "deleted": "1"})
+    put(mirrored.source, mirrored.name, {"other": "1"}, partition=1)
+    flow = mirrored.flow()
     assert flow.run().exit_code == 0
-    put(kafka_pair.source, topic_name, {"deleted": None})
-    forget(kafka_pair.source, topic_name, ["deleted"])
-    put(kafka_pair.source, topic_name, {"new": "1"})
+    put(mirrored.source, mirrored.name, {"deleted": None})
+    forget(mirrored.source, mirrored.name, ["deleted"])
+    put(mirrored.source, mirrored.name, {"new": "1"})
     # Here nothing was removed, so nothing can be lost.
-    put(kafka_pair.source, topic_name, {"another": "1"}, partition=1)
+    put(mirrored.source, mirrored.name, {"another": "1"}, partition=1)
 
     expected = forecast_plan(flow.config, plan_flow(flow.config, RunOptions(), flow.ledger), flow.ledger)
     report = flow.run()
 
-    assert any("delete.retention.ms" in warning and topic_name in warning for warning in expected.warnings())
+    assert any("delete.retention.ms" in warning and mirrored.name in warning for warning in expected.warnings())
     # The fault: the key lives on, and the copy goes on behind it.
-    assert "deleted" in state(kafka_pair.target, f"A.{topic_name}")
-    assert state(kafka_pair.target, f"A.{topic_name}")["new"] == "1"
+    assert "deleted" in state(mirrored.target, mirrored.remote)
+    assert state(mirrored.target, mirrored.remote)["new"] == "1"
     assert report.exit_code == 3
     assert [(problem.source.partition, problem.error.reason) for problem in report.deletions] == [(0, REASON)]
     (gap,) = flow.ledger.open_gaps(str(flow.config.flow))
-    assert (gap.topic, gap.partition, gap.cause) == (topic_name, 0, REASON)
+    assert (gap.topic, gap.partition, gap.cause) == (mirrored.name, 0, REASON)
     assert gap.first_offset == gap.next_offset, "nothing may be excused by it"
 
     # Somebody decides, and the flow goes on as ever.
@@ -57,39 +53,37 @@ def test_a_run_that_comes_too_late_for_a_deletion_says_so_and_copies_on(
         assert "does not delete" in planned.error.what
         decisions = plan_decisions(flow.config, clusters, flow.ledger, Decision.ACCEPT, [gap], run_id="a")
         apply_decisions(flow.config, clusters, flow.ledger, decisions, by="somebody")
-    put(kafka_pair.source, topic_name, {"later": "1"})
+    put(mirrored.source, mirrored.name, {"later": "1"})
     assert flow.run().exit_code == 0
     assert flow.ledger.open_gaps(str(flow.config.flow)) == ()
 
 
-def test_a_topic_that_was_seen_idle_since_its_last_copy_lost_nothing_before_that(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_compacted(kafka_pair.source, topic_name, delete_retention_ms="30000")
-    put(kafka_pair.source, topic_name, {"kept": "1"})
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_topic_that_was_seen_idle_since_its_last_copy_lost_nothing_before_that(mirrored: MirroredTopic) -> None:
+    create_compacted(mirrored.source, mirrored.name, delete_retention_ms="30000")
+    put(mirrored.source, mirrored.name, {"kept": "1"})
+    flow = mirrored.flow()
     flow.run()
     with FlowClusters.connect(flow.config) as clusters:
         # As if that had been an hour ago.
-        before = clusters.positions.read_all().positions[TopicPartition(topic_name, 0)].position
+        before = clusters.positions.read_all().positions[TopicPartition(mirrored.name, 0)].position
         long_ago = int(time.time() * 1000) - 3_600_000
         claim = (before.claim or 0) + 1
         clusters.positions.write([replace(before, caught_up_at=long_ago, claim=claim)])
     observe_flow(flow.config, flow.ledger)
     # Overwritten and cleaned: a hole, and no deletion in it.
-    put(kafka_pair.source, topic_name, {"seen": "1"})
-    put(kafka_pair.source, topic_name, {"seen": "2"})
-    _until_cleaned(kafka_pair, topic_name)
+    put(mirrored.source, mirrored.name, {"seen": "1"})
+    put(mirrored.source, mirrored.name, {"seen": "2"})
+    _until_cleaned(mirrored)
 
     report = flow.run()
 
     assert report.exit_code == 0
-    assert state(kafka_pair.target, f"A.{topic_name}")["seen"] == "2"
+    assert state(mirrored.target, mirrored.remote)["seen"] == "2"
 
 
-def _until_cleaned(pair: KafkaPair, topic: str) -> None:
+def _until_cleaned(mirrored: MirroredTopic) -> None:
     deadline = time.monotonic() + 60
-    while sum(record.key == b"seen" for record in consume(pair.source, topic)) > 1:
+    while sum(record.key == b"seen" for record in consume(mirrored.source, mirrored.name)) > 1:
         assert time.monotonic() < deadline, "the cleaner has not come by"
-        put(pair.source, topic, {"ballast": str(time.monotonic())})
+        put(mirrored.source, mirrored.name, {"ballast": str(time.monotonic())})
         time.sleep(0.3)

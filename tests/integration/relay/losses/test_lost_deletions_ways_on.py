@@ -22,7 +22,8 @@ from tests.support.brokers.compaction import create_compacted, forget, put, stat
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
-from tests.support.kafka import consume, create_topic, delete_topic, set_config
+from tests.support.kafka import consume, delete_topic, set_config
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.verifying import verify
 
 REASON = DeletionsPossiblyLostError.reason
@@ -75,8 +76,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 def test_a_fresh_copy_has_no_such_keys(scene: Scene) -> None:
@@ -140,13 +141,11 @@ def test_written_deletions_make_both_sides_equal_and_the_flow_goes_on(scene: Sce
     assert {offset: there[maps.to_target(offset).offset] for offset in copied} == here
 
 
-def test_a_topic_that_is_not_compacted_has_no_keys_to_delete(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_topic_that_is_not_compacted_has_no_keys_to_delete(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    flow = mirrored.flow()
     flow.run()
-    given = ["gaps", "delete-keys", "--topic", topic_name, "--config", str(flow.path), "--flow", "A->B", "--yes"]
+    given = ["gaps", "delete-keys", "--topic", mirrored.name, "--config", str(flow.path), "--flow", "A->B", "--yes"]
 
     result = CliRunner().invoke(app, given)
 

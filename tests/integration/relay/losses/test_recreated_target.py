@@ -16,7 +16,8 @@ from mirror_lib.relay.model import PartitionResult
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.interruptions import asleep
-from tests.support.kafka import consume, create_topic, delete_topic, produce, records
+from tests.support.kafka import consume, create_topic, delete_topic, produce, records, values
+from tests.support.mirrored_topic import MirroredTopic
 
 #: Records are copied in transactions then, as these are old; requests of transactions name topics.
 BY_NAME = {"mirror.old.records.in.transactions": "true"}
@@ -49,12 +50,12 @@ class Scene:
         create_topic(self.pair.target, self.target)
 
     def on_target(self) -> list[bytes | None]:
-        return [record.value for record in consume(self.pair.target, self.target)]
+        return values(consume(self.pair.target, self.target))
 
 
 @pytest.fixture(params=[{}, BY_NAME], ids=["topic ids", "names"])
-def scene(request: Any, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path, request.param)
+def scene(request: Any, mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder, request.param)
 
 
 def the_error(results: Sequence[PartitionResult]) -> MirrorError:
@@ -86,10 +87,10 @@ def test_given_a_run_that_slept_when_its_target_topic_was_deleted_then_it_says_s
 
 
 def test_given_a_request_that_is_held_up_when_the_topic_is_created_again_then_the_new_one_gets_nothing(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
     # The process is stopped between its last look and the end of its request.
-    scene = Scene(kafka_pair, topic_name, tmp_path, {})
+    scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, {})
     scene.produce(10)
     assert scene.flow.run().errors == ()
     scene.produce(10, start=10)

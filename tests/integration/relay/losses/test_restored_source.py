@@ -13,9 +13,10 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import SourceTruncatedError
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
-from tests.support.clusters import KafkaPair, start_together
+from tests.support.clusters import start_together
 from tests.support.flows import make_flow
-from tests.support.kafka import consume, create_topic, produce, records, transaction
+from tests.support.kafka import consume, create_topic, produce, records, transaction, values
+from tests.support.mirrored_topic import MirroredTopic
 
 
 def restart_with(cluster: KafkaCluster, *, take: Path | None = None, put: Path | None = None) -> None:
@@ -31,27 +32,29 @@ def restart_with(cluster: KafkaCluster, *, take: Path | None = None, put: Path |
 
 
 def test_it_stops_the_partition_whose_copied_records_are_others_now(
-    kafka_pair: KafkaPair, kafka_jars: Path, topic_name: str, tmp_path: Path, cluster_folder: Path
+    mirrored: MirroredTopic, kafka_jars: Path, cluster_folder: Path
 ) -> None:
     """As many restarts in both histories: the leader epochs of both are the same."""
     source = KafkaCluster("restored", directory=cluster_folder / "restored", jars=kafka_jars)
-    snapshot, target = cluster_folder / "yesterday", f"A.{topic_name}"
+    snapshot, target = cluster_folder / "yesterday", mirrored.remote
     marked, plain, kept = 0, 1, 2
     with start_together(source):
-        create_topic(source, topic_name, partitions=3)
+        create_topic(source, mirrored.name, partitions=3)
         for partition in (plain, marked, kept):
-            produce(source, topic_name, records(10, partition=partition))
-        flow = make_flow(tmp_path, source.bootstrap_servers, kafka_pair.target.bootstrap_servers, topics=topic_name)
+            produce(source, mirrored.name, records(10, partition=partition))
+        flow = make_flow(
+            mirrored.folder, source.bootstrap_servers, mirrored.target.bootstrap_servers, topics=mirrored.name
+        )
         assert flow.run().records == 30
         restart_with(source, take=snapshot)
-        produce(source, topic_name, records(10, start=10, partition=plain))
+        produce(source, mirrored.name, records(10, start=10, partition=plain))
         # Its log ends with a marker, which no reader sees.
-        transaction(source, topic_name, [b"copied %d" % number for number in range(10)], commit=True)
+        transaction(source, mirrored.name, [b"copied %d" % number for number in range(10)], commit=True)
         assert flow.run(sync=False).records == 20
         restart_with(source, put=snapshot)
-        again = produce(source, topic_name, records(30, start=100, partition=plain))
-        transaction(source, topic_name, [b"another %d" % number for number in range(30)], commit=True)
-        produce(source, topic_name, records(5, start=10, partition=kept))
+        again = produce(source, mirrored.name, records(30, start=100, partition=plain))
+        transaction(source, mirrored.name, [b"another %d" % number for number in range(30)], commit=True)
+        produce(source, mirrored.name, records(5, start=10, partition=kept))
 
         planned = plan_flow(flow.config, RunOptions(), flow.ledger)
         report = flow.run(sync=False)
@@ -64,15 +67,15 @@ def test_it_stops_the_partition_whose_copied_records_are_others_now(
             assert all("is not the record that was copied from there" in each.what for each in errors)
         # Partition 2 has lost nothing.
         assert (report.exit_code, report.records) == (3, 5)
-        assert len(consume(kafka_pair.target, target, partitions=[plain, marked])) == 40
+        assert len(consume(mirrored.target, target, partitions=[plain, marked])) == 40
         assert {gap.cause for gap in flow.ledger.open_gaps("A->B")} == {"source-truncated"}
         # Here the operator knows where the snapshot ends, and copies from there.
-        words = ["--config", str(flow.path), "--flow", "A->B", "--json", "--yes", "--topic", topic_name]
+        words = ["--config", str(flow.path), "--flow", "A->B", "--json", "--yes", "--topic", mirrored.name]
         moved = CliRunner().invoke(app, ["position", "set", *words, "--partition", str(plain), "--to", "10"])
         decided = CliRunner().invoke(app, ["gaps", "recopy", *words, "--partition", str(marked)])
         assert (moved.exit_code, decided.exit_code) == (0, 0), (moved.output, json.loads(decided.stdout))
         assert flow.run(sync=False).errors == ()
-        copied = consume(kafka_pair.target, target, partitions=[plain])
-        assert [each.value for each in copied[20:]] == [each.value for each in again]
-        assert len(consume(kafka_pair.target, target, partitions=[marked])) == 20 + 40
+        copied = consume(mirrored.target, target, partitions=[plain])
+        assert [each.value for each in copied[20:]] == values(again)
+        assert len(consume(mirrored.target, target, partitions=[marked])) == 20 + 40
         assert flow.ledger.open_gaps("A->B") == ()

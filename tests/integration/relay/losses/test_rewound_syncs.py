@@ -19,6 +19,7 @@ from tests.support.clusters import KafkaPair
 from tests.support.console import Console
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import create_topic, delete_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 
 
 class Scene:
@@ -52,8 +53,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 @pytest.mark.parametrize(

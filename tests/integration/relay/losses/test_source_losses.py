@@ -41,8 +41,10 @@ from tests.support.kafka import (
     delete_topic,
     produce,
     records,
+    values,
     watermarks,
 )
+from tests.support.mirrored_topic import MirroredTopic
 
 
 class Scene:
@@ -106,13 +108,9 @@ class Scene:
         return error
 
 
-def values(found: list[Record]) -> list[bytes | None]:
-    return [record.value for record in found]
-
-
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
 class TestRetentionThatPassedThePosition:
@@ -138,6 +136,10 @@ class TestRetentionThatPassedThePosition:
         assert gap.last_time is not None
         assert gap.last_time < before_second
         assert scene.on_target() == values(first)
+        # Without consent nothing is changed.
+        code, told = scene.tried("accept", "--all")
+        assert (code, told["done"], told["decisions"][0]["new_position"]) == (1, 0, 15)
+        scene.refused(RetentionGapError)
 
     def test_accepted_it_is_left_out_and_what_follows_is_copied(self, scene: Scene, first: list[Record]) -> None:
         scene.refused(RetentionGapError)
@@ -177,14 +179,6 @@ class TestRetentionThatPassedThePosition:
         (gap,) = scene.gaps()
         assert (gap.state, gap.decided_by) == ("accepted", "airflow mirror__A__B manual")
         assert scene.on_target() == values([*first, *records(5, start=15)])
-
-    def test_without_consent_nothing_is_changed(self, scene: Scene, first: list[Record]) -> None:
-        scene.refused(RetentionGapError)
-
-        code, told = scene.tried("accept", "--all")
-
-        assert (code, told["done"], told["decisions"][0]["new_position"]) == (1, 0, 15)
-        scene.refused(RetentionGapError)
 
 
 class TestATopicThatWasCreatedAgain:
@@ -283,23 +277,27 @@ class TestASourceThatEndsBeforeThePosition:
 
 
 def test_a_source_that_was_cut_and_grew_beyond_the_position_is_told_by_its_leader_epochs(
-    kafka_pair: KafkaPair, kafka_jars: Path, topic_name: str, tmp_path: Path, cluster_folder: Path
+    mirrored: MirroredTopic, kafka_jars: Path, cluster_folder: Path
 ) -> None:
     source = KafkaCluster("cut", directory=cluster_folder / "cut", jars=kafka_jars)
     with start_together(source):
-        create_topic(source, topic_name)
-        first = produce(source, topic_name, records(10))
+        create_topic(source, mirrored.name)
+        first = produce(source, mirrored.name, records(10))
         # Each election begins a new leader epoch.
         source.restart(source.node_ids[0])
         source.wait_ready()
-        new = produce(source, topic_name, records(20, start=50))
+        new = produce(source, mirrored.name, records(20, start=50))
         # Thirteen records of the first epoch were read: the leader tells with every fetch that it has only ten.
-        assert diverging_end(source, topic_name, offset=13, last_epoch=0) == 10
-        assert diverging_end(source, topic_name, offset=10, last_epoch=0) is None
+        assert diverging_end(source, mirrored.name, offset=13, last_epoch=0) == 10
+        assert diverging_end(source, mirrored.name, offset=10, last_epoch=0) is None
         flow = make_flow(
-            tmp_path, source.bootstrap_servers, kafka_pair.target.bootstrap_servers, topics=topic_name, settings={}
+            mirrored.folder,
+            source.bootstrap_servers,
+            mirrored.target.bootstrap_servers,
+            topics=mirrored.name,
+            settings={},
         )
-        pretend_copied(flow, topic_name, first)
+        pretend_copied(flow, mirrored.name, first)
 
         (error,) = flow.run(sync=False).errors
 
@@ -309,7 +307,7 @@ def test_a_source_that_was_cut_and_grew_beyond_the_position_is_told_by_its_leade
         assert (gap.first_offset, gap.next_offset) == (10, 13)
         report = flow.run(losses=Decision.ACCEPT)
         assert (report.errors, report.records) == ((), 20)
-        assert values(consume(kafka_pair.target, f"A.{topic_name}"))[-20:] == values(new)
+        assert values(mirrored.copied())[-20:] == values(new)
 
 
 def diverging_end(source: KafkaCluster, topic: str, *, offset: int, last_epoch: int) -> int | None:
@@ -349,29 +347,33 @@ def closed(place: TopicPartition, **fields: Any) -> Position:
     return Position(place.topic, place.partition, state=PositionState.CLOSED, run_id="before", **fields)
 
 
-class TestFirstStarts:
-    @pytest.mark.parametrize(
-        ("rule", "expected"),
-        [
-            ("earliest", slice(0, None)),
-            ("latest", slice(20, None)),
-            ("offset 7", slice(7, None)),
-            ("offset 700", slice(20, None)),
-            # The timestamp of record 12.
-            ("2024-01-01T00:00:12Z", slice(12, None)),
-            ("2030-01-01T00:00:00Z", slice(20, None)),
-        ],
-    )
-    def test_a_topic_begins_where_its_rule_says_and_goes_on_from_there(
-        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, rule: str, expected: slice
-    ) -> None:
-        settings = {"mirror.first.start": "latest", "mirror.first.start.topics": f"{topic_name}={rule}"}
-        scene = Scene(kafka_pair, topic_name, tmp_path, **settings)
-        written = scene.produce(20)
-        assert scene.flow.run().errors == ()
+#: Where a topic of twenty records begins by its rule.
+FIRST_STARTS = {
+    "earliest": 0,
+    "latest": 20,
+    "offset 7": 7,
+    "offset 700": 20,
+    # The timestamp of record 12.
+    "2024-01-01T00:00:12Z": 12,
+    "2030-01-01T00:00:00Z": 20,
+}
 
-        written += scene.produce(5, start=20)
-        report = scene.run()
 
-        assert report.errors == ()
-        assert scene.on_target() == values(written[expected])
+def test_a_topic_begins_where_its_rule_says_and_goes_on_from_there(mirrored: MirroredTopic) -> None:
+    topics = {f"{mirrored.name}-{number}": rule for number, rule in enumerate(FIRST_STARTS)}
+    for topic in topics:
+        create_topic(mirrored.source, topic)
+        produce(mirrored.source, topic, records(20))
+    rules = ", ".join(f"{topic}={rule}" for topic, rule in topics.items())
+    settings = {"mirror.first.start": "latest", "mirror.first.start.topics": rules}
+    flow = mirrored.flow(settings, topics=f"{mirrored.name}-.*")
+    assert flow.run().errors == ()
+    for topic in topics:
+        produce(mirrored.source, topic, records(5, start=20))
+
+    report = flow.run()
+
+    assert report.errors == ()
+    for topic, rule in topics.items():
+        copied = values(consume(mirrored.target, f"A.{topic}"))
+        assert copied == values(records(25)[FIRST_STARTS[rule] :]), rule

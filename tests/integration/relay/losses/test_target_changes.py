@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,11 @@ from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions, RunReport
-from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, admin, consume, create_topic, delete_topic, produce, records
+from tests.support.kafka import Record, admin, consume, create_topic, delete_topic, produce, records, values
+from tests.support.mirrored_topic import MirroredTopic
 
 #: Fields that version 0.1.0 did not store.
 NAMELESS: dict[str, Any] = {"target_topic": None, "target_topic_id": None, "clusters": None}
@@ -58,7 +59,7 @@ class Scene:
         return (flow or self.flow).run()
 
     def on_target(self) -> list[bytes | None]:
-        return [record.value for record in consume(self.pair.target, self.target)]
+        return values(consume(self.pair.target, self.target))
 
     def recreate(self, count: int = 0) -> None:
         """Delete the target topic and create it again, with records of somebody else."""
@@ -68,8 +69,7 @@ class Scene:
             produce(self.pair.target, self.target, records(count, start=1_000))
 
     def position(self) -> Position:
-        with FlowClusters.connect(self.flow.config) as clusters:
-            return clusters.positions.read_all().positions[TopicPartition(self.topic, 0)].position
+        return self.flow.position(self.topic)
 
     def store(self, **changes: Any) -> None:
         """Store the position again with other fields."""
@@ -102,20 +102,15 @@ class Scene:
 
 
 @pytest.fixture
-def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
-    return Scene(kafka_pair, topic_name, tmp_path)
+def scene(mirrored: MirroredTopic) -> Scene:
+    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
 
 
-def test_a_position_names_the_target_topic_its_id_and_both_clusters(scene: Scene) -> None:
-    position = scene.position()
-
-    assert position.target_topic == scene.target
-    assert position.target_topic_id
-    assert position.clusters == ClusterPair(scene.pair.source.cluster_id, scene.pair.target.cluster_id)
-
-
-def test_an_idle_position_without_names_is_completed(scene: Scene) -> None:
+def test_a_position_names_the_target_topic_its_id_and_both_clusters_and_is_completed_without(scene: Scene) -> None:
     complete = scene.position()
+    assert complete.target_topic == scene.target
+    assert complete.target_topic_id
+    assert complete.clusters == ClusterPair(scene.pair.source.cluster_id, scene.pair.target.cluster_id)
     scene.store(**NAMELESS)
 
     report = scene.run()
@@ -156,6 +151,9 @@ class TestADeletedTargetTopic:
         words = ["topics", "apply", "--config", str(scene.flow.path), "--flow", "A->B"]
         applied = CliRunner().invoke(app, words)
         assert f"{scene.target} was deleted on the target" in applied.output.replace("\n", " ")
+        # Stopping leads on, too.
+        scene.decide("stop")
+        assert scene.run().exit_code == 0
 
     @pytest.mark.parametrize(("decision", "expected"), [("recopy", slice(0, 13)), ("accept", slice(10, 13))])
     def test_a_decision_leads_on(self, scene: Scene, decision: str, expected: slice) -> None:
@@ -168,13 +166,6 @@ class TestADeletedTargetTopic:
         assert scene.on_target() == [record.value for record in written[expected]]
         assert scene.run().errors == ()
 
-    def test_stopping_leads_on(self, scene: Scene) -> None:
-        scene.refused(TargetDeletedError)
-
-        scene.decide("stop")
-
-        assert scene.run().exit_code == 0
-
     def test_it_is_noticed_without_names_in_the_position_too(self, scene: Scene) -> None:
         scene.store(**NAMELESS)
 
@@ -182,20 +173,16 @@ class TestADeletedTargetTopic:
 
 
 class TestARecreatedTargetTopic:
-    def test_it_stops_the_partition(self, scene: Scene) -> None:
+    def test_it_stops_the_partition_also_if_it_is_of_equal_length(self, scene: Scene) -> None:
         scene.recreate()
 
         scene.refused(TargetRecreatedError)
 
         assert scene.on_target() == []
         assert scene.causes() == [("target-recreated", "open")]
-
-    def test_one_of_equal_length_is_told_by_its_id(self, scene: Scene) -> None:
-        scene.recreate(count=10)
+        produce(scene.pair.target, scene.target, records(10, start=1_000))
         scene.produce(3, start=10)
-
         scene.refused(TargetRecreatedError)
-
         assert len(scene.on_target()) == 10
 
     def test_without_names_its_end_tells(self, scene: Scene) -> None:
@@ -224,7 +211,7 @@ class TestARecreatedTargetTopic:
         scene.recreate()
 
         assert scene.run().errors == ()
-        assert scene.on_target() == [record.value for record in scene.written]
+        assert scene.on_target() == values(scene.written)
 
 
 class TestAnotherTargetTopic:
@@ -237,23 +224,20 @@ class TestAnotherTargetTopic:
         flow = pair_flow(folder, scene.pair, topics=scene.topic, settings=policy)
         return replace(flow, ledger=scene.flow.ledger)
 
-    def test_a_changed_policy_stops_the_partition(self, scene: Scene, renamed: Flow) -> None:
-        create_topic(scene.pair.target, scene.topic)
-        # As long as what was copied: by offsets alone it would fit.
-        produce(scene.pair.target, scene.topic, records(10, start=1_000))
-        scene.produce(3, start=10)
-
-        scene.refused(TargetRenamedError, renamed)
-
-        assert len(consume(scene.pair.target, scene.topic)) == 10
-
-    def test_a_changed_policy_creates_no_empty_topic(self, scene: Scene, renamed: Flow) -> None:
+    def test_a_changed_policy_creates_no_empty_topic_and_stops_the_partition(self, scene: Scene, renamed: Flow) -> None:
         scene.refused(TargetRenamedError, renamed)
 
         assert scene.topic not in admin(scene.pair.target).list_topics(timeout=10).topics
         (undecided,) = renamed.sync_topics().plan.about_undecided
         assert f"records were copied to {scene.target}" in undecided
         assert "deleted" not in undecided
+
+        # One as long as what was copied: by offsets alone it would fit.
+        create_topic(scene.pair.target, scene.topic)
+        produce(scene.pair.target, scene.topic, records(10, start=1_000))
+        scene.produce(3, start=10)
+        scene.refused(TargetRenamedError, renamed)
+        assert len(consume(scene.pair.target, scene.topic)) == 10
 
 
 @pytest.mark.parametrize(
@@ -291,20 +275,22 @@ class TestGroupsOfAChangedTarget:
         result = CliRunner().invoke(app, words)
         return result.exit_code, json.loads(result.stdout)
 
-    @pytest.mark.parametrize("change", ["deleted", "recreated", "recreated with other records"])
-    def test_none_is_in_sync_and_none_is_committed(self, scene: Scene, group: str, change: str) -> None:
-        if change == "deleted":
-            delete_topic(scene.pair.target, scene.target)
-        else:
-            scene.recreate(count=0 if change == "recreated" else 10)
+    def test_none_is_in_sync_and_none_is_committed(self, scene: Scene, group: str, subtests: pytest.Subtests) -> None:
+        changes: dict[str, Callable[[], object]] = {
+            "deleted": lambda: delete_topic(scene.pair.target, scene.target),
+            "recreated": lambda: create_topic(scene.pair.target, scene.target),
+            "recreated with other records": lambda: produce(scene.pair.target, scene.target, records(10, start=1_000)),
+        }
+        for name, change in changes.items():
+            change()
+            with subtests.test(name):
+                for verb in ("plan", "apply", "status"):
+                    code, told = self.groups(scene, verb)
+                    assert code == 3, (verb, told)
+                    (row,) = (row for row in told["rows"] if row["group"] == group)
+                    assert row["reason"] == "target-changed"
 
-        for verb in ("plan", "apply", "status"):
-            code, told = self.groups(scene, verb)
-            assert code == 3, (verb, told)
-            (row,) = (row for row in told["rows"] if row["group"] == group)
-            assert row["reason"] == "target-changed"
-
-        assert committed_offsets(scene.pair.target, group) == {}
+                assert committed_offsets(scene.pair.target, group) == {}
 
     def test_none_is_translated_to_the_copy_of_a_source_topic_that_no_longer_exists(
         self, scene: Scene, group: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from mirror_lib.cluster.connection import Connection
@@ -14,42 +12,45 @@ from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, consume, create_topic, produce
+from tests.support.flows import Flow
+from tests.support.kafka import Record, produce
+from tests.support.mirrored_topic import MirroredTopic
 
 _KEYS = PositionKeys("A")
 
 
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+def flow(mirrored: MirroredTopic) -> Flow:
     """A flow that has copied ten records."""
-    create_topic(kafka_pair.source, topic_name)
-    settings = {"B.offset.storage.topic": f"positions-{topic_name}"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
-    write(kafka_pair, topic_name, 0, 10)
+    mirrored.create()
+    settings = {"B.offset.storage.topic": f"positions-{mirrored.name}"}
+    flow = mirrored.flow(settings)
+    write(mirrored, 0, 10)
     assert flow.run().records == 10
     return flow
 
 
-def write(pair: KafkaPair, topic: str, first: int, following: int) -> None:
-    produce(pair.source, topic, [Record(value=b"%d" % number) for number in range(first, following)])
+def write(mirrored: MirroredTopic, first: int, following: int) -> None:
+    mirrored.produce([Record(value=b"%d" % number) for number in range(first, following)])
 
 
-def alter(pair: KafkaPair, flow: Flow, topic: str, value: bytes | None) -> None:
+def alter(mirrored: MirroredTopic, flow: Flow, value: bytes | None) -> None:
     """Write what Connect writes for `PATCH /connectors/MirrorSourceConnector/offsets`."""
-    source = TopicPartition(topic, 0)
-    with PositionStore(_connection(pair), flow.config.offset_storage_topic, "A") as store:
+    source = TopicPartition(mirrored.name, 0)
+    with PositionStore(_connection(mirrored.pair), flow.config.offset_storage_topic, "A") as store:
         place = store.read_all().positions[source].record
     key = _KEYS.encode(source)
-    produce(pair.target, flow.config.offset_storage_topic, [Record(key=key, value=value, partition=place.partition)])
+    produce(
+        mirrored.target, flow.config.offset_storage_topic, [Record(key=key, value=value, partition=place.partition)]
+    )
 
 
 def _connection(pair: KafkaPair) -> Connection:
     return Connection("B", tuple(pair.target.bootstrap_servers.split(",")))
 
 
-def on_target(pair: KafkaPair, topic: str) -> list[int]:
-    return [int(record.value or b"") for record in consume(pair.target, f"A.{topic}")]
+def on_target(mirrored: MirroredTopic) -> list[int]:
+    return [int(record.value or b"") for record in mirrored.copied()]
 
 
 @pytest.mark.parametrize(
@@ -62,75 +63,74 @@ def on_target(pair: KafkaPair, topic: str) -> list[int]:
     ids=["back", "forward", "the same"],
 )
 def test_a_run_continues_where_connect_has_set_the_position(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, offset: int, copied: list[int], told: str
+    mirrored: MirroredTopic, flow: Flow, offset: int, copied: list[int], told: str
 ) -> None:
-    write(kafka_pair, topic_name, 10, 12)
-    alter(kafka_pair, flow, topic_name, b'{"offset":%d}' % offset)
+    write(mirrored, 10, 12)
+    alter(mirrored, flow, b'{"offset":%d}' % offset)
     (planned,) = plan_flow(flow.config, RunOptions(), flow.ledger).partitions
     assert planned.start == offset + 1
 
     report = flow.run()
 
-    assert (report.errors, on_target(kafka_pair, topic_name)) == ((), copied)
+    assert (report.errors, on_target(mirrored)) == ((), copied)
     assert any(told in warning for warning in report.warnings)
     (noted,) = [gap for gap in flow.ledger.gaps("A->B") if gap.cause == POSITION_SET]
     assert told in (noted.detail or "")
     # The record has done its work.
     after = flow.run()
     assert (after.errors, after.records, after.warnings) == ((), 0, ())
-    write(kafka_pair, topic_name, 12, 13)
+    write(mirrored, 12, 13)
     assert flow.run().records == 1
 
 
 def test_a_position_that_is_set_to_the_end_is_stored_though_there_is_nothing_to_copy(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow
+    mirrored: MirroredTopic, flow: Flow
 ) -> None:
-    write(kafka_pair, topic_name, 10, 12)
-    alter(kafka_pair, flow, topic_name, b'{"offset":11}')
+    write(mirrored, 10, 12)
+    alter(mirrored, flow, b'{"offset":11}')
 
-    assert (flow.run().records, on_target(kafka_pair, topic_name)) == (0, [*range(10)])
+    assert (flow.run().records, on_target(mirrored)) == (0, [*range(10)])
 
-    with PositionStore(_connection(kafka_pair), flow.config.offset_storage_topic, "A") as store:
-        stored = store.read_all().positions[TopicPartition(topic_name, 0)].position
+    stored = flow.position(mirrored.name)
     assert (stored.offset, stored.target_offset, stored.state) == (11, 10, PositionState.CLOSED)
 
 
 def test_a_position_that_goes_back_where_somebody_has_written_since_waits_for_an_operator(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow
+    mirrored: MirroredTopic, flow: Flow
 ) -> None:
-    alter(kafka_pair, flow, topic_name, b'{"offset":3}')
-    produce(kafka_pair.target, f"A.{topic_name}", [Record(value=b"99")])
+    alter(mirrored, flow, b'{"offset":3}')
+    mirrored.produce_remote([Record(value=b"99")])
 
     report = flow.run()
 
     (error,) = report.errors
     assert (error.reason, report.exit_code) == ("unclean-start", 3)
     assert "Connect's form" in error.what
-    assert f"mirror position set --flow 'A->B' --topic {topic_name} --partition 0 --to 4" in error.action
-    assert on_target(kafka_pair, topic_name) == [*range(10), 99]
+    assert f"mirror position set --flow 'A->B' --topic {mirrored.name} --partition 0 --to 4" in error.action
+    assert on_target(mirrored) == [*range(10), 99]
 
 
 @pytest.mark.parametrize("value", [None, b"null", b'{"offset":null}', b"{}"])
 def test_a_position_that_is_reset_makes_the_next_run_a_first_start(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow, value: bytes | None
+    mirrored: MirroredTopic, flow: Flow, value: bytes | None
 ) -> None:
-    alter(kafka_pair, flow, topic_name, value)
+    alter(mirrored, flow, value)
 
     (error,) = flow.run().errors
 
     assert error.reason == "target-not-empty"
-    assert on_target(kafka_pair, topic_name) == [*range(10)]
+    assert on_target(mirrored) == [*range(10)]
 
 
 def test_positions_behind_others_of_connect_keep_the_last_one_of_this_program(
-    kafka_pair: KafkaPair, topic_name: str, flow: Flow
+    mirrored: MirroredTopic, flow: Flow
 ) -> None:
     for offset in (20, 15, 3):
-        alter(kafka_pair, flow, topic_name, b'{"offset":%d}' % offset)
+        alter(mirrored, flow, b'{"offset":%d}' % offset)
 
-    with PositionStore(_connection(kafka_pair), flow.config.offset_storage_topic, "A") as store:
-        stored = store.read_all().positions[TopicPartition(topic_name, 0)]
+    with PositionStore(_connection(mirrored.pair), flow.config.offset_storage_topic, "A") as store:
+        stored = store.read_all().positions[TopicPartition(mirrored.name, 0)]
 
-    assert stored.position == Position(topic_name, 0, 3)
+    assert stored.position == Position(mirrored.name, 0, 3)
     assert stored.altered is not None
     assert (stored.altered.before.offset, stored.altered.highest) == (9, 20)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from mirror_lib.config.loader import load
 from mirror_lib.relay.planning import rate_limits as rate
 from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
+from tests.support.flows import Flow
 from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.mirrored_topic import MirroredTopic
 
 #: What a task may read at once: a second's worth that was saved up, and a second's worth that it is overdrawn by.
 _BURST_SECONDS = 2.0
@@ -33,37 +33,33 @@ def copied(pair: KafkaPair, topic: str) -> bool:
     return consume(pair.target, f"A.{topic}") == consume(pair.source, topic)
 
 
-def test_given_a_limit_of_the_flow_then_it_takes_its_time_and_copies_everything(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    fill(kafka_pair, topic_name)
+def test_given_a_limit_of_the_flow_then_it_takes_its_time_and_copies_everything(mirrored: MirroredTopic) -> None:
+    fill(mirrored.pair, mirrored.name)
     settings = {"A->B.mirror.rate.limit.bytes": str(_LIMIT), "tasks.max": "2"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    flow = mirrored.flow(settings)
 
     report = flow.run()
 
     assert report.errors == ()
     assert report.copy_seconds >= report.bytes / _LIMIT - _BURST_SECONDS
-    assert copied(kafka_pair, topic_name)
+    assert copied(mirrored.pair, mirrored.name)
 
 
-def test_given_two_flows_that_share_a_clusters_limit_then_they_keep_it_together(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    topics = {"A->B": f"{topic_name}-1", "A->C": f"{topic_name}-2"}
+def test_given_two_flows_that_share_a_clusters_limit_then_they_keep_it_together(mirrored: MirroredTopic) -> None:
+    topics = {"A->B": f"{mirrored.name}-1", "A->C": f"{mirrored.name}-2"}
     for topic in topics.values():
-        fill(kafka_pair, topic)
+        fill(mirrored.pair, topic)
     limit = 2 * _LIMIT
     settings = {
         "clusters": "A, B, C",
-        "C.bootstrap.servers": kafka_pair.target.bootstrap_servers,
-        "C.offset.storage.topic": f"{topic_name}-positions",
+        "C.bootstrap.servers": mirrored.target.bootstrap_servers,
+        "C.offset.storage.topic": f"{mirrored.name}-positions",
         "C.offset.storage.replication.factor": "1",
         "A->C.enabled": "true",
         "A->C.topics": topics["A->C"],
         "A.mirror.rate.limit.read.bytes": str(limit),
     }
-    first = pair_flow(tmp_path, kafka_pair, topics=topics["A->B"], settings=settings)
+    first = mirrored.flow(topics=topics["A->B"], settings=settings)
     second = replace(first, config=load(first.path).flow("A->C"))
     for flow in (first, second):
         flow.sync_topics()
@@ -75,21 +71,19 @@ def test_given_two_flows_that_share_a_clusters_limit_then_they_keep_it_together(
 
     assert [report.errors for report in reports] == [(), ()]
     assert seconds >= sum(report.bytes for report in reports) / limit - _BURST_SECONDS
-    assert all(copied(kafka_pair, topic) for topic in topics.values())
+    assert all(copied(mirrored.pair, topic) for topic in topics.values())
     assert first.ledger.rate_claims() == ()
 
 
 def test_given_more_than_a_round_may_copy_under_a_clusters_limit_then_one_run_copies_it_in_several(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rate, "ROUND_SECONDS", 1)
-    fill(kafka_pair, topic_name)
-    flow: Flow = pair_flow(
-        tmp_path, kafka_pair, topics=topic_name, settings={"B.mirror.rate.limit.write.bytes": str(_LIMIT)}
-    )
+    fill(mirrored.pair, mirrored.name)
+    flow: Flow = mirrored.flow({"B.mirror.rate.limit.write.bytes": str(_LIMIT)})
 
     report = flow.run()
 
     assert report.errors == ()
     assert (report.records, report.rounds > 2) == (2 * _RECORDS, True)
-    assert copied(kafka_pair, topic_name)
+    assert copied(mirrored.pair, mirrored.name)

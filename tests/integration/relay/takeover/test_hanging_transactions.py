@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,8 +26,9 @@ from mirror_lib.relay.takeover.transaction_markers import Markers
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.transaction_checks import set_verification
 from tests.support.clusters import KafkaCluster, KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.flows import Flow
+from tests.support.kafka import consume, create_topic, records
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.transforming import Killed, TransformHere, marked, originals
 
 _ENABLED = {
@@ -78,18 +78,11 @@ def leave_out(monkeypatch: pytest.MonkeyPatch) -> LeaveOut:
 
 @pytest.mark.parametrize("hidden", ["rows", "positions"])
 def test_given_a_run_that_died_behind_a_commit_without_markers_when_run_again_then_each_record_is_there_once(
-    kafka_pair: KafkaPair,
-    target: KafkaCluster,
-    topic_name: str,
-    tmp_path: Path,
-    leave_out: LeaveOut,
-    monkeypatch: pytest.MonkeyPatch,
-    hidden: str,
+    mirrored: MirroredTopic, target: KafkaCluster, leave_out: LeaveOut, monkeypatch: pytest.MonkeyPatch, hidden: str
 ) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, [*records(300), *records(200, partition=1)])
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=_ENABLED)
-    remote = f"A.{topic_name}"
+    mirrored.create([*records(300), *records(200, partition=1)], partitions=2)
+    flow = mirrored.flow(_ENABLED)
+    remote = mirrored.remote
     leave_out(lambda partition: (partition.topic == remote) == (hidden == "rows"))
     died(flow, TransformHere(marked, exact=False))
     monkeypatch.undo()
@@ -102,24 +95,18 @@ def test_given_a_run_that_died_behind_a_commit_without_markers_when_run_again_th
 
     assert (report.errors, report.records) == ((), 0)
     assert originals(consume(target, remote, isolation="read_committed")) == originals(
-        consume(kafka_pair.source, topic_name)
+        consume(mirrored.source, mirrored.name)
     )
     assert sum(result.recovered for result in report.results) == 500
 
 
 def test_given_routes_when_a_run_died_behind_a_commit_without_markers_then_rows_elsewhere_are_committed_too(
-    kafka_pair: KafkaPair,
-    target: KafkaCluster,
-    topic_name: str,
-    tmp_path: Path,
-    leave_out: LeaveOut,
-    monkeypatch: pytest.MonkeyPatch,
+    mirrored: MirroredTopic, target: KafkaCluster, leave_out: LeaveOut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(300))
+    mirrored.create(records(300))
     route = {"A->B.mirror.transform.stamp.topic": "if(rand() < 0.5, 'one', topic)"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={**_ENABLED, **route})
-    elsewhere = f"{topic_name}-else"
+    flow = mirrored.flow({**_ENABLED, **route})
+    elsewhere = f"{mirrored.name}-else"
     runner = TransformHere(
         marked, exact=False, route=lambda value: (elsewhere if (value or b"")[-1] % 2 else None, None)
     )
@@ -131,17 +118,17 @@ def test_given_routes_when_a_run_died_behind_a_commit_without_markers_then_rows_
 
     assert (report.errors, report.records) == ((), 0)
     found = [
-        each for topic in (f"A.{topic_name}", elsewhere) for each in consume(target, topic, isolation="read_committed")
+        each for topic in (mirrored.remote, elsewhere) for each in consume(target, topic, isolation="read_committed")
     ]
     assert len(found) == 300
     assert len({(each.value or b"").split(b"#")[0] for each in found}) == 300
 
 
 def test_given_a_fence_whose_marker_is_left_out_then_the_partition_is_fenced_again(
-    kafka_pair: KafkaPair, topic_name: str, monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, here, there = f"tests-{topic_name}", TopicPartition(topic_name, 0), TopicPartition(topic_name, 1)
-    create_topic(kafka_pair.target, topic_name, partitions=2)
+    name, here, there = f"tests-{mirrored.name}", TopicPartition(mirrored.name, 0), TopicPartition(mirrored.name, 1)
+    create_topic(mirrored.target, mirrored.name, partitions=2)
     add = Producers.add_to_transaction
     asked: list[list[TopicPartition]] = []
 
@@ -160,7 +147,7 @@ def test_given_a_fence_whose_marker_is_left_out_then_the_partition_is_fenced_aga
         return identity, {each: states[identity.producer_id].epoch for each, states in known.items()}
 
     async def connected() -> tuple[ProducerIdentity, dict[TopicPartition, int]]:
-        servers = tuple(kafka_pair.target.bootstrap_servers.split(","))
+        servers = tuple(mirrored.target.bootstrap_servers.split(","))
         async with open_clients(Connection("B", servers)) as (client,):
             return await scene(client)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -20,10 +18,12 @@ from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.repair.map_rebuild import rebuild
 from mirror_lib.relay.repair.map_rebuild_plan import plan_rebuild
 from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks
+from tests.support.flows import Flow
+from tests.support.kafka import Record, consume, records, values, watermarks
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.transforming import Killed, TransformHere, unchanged
 from tests.support.verifying import verify
+from tests.support.waiting import wait_for
 
 _TRANSACTIONAL = {"B.exactly.once.source.support": "enabled", "mirror.run.lease.seconds": "3"}
 
@@ -57,101 +57,96 @@ def transaction_of(pair: KafkaPair, topic: str, written: Sequence[Record], name:
     yield producer
 
 
-def values(found: Sequence[Record]) -> list[bytes | None]:
-    return [each.value for each in found]
-
-
 @pytest.fixture
-def taken_over(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> tuple[Flow, list[Record]]:
+def taken_over(mirrored: MirroredTopic) -> tuple[Flow, list[Record]]:
     """A source of 100 records, of which MirrorMaker 2 has copied 40 in a transaction that is committed."""
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, f"A.{topic_name}")
-    written = produce(kafka_pair.source, topic_name, records(100))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.retry.max.seconds": "4"})
+    mirrored.create()
+    mirrored.create_remote()
+    written = mirrored.produce(records(100))
+    flow = mirrored.flow({"mirror.retry.max.seconds": "4"})
     flow.sync_topics()
-    with transaction_of(kafka_pair, f"A.{topic_name}", records(40), f"mm2-{topic_name}") as producer:
+    with transaction_of(mirrored.pair, mirrored.remote, records(40), f"mm2-{mirrored.name}") as producer:
         producer.commit_transaction(30)
-    mirror_maker(flow, topic_name, copied=40)
+    mirror_maker(flow, mirrored.name, copied=40)
     return flow, written
 
 
 def test_given_mirror_makers_last_transaction_was_aborted_when_taken_over_then_its_records_are_copied(
-    kafka_pair: KafkaPair, topic_name: str, taken_over: tuple[Flow, list[Record]]
+    mirrored: MirroredTopic, taken_over: tuple[Flow, list[Record]]
 ) -> None:
     flow, written = taken_over
-    with transaction_of(kafka_pair, f"A.{topic_name}", records(30, start=40), f"mm2-{topic_name}") as producer:
+    with transaction_of(mirrored.pair, mirrored.remote, records(30, start=40), f"mm2-{mirrored.name}") as producer:
         producer.abort_transaction(30)
 
     report = flow.run()
 
     assert report.errors == ()
     assert (report.records, report.results[0].recovered) == (60, 40)
-    assert values(consume(kafka_pair.target, f"A.{topic_name}")) == values(written)
+    assert values(mirrored.copied()) == values(written)
     assert verified(flow) == {"EQUAL"}
     assert rebuilt(flow) == [(100, 0)]
 
 
 def test_given_a_transaction_that_stays_open_when_taken_over_then_its_producer_is_named_and_the_end_is_waited_for(
-    kafka_pair: KafkaPair, topic_name: str, taken_over: tuple[Flow, list[Record]]
+    mirrored: MirroredTopic, taken_over: tuple[Flow, list[Record]]
 ) -> None:
     flow, written = taken_over
-    with transaction_of(kafka_pair, f"A.{topic_name}", records(30, start=40), f"mm2-{topic_name}") as producer:
+    with transaction_of(mirrored.pair, mirrored.remote, records(30, start=40), f"mm2-{mirrored.name}") as producer:
         (error,) = flow.run().errors
         producer.abort_transaction(30)
 
     report = flow.run()
 
     assert isinstance(error, OpenTransactionError)
-    assert f"mm2-{topic_name}" in error.what
+    assert f"mm2-{mirrored.name}" in error.what
     assert "offset 41" in error.what
-    assert (error.where.topic, error.where.partition) == (topic_name, 0)
+    assert (error.where.topic, error.where.partition) == (mirrored.name, 0)
     assert "kafka-transactions.sh" in error.action
     assert report.errors == ()
-    assert values(consume(kafka_pair.target, f"A.{topic_name}")) == values(written)
+    assert values(mirrored.copied()) == values(written)
 
 
 @pytest.mark.parametrize("third", ["in transactions", "without transactions"])
 def test_given_a_plain_run_and_one_in_transactions_that_died_when_run_again_then_each_record_is_there_once(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, third: str
+    mirrored: MirroredTopic, third: str
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    written = produce(kafka_pair.source, topic_name, records(600))
+    written = mirrored.create(records(600))
     transform = {
         "A->B.mirror.transforms": "stamp",
         "A->B.mirror.transform.stamp.headers": "array(struct('at' as key, cast(rand() as binary) as value))",
         "mirror.batch.max.bytes": "4096",
         "mirror.run.lease.seconds": "3",
     }
-    plain = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=transform)
-    transactional = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={**transform, **_TRANSACTIONAL})
-    remote = f"A.{topic_name}"
+    plain = mirrored.flow(transform)
+    transactional = mirrored.flow({**transform, **_TRANSACTIONAL})
+    remote = mirrored.remote
     dies(
-        plain, TransformHere(unchanged, rows_at_once=50, dies_after=230, before_death=arrived(kafka_pair, remote, 100))
+        plain,
+        TransformHere(unchanged, rows_at_once=50, dies_after=230, before_death=arrived(mirrored.pair, remote, 100)),
     )
     dies(
         transactional,
-        TransformHere(unchanged, rows_at_once=50, dies_after=500, before_death=arrived(kafka_pair, remote, 300)),
+        TransformHere(unchanged, rows_at_once=50, dies_after=500, before_death=arrived(mirrored.pair, remote, 300)),
     )
 
     report = (transactional if third == "in transactions" else plain).run(runner=TransformHere(unchanged))
 
     assert report.errors == ()
-    assert values(consume(kafka_pair.target, remote)) == values(written)
+    assert values(consume(mirrored.target, remote)) == values(written)
 
 
 def test_given_a_transform_was_removed_when_its_transactions_are_taken_over_raw_then_their_writer_is_fenced(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    written = produce(kafka_pair.source, topic_name, records(300))
+    written = mirrored.create(records(300))
     transform = {
         "A->B.mirror.transforms": "stamp",
         "A->B.mirror.transform.stamp.partition": "cast(rand() * 1 as int)",
         "mirror.batch.max.bytes": "4096",
     }
     settings = {**_TRANSACTIONAL, "mirror.run.lease.seconds": "60", "mirror.retry.max.seconds": "10"}
-    transformed = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={**settings, **transform})
-    remote = f"A.{topic_name}"
+    transformed = mirrored.flow({**settings, **transform})
+    remote = mirrored.remote
     dies(
         transformed,
         TransformHere(
@@ -159,17 +154,17 @@ def test_given_a_transform_was_removed_when_its_transactions_are_taken_over_raw_
             exact=False,
             rows_at_once=50,
             dies_after=250,
-            before_death=arrived(kafka_pair, remote, 100),
+            before_death=arrived(mirrored.pair, remote, 100),
             route=lambda _: (None, 0),
         ),
     )
 
-    report = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings).run()
+    report = mirrored.flow(settings).run()
 
     assert report.errors == ()
     # The lease was not waited out: the broker refuses the writer before.
     assert report.seconds < 30
-    assert values(consume(kafka_pair.target, remote)) == values(written)
+    assert values(consume(mirrored.target, remote)) == values(written)
 
 
 def verified(flow: Flow) -> set[str]:
@@ -189,13 +184,7 @@ def rebuilt(flow: Flow) -> list[tuple[int, int]]:
 def arrived(pair: KafkaPair, topic: str, count: int) -> Callable[[], None]:
     """Waits until the log has so many records."""
 
-    def wait() -> None:
-        deadline = time.monotonic() + 20
-        while watermarks(pair.target, topic)[1] < count:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-    return wait
+    return lambda: wait_for(lambda: watermarks(pair.target, topic)[1] >= count, 20)
 
 
 def dies(flow: Flow, runner: TransformHere) -> None:

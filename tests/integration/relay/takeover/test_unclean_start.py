@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,36 +14,17 @@ from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.errors import (
-    DirtyStartError,
     FencedError,
-    TargetDeletedError,
     TargetDivergedError,
-    TargetNotEmptyError,
 )
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.copy.task import copy_attempt, copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.topology.names import TopicPartition
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, copy_here, pair_flow
+from tests.support.flows import Flow, copy_here
 from tests.support.interruptions import DriverKilledError, asleep, claimed, interrupted, killed_after, up_to
-from tests.support.kafka import (
-    Record,
-    consume,
-    create_topic,
-    delete_records,
-    delete_topic,
-    produce,
-    records,
-    set_config,
-    transaction,
-)
+from tests.support.kafka import Record, consume, delete_records, produce, records, set_config, transaction, values
 from tests.support.ledger.ledgers import ready_ledger
-
-
-def position_of(flow: Flow, topic: str, partition: int = 0) -> Position:
-    with store(flow) as stored:
-        return stored.read_all().positions[TopicPartition(topic, partition)].position
+from tests.support.mirrored_topic import MirroredTopic
 
 
 def store(flow: Flow) -> PositionStore:
@@ -53,13 +33,10 @@ def store(flow: Flow) -> PositionStore:
 
 
 @pytest.mark.parametrize("fencing", ["transactional", "none"])
-def test_what_an_interrupted_run_copied_is_found_and_not_copied_again(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, fencing: str
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    written = produce(kafka_pair.source, topic_name, [*records(300), *records(200, partition=1)])
+def test_what_an_interrupted_run_copied_is_found_and_not_copied_again(mirrored: MirroredTopic, fencing: str) -> None:
+    written = mirrored.create([*records(300), *records(200, partition=1)], partitions=2)
     settings = {"mirror.fencing": fencing, "mirror.run.lease.seconds": "3"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    flow = mirrored.flow(settings)
     interrupted(flow, killed_after(up_to(120)))
 
     report = flow.run()
@@ -67,21 +44,18 @@ def test_what_an_interrupted_run_copied_is_found_and_not_copied_again(
     assert report.errors == ()
     assert {result.source.partition: result.recovered for result in report.results} == {0: 120, 1: 120}
     assert report.records == 180 + 80
-    copied = consume(kafka_pair.target, f"A.{topic_name}")
-    assert [record.value for record in copied] == [record.value for record in written]
-    assert position_of(flow, topic_name).state is PositionState.CLOSED
+    copied = mirrored.copied()
+    assert values(copied) == values(written)
+    assert flow.position(mirrored.name).state is PositionState.CLOSED
     # The offset map covers what the interrupted run copied too.
-    segments = flow.ledger.segments("A->B", topic_name, 1)
+    segments = flow.ledger.segments("A->B", mirrored.name, 1)
     assert sum(segment.records for segment in segments) == 200
     assert flow.run().records == 0
 
 
-def test_a_run_that_copied_everything_and_stored_nothing_leaves_nothing_to_copy(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    written = produce(kafka_pair.source, topic_name, records(50))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_run_that_copied_everything_and_stored_nothing_leaves_nothing_to_copy(mirrored: MirroredTopic) -> None:
+    written = mirrored.create(records(50))
+    flow = mirrored.flow()
     interrupted(flow, killed_after())
 
     report = flow.run()
@@ -90,30 +64,25 @@ def test_a_run_that_copied_everything_and_stored_nothing_leaves_nothing_to_copy(
     (result,) = report.results
     assert (result.records, result.recovered, result.source_next) == (0, 50, 50)
     assert result.runs == (OffsetRun(0, 0, 50),)
-    assert [record.value for record in consume(kafka_pair.target, f"A.{topic_name}")] == [r.value for r in written]
+    assert values(mirrored.copied()) == values(written)
 
 
-def test_a_run_interrupted_again_and_again_still_copies_every_record_once(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    written = produce(kafka_pair.source, topic_name, records(100), compression_type="lz4")
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_run_interrupted_again_and_again_still_copies_every_record_once(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    written = mirrored.produce(records(100), compression_type="lz4")
+    flow = mirrored.flow()
 
     for end in (10, 10, 35, 80):
         interrupted(flow, killed_after(up_to(end)))
     report = flow.run()
 
     assert report.errors == ()
-    assert [record.value for record in consume(kafka_pair.target, f"A.{topic_name}")] == [r.value for r in written]
+    assert values(mirrored.copied()) == values(written)
 
 
-def test_a_zombie_that_wakes_up_after_its_successor_is_refused(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    written = produce(kafka_pair.source, topic_name, [*records(40), *records(40, partition=1)])
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_zombie_that_wakes_up_after_its_successor_is_refused(mirrored: MirroredTopic) -> None:
+    written = mirrored.create([*records(40), *records(40, partition=1)], partitions=2)
+    flow = mirrored.flow()
     job = asleep(flow)
     successor = flow.run()
 
@@ -122,20 +91,19 @@ def test_a_zombie_that_wakes_up_after_its_successor_is_refused(
     assert successor.errors == ()
     assert [type(result.error) for result in woken] == [FencedError, FencedError]
     assert not any(result.certain for result in woken)
-    copied = consume(kafka_pair.target, f"A.{topic_name}")
-    assert [record.value for record in copied] == [record.value for record in written]
-    produce(kafka_pair.source, topic_name, records(5, start=40))
+    copied = mirrored.copied()
+    assert values(copied) == values(written)
+    mirrored.produce(records(5, start=40))
     assert flow.run().records == 5
 
 
 def test_of_two_runs_at_the_same_time_one_ends_with_an_error_and_nothing_is_copied_twice(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    written = produce(kafka_pair.source, topic_name, records(60))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    written = mirrored.create(records(60))
+    flow = mirrored.flow()
     # A ledger of its own, so that the run lock does not keep it away.
-    other_ledger = ready_ledger(f"sqlite:///{tmp_path}/other.sqlite3")
+    other_ledger = ready_ledger(f"sqlite:///{mirrored.folder}/other.sqlite3")
     other = replace(flow, ledger=other_ledger)
     reports = []
 
@@ -150,16 +118,13 @@ def test_of_two_runs_at_the_same_time_one_ends_with_an_error_and_nothing_is_copi
 
     assert [type(error) for error in older.errors] == [FencedError]
     assert reports[0].errors == ()
-    assert [record.value for record in consume(kafka_pair.target, f"A.{topic_name}")] == [r.value for r in written]
+    assert values(mirrored.copied()) == values(written)
     assert flow.run().errors == ()
 
 
-def test_a_task_that_spark_starts_again_goes_on_behind_the_first_attempt(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    written = produce(kafka_pair.source, topic_name, records(70))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_task_that_spark_starts_again_goes_on_behind_the_first_attempt(mirrored: MirroredTopic) -> None:
+    written = mirrored.create(records(70))
+    flow = mirrored.flow()
 
     def second_attempt(job: CopyJob) -> list[PartitionResult]:
         copy_here(up_to(30)(job))
@@ -169,63 +134,25 @@ def test_a_task_that_spark_starts_again_goes_on_behind_the_first_attempt(
 
     assert report.errors == ()
     assert (report.records, report.results[0].recovered) == (40, 30)
-    assert [record.value for record in consume(kafka_pair.target, f"A.{topic_name}")] == [r.value for r in written]
+    assert values(mirrored.copied()) == values(written)
     assert flow.run().records == 0
 
 
-def test_a_foreign_record_behind_the_position_stops_its_partition_and_no_other(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, [*records(10), *records(10, partition=1)])
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_foreign_record_behind_the_position_stops_its_partition_and_no_other(mirrored: MirroredTopic) -> None:
+    mirrored.create([*records(10), *records(10, partition=1)], partitions=2)
+    flow = mirrored.flow()
     assert flow.run().errors == ()
-    produce(kafka_pair.target, f"A.{topic_name}", [Record(value=b"foreign", partition=1)])
-    produce(kafka_pair.source, topic_name, [*records(5, start=10), *records(5, start=10, partition=1)])
+    mirrored.produce_remote([Record(value=b"foreign", partition=1)])
+    mirrored.produce([*records(5, start=10), *records(5, start=10, partition=1)])
 
     report = flow.run()
 
     (error,) = report.errors
     assert isinstance(error, TargetDivergedError)
-    assert (error.where.topic, error.where.partition) == (topic_name, 1)
+    assert (error.where.topic, error.where.partition) == (mirrored.name, 1)
     assert "another producer wrote to it" in str(error)
     assert report.records == 5
-    assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 15 + 11
-
-
-def test_a_target_that_lost_records_stops_its_partition(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(10))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    assert flow.run().records == 10
-    delete_topic(kafka_pair.target, f"A.{topic_name}")
-    produce(kafka_pair.source, topic_name, records(5, start=10))
-
-    report = flow.run()
-
-    (error,) = report.errors
-    assert isinstance(error, TargetDeletedError)
-    assert report.records == 0
-
-
-def test_a_target_that_holds_records_before_the_first_start_is_left_alone_unless_appending_is_wanted(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    remote = f"A.{topic_name}"
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, remote)
-    produce(kafka_pair.source, topic_name, records(10))
-    produce(kafka_pair.target, remote, [Record(value=b"before")])
-
-    (error,) = pair_flow(tmp_path, kafka_pair, topics=topic_name).run().errors
-
-    assert isinstance(error, TargetNotEmptyError)
-    assert "mirror.target.existing=append" in error.action
-    assert len(consume(kafka_pair.target, remote)) == 1
-
-    append = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.target.existing": "append"})
-    assert append.run().errors == ()
-    assert [record.offset for record in consume(kafka_pair.target, remote)] == list(range(11))
+    assert len(mirrored.copied()) == 15 + 11
 
 
 def mirror_maker_position(flow: Flow, topic: str, offset: int) -> None:
@@ -240,60 +167,40 @@ def mirror_maker_sync(flow: Flow, topic: str, upstream: int, downstream: int) ->
         writer.write([OffsetSync(topic, 0, upstream, downstream)])
 
 
-def test_mirror_makers_position_is_taken_over_by_its_newest_offset_sync(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    remote = f"A.{topic_name}"
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, remote)
-    written = produce(kafka_pair.source, topic_name, records(100))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_mirror_makers_position_is_taken_over_by_its_newest_offset_sync(mirrored: MirroredTopic) -> None:
+    remote = mirrored.remote
+    mirrored.create()
+    mirrored.create_remote()
+    written = mirrored.produce(records(100))
+    flow = mirrored.flow()
     flow.sync_topics()
     # It repeated two records at an earlier restart, and copied ten more than its stored position says.
-    produce(kafka_pair.target, remote, [*records(20), *records(40, start=18)])
-    mirror_maker_sync(flow, topic_name, 0, 0)
-    mirror_maker_sync(flow, topic_name, 30, 32)
-    mirror_maker_position(flow, topic_name, 47)
+    produce(mirrored.target, remote, [*records(20), *records(40, start=18)])
+    mirror_maker_sync(flow, mirrored.name, 0, 0)
+    mirror_maker_sync(flow, mirrored.name, 30, 32)
+    mirror_maker_position(flow, mirrored.name, 47)
 
     report = flow.run()
 
     assert report.errors == ()
     assert report.records == 42
-    copied = [record.value for record in consume(kafka_pair.target, remote)]
+    copied = values(consume(mirrored.target, remote))
     assert copied[20:] == [record.value for record in written[18:]]
     assert flow.run().records == 0
 
 
-def test_mirror_makers_position_without_an_offset_sync_needs_a_person(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, f"A.{topic_name}")
-    produce(kafka_pair.source, topic_name, records(100))
-    produce(kafka_pair.target, f"A.{topic_name}", records(20))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    flow.sync_topics()
-    mirror_maker_position(flow, topic_name, 19)
-
-    (error,) = flow.run().errors
-
-    assert isinstance(error, DirtyStartError)
-    assert "no offset-sync" in str(error)
-    assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 20
-
-
-def test_positions_are_stored_while_a_long_copy_runs(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(400, size=1000), batch_num_messages=1, linger_ms=0)
+def test_positions_are_stored_while_a_long_copy_runs(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    mirrored.produce(records(400, size=1000), batch_num_messages=1, linger_ms=0)
     # One batch at a time, so that it takes longer than some flush intervals.
-    flow = pair_flow(
-        tmp_path, kafka_pair, topics=topic_name, settings={"B.offset.flush.interval.ms": "20"}
-    ).with_settings(batch_passthrough_min_bytes=0, produce_max_in_flight=1)
+    flow = mirrored.flow({"B.offset.flush.interval.ms": "20"}).with_settings(
+        batch_passthrough_min_bytes=0, produce_max_in_flight=1
+    )
     seen: list[Position] = []
 
     def run(job: CopyJob) -> list[PartitionResult]:
         copy_here(job)
-        seen.append(position_of(flow, topic_name))
+        seen.append(flow.position(mirrored.name))
         raise DriverKilledError
 
     interrupted(flow, run)
@@ -305,47 +212,45 @@ def test_positions_are_stored_while_a_long_copy_runs(kafka_pair: KafkaPair, topi
     # What lies before the stored position need not be compared: the position says where it is.
     assert seen[0].runs == (OffsetRun(0, 0, seen[0].offset + 1),)
     assert report.results[0].recovered == 400
-    assert sum(row.records for row in flow.ledger.segments("A->B", topic_name, 0)) == 400
-    assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 400
+    assert sum(row.records for row in flow.ledger.segments("A->B", mirrored.name, 0)) == 400
+    assert len(mirrored.copied()) == 400
 
 
 def test_given_a_map_of_many_runs_when_the_copy_is_interrupted_then_its_position_is_stored_and_the_map_is_whole(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As a source of many small transactions has them; each marker is a hole.
     monkeypatch.setattr(positions, "MAP_PART_RUNS", 4)
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     for number in range(15):
-        transaction(kafka_pair.source, topic_name, [b"%d-%d" % (number, n) for n in range(2)], commit=True)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+        transaction(mirrored.source, mirrored.name, [b"%d-%d" % (number, n) for n in range(2)], commit=True)
+    flow = mirrored.flow()
     interrupted(flow, killed_after())
     # The take-over finds 15 runs, stores them, and dies too.
     interrupted(flow, killed_after())
-    stored = position_of(flow, topic_name)
+    stored = flow.position(mirrored.name)
     # What stands before the stored position needs no comparison: the target may lose it.
-    delete_records(kafka_pair.target, f"A.{topic_name}", before=30)
+    delete_records(mirrored.target, mirrored.remote, before=30)
 
     report = flow.run()
 
     # The last record is the second of three offsets; behind it stands the fence's marker.
     assert (stored.offset, stored.target_offset, len(stored.runs)) == (15 * 3 - 2, 30 + 1, 15)
     assert report.errors == ()
-    assert sum(row.records for row in flow.ledger.segments("A->B", topic_name, 0)) == 30
+    assert sum(row.records for row in flow.ledger.segments("A->B", mirrored.name, 0)) == 30
     # Parts of a map that was committed are deleted.
-    produce(kafka_pair.source, topic_name, records(1))
+    mirrored.produce(records(1))
     assert flow.run().records == 1
     with store(flow) as now:
         assert now.read_all().unneeded_parts == frozenset()
 
 
-def test_an_interrupted_copy_of_committed_records_skips_the_same_ones_again(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
+def test_an_interrupted_copy_of_committed_records_skips_the_same_ones_again(mirrored: MirroredTopic) -> None:
+    mirrored.create()
     for number in range(4):
-        transaction(kafka_pair.source, topic_name, [b"%d-%d" % (number, n) for n in range(5)], commit=number % 2 == 0)
+        transaction(mirrored.source, mirrored.name, [b"%d-%d" % (number, n) for n in range(5)], commit=number % 2 == 0)
     settings = {"A.consumer.isolation.level": "read_committed"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    flow = mirrored.flow(settings)
     # In the middle of the second committed transaction; markers and aborted records lie before.
     interrupted(flow, killed_after(up_to(14)))
 
@@ -353,128 +258,119 @@ def test_an_interrupted_copy_of_committed_records_skips_the_same_ones_again(
 
     assert report.errors == ()
     assert report.results[0].recovered == 7
-    copied = consume(kafka_pair.target, f"A.{topic_name}")
-    assert [record.value for record in copied] == [b"%d-%d" % (number, n) for number in (0, 2) for n in range(5)]
+    copied = mirrored.copied()
+    assert values(copied) == [b"%d-%d" % (number, n) for number in (0, 2) for n in range(5)]
 
 
-def test_a_source_that_was_compacted_since_the_interruption_is_recognised(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
+def test_a_source_that_was_compacted_since_the_interruption_is_recognised(mirrored: MirroredTopic) -> None:
     configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "100"}
-    create_topic(kafka_pair.source, topic_name, configs={**configs, "min.compaction.lag.ms": "3600000"})
+    mirrored.create(configs={**configs, "min.compaction.lag.ms": "3600000"})
     # Every key once more at the end, so that compaction may take all of the first round.
     for number in range(2):
         written = [Record(key=b"%d" % n, value=b"%d-%d" % (number, n)) for n in range(50)]
-        produce(kafka_pair.source, topic_name, written)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+        mirrored.produce(written)
+    flow = mirrored.flow()
     interrupted(flow, killed_after(up_to(60)))
-    set_config(kafka_pair.source, topic_name, "min.compaction.lag.ms", "0")
+    set_config(mirrored.source, mirrored.name, "min.compaction.lag.ms", "0")
     deadline = time.monotonic() + 60
-    while len(consume(kafka_pair.source, topic_name)) >= 100:
+    while len(consume(mirrored.source, mirrored.name)) >= 100:
         assert time.monotonic() < deadline, "the broker did not compact the topic"
         # Only closed segments are compacted, and a record closes the one before.
-        produce(kafka_pair.source, topic_name, [Record(key=b"pulse", value=b"pulse")])
+        mirrored.produce([Record(key=b"pulse", value=b"pulse")])
         time.sleep(0.5)
 
     report = flow.run()
 
     assert report.errors == ()
-    copied = [record.value for record in consume(kafka_pair.target, f"A.{topic_name}") if record.key != b"pulse"]
+    copied = [record.value for record in mirrored.copied() if record.key != b"pulse"]
     assert copied[:60] == [*(b"0-%d" % n for n in range(50)), *(b"1-%d" % n for n in range(10))]
     assert copied[60:] == [b"1-%d" % n for n in range(10, 50)]
 
 
-def test_a_target_that_deleted_old_records_since_the_interruption_is_recognised(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    written = produce(kafka_pair.source, topic_name, records(100))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+def test_a_target_that_deleted_old_records_since_the_interruption_is_recognised(mirrored: MirroredTopic) -> None:
+    written = mirrored.create(records(100))
+    flow = mirrored.flow()
     interrupted(flow, killed_after(up_to(60)))
-    delete_records(kafka_pair.target, f"A.{topic_name}", before=50)
+    delete_records(mirrored.target, mirrored.remote, before=50)
 
     report = flow.run()
 
     assert report.errors == ()
     assert report.records == 40
-    copied = consume(kafka_pair.target, f"A.{topic_name}")
-    assert [record.value for record in copied] == [record.value for record in written[50:]]
+    copied = mirrored.copied()
+    assert values(copied) == [record.value for record in written[50:]]
 
 
-@pytest.mark.parametrize("fencing", ["transactional", "none"])
 def test_given_a_target_that_deleted_all_of_the_interrupted_copy_then_the_partition_needs_a_decision(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, fencing: str
+    mirrored: MirroredTopic,
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(100))
-    settings = {"mirror.fencing": fencing, "mirror.run.lease.seconds": "3"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    mirrored.create(records(100))
+    settings = {"mirror.fencing": "none", "mirror.run.lease.seconds": "3"}
+    flow = mirrored.flow(settings)
     interrupted(flow, killed_after(up_to(60)))
-    delete_records(kafka_pair.target, f"A.{topic_name}", before=60)
+    delete_records(mirrored.target, mirrored.remote, before=60)
 
     (error,) = flow.run().errors
 
     assert (error.exit_code, error.retriable) == (3, False)
     assert "mirror position set" in error.action
-    assert consume(kafka_pair.target, f"A.{topic_name}") == []
+    assert mirrored.copied() == []
 
 
 def test_given_a_target_that_replaces_timestamps_when_resumed_then_nothing_repeats_and_the_report_says_it(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"message.timestamp.type": "LogAppendTime"})
-    written = produce(kafka_pair.source, topic_name, records(60))
+    mirrored.create()
+    mirrored.create_remote(configs={"message.timestamp.type": "LogAppendTime"})
+    written = mirrored.produce(records(60))
     settings = {"sync.topic.configs.enabled": "false"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    flow = mirrored.flow(settings)
     interrupted(flow, killed_after(up_to(20)))
 
     report = flow.run()
 
     assert report.errors == ()
-    assert [record.value for record in consume(kafka_pair.target, f"A.{topic_name}")] == [r.value for r in written]
+    assert values(mirrored.copied()) == values(written)
     (warning,) = report.warnings
     assert "message.timestamp.type=LogAppendTime" in warning
-    assert topic_name in warning
+    assert mirrored.name in warning
 
 
-def test_an_interrupted_copy_that_left_records_out_leaves_out_the_same_ones(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"max.message.bytes": "2000"})
+def test_an_interrupted_copy_that_left_records_out_leaves_out_the_same_ones(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    mirrored.create_remote(configs={"max.message.bytes": "2000"})
     large = [Record(value=b"x" * 5000), Record(value=b"y" * 6000)]
-    produce(kafka_pair.source, topic_name, [*records(10), large[0], *records(10, start=10), large[1]])
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.poison.policy": "skip"})
+    mirrored.produce([*records(10), large[0], *records(10, start=10), large[1]])
+    flow = mirrored.flow({"mirror.poison.policy": "skip"})
     interrupted(flow, killed_after(up_to(15)))
 
     report = flow.run()
 
     assert report.errors == ()
     assert report.results[0].recovered == 14
-    copied = consume(kafka_pair.target, f"A.{topic_name}")
-    assert [record.value for record in copied] == [record.value for record in records(20)]
+    copied = mirrored.copied()
+    assert values(copied) == values(records(20))
     # The first one was left out by the run that died before it could say so.
     assert sorted(gap.first_offset for gap in flow.ledger.gaps("A->B")) == [10, 21]
 
 
 def test_what_an_interrupted_copy_left_out_is_known_though_the_target_would_take_it_now(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"max.message.bytes": "2000"})
+    mirrored.create()
+    mirrored.create_remote(configs={"max.message.bytes": "2000"})
     large = [Record(value=b"x" * 5000), Record(value=b"y" * 6000)]
-    produce(kafka_pair.source, topic_name, [*records(10), large[0], *records(10, start=10), large[1]])
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.poison.policy": "skip"})
+    mirrored.produce([*records(10), large[0], *records(10, start=10), large[1]])
+    flow = mirrored.flow({"mirror.poison.policy": "skip"})
     interrupted(flow, killed_after(up_to(15)))
-    set_config(kafka_pair.target, f"A.{topic_name}", "max.message.bytes", "100000")
+    set_config(mirrored.target, mirrored.remote, "max.message.bytes", "100000")
 
     report = flow.run()
 
     assert report.errors == ()
     assert report.results[0].recovered == 14
-    copied = consume(kafka_pair.target, f"A.{topic_name}")
-    assert [record.value for record in copied] == [*(record.value for record in records(20)), large[1].value]
+    copied = mirrored.copied()
+    assert values(copied) == [*(record.value for record in records(20)), large[1].value]
     assert [(gap.first_offset, gap.next_offset, gap.cause) for gap in flow.ledger.gaps("A->B")] == [
         (10, 11, "record-too-large")
     ]

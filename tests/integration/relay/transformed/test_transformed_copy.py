@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,43 +11,39 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.transformed.model import FailedRecord
 from mirror_lib.topology.names import TopicPartition
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks
-from tests.support.transforming import Killed, TransformHere, only, repeated, with_values
+from tests.support.flows import Flow
+from tests.support.kafka import Record, consume, records, watermarks
+from tests.support.mirrored_topic import MirroredTopic
+from tests.support.transforming import (
+    Killed,
+    TransformHere,
+    number_of,
+    only,
+    repeated,
+    upper,
+    with_values,
+    without_offsets,
+)
+from tests.support.waiting import wait_for
 
 _RowTest = Callable[[bytes | None], bool]
-
-
-def number_of(value: bytes | None) -> int:
-    return int((value or b"value-0-").split(b"-")[1])
 
 
 def even(value: bytes | None) -> bool:
     return number_of(value) % 2 == 0
 
 
-def upper(value: bytes | None) -> bytes | None:
-    return value and value.upper()
-
-
-def plain(found: list[Record]) -> list[Record]:
-    """Without offsets, in the order of each partition."""
-    return sorted((replace(each, offset=None) for each in found), key=lambda each: each.partition)
-
-
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, [*records(1000), *records(400, partition=1)])
+def flow(mirrored: MirroredTopic) -> Flow:
+    mirrored.create([*records(1000), *records(400, partition=1)], partitions=2)
     # Small batches, so that a worker that dies has written some.
-    return pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.batch.max.bytes": "4096"})
+    return mirrored.flow({"mirror.batch.max.bytes": "4096"})
 
 
 def test_given_every_shape_of_record_when_nothing_is_changed_then_the_target_holds_the_same(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
+    mirrored.create()
     shapes = [
         Record(),
         Record(value=b"", key=b""),
@@ -57,17 +51,17 @@ def test_given_every_shape_of_record_when_nothing_is_changed_then_the_target_hol
         Record(value=b"twice", headers=(("h", b"1"), ("h", b"2"), ("h", None), ("", b""))),
         *records(50),
     ]
-    produce(kafka_pair.source, topic_name, shapes)
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    mirrored.produce(shapes)
+    flow = mirrored.flow()
 
     report = flow.run(runner=TransformHere())
 
     assert report.errors == ()
-    assert plain(consume(kafka_pair.target, f"A.{topic_name}")) == plain(consume(kafka_pair.source, topic_name))
+    assert without_offsets(mirrored.copied()) == without_offsets(consume(mirrored.source, mirrored.name))
 
 
 def test_given_a_filter_when_run_twice_then_the_second_run_finds_nothing_and_offsets_are_mapped(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
     report = flow.run(runner=TransformHere(only(even)))
     again = flow.run(runner=TransformHere(only(even)))
@@ -75,17 +69,19 @@ def test_given_a_filter_when_run_twice_then_the_second_run_finds_nothing_and_off
     assert (report.records, again.records, again.rounds) == (700, 0, 1)
     with FlowClusters.connect(flow.config) as clusters:
         stored = clusters.positions.read_all().positions
-    known = {place.partition: each.position.last_record for place, each in stored.items() if place.topic == topic_name}
+    known = {
+        place.partition: each.position.last_record for place, each in stored.items() if place.topic == mirrored.name
+    }
     # The source is known again by what was read, whatever the filter made of it.
     assert {number: record is not None for number, record in known.items()} == {0: True, 1: True}
-    wanted = [each for each in consume(kafka_pair.source, topic_name) if even(each.value)]
-    assert plain(consume(kafka_pair.target, f"A.{topic_name}")) == plain(wanted)
-    runs = flow.ledger.offset_runs("A->B", topic_name, 0) if hasattr(flow.ledger, "offset_runs") else None
+    wanted = [each for each in consume(mirrored.source, mirrored.name) if even(each.value)]
+    assert without_offsets(mirrored.copied()) == without_offsets(wanted)
+    runs = flow.ledger.offset_runs("A->B", mirrored.name, 0) if hasattr(flow.ledger, "offset_runs") else None
     assert runs is None or len(runs) == 500
 
 
 def test_given_a_filter_that_drops_everything_when_run_then_the_position_is_at_the_end(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
     report = flow.run(runner=TransformHere(only(lambda _: False)))
     again = flow.run(runner=TransformHere(only(lambda _: False)))
@@ -93,15 +89,15 @@ def test_given_a_filter_that_drops_everything_when_run_then_the_position_is_at_t
     assert (report.records, report.errors) == (0, ())
     assert {result.source_next for result in report.results} == {1000, 400}
     assert again.results == ()
-    assert consume(kafka_pair.target, f"A.{topic_name}") == []
+    assert mirrored.copied() == []
 
 
 def test_given_a_record_that_becomes_several_when_run_then_they_stand_together(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
     report = flow.run(runner=TransformHere(repeated(3)))
 
-    found = consume(kafka_pair.target, f"A.{topic_name}")
+    found = mirrored.copied()
     assert report.errors == ()
     assert [each.value for each in found if each.partition == 1][:6] == [
         records(2)[n].value for n in (0, 0, 0, 1, 1, 1)
@@ -112,36 +108,33 @@ def test_given_a_record_that_becomes_several_when_run_then_they_stand_together(
 @pytest.mark.parametrize("function", [only(even), with_values(upper), repeated(2)], ids=["filter", "mask", "several"])
 @pytest.mark.parametrize("dies_after", [0, 1, 250, 399])
 def test_given_a_worker_that_died_when_run_again_then_nothing_is_lost_or_repeated(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str, function: TransformHere, dies_after: int
+    flow: Flow, mirrored: MirroredTopic, function: TransformHere, dies_after: int
 ) -> None:
     once = TransformHere(function, rows_at_once=50)  # type: ignore[arg-type]
-    written = wait_for_records(kafka_pair, topic_name) if dies_after > 200 else once.before_death
+    written = wait_for_records(mirrored) if dies_after > 200 else once.before_death
     with pytest.raises(Killed):
         flow.run(runner=replace(once, dies_after=dies_after, before_death=written))
-    left = len(consume(kafka_pair.target, f"A.{topic_name}"))
+    left = len(mirrored.copied())
 
     report = flow.run(runner=once)
 
     assert report.errors == ()
     assert sum(result.recovered for result in report.results) <= left
-    expected = [row for record in records_in(kafka_pair, topic_name) for row in made_of(record, once)]
-    assert plain(consume(kafka_pair.target, f"A.{topic_name}")) == plain(expected)
+    expected = [row for record in records_in(mirrored) for row in made_of(record, once)]
+    assert without_offsets(mirrored.copied()) == without_offsets(expected)
 
 
-def wait_for_records(kafka_pair: KafkaPair, topic: str) -> Callable[[], None]:
+def wait_for_records(mirrored: MirroredTopic) -> Callable[[], None]:
     """Wait until the target holds something."""
 
-    def wait() -> None:
-        until = time.monotonic() + 20
-        while not any(watermarks(kafka_pair.target, f"A.{topic}", partition)[1] for partition in range(2)):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+    def is_written() -> bool:
+        return any(watermarks(mirrored.target, mirrored.remote, partition)[1] for partition in range(2))
 
-    return wait
+    return lambda: wait_for(is_written, 20)
 
 
-def records_in(kafka_pair: KafkaPair, topic: str) -> list[Record]:
-    return consume(kafka_pair.source, topic)
+def records_in(mirrored: MirroredTopic) -> list[Record]:
+    return consume(mirrored.source, mirrored.name)
 
 
 def made_of(record: Record, runner: TransformHere) -> list[Record]:
@@ -153,12 +146,12 @@ def made_of(record: Record, runner: TransformHere) -> list[Record]:
 
 
 def test_given_another_transform_than_the_interrupted_run_had_when_run_then_it_stops_and_says_so(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
-    written = wait_for_records(kafka_pair, topic_name)
+    written = wait_for_records(mirrored)
     with pytest.raises(Killed):
         flow.run(runner=TransformHere(with_values(upper), dies_after=300, rows_at_once=50, before_death=written))
-    before = consume(kafka_pair.target, f"A.{topic_name}")
+    before = mirrored.copied()
 
     report = flow.run(runner=TransformHere(only(even)))
 
@@ -168,8 +161,8 @@ def test_given_another_transform_than_the_interrupted_run_had_when_run_then_it_s
         ("target-diverged", partition) for partition in begun
     }
     assert "the transform has changed" in str(report.errors[0])
-    after = [each for each in consume(kafka_pair.target, f"A.{topic_name}") if each.partition in begun]
-    assert plain(after) == plain(before)
+    after = [each for each in mirrored.copied() if each.partition in begun]
+    assert without_offsets(after) == without_offsets(before)
 
 
 def failing(topic: str, *offsets: int) -> dict[TopicPartition, list[FailedRecord]]:
@@ -178,27 +171,26 @@ def failing(topic: str, *offsets: int) -> dict[TopicPartition, list[FailedRecord
 
 
 def test_given_a_record_that_fails_when_the_policy_is_fail_then_all_before_it_is_copied(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
-    report = flow.run(runner=TransformHere(failed=failing(topic_name, 700)))
+    report = flow.run(runner=TransformHere(failed=failing(mirrored.name, 700)))
 
     assert len(report.errors) == 1
-    found = [each for each in consume(kafka_pair.target, f"A.{topic_name}") if each.partition == 0]
+    found = [each for each in mirrored.copied() if each.partition == 0]
     assert [number_of(each.value) for each in found] == list(range(700))
     assert [result.source_next for result in report.results if result.source.partition == 0] == [700]
 
 
 @pytest.mark.parametrize("policy", ["skip", "quarantine"])
 def test_given_records_that_fail_when_the_policy_leaves_them_out_then_the_others_are_copied_and_gaps_told(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, policy: str
+    mirrored: MirroredTopic, policy: str
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(300))
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.poison.policy": policy})
+    mirrored.create(records(300))
+    flow = mirrored.flow({"mirror.poison.policy": policy})
 
-    report = flow.run(runner=TransformHere(failed=failing(topic_name, 10, 11, 299)))
+    report = flow.run(runner=TransformHere(failed=failing(mirrored.name, 10, 11, 299)))
 
     assert (report.errors, report.records, report.left_out) == ((), 297, 3)
     assert [result.source_next for result in report.results] == [300]
-    found = consume(kafka_pair.target, f"A.{topic_name}")
+    found = mirrored.copied()
     assert {10, 11, 299}.isdisjoint(number_of(each.value) for each in found)

@@ -2,113 +2,99 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, admin, consume, create_topic, produce, records, watermarks
-from tests.support.transforming import Killed, TransformHere
-
-
-def number_of(value: bytes | None) -> int:
-    return int((value or b"value-0-").split(b"-")[1])
-
-
-def plain(found: list[Record]) -> list[Record]:
-    return sorted((replace(each, offset=None) for each in found), key=lambda each: each.partition)
+from tests.support.flows import Flow
+from tests.support.kafka import Record, admin, consume, records, watermarks
+from tests.support.mirrored_topic import MirroredTopic
+from tests.support.transforming import Killed, TransformHere, number_of, thirds, without_offsets
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, [*records(600), *records(300, partition=1)])
+def flow(mirrored: MirroredTopic) -> Flow:
+    mirrored.create([*records(600), *records(300, partition=1)], partitions=2)
     settings = {"mirror.batch.max.bytes": "4096"}
-    return pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    return mirrored.flow(settings)
 
 
-def thirds(topic: str) -> Callable[[bytes | None], tuple[str | None, int | None]]:
-    """A third stays, the others go to two topics."""
-    return lambda value: ((None, f"{topic}-one", f"{topic}-two")[number_of(value) % 3], None)
-
-
-def expected(kafka_pair: KafkaPair, topic: str, rest: int) -> list[Record]:
-    return plain([each for each in consume(kafka_pair.source, topic) if number_of(each.value) % 3 == rest])
+def expected(mirrored: MirroredTopic, rest: int) -> list[Record]:
+    return without_offsets(
+        [each for each in consume(mirrored.source, mirrored.name) if number_of(each.value) % 3 == rest]
+    )
 
 
 def found(kafka_pair: KafkaPair, topic: str) -> list[list[Record]]:
     names = (f"A.{topic}", f"{topic}-one", f"{topic}-two")
-    return [plain(consume(kafka_pair.target, name)) for name in names]
+    return [without_offsets(consume(kafka_pair.target, name)) for name in names]
 
 
 def test_given_rows_for_topics_that_do_not_exist_when_run_then_they_are_made_and_each_record_is_in_one_of_them(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
-    report = flow.run(runner=TransformHere(route=thirds(topic_name)))
-    again = flow.run(runner=TransformHere(route=thirds(topic_name)))
+    report = flow.run(runner=TransformHere(route=thirds(mirrored.name)))
+    again = flow.run(runner=TransformHere(route=thirds(mirrored.name)))
 
     assert (report.errors, report.records, again.records) == ((), 900, 0)
-    assert found(kafka_pair, topic_name) == [expected(kafka_pair, topic_name, rest) for rest in range(3)]
-    made = admin(kafka_pair.target).list_topics(timeout=10).topics
-    assert len(made[f"{topic_name}-one"].partitions) == 2
+    assert found(mirrored.pair, mirrored.name) == [expected(mirrored, rest) for rest in range(3)]
+    made = admin(mirrored.target).list_topics(timeout=10).topics
+    assert len(made[f"{mirrored.name}-one"].partitions) == 2
     told = {each.target.topic: each.records for result in report.results for each in result.routed}
-    assert sorted(told) == [f"{topic_name}-one", f"{topic_name}-two"]
+    assert sorted(told) == [f"{mirrored.name}-one", f"{mirrored.name}-two"]
 
 
 def test_given_a_second_run_with_new_records_when_run_then_routes_go_on_where_they_ended(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
-    flow.run(runner=TransformHere(route=thirds(topic_name)))
-    produce(kafka_pair.source, topic_name, [*records(90, start=600), *records(60, partition=1, start=300)])
+    flow.run(runner=TransformHere(route=thirds(mirrored.name)))
+    mirrored.produce([*records(90, start=600), *records(60, partition=1, start=300)])
 
-    report = flow.run(runner=TransformHere(route=thirds(topic_name)))
+    report = flow.run(runner=TransformHere(route=thirds(mirrored.name)))
 
     assert (report.errors, report.records) == ((), 150)
-    assert found(kafka_pair, topic_name) == [expected(kafka_pair, topic_name, rest) for rest in range(3)]
+    assert found(mirrored.pair, mirrored.name) == [expected(mirrored, rest) for rest in range(3)]
 
 
 @pytest.mark.parametrize("dies_after", [1, 250, 299])
 def test_given_a_worker_that_died_when_run_again_then_no_route_lost_or_repeated_anything(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str, dies_after: int
+    flow: Flow, mirrored: MirroredTopic, dies_after: int
 ) -> None:
-    def wait() -> None:
-        until = time.monotonic() + 20
-        while dies_after > 200 and not any(watermarks(kafka_pair.target, f"{topic_name}-one", at)[1] for at in (0, 1)):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+    def is_written() -> bool:
+        return any(watermarks(mirrored.target, f"{mirrored.name}-one", at)[1] for at in (0, 1))
 
-    once = TransformHere(route=thirds(topic_name), rows_at_once=50)
+    def wait() -> None:
+        if dies_after > 200:
+            wait_for(is_written, 20)
+
+    once = TransformHere(route=thirds(mirrored.name), rows_at_once=50)
     with pytest.raises(Killed):
         flow.run(runner=replace(once, dies_after=dies_after, before_death=wait))
 
     report = flow.run(runner=once)
 
     assert report.errors == ()
-    assert found(kafka_pair, topic_name) == [expected(kafka_pair, topic_name, rest) for rest in range(3)]
+    assert found(mirrored.pair, mirrored.name) == [expected(mirrored, rest) for rest in range(3)]
 
 
-def test_given_a_partition_that_is_set_when_run_then_records_are_there(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
-) -> None:
+def test_given_a_partition_that_is_set_when_run_then_records_are_there(flow: Flow, mirrored: MirroredTopic) -> None:
     to_one = TransformHere(route=lambda value: (None, number_of(value) % 2))
 
     report = flow.run(runner=to_one, tasks_max=1)
 
     assert report.errors == ()
-    target = consume(kafka_pair.target, f"A.{topic_name}")
+    target = mirrored.copied()
     assert len(target) == 900
     assert all(each.partition == number_of(each.value) % 2 for each in target)
 
 
 def test_given_a_partition_that_does_not_exist_when_run_then_the_error_says_so(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
     report = flow.run(runner=TransformHere(route=lambda _: (None, 17)))
 
     assert {error.reason for error in report.errors} == {"configuration"}
     assert "partition 17" in str(report.errors[0])
-    assert consume(kafka_pair.target, f"A.{topic_name}") == []
+    assert mirrored.copied() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,6 +17,7 @@ from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.transforming import (
     Killed,
     RowFunction,
@@ -27,6 +27,7 @@ from tests.support.transforming import (
     originals,
     unchanged,
 )
+from tests.support.waiting import wait_for
 
 _ENABLED = {
     "B.exactly.once.source.support": "enabled",
@@ -37,10 +38,9 @@ _ENABLED = {
 
 
 @pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, [*records(1000), *records(400, partition=1)])
-    return pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=_ENABLED)
+def flow(mirrored: MirroredTopic) -> Flow:
+    mirrored.create([*records(1000), *records(400, partition=1)], partitions=2)
+    return mirrored.flow(_ENABLED)
 
 
 @pytest.fixture
@@ -53,74 +53,74 @@ def once() -> TransformHere:
     return TransformHere(marked, exact=False, rows_at_once=50)
 
 
-def on_target(pair: KafkaPair, topic: str, isolation: str = "read_committed") -> list[Record]:
-    return consume(pair.target, f"A.{topic}", isolation=isolation)
+def on_target(mirrored: MirroredTopic, isolation: str = "read_committed") -> list[Record]:
+    return mirrored.copied(isolation=isolation)
 
 
 def test_given_a_transform_with_chance_when_run_twice_then_each_record_is_there_once_and_the_second_run_is_idle(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
     report = flow.run(runner=once())
     again = flow.run(runner=once())
 
     assert (report.errors, report.records) == ((), 1400)
     assert (again.errors, again.records, again.results) == ((), 0, ())
-    assert originals(on_target(kafka_pair, topic_name)) == originals(consume(kafka_pair.source, topic_name))
+    assert originals(on_target(mirrored)) == originals(consume(mirrored.source, mirrored.name))
     # The marker of one transaction stands behind the records.
-    assert [watermarks(kafka_pair.target, f"A.{topic_name}", at)[1] for at in (0, 1)] == [1001, 401]
+    assert [watermarks(mirrored.target, mirrored.remote, at)[1] for at in (0, 1)] == [1001, 401]
 
 
 def test_given_new_records_when_run_again_then_they_go_behind_the_marker_and_offsets_are_mapped(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
     flow.run(runner=once())
-    produce(kafka_pair.source, topic_name, records(30, start=1000))
+    mirrored.produce(records(30, start=1000))
 
     report = flow.run(runner=once())
 
     assert (report.errors, report.records) == ((), 30)
-    assert originals(on_target(kafka_pair, topic_name)) == originals(consume(kafka_pair.source, topic_name))
+    assert originals(on_target(mirrored)) == originals(consume(mirrored.source, mirrored.name))
     (result,) = report.results
     assert [(run.source_first, run.target_first, run.count) for run in result.runs] == [(1000, 1001, 30)]
 
 
 @pytest.mark.parametrize("dies_after", [1, 250, 399])
 def test_given_a_worker_that_died_in_a_transaction_when_run_again_then_nothing_of_it_counts(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str, dies_after: int
+    flow: Flow, mirrored: MirroredTopic, dies_after: int
 ) -> None:
-    written = wait_for_records(kafka_pair, f"A.{topic_name}") if dies_after > 200 else nothing
+    written = wait_for_records(mirrored.pair, mirrored.remote) if dies_after > 200 else nothing
     with pytest.raises(Killed):
         flow.run(runner=replace(once(), dies_after=dies_after, before_death=written))
-    assert on_target(kafka_pair, topic_name) == []
+    assert on_target(mirrored) == []
 
     report = flow.run(runner=once())
 
     assert report.errors == ()
-    assert originals(on_target(kafka_pair, topic_name)) == originals(consume(kafka_pair.source, topic_name))
+    assert originals(on_target(mirrored)) == originals(consume(mirrored.source, mirrored.name))
 
 
 @pytest.mark.usefixtures("every_batch")
 @pytest.mark.parametrize("function", [marked, marked_twice], ids=["one row each", "two rows each"])
 @pytest.mark.parametrize("dies_after", [130, 333])
 def test_given_a_worker_that_died_after_some_transactions_when_run_again_then_it_goes_on_behind_them(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str, function: RowFunction, dies_after: int
+    flow: Flow, mirrored: MirroredTopic, function: RowFunction, dies_after: int
 ) -> None:
     # An odd number of rows at a time: the rows of one record come in two batches.
     runner = TransformHere(function, exact=False, rows_at_once=33)
     with pytest.raises(Killed):
         flow.run(runner=replace(runner, dies_after=dies_after))
-    before = on_target(kafka_pair, topic_name)
+    before = on_target(mirrored)
 
     report = flow.run(runner=runner)
 
     assert report.errors == ()
-    found = on_target(kafka_pair, topic_name)
+    found = on_target(mirrored)
     assert 0 < len(before) < len(found)
     assert [each.value for each in before if each.partition == 0] == [
         each.value for each in found if each.partition == 0
     ][: sum(each.partition == 0 for each in before)]
     rows = 1 if function is marked else 2
-    source = originals(consume(kafka_pair.source, topic_name))
+    source = originals(consume(mirrored.source, mirrored.name))
     assert originals(found) == [each for each in source for _ in range(rows)]
     # Where a record became several rows, the first of them is where it is.
     assert sum(result.recovered for result in report.results) == len(before) // rows
@@ -131,7 +131,7 @@ def test_given_a_worker_that_died_after_some_transactions_when_run_again_then_it
 
 @pytest.mark.usefixtures("every_batch")
 def test_given_an_attempt_that_died_when_spark_tries_again_in_the_same_run_then_each_record_is_there_once(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
     def with_second_attempt(job: CopyJob) -> list[PartitionResult]:
         with pytest.raises(Killed):
@@ -141,11 +141,11 @@ def test_given_an_attempt_that_died_when_spark_tries_again_in_the_same_run_then_
     report = flow.run(runner=with_second_attempt)
 
     assert report.errors == ()
-    assert originals(on_target(kafka_pair, topic_name)) == originals(consume(kafka_pair.source, topic_name))
+    assert originals(on_target(mirrored)) == originals(consume(mirrored.source, mirrored.name))
 
 
 def test_given_a_run_that_died_between_its_last_transaction_and_its_own_commit_when_run_again_then_nothing_repeats(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
     def dies_at_the_end(job: CopyJob) -> list[PartitionResult]:
         once()(job)
@@ -157,13 +157,13 @@ def test_given_a_run_that_died_between_its_last_transaction_and_its_own_commit_w
     report = flow.run(runner=once())
 
     assert (report.errors, report.records) == ((), 0)
-    assert originals(on_target(kafka_pair, topic_name)) == originals(consume(kafka_pair.source, topic_name))
+    assert originals(on_target(mirrored)) == originals(consume(mirrored.source, mirrored.name))
     assert sum(result.recovered for result in report.results) == 1400
     assert flow.run(runner=once()).results == ()
 
 
 def test_given_an_attempt_that_wakes_up_when_another_has_ended_then_nothing_of_it_is_ever_seen(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, mirrored: MirroredTopic
 ) -> None:
     asleep, wake = threading.Event(), threading.Event()
 
@@ -188,69 +188,69 @@ def test_given_an_attempt_that_wakes_up_when_another_has_ended_then_nothing_of_i
     assert report.errors == ()
     assert late
     assert all(result.error is not None and not result.certain for result in late)
-    assert originals(on_target(kafka_pair, topic_name)) == originals(consume(kafka_pair.source, topic_name))
+    assert originals(on_target(mirrored)) == originals(consume(mirrored.source, mirrored.name))
     assert flow.run(runner=once()).results == ()
 
 
 @pytest.mark.usefixtures("every_batch")
 @pytest.mark.parametrize("dies_after", [160, 299])
 def test_given_routes_and_chance_when_a_worker_died_then_each_record_is_in_one_place_once(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, dies_after: int
+    mirrored: MirroredTopic, dies_after: int
 ) -> None:
-    flow = routing_flow(kafka_pair, topic_name, tmp_path)
-    runner = replace(once(), route=by_number(topic_name))
+    flow = routing_flow(mirrored.pair, mirrored.name, mirrored.folder)
+    runner = replace(once(), route=by_number(mirrored.name))
     with pytest.raises(Killed):
         flow.run(runner=replace(runner, dies_after=dies_after))
 
     report = flow.run(runner=runner)
 
     assert report.errors == ()
-    found = [*on_target(kafka_pair, topic_name), *consume(kafka_pair.target, f"{topic_name}-else")]
-    assert by_value(found) == by_value(consume(kafka_pair.source, topic_name))
+    found = [*on_target(mirrored), *consume(mirrored.target, f"{mirrored.name}-else")]
+    assert by_value(found) == by_value(consume(mirrored.source, mirrored.name))
     routed = {each.target: each for result in report.results for each in result.routed}
     for partition in (0, 1):
-        place = TopicPartition(f"{topic_name}-else", partition)
+        place = TopicPartition(f"{mirrored.name}-else", partition)
         assert (routed[place].target_first, routed[place].target_next) == (
             0,
-            watermarks(kafka_pair.target, *place)[1],
+            watermarks(mirrored.target, *place)[1],
         )
 
 
 def test_given_two_topics_that_meet_in_a_third_when_a_worker_died_then_each_record_is_there_once(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    topics = [f"{topic_name}-a", f"{topic_name}-b"]
+    topics = [f"{mirrored.name}-a", f"{mirrored.name}-b"]
     for topic in topics:
-        create_topic(kafka_pair.source, topic, partitions=2)
-        produce(kafka_pair.source, topic, [*records(300), *records(200, partition=1)])
-    flow = routing_flow(kafka_pair, ",".join(topics), tmp_path)
-    runner = replace(once(), route=lambda _: (f"{topic_name}-all", None))
+        create_topic(mirrored.source, topic, partitions=2)
+        produce(mirrored.source, topic, [*records(300), *records(200, partition=1)])
+    flow = routing_flow(mirrored.pair, ",".join(topics), mirrored.folder)
+    runner = replace(once(), route=lambda _: (f"{mirrored.name}-all", None))
     with pytest.raises(Killed):
         flow.run(runner=replace(runner, dies_after=230))
 
     report = flow.run(runner=runner)
 
     assert report.errors == ()
-    wanted = [each for topic in topics for each in consume(kafka_pair.source, topic)]
-    assert by_value(consume(kafka_pair.target, f"{topic_name}-all")) == by_value(wanted)
+    wanted = [each for topic in topics for each in consume(mirrored.source, topic)]
+    assert by_value(consume(mirrored.target, f"{mirrored.name}-all")) == by_value(wanted)
 
 
 @pytest.mark.parametrize("transform", ["with chance", "deterministic", "none"])
 def test_given_topics_that_are_merged_when_a_run_died_then_the_next_one_goes_on(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, transform: str
+    mirrored: MirroredTopic, transform: str
 ) -> None:
-    topics = [f"{topic_name}-a", f"{topic_name}-b"]
+    topics = [f"{mirrored.name}-a", f"{mirrored.name}-b"]
     for topic in topics:
-        create_topic(kafka_pair.source, topic, partitions=2)
-        produce(kafka_pair.source, topic, [*records(300), *records(200, partition=1)])
-    renamed = ", ".join(f"{topic}:{topic_name}" for topic in topics)
+        create_topic(mirrored.source, topic, partitions=2)
+        produce(mirrored.source, topic, [*records(300), *records(200, partition=1)])
+    renamed = ", ".join(f"{topic}:{mirrored.name}" for topic in topics)
     settings = {**_ENABLED, "mirror.topics.rename": renamed, "mirror.topics.merge.enabled": "true"}
     if transform != "with chance":
         del settings["A->B.mirror.transform.stamp.headers"]
         settings["A->B.mirror.transform.stamp.value"] = "value"
     if transform == "none":
         settings = {name: text for name, text in settings.items() if "mirror.transform" not in name}
-    flow = pair_flow(tmp_path, kafka_pair, topics=",".join(topics), settings=settings)
+    flow = mirrored.flow(topics=",".join(topics), settings=settings)
     runner = once() if transform == "with chance" else TransformHere(unchanged, rows_at_once=50)
     with pytest.raises(Killed):
         flow.run(runner=replace(runner, dies_after=230))
@@ -258,33 +258,34 @@ def test_given_topics_that_are_merged_when_a_run_died_then_the_next_one_goes_on(
     report = flow.run(runner=runner)
 
     assert report.errors == ()
-    wanted = [each for topic in topics for each in consume(kafka_pair.source, topic)]
-    assert by_value(consume(kafka_pair.target, topic_name)) == by_value(wanted)
+    wanted = [each for topic in topics for each in consume(mirrored.source, topic)]
+    assert by_value(consume(mirrored.target, mirrored.name)) == by_value(wanted)
     assert flow.run(runner=runner).results == ()
 
 
 def test_given_a_run_without_transactions_that_died_when_they_are_enabled_then_what_it_wrote_is_found(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    mirrored: MirroredTopic,
 ) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, records(600))
+    mirrored.create(records(600))
     route = {"A->B.mirror.transform.stamp.topic": "topic", "A->B.mirror.transform.stamp.headers": "headers"}
     settings = {**_ENABLED, **route, "B.exactly.once.source.support": "disabled"}
-    before = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
-    runner = TransformHere(unchanged, rows_at_once=50, route=by_number(topic_name))
+    before = mirrored.flow(settings)
+    runner = TransformHere(unchanged, rows_at_once=50, route=by_number(mirrored.name))
     with pytest.raises(Killed):
         before.run(
             runner=replace(
-                runner, dies_after=400, before_death=wait_for_records(kafka_pair, f"{topic_name}-else", partitions=1)
+                runner,
+                dies_after=400,
+                before_death=wait_for_records(mirrored.pair, f"{mirrored.name}-else", partitions=1),
             )
         )
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={**_ENABLED, **route})
+    flow = mirrored.flow({**_ENABLED, **route})
 
     report = flow.run(runner=runner)
 
     assert report.errors == ()
-    found = [*on_target(kafka_pair, topic_name), *consume(kafka_pair.target, f"{topic_name}-else")]
-    assert by_value(found) == by_value(consume(kafka_pair.source, topic_name))
+    found = [*on_target(mirrored), *consume(mirrored.target, f"{mirrored.name}-else")]
+    assert by_value(found) == by_value(consume(mirrored.source, mirrored.name))
 
 
 def by_number(topic: str) -> Callable[[bytes | None], tuple[str | None, int | None]]:
@@ -326,10 +327,4 @@ def wait_for_records(pair: KafkaPair, topic: str, partitions: int = 2) -> Callab
     def ends() -> Iterator[int]:
         return (watermarks(pair.target, topic, partition)[1] for partition in range(partitions))
 
-    def wait() -> None:
-        until = time.monotonic() + 20
-        while not any(ends()):
-            assert time.monotonic() < until
-            time.sleep(0.05)
-
-    return wait
+    return lambda: wait_for(lambda: any(ends()), 20)
