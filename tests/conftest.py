@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
@@ -16,10 +16,12 @@ from xdist.scheduler import LoadFileScheduling
 
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.jars import fetch, kafka_broker
+from tests.lanes import lane_of
 from tests.support.class_archives import jvm_options
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, run_folder, start_together
 from tests.support.kafka import delete_topics
 from tests.support.names import unique_name
+from tests.support.no_skips import NoSkips
 from tests.support.timings import SessionTiming, Timings
 
 _HERE = Path(__file__).parent
@@ -83,7 +85,8 @@ settings.load_profile("project")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--timings` for `./run test --slowest`."""
+    """Options of `./run test`."""
+    parser.addoption("--no-skips", action="store_true", help="fail if a test is skipped: then it protects nothing")
     parser.addoption("--timings", type=Path, metavar="FOLDER", help="leave there what tests/support/timings.py prints")
 
 
@@ -92,11 +95,25 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.update(jvm_options(os.environ))
-    if folder := config.getoption("timings"):
+    folder = config.getoption("timings")
+    if folder:
         folder.mkdir(parents=True, exist_ok=True)
         config.pluginmanager.register(Timings(folder))
-        if "PYTEST_XDIST_WORKER" not in os.environ:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        _check_files()
+        if config.getoption("no_skips"):
+            config.pluginmanager.register(NoSkips())
+        if folder:
             config.pluginmanager.register(SessionTiming(folder))
+
+
+def _check_files() -> None:
+    """Fail before anything starts: an error that a worker meets later has no message."""
+    if gone := [str(path) for path in _LONGEST if not path.is_file()]:
+        raise pytest.UsageError(f"tests/conftest.py names files that do not exist: {', '.join(gone)}")
+    below = (path.relative_to(_HERE) for path in sorted(_HERE.rglob("test_*.py")))
+    if stray := [str(path) for path in below if lane_of(path) is None]:
+        raise pytest.UsageError(f"these tests belong to no lane (tests/lanes.py): {', '.join(stray)}")
 
 
 class _ByFileOrFolder(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist is untyped here
@@ -127,15 +144,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Long files come first, unless somebody asked for a random order (pytest-random-order).
     """
-    if gone := [str(path) for path in _LONGEST if not path.is_file()]:
-        raise pytest.UsageError(f"tests/conftest.py names files that are not there: {gone}")
     if str(config.getoption("random_order_seed")).startswith("default:"):
         places = {str(path): place for place, path in enumerate(_LONGEST)}
         items.sort(key=lambda item: places.get(str(item.path), len(places)))
     for item in items:
-        folder = item.path.relative_to(_HERE).parts[0] if item.path.is_relative_to(_HERE) else ""
+        folder = _below(item).parts[0]
         if folder in ("integration", "e2e"):
             item.add_marker(folder)
+
+
+def _below(item: pytest.Item) -> PurePath:
+    """The path of a test's file below `tests`; elsewhere the whole path."""
+    return item.path.relative_to(_HERE) if item.path.is_relative_to(_HERE) else item.path
 
 
 @pytest.fixture(scope="session")

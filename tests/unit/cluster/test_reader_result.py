@@ -14,6 +14,7 @@ import pytest
 
 from mirror_lib.cluster.rows.reader_result import ReaderResult, new_secret
 from mirror_lib.errors import MirrorError
+from tests.support.no_skips import NEEDS_ROOT
 
 _OTHER_USER = 65_533
 WORD = {"ends": [1, 2, 3]}
@@ -167,7 +168,7 @@ def test_given_folders_of_tasks_that_were_killed_yesterday_when_a_word_is_left_t
     assert place(folder) != forgotten
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="to act as another user takes root; CI is root")
+@pytest.mark.skipif(os.geteuid() != 0, reason=NEEDS_ROOT)
 class TestAnotherUser:
     """Another user of the machine, who sees every name that there is."""
 

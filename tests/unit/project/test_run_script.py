@@ -57,7 +57,8 @@ def is_running(pid: int) -> bool:
 #: pytest takes an interrupt although the shell has its background jobs ignore it.
 _INTERRUPTIBLE = (
     "import os, pathlib, signal, sys, time; signal.signal(signal.SIGINT, signal.SIG_DFL); "
-    "new = pathlib.Path(sys.argv[1] + '.new'); new.write_text(str(os.getpid())); new.rename(sys.argv[1]); time.sleep(300)"
+    "new = pathlib.Path(sys.argv[1] + '.new'); new.write_text(str(os.getpid())); new.rename(sys.argv[1]); "
+    "time.sleep(300)"
 )
 WAITING = f'exec {sys.executable} -c "{_INTERRUPTIBLE}" "$0.pid"'
 #: Answers which tests are in a lane, and waits when it is to run them.

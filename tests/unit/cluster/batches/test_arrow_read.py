@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -289,8 +290,8 @@ class TestWhatIsRead:
             assert found.timestamp == timestamp, timestamp
 
     def test_the_columns_are_those_that_spark_makes_of_its_own_source(self) -> None:
-        sql = pytest.importorskip("pyspark.sql.types")
-        to_arrow_schema = pytest.importorskip("pyspark.sql.pandas.types").to_arrow_schema
+        sql = import_module("pyspark.sql.types")
+        to_arrow_schema = import_module("pyspark.sql.pandas.types").to_arrow_schema
         header = sql.StructType([sql.StructField("key", sql.StringType()), sql.StructField("value", sql.BinaryType())])
         columns = {
             "key": sql.BinaryType(),
