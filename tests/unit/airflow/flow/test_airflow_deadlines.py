@@ -8,7 +8,7 @@ import pytest
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.deadline import DEADLINE_MISSED, deadline_alert, tell_deadline_missed
 from mirror_lib.config.loader import load
-from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.location import ledger_url, open_ledger
 from tests.support.flow_files import LEDGER, write_flow
 from tests.support.ledger.ledgers import ready_ledger
 
@@ -16,7 +16,7 @@ from tests.support.ledger.ledgers import ready_ledger
 @pytest.fixture
 def config(tmp_path):
     path = write_flow(tmp_path, LEDGER)
-    ready_ledger(load(path).ledger_url).close()
+    ready_ledger(ledger_url(load(path))).close()
     return path
 
 
