@@ -1,7 +1,8 @@
-"""The flow's DAG as users run it: real Airflow tasks, real Spark, real brokers."""
+"""The flow's DAGs by their forms: real Airflow tasks, drivers on a Spark that waits for them, real brokers."""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from mirror_lib.dev.driver_host import DriverHost
+from mirror_lib.spark.connect_server import ConnectAddress
+from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 from tests.support.airflow.dags import DagHost, DagOutcome
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, admin, consume, create_topic, produce, records
@@ -20,7 +24,7 @@ pytestmark = pytest.mark.timeout(900)
 DAG_ID = "mirror__east__west"
 BACKFILL_DAG_ID = "mirror_backfill__east__west"
 VERIFY_DAG_ID = "mirror_verify__east__west"
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+CODECS = ("none", "zstd")
 PARTITIONS = 3
 Contents = dict[int, list[Record]]
 _CONFIG = """\
@@ -38,6 +42,7 @@ checkpoints.topic.replication.factor = 1
 offset.storage.replication.factor = 1
 offset.storage.topic = mm2-offsets.{prefix}.internal
 tasks.max = 2
+mirror.spark.connection = warm_spark
 """
 
 
@@ -57,7 +62,13 @@ def topics(kafka_pair: KafkaPair, prefix: str) -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
-def host(kafka_pair: KafkaPair, prefix: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagHost]:
+def host(
+    server: ConnectAddress,
+    drivers: DriverHost,
+    kafka_pair: KafkaPair,
+    prefix: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[DagHost]:
     folder: Path = tmp_path_factory.mktemp("dags")
     config = folder / "mirror.properties"
     config.write_text(
@@ -65,7 +76,10 @@ def host(kafka_pair: KafkaPair, prefix: str, tmp_path_factory: pytest.TempPathFa
             source=kafka_pair.source.bootstrap_servers, target=kafka_pair.target.bootstrap_servers, prefix=prefix
         )
     )
-    with DagHost(folder, config) as running:
+    host = DagHost(folder, config)
+    warm = {"conn_type": "spark_connect", "host": server.host, "port": server.port}
+    host.environment |= {"AIRFLOW_CONN_WARM_SPARK": json.dumps(warm), DRIVER_HOST_VARIABLE: str(drivers.socket)}
+    with host as running:
         yield running
 
 
@@ -128,7 +142,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> Story:
-    """Everything in one go: starting Spark and Airflow costs more than all that is tested."""
+    """Everything in one go: starting Airflow costs more than all that is tested."""
 
     def run(choices: dict[str, Any] | None = None) -> Ran:
         outcome = host.run(DAG_ID, choices)
@@ -195,6 +209,12 @@ def test_the_first_run_copies_every_record_as_it_is(story: Story, host: DagHost)
     assert copied_as_reported(story.first, host) == len(story.topics) * (3 * 400 + 0 + 1 + 2)
     assert tuple(story.first.source) == story.topics
     assert story.first.copies == story.first.source
+
+
+def test_drivers_get_their_spark_by_the_connection_of_the_flow(story: Story, server: ConnectAddress) -> None:
+    assert f"session of the Spark Connect server {server}" in story.log
+    assert "The driver host runs the driver" in story.log
+    assert "spark-submit" not in story.log
 
 
 def test_a_second_run_has_nothing_to_copy_and_starts_one_task(story: Story, host: DagHost) -> None:
