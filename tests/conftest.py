@@ -51,6 +51,7 @@ _LONGEST = tuple(
         "integration/relay/transformed/test_transformed_transactions.py",
         "integration/relay/copy/test_poison_policies.py",
         "integration/runbook/test_cutover.py",
+        "e2e/test_whole_path.py",
         "e2e/test_compose_processes.py",
         "e2e/test_faults_short.py",
         "integration/verify/test_verify_routed.py",
