@@ -37,7 +37,6 @@ _LONGEST = tuple(
         "integration/runbook/test_disaster.py",
         "e2e/test_spark_cluster.py",
         "integration/bench/test_bench_runs.py",
-        "e2e/test_flow_dag_end_to_end.py",
         "integration/relay/copy/test_replicate_broker_faults.py",
         "integration/security/test_security_matrix.py",
         "integration/access/test_least_privilege.py",
@@ -46,7 +45,7 @@ _LONGEST = tuple(
         "e2e/test_existing_airflow.py",
         "integration/runbook/test_cutover_interrupted.py",
         "integration/verify/test_verify_transformed.py",
-        "e2e/test_transform_flow.py",
+        "e2e/one_spark/test_transform_flow.py",
         "integration/cli/test_run_command.py",
         "integration/spark/test_transform_frame.py",
         "integration/verify/test_verify_flow.py",
@@ -54,15 +53,13 @@ _LONGEST = tuple(
         "integration/relay/transformed/test_transformed_transactions.py",
         "integration/relay/copy/test_poison_policies.py",
         "integration/runbook/test_cutover.py",
+        "e2e/test_whole_path.py",
         "e2e/test_compose_processes.py",
         "e2e/test_faults_short.py",
         "integration/verify/test_verify_routed.py",
         "integration/relay/planning/test_rate_limits.py",
-        "e2e/test_warm_spark.py",
         "integration/relay/losses/test_source_losses.py",
-        "e2e/test_verify_transformed.py",
         "integration/cluster/test_admin.py",
-        "e2e/test_transform_preview.py",
         "integration/relay/takeover/test_unclean_start.py",
         "integration/interop/test_mm2_is_taken_over.py",
         "integration/relay/transformed/test_transformed_copy.py",
@@ -74,7 +71,7 @@ _LONGEST = tuple(
 )
 
 #: Folders whose files share what takes long to start, as a fixture of the package: one worker gets them all.
-_TOGETHER = ("tests/e2e/one_airflow/",)
+_TOGETHER = ("tests/e2e/one_airflow/", "tests/e2e/one_spark/")
 
 # How long an example takes says something about the machine, and nothing about the code. Continuous integration judges
 # changes by the same examples each time; new ones are found on developers' machines, and by `./run fuzz`.

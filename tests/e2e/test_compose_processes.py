@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,6 +21,7 @@ import sqlalchemy
 
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
+from mirror_lib.spark.submit import find_spark_home
 from tests.support.airflow.parts import SELDOM_PARSED, Parts, RunningAirflow
 from tests.support.class_archives import jvm_options
 from tests.support.clusters import KafkaPair
@@ -76,7 +76,7 @@ def composed(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) ->
             "/opt/airflow": str(folder / "airflow"),
             "/opt/mirror/dags": str(_PROJECT / "dags"),
             "/opt/mirror/venv/bin/python": sys.executable,
-            "/opt/mirror/venv/lib/python3.12/site-packages/pyspark": str(_spark_home()),
+            "/opt/mirror/venv/lib/python3.12/site-packages/pyspark": str(find_spark_home(os.environ)),
         }
         variables = {
             **generated,
@@ -155,13 +155,6 @@ def _flow_file(folder: Path, pair: KafkaPair, topic: str) -> Path:
     own = f"offset.storage.topic = mm2-offsets.{topic}.internal\nemit.heartbeats.enabled = false\n"
     path.write_text(f"{text}\n{own}")
     return path
-
-
-def _spark_home() -> Path:
-    spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
 
 
 def _plain_environment() -> dict[str, str]:

@@ -130,11 +130,11 @@ def test_the_next_run_takes_over_from_an_executor_that_was_killed(
     written = _written(kafka_pair, topic_name, RECORDS)
     flow = _flow(tmp_path, kafka_pair, topic_name)
 
-    job = cluster.submit(tmp_path / "killed", _arguments(flow, bytes_per_second=SLOW))
+    job = cluster.submit(tmp_path / "killed", _arguments(flow, bytes_per_second=SLOW), packed=False)
     _wait_for_copies(job, kafka_pair, topic_name)
     cluster.spark.executors()[0].kill()
     killed = job.wait()
-    next_run = cluster.submit(tmp_path / "next", _arguments(flow)).wait()
+    next_run = cluster.submit(tmp_path / "next", _arguments(flow), packed=False).wait()
 
     assert killed["exit_code"] == 1
     assert killed["error"]["reason"] == "spark-job"
@@ -152,7 +152,7 @@ def test_spark_may_repeat_the_tasks_of_an_executor_that_was_killed(
     retrying = tmp_path / "retrying.py"
     retrying.write_text(_RETRYING)
 
-    job = cluster.submit(tmp_path / "run", _arguments(flow, bytes_per_second=SLOW), job=retrying)
+    job = cluster.submit(tmp_path / "run", _arguments(flow, bytes_per_second=SLOW), job=retrying, packed=False)
     _wait_for_copies(job, kafka_pair, topic_name)
     cluster.spark.executors()[0].kill()
     report = job.wait()
@@ -172,7 +172,7 @@ def test_an_executor_that_was_frozen_and_wakes_up_after_the_next_run_repeats_not
     written = _written(kafka_pair, topic_name, RECORDS)
     flow = _flow(tmp_path, kafka_pair, topic_name)
 
-    job = cluster.submit(tmp_path / "frozen", _arguments(flow, bytes_per_second=SLOW))
+    job = cluster.submit(tmp_path / "frozen", _arguments(flow, bytes_per_second=SLOW), packed=False)
     _wait_for_copies(job, kafka_pair, topic_name)
     executor = cluster.spark.executors()[0]
     daemon, *tasks = executor.python_processes

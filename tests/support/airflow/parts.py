@@ -8,7 +8,7 @@ import shutil
 import signal
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -105,14 +105,21 @@ class Parts:
 class RunningAirflow:
     """An Airflow of several processes, through its REST API."""
 
-    def __init__(self, parts: Parts, url: str, password_of_admin: Callable[[], str | None] | None = None) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        url: str,
+        password_of_admin: Callable[[], str | None] | None = None,
+        needed: Collection[str] = _PARTS,
+    ) -> None:
         self.parts = parts
         self.url = url
         self.api = AirflowApi(url)
         self._password = password_of_admin
+        self._needed = needed
 
     def wait_ready(self, dag_ids: Sequence[str]) -> None:
-        """Wait until all parts are healthy, and the DAGs are there."""
+        """Wait until all needed parts are healthy, and the DAGs are there."""
         self.parts.wait(self._healthy, "a healthy Airflow", _READY_SECONDS)
         if self._password is not None:
             self.api = AirflowApi(self.url, token=self._token(self._password()))
@@ -130,7 +137,7 @@ class RunningAirflow:
             health = self.api.health()
         except AirflowApiError:
             return False
-        return all(health.get(part) == "healthy" for part in _PARTS)
+        return all(health.get(part) == "healthy" for part in self._needed)
 
     def _token(self, password: str | None) -> str:
         assert password, "Airflow has made no password"

@@ -37,9 +37,9 @@ class SharedAirflow:
         """Its REST API."""
         return self.running.api
 
-    def parse_now(self) -> None:
-        """Have the DAG files parsed, since a configuration file has changed."""
-        for path in (self.folder / "dags").glob("*.py"):
+    def parse_now(self, name: str = "*.py") -> None:
+        """Have the DAG files parsed, or one of them, since a configuration file or a DAG's state has changed."""
+        for path in (self.folder / "dags").glob(name):
             os.utime(path)
 
     def wait(self, done: Callable[[], bool], what: str) -> None:
@@ -74,13 +74,28 @@ class SharedAirflow:
 
 
 @contextmanager
-def shared_airflow(folder: Path, files: Sequence[Path], more: Mapping[str, str]) -> Iterator[SharedAirflow]:
+def shared_airflow(
+    folder: Path,
+    files: Sequence[Path],
+    more: Mapping[str, str],
+    *,
+    password: str | None = None,
+    triggerer: bool = True,
+    dag_files: Mapping[str, str] | None = None,
+    python: Path = Path(sys.executable),
+) -> Iterator[SharedAirflow]:
     """Airflow with the DAGs of some configuration files, in a folder of its own.
 
     Args:
         more: variables of its environment.
+        password: of the user `admin`; None if nobody has to log in.
+        triggerer: whether any task is deferred, or waits for an event.
+        dag_files: name -> text of DAG files in addition to the project's.
+        python: of an environment that has Airflow and this project.
     """
     shutil.copytree(_PROJECT / "dags", folder / "dags", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in (dag_files or {}).items():
+        (folder / "dags" / name).write_text(text)
     port, task_logs, trigger_logs = free_ports(3)
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW_")},
@@ -93,9 +108,13 @@ def shared_airflow(folder: Path, files: Sequence[Path], more: Mapping[str, str])
         "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
         # How soon it takes that one for gone; 30 s by default.
         "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
+        # And a triggerer another one; 30 s by default.
+        "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
+        # How soon a task ends whose run was marked; 5 s by default.
+        "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(task_logs),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_logs),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]]),
         "PYTHONPATH": str(_PROJECT),
         "NO_PROXY": f"{LOOPBACK},localhost",
         "no_proxy": f"{LOOPBACK},localhost",
@@ -105,8 +124,11 @@ def shared_airflow(folder: Path, files: Sequence[Path], more: Mapping[str, str])
     }
     migrate(folder / "airflow")
     with Parts(folder) as parts:
-        for name in ("api-server", "scheduler", "dag-processor", "triggerer"):
-            parts.start(name, [sys.executable, "-m", "airflow", name], environment)
-        running = RunningAirflow(parts, f"http://{LOOPBACK}:{port}")
+        needed = ["metadatabase", "scheduler", "dag_processor", *(["triggerer"] if triggerer else [])]
+        for name in ("api-server", *needed[1:]):
+            command = name.replace("_", "-")
+            parts.start(command, [str(python), "-m", "airflow", command], environment)
+        login = None if password is None else lambda: password
+        running = RunningAirflow(parts, f"http://{LOOPBACK}:{port}", login, needed)
         running.wait_ready([])
         yield SharedAirflow(running, folder)

@@ -1,13 +1,12 @@
 """A structured streaming query of the installed Spark whose source keeps offsets as Spark's Kafka source does.
 
-The source is written in Python, since the Kafka source is a jar of its own: its records are their offsets. Run it as
-`python kafka_shaped_query.py TOPIC FIRST END CHECKPOINT OUT`: it reads what is new up to END and ends.
+The source is written in Python, since the Kafka source is a jar of its own: its records are their offsets.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -45,16 +44,14 @@ class _Source(DataSource):
         return _Reader(self.options)
 
 
-def main(topic: str, first: str, end: str, checkpoint: str, out: str) -> None:
-    """Read once."""
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    spark = builder.config("spark.driver.memory", "512m").getOrCreate()
+def read_new(spark: SparkSession, topic: str, offsets: range, *, checkpoint: Path, out: Path) -> None:
+    """Read what is new of some offsets, and end.
+
+    Args:
+        offsets: of partition 0; the first one counts as long as there is no checkpoint.
+    """
     spark.dataSource.register(_Source)
-    read = spark.readStream.format("kafka-shaped").option("topic", topic).option("first", first).option("end", end)
-    written = read.load().writeStream.format("json").option("path", out).option("checkpointLocation", checkpoint)
+    source = spark.readStream.format("kafka-shaped").option("topic", topic)
+    read = source.option("first", offsets.start).option("end", offsets.stop).load()
+    written = read.writeStream.format("json").option("path", str(out)).option("checkpointLocation", str(checkpoint))
     written.trigger(availableNow=True).start().awaitTermination()
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

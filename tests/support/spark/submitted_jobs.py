@@ -94,6 +94,7 @@ class ClusterOfJobs:
         *,
         settings: Mapping[str, str] | None = None,
         job: Path | None = None,
+        packed: bool = True,
     ) -> SubmittedJob:
         """Start a driver on this machine (client mode), with two executors of two cores.
 
@@ -102,12 +103,13 @@ class ClusterOfJobs:
             arguments: of the job.
             settings: of Spark, on top.
             job: another program than the flow's job.
+            packed: whether executors unpack their environment, or use that of the tests, which takes no time.
         """
         (folder / "events").mkdir(parents=True)
         given = replace(arguments, report=folder / "report.json")
         wanted = {
             **submit_settings(self.spark.master_url),
-            **environment_settings(str(self.archive)),
+            **(environment_settings(str(self.archive)) if packed else {"spark.pyspark.python": sys.executable}),
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": "512m",

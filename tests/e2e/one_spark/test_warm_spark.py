@@ -1,14 +1,13 @@
-"""Runs on a Spark that waits for them: a real Spark Connect server, real brokers, real Airflow."""
+"""Runs on a Spark that waits for them: a real Spark Connect server, real brokers."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,31 +15,19 @@ import pytest
 
 from mirror_lib.dev.driver_host import DriverHost
 from mirror_lib.dev.ports import free_ports
-from mirror_lib.dev.spark_connect import SparkConnectServer
 from mirror_lib.relay.job.arguments import JobArguments
 from mirror_lib.relay.job.report import JobReport
 from mirror_lib.spark.connect_server import REMOTE_VARIABLE, ConnectAddress
-from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE, DriverRequest
+from mirror_lib.spark.driver_host_protocol import DriverRequest
 from mirror_lib.verify.job_arguments import VerifyArguments
 from mirror_lib.verify.model import VerifyMode
-from tests.support.airflow.dags import DagHost
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce, records
 from tests.support.spark.driver_hosts import Driver
 
-_PROJECT = Path(__file__).resolve().parents[2]
+_PROJECT = Path(__file__).resolve().parents[3]
 _SECONDS = 60
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectAddress]:
-    """Two tasks at a time, on every machine."""
-    running = SparkConnectServer(tmp_path_factory.mktemp("spark"))
-    try:
-        yield running.start(master="local[2]", port=free_ports(1)[0])
-    finally:
-        running.stop()
 
 
 @pytest.fixture
@@ -120,16 +107,6 @@ def test_runs_without_a_spark_of_their_own_copy_and_compare_in_the_same_workers(
     assert compared.returncode == 0, compared.stderr[-3000:]
 
 
-@pytest.fixture(scope="module")
-def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverHost]:
-    host = DriverHost(tmp_path_factory.mktemp("drivers"))
-    host.start()
-    try:
-        yield host
-    finally:
-        host.stop()
-
-
 def hosted(drivers: DriverHost, folder: Path, module: str, words: Sequence[str], server: ConnectAddress) -> Driver:
     environment = python_only(folder, SPARK_REMOTE=server.url)
     return Driver(drivers.socket, DriverRequest(module, tuple(words), environment, str(folder), 0o022), folder)
@@ -202,32 +179,3 @@ def test_a_driver_that_is_ended_ends_its_tasks_on_the_server_and_the_next_run_go
     # What was interrupted has left marks in the target's log, so offsets differ.
     copies, originals = consume(kafka_pair.target, f"A.{topic_name}"), consume(kafka_pair.source, topic_name)
     assert without_offsets(copies) == without_offsets(originals)
-
-
-@pytest.mark.timeout(600)
-def test_a_dag_copies_by_the_server_of_its_airflow_connection(
-    server: ConnectAddress, drivers: DriverHost, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    produce(kafka_pair.source, topic_name, records(100))
-    settings = {
-        "mirror.spark.connection": "warm_spark",
-        "checkpoints.topic.replication.factor": "1",
-        "heartbeats.topic.replication.factor": "1",
-    }
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
-    host = DagHost(tmp_path, flow.path)
-    host.environment["AIRFLOW_CONN_WARM_SPARK"] = json.dumps(
-        {"conn_type": "spark_connect", "host": server.host, "port": server.port}
-    )
-    host.environment[DRIVER_HOST_VARIABLE] = str(drivers.socket)
-
-    with host as running:
-        outcome = running.run("mirror__A__B")
-
-    told = host.log.read_text()
-    assert outcome.state == "success", host.log_tail()
-    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
-    assert f"session of the Spark Connect server {server}" in told
-    assert "The driver host runs the driver" in told
-    assert "spark-submit" not in told

@@ -1,22 +1,21 @@
-"""`mirror transform`, as a person calls it: real brokers, a Spark of its own, and clusters that are as they were."""
+"""`mirror transform`, as a person calls it: real brokers, a real Spark, and clusters that are as they were."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from mirror_lib.cli.main import app
+from mirror_lib.spark.connect_server import ConnectAddress
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, admin, consume, create_topic, produce, watermarks
+from tests.support.names import unique_name
 
-_PROJECT = Path(__file__).parents[2]
-_SECONDS = 240
 _TIME = 1_704_067_200_000
 
 
@@ -58,29 +57,28 @@ ORDERS = (
 )
 
 
-@pytest.fixture
-def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+@pytest.fixture(scope="module")
+def prefix() -> str:
+    return unique_name("previewed")
+
+
+@pytest.fixture(scope="module")
+def flow(kafka_pair: KafkaPair, prefix: str, tmp_path_factory: pytest.TempPathFactory) -> Flow:
     for name, written in (
         ("orders", ORDERS),
         ("carts", [Record(value=b'{"id": 7, "items": ["pen", "ink"]}', timestamp_ms=_TIME)]),
         ("plain", [Record(value=b"as it is")]),
     ):
-        create_topic(kafka_pair.source, f"{topic_name}-{name}")
-        produce(kafka_pair.source, f"{topic_name}-{name}", written)
-    return pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}-.*", settings=settings(topic_name, tmp_path))
+        create_topic(kafka_pair.source, f"{prefix}-{name}")
+        produce(kafka_pair.source, f"{prefix}-{name}", written)
+    folder = tmp_path_factory.mktemp("preview")
+    return pair_flow(folder, kafka_pair, topics=f"{prefix}-.*", settings=settings(prefix, folder))
 
 
 def transform(flow: Flow, *words: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "mirror_lib.cli.main", "transform", *words, "--config", flow.path, "--flow", "A->B"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=_PROJECT,
-        timeout=_SECONDS,
-        env={**os.environ, "MIRROR_STATE_DIR": str(flow.path.parent / "state")},
-    )
-    return done.returncode, done.stdout, done.stderr
+    arguments = ["transform", *words, "--config", str(flow.path), "--flow", "A->B"]
+    done = CliRunner().invoke(app, arguments, env={"MIRROR_STATE_DIR": str(flow.path.parent / "state")})
+    return done.exit_code, done.stdout, done.stderr
 
 
 def document(flow: Flow, *words: str) -> tuple[int, dict[str, Any]]:
@@ -105,14 +103,13 @@ def everything(pair: KafkaPair) -> object:
 
 
 def test_records_of_every_fate_when_previewed_then_each_is_told_and_nothing_is_written(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, kafka_pair: KafkaPair, prefix: str
 ) -> None:
-    flow.sync_topics()
     flow.run()
-    ran = consume(kafka_pair.target, f"A.{topic_name}-plain")
+    ran = consume(kafka_pair.target, f"A.{prefix}-plain")
     before, runs = everything(kafka_pair), flow.ledger.gaps("A->B")
 
-    code, found = document(flow, "preview", "--topic", f"{topic_name}-orders")
+    code, found = document(flow, "preview", "--topic", f"{prefix}-orders")
 
     assert code == 1, "one of them cannot be transformed"
     kept, by_mask, by_live, broken, tombstone = found["records"]
@@ -121,7 +118,7 @@ def test_records_of_every_fate_when_previewed_then_each_is_told_and_nothing_is_w
     assert kept["value"] == {"text": '{"id": 0, "country": "DE", "card": "4000-0"}'}
     assert kept["headers"] == [{"key": "trace", "value": {"hex": "ff"}}]
     (made,) = kept["made"]
-    assert (made["topic"], made["partition"]) == (f"A.{topic_name}-orders", 0)
+    assert (made["topic"], made["partition"]) == (f"A.{prefix}-orders", 0)
     assert made["value"] == {"text": '{"id":0,"country":"DE","card":"****"}'}
     assert (made["key"], made["headers"], made["changed"]) == (kept["key"], kept["headers"], ["value"])
     assert (by_live["dropped_by"], by_mask["dropped_by"]) == ("live", "mask")
@@ -129,28 +126,29 @@ def test_records_of_every_fate_when_previewed_then_each_is_told_and_nothing_is_w
     assert "mm2-quarantine.A.internal on B" in broken["policy"]
     assert tombstone["made"][0]["value"] is None
     assert (everything(kafka_pair), flow.ledger.gaps("A->B")) == (before, runs)
-    assert consume(kafka_pair.target, f"A.{topic_name}-plain") == ran
+    assert consume(kafka_pair.target, f"A.{prefix}-plain") == ran
 
 
 def test_a_record_that_becomes_several_when_previewed_for_a_person_then_all_are_shown(
-    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+    flow: Flow, kafka_pair: KafkaPair, prefix: str, server: ConnectAddress
 ) -> None:
     before = everything(kafka_pair)
 
-    code, told, problems = transform(flow, "preview", "--topic", f"{topic_name}-carts", "--from", "latest")
+    words = ("--topic", f"{prefix}-carts", "--from", "latest", "--master", str(server))
+    code, told, problems = transform(flow, "preview", *words)
 
     assert code == 0, problems
     lines = [" ".join(line.split()) for line in told.splitlines()]
     assert 'value {"id": 7, "items": ["pen", "ink"]}' in lines
-    first = lines.index(f"to A.{topic_name}-carts-0 (1 of 2)")
+    first = lines.index(f"to A.{prefix}-carts-0 (1 of 2)")
     assert lines[first + 1 : first + 3] == ["* key 7-pen", "* value pen"]
-    assert f"to A.{topic_name}-carts-0 (2 of 2)" in lines
+    assert f"to A.{prefix}-carts-0 (2 of 2)" in lines
     assert lines[-1] == "1 record: 1 split into several records. Nothing was written."
-    assert everything(kafka_pair) == before, "the target has nothing of the flow yet"
+    assert everything(kafka_pair) == before
 
 
-def test_a_topic_without_transforms_when_previewed_then_it_is_said_why(flow: Flow, topic_name: str) -> None:
-    code, found = document(flow, "preview", "--topic", f"{topic_name}-plain")
+def test_a_topic_without_transforms_when_previewed_then_it_is_said_why(flow: Flow, prefix: str) -> None:
+    code, found = document(flow, "preview", "--topic", f"{prefix}-plain")
 
     assert (code, found["records"]) == (0, [])
     assert (found["path"]["path"], found["path"]["reason"]) == (
@@ -159,39 +157,38 @@ def test_a_topic_without_transforms_when_previewed_then_it_is_said_why(flow: Flo
     )
 
 
+@pytest.mark.parametrize(
+    ("topic", "refused"), [("{prefix}-missing", (1, "topic-missing")), ("another", (2, "configuration"))]
+)
 def test_a_topic_that_is_not_there_or_not_of_the_flow_when_previewed_then_that_is_said(
-    flow: Flow, topic_name: str
+    flow: Flow, prefix: str, topic: str, refused: tuple[int, str]
 ) -> None:
-    code, found = document(flow, "preview", "--topic", f"{topic_name}-missing")
-    assert (code, found["error"]["reason"]) == (1, "topic-missing")
+    code, found = document(flow, "preview", "--topic", topic.format(prefix=prefix))
 
-    code, found = document(flow, "preview", "--topic", "another")
-    assert (code, found["error"]["reason"]) == (2, "configuration")
+    assert (code, found["error"]["reason"]) == refused
 
 
 def test_a_transform_that_spark_refuses_when_previewed_then_the_configuration_is_wrong(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    server: ConnectAddress, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:
     create_topic(kafka_pair.source, topic_name)
     produce(kafka_pair.source, topic_name, [Record(value=b"v")])
     wrong = {"A->B.mirror.transforms": "wrong", "A->B.mirror.transform.wrong.value": "date_add(value, 1)"}
     flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=wrong)
 
-    code, found = document(flow, "preview", "--topic", topic_name)
+    code, found = document(flow, "preview", "--topic", topic_name, "--master", str(server))
 
     assert (code, found["error"]["reason"]) == (2, "configuration")
     assert "mirror.transform.wrong.value" in found["error"]["what"]
 
 
-def test_the_ways_of_all_topics_when_listed_then_those_with_transforms_are_told_apart(
-    flow: Flow, topic_name: str
-) -> None:
+def test_the_ways_of_all_topics_when_listed_then_those_with_transforms_are_told_apart(flow: Flow, prefix: str) -> None:
     code, found = document(flow, "list")
 
     assert code == 0
     assert [each["transform"] for each in found["transforms"]] == ["live", "mask", "items"]
     assert {each["topic"]: each["transforms"] for each in found["topics"]} == {
-        f"{topic_name}-carts": ["items"],
-        f"{topic_name}-orders": ["live", "mask"],
-        f"{topic_name}-plain": [],
+        f"{prefix}-carts": ["items"],
+        f"{prefix}-orders": ["live", "mask"],
+        f"{prefix}-plain": [],
     }

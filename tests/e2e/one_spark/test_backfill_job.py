@@ -1,4 +1,4 @@
-"""`mirror backfill run` as users run it: the command, spark-submit, the Spark job."""
+"""`mirror backfill run` as users run it: the command, a driver, and tasks on a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from mirror_lib.relay.backfill.define import prepare_backfill, request_of
 from mirror_lib.relay.backfill.run import run_backfill
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.spark.connect_server import ConnectAddress
 from tests.support.clusters import KafkaPair
 from tests.support.flows import copy_here, pair_flow
 from tests.support.kafka import consume, create_topic, produce, records
 
 
 def test_the_command_goes_on_with_a_backfill_that_is_known_by_its_name(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: ConnectAddress, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path / "state"))
     create_topic(kafka_pair.source, topic_name)
@@ -37,8 +38,9 @@ def test_the_command_goes_on_with_a_backfill_that_is_known_by_its_name(
         max_bytes=100_000,
     )
 
-    words = ["backfill", "run", "--config", str(flow.path), "--flow", "A->B", "--name", "old", "--master", "local[1]"]
-    result = CliRunner().invoke(app, [*words, "--bytes-per-second", "1000000", "--json"])
+    words = ["backfill", "run", "--config", str(flow.path), "--flow", "A->B", "--name", "old"]
+    more = ["--master", str(server), "--bytes-per-second", "1000000", "--json"]
+    result = CliRunner().invoke(app, [*words, *more])
 
     told = json.loads(result.stdout)
     assert result.exit_code == 0, told

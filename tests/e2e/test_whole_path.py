@@ -1,111 +1,203 @@
-"""The page inside a real Airflow: who may see it, who may act, and that Airflow does what it is told."""
+"""The whole path in a real Airflow: the page triggers a flow, which copies by Spark, and the page shows it healthy.
+
+Then who may see the page and who may act, with the flows of a made-up ledger in addition.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import BrowserContext, expect
 
-from mirror_lib.dev.airflow import airflow_settings
-from mirror_lib.dev.ports import free_ports
-from mirror_lib.dev.processes import start, tail
-from tests.support.airflow.home import migrate
+from mirror_lib.dev.airflow_api import DagRunStatus
+from tests.support.airflow.shared import SharedAirflow, shared_airflow
+from tests.support.clusters import KafkaPair
+from tests.support.cutovers import commit, committed
+from tests.support.kafka import consume, create_topic, produce, records
 from tests.support.ledger.seeded import STORIES, seed, write_config
+from tests.support.names import unique_name
 from tests.support.page.app import ACTION, Airflow, page_app
 from tests.support.page.browser import chromium
 from tests.support.page.routes import Route, routes_of
 
-_PROJECT = Path(__file__).resolve().parents[2]
-_START_SECONDS = 240.0
-_PASSWORDS = {"vera": "look-only", "otto": "may-act", "olga": "may-operate", "ada": "may-all", "dora": "may-some"}
+pytestmark = pytest.mark.timeout(600)
+
+_PASSWORDS = {"vera": "look-only", "otto": "may-act", "olga": "may-operate", "admin": "may-all", "dora": "may-some"}
 #: The roles of Airflow's SimpleAuthManager: each may what those before it may.
-_ROLES = {"vera": "viewer", "otto": "user", "olga": "op", "ada": "admin"}
+_ROLES = {"vera": "viewer", "otto": "user", "olga": "op", "admin": "admin"}
 #: Somebody who may act, and to whom the third flow is denied.
 _DENIED = STORIES[2].dag_id
 FLOW = STORIES[0].dag_id
 VERIFY = FLOW.replace("mirror__", "mirror_verify__")
+#: The flow that really runs, with its own configuration file and ledger.
+COPIED = "mirror__rome__vienna"
+FLOWS = sorted(["rome->vienna", *(story.flow for story in STORIES)])
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+PARTITIONS, RECORDS = 2, 400
+_CONFIG = """\
+clusters = rome, vienna
+rome.bootstrap.servers = {source}
+vienna.bootstrap.servers = {target}
+rome->vienna.enabled = true
+rome->vienna.topics = {prefix}.*
+rome->vienna.groups = {prefix}
+vienna->rome.enabled = false
+sync.group.offsets.enabled = true
+emit.heartbeats.enabled = false
+replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
+offset.storage.replication.factor = 1
+offset.storage.topic = mm2-offsets.{prefix}.internal
+tasks.max = 2
+mirror.ledger.url = sqlite:///{folder}/copied.db
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class AirflowSite:
-    """A running API server that has parsed the flows' DAGs."""
+    """A running API server that has parsed the flows' DAGs, and the run of one of them."""
 
     url: str
+    topics: tuple[str, ...]
+    run: DagRunStatus
+    logs: str
 
     def client(self, user: str | None = None) -> httpx.Client:
         """A browser that is logged in as somebody, or not at all."""
-        cookies = {} if user is None else {"_token": self.token(user)}
+        cookies = {} if user is None else {"_token": _token(self.url, user)}
         return httpx.Client(base_url=self.url, cookies=cookies, trust_env=False, timeout=60)
 
-    def token(self, user: str) -> str:
-        """What a login gives."""
-        login = {"username": user, "password": _PASSWORDS[user]}
-        answer = httpx.post(f"{self.url}/auth/token", json=login, trust_env=False, timeout=60)
-        return str(answer.json()["access_token"])
+    def bearer(self, user: str) -> dict[str, str]:
+        """The header of a program that is logged in."""
+        return {"Authorization": f"Bearer {_token(self.url, user)}"}
+
+
+def _token(url: str, user: str) -> str:
+    """What a login gives."""
+    login = {"username": user, "password": _PASSWORDS[user]}
+    answer = httpx.post(f"{url}/auth/token", json=login, trust_env=False, timeout=60)
+    return str(answer.json()["access_token"])
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowSite]:
-    """Airflow's API server with the plugins folder of this project, one user who may look and one who may act."""
+def topics(kafka_pair: KafkaPair) -> tuple[str, ...]:
+    """A topic for each codec, with headers, old timestamps, tombstones and records without a key."""
+    prefix = unique_name("shop")
+    names = tuple(f"{prefix}-{codec}" for codec in CODECS)
+    for name in names:
+        create_topic(kafka_pair.source, name, partitions=PARTITIONS)
+        for partition in range(PARTITIONS):
+            batch = records(RECORDS, size=300, partition=partition)
+            batch[1] = replace(batch[1], value=None)
+            batch[2] = replace(batch[2], key=None)
+            produce(kafka_pair.source, name, batch, compression_type=name.rpartition("-")[2])
+    commit(kafka_pair.source, prefix, names[0], {0: 30, 1: RECORDS})
+    return names
+
+
+@pytest.fixture(scope="module")
+def site(
+    kafka_pair: KafkaPair, topics: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AirflowSite]:
+    """Airflow with users who may look and who may act, after one of them has run the flow that copies."""
     folder = tmp_path_factory.mktemp("page")
-    config = write_config(folder)
-    seed(config)
-    home = folder / "airflow"
-    home.mkdir()
-    passwords = home / "passwords.json"
+    seeded = write_config(folder)
+    seed(seeded)
+    config = folder / "copied.properties"
+    servers = {"source": kafka_pair.source.bootstrap_servers, "target": kafka_pair.target.bootstrap_servers}
+    config.write_text(_CONFIG.format(**servers, prefix=topics[0].rpartition("-")[0], folder=folder))
+    passwords = folder / "passwords.json"
     passwords.write_text(json.dumps(_PASSWORDS))
-    (port,) = free_ports(1)
-    environment = {
-        **{key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW_")},
-        **airflow_settings(home, _PROJECT, port),
+    more = {
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
             f"{name}:{role}" for name, role in {**_ROLES, "dora": "user"}.items()
         ),
         "AIRFLOW__CORE__AUTH_MANAGER": "tests.support.airflow.dag_by_dag_auth.DagByDagAuthManager",
         # See tests/support/airflow/dag_by_dag_auth.py.
-        "TEST_DENIED_DAGS": f"dora={_DENIED},{_DENIED.replace('mirror__', 'mirror_verify__')}",
+        "TEST_DENIED_DAGS": f"dora={_DENIED},{_verify(_DENIED)}",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
-        "AIRFLOW__API_AUTH__JWT_SECRET": "only-for-this-test-" * 4,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYTHONPATH": str(_PROJECT),
-        "MIRROR_CONFIG": str(config),
-        "MIRROR_STATE_DIR": str(folder),
     }
-    airflow = str(Path(sys.executable).with_name("airflow"))
-    migrate(home)
-    done = subprocess.run(
-        [airflow, "dags", "reserialize"], env=environment, capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    log = folder / "api-server.log"
-    process = start([airflow, "api-server"], log=log, pid_file=folder / "api-server.pid", env=environment)
-    try:
-        url = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + _START_SECONDS
-        while not _answers(url):
-            assert process.is_running, tail(log, 40)
-            assert time.monotonic() < deadline, tail(log, 40)
-            time.sleep(0.5)
-        yield AirflowSite(url)
-    finally:
-        process.stop(grace_seconds=10)
+    files, password = [seeded, config], _PASSWORDS["admin"]
+    with shared_airflow(folder, files, more, password=password, triggerer=False) as airflow:
+        # All flows of a DAG file come at the same time.
+        for dag_id in (COPIED, _verify(COPIED)):
+            airflow.wait(partial(airflow.api.has_dag, dag_id), f"the DAG {dag_id}")
+        run = _run_by_the_page(airflow)
+        # The other flows lead to clusters that do not exist: nobody needs their tasks to run.
+        for part in ("scheduler", "dag-processor"):
+            airflow.running.parts.end(part)
+        yield AirflowSite(airflow.running.url, topics, run, airflow.task_logs(run.run_id))
 
 
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/api/v2/version", trust_env=False).is_success
-    except httpx.TransportError:
-        return False
+def _verify(dag_id: str) -> str:
+    return dag_id.replace("mirror__", "mirror_verify__")
+
+
+def _run_by_the_page(airflow: SharedAirflow) -> DagRunStatus:
+    """Unpause the flow and run it now, by the buttons of the page, and wait for the end of the run."""
+    with chromium() as browser:
+        page = _logged_in(browser.new_context(), airflow.running.url).new_page()
+        page.goto(f"{airflow.running.url}/replication/#/flow/{COPIED}")
+        main, dialog = page.locator("#main"), page.get_by_role("dialog")
+        main.get_by_role("button", name="Unpause").click()
+        dialog.get_by_role("button", name="Unpause").click()
+        expect(main.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+        main.get_by_role("button", name="Run now").click()
+        dialog.get_by_role("button", name="Run now").click()
+        airflow.wait(lambda: bool(airflow.api.runs(COPIED)), "the run")
+    (run_id,) = airflow.api.runs(COPIED)
+    return airflow.end_of(COPIED, run_id)
+
+
+def _logged_in(context: BrowserContext, url: str) -> BrowserContext:
+    context.add_cookies([{"name": "_token", "value": _token(url, "otto"), "url": url}])
+    return context
+
+
+def test_a_run_copies_every_record_as_it_is_and_does_the_sync_steps(site: AirflowSite, kafka_pair: KafkaPair) -> None:
+    steps = ("sync_topics", "replicate", "translate_offsets", "sync_group_offsets", "sync_topic_configs", "report")
+    prefix = site.topics[0].rpartition("-")[0]
+
+    assert site.run.state == "success", site.logs
+    assert {step: site.run.tasks[step] for step in steps} == dict.fromkeys(steps, "success")
+    assert {"failed", "upstream_failed"}.isdisjoint(site.run.tasks.values())
+    for topic in site.topics:
+        copies = consume(kafka_pair.target, f"rome.{topic}")
+        assert copies == consume(kafka_pair.source, topic)
+        assert len(copies) == PARTITIONS * RECORDS
+    copied = committed(kafka_pair.target, prefix, f"rome.{site.topics[0]}", PARTITIONS)
+    assert copied == {0: 30, 1: RECORDS}
+
+
+def test_the_page_shows_that_the_flow_is_healthy_with_the_numbers_of_its_run(site: AirflowSite) -> None:
+    total, partitions = len(CODECS) * PARTITIONS * RECORDS, len(CODECS) * PARTITIONS
+    with chromium() as browser:
+        page = _logged_in(browser.new_context(), site.url).new_page()
+        page.goto(f"{site.url}/replication/")
+        row = page.get_by_role("region", name="Flows").locator("tbody tr").filter(has_text="rome→vienna")
+
+        expect(row.locator("td[data-label=State]")).to_have_text("up to date")
+        expect(row.locator("td[data-label='Lag (records)']")).to_have_text("0")
+        expect(row.locator("td[data-label='Last run']")).to_contain_text("succeeded")
+        row.get_by_role("link", name="rome→vienna").click()
+        expect(page.locator(".flow-head")).to_contain_text("up to date")
+        expect(page.locator("main")).to_contain_text(f"0 of {partitions} partitions lagging")
+        page.get_by_role("link", name="Runs and steps").click()
+        run = page.get_by_role("region", name="Runs").locator("tbody tr")
+        expect(run).to_have_count(1)
+        expect(run.locator("td[data-label=Records]")).to_have_text(f"{total:,}")
+        expect(run.locator("td[data-label=Partitions]")).to_have_text(str(partitions))
+        steps = page.get_by_role("region", name="Sync steps")
+        expect(steps.locator("tbody")).to_contain_text("sync group offsets")
 
 
 def asked(client: httpx.Client, route: Route, dag_id: str = FLOW) -> httpx.Response:
@@ -178,7 +270,7 @@ def test_a_flow_whose_dag_is_denied_is_in_no_list_and_in_no_metric(site: Airflow
         own = user.get(f"/replication/api/flows/{FLOW}").json()["may"]["run"]
         cutovers = [each["flow"] for each in user.get("/replication/api/cutovers").json()["cutovers"]]
 
-    assert listed == sorted(story.flow for story in STORIES if story.flow != name)
+    assert listed == [flow for flow in FLOWS if flow != name]
     assert name not in cutovers
     # Not by its name; its clusters are those of other flows, too.
     assert f'source="{STORIES[2].source}",target="{STORIES[2].target}"' not in metrics
@@ -186,7 +278,7 @@ def test_a_flow_whose_dag_is_denied_is_in_no_list_and_in_no_metric(site: Airflow
 
 
 def test_a_flow_that_is_not_there_is_missing_for_everybody(site: AirflowSite) -> None:
-    with site.client("ada") as admin:
+    with site.client("admin") as admin:
         answer = admin.get("/replication/api/flows/mirror__no__where")
 
     assert answer.status_code == 404
@@ -202,7 +294,7 @@ def test_a_user_who_may_read_the_dags_sees_the_flows_and_may_not_act(site: Airfl
         ]
 
     assert overview.status_code == 200
-    assert [flow["name"] for flow in overview.json()["flows"]] == sorted(story.flow for story in STORIES)
+    assert [flow["name"] for flow in overview.json()["flows"]] == FLOWS
     assert detail.json()["may"] == {"pause": False, "run": False, "verify": False, "decide": False}
     assert refused == [403, 403, 403]
 
@@ -228,7 +320,7 @@ def test_a_user_who_may_act_pauses_runs_and_verifies_and_the_audit_keeps_it(site
         verification = user.post(f"/replication/api/flows/{FLOW}/verify", json={"mode": "sample"})
 
         assert [answer.status_code for answer in (unpaused, run, verification)] == [200, 200, 200], run.text
-        token = {"Authorization": f"Bearer {site.token('otto')}"}
+        token = site.bearer("otto")
         dag = user.get(f"/api/v2/dags/{FLOW}", headers=token).json()
         started = user.get(f"/api/v2/dags/{FLOW}/dagRuns/{run.json()['run_id']}", headers=token).json()
         compared = user.get(f"/api/v2/dags/{VERIFY}/dagRuns/{verification.json()['run_id']}", headers=token).json()
@@ -245,7 +337,7 @@ def test_a_user_who_may_act_pauses_runs_and_verifies_and_the_audit_keeps_it(site
 
 def test_airflow_has_one_such_plugin_with_a_place_in_the_menu_and_on_each_dag(site: AirflowSite) -> None:
     with site.client("otto") as user:
-        token = {"Authorization": f"Bearer {site.token('otto')}"}
+        token = site.bearer("otto")
         plugins = user.get("/api/v2/plugins", headers=token).json()["plugins"]
         errors = user.get("/api/v2/plugins/importErrors", headers=token).json()["import_errors"]
 
@@ -260,8 +352,7 @@ def test_airflow_has_one_such_plugin_with_a_place_in_the_menu_and_on_each_dag(si
 def test_the_page_stands_in_airflows_own_frame_and_leads_back_to_its_dags(site: AirflowSite) -> None:
     with chromium() as browser:
         context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="dark")
-        context.add_cookies([{"name": "_token", "value": site.token("otto"), "url": site.url}])
-        page = context.new_page()
+        page = _logged_in(context, site.url).new_page()
         page.goto(site.url)
         page.get_by_role("link", name="Replication").click(timeout=60_000)
         inside = page.frame_locator("iframe[title=Replication]")
@@ -281,9 +372,8 @@ def test_the_page_stands_in_airflows_own_frame_and_leads_back_to_its_dags(site: 
 
 
 def test_prometheus_reads_the_metrics_with_a_token_of_airflow(site: AirflowSite) -> None:
-    token = {"Authorization": f"Bearer {site.token('vera')}"}
     with site.client() as prometheus:
-        answer = prometheus.get("/replication/metrics", headers=token)
+        answer = prometheus.get("/replication/metrics", headers=site.bearer("vera"))
 
     assert answer.status_code == 200
     assert STORIES[0].source in answer.text

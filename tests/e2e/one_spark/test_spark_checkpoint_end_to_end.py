@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner
 
@@ -14,8 +12,11 @@ from mirror_lib.cli.main import app
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.offsets.runs import OffsetRun, encode
 from tests.support.ledger.ledgers import ready_ledger
+from tests.support.spark.kafka_shaped_query import read_new
 
-_QUERY = Path(__file__).parents[1] / "support" / "spark" / "kafka_shaped_query.py"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _FILE = """\
 clusters = A, B
 A.bootstrap.servers = a:9092
@@ -26,25 +27,12 @@ mirror.ledger.url = sqlite:///ledger.sqlite3
 """
 
 
-def query(*words: object) -> None:
-    """Run the query once, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, str(_QUERY), *map(str, words)],
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-
-
 def read(out: Path) -> list[int]:
     """The offsets that a query has read."""
     return sorted(json.loads(line)["offset"] for file in out.glob("*.json") for line in file.read_text().splitlines())
 
 
-def test_a_query_goes_on_with_the_records_that_it_has_not_read(tmp_path: Path) -> None:
+def test_a_query_goes_on_with_the_records_that_it_has_not_read(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "mirror.properties").write_text(_FILE)
     runs = (OffsetRun(0, 1_000, 12), OffsetRun(16, 1_012, 10))
     row = SegmentRow(
@@ -62,13 +50,13 @@ def test_a_query_goes_on_with_the_records_that_it_has_not_read(tmp_path: Path) -
     with ready_ledger(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
         ledger.append_segments([row])
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
-    query("orders", 5, 14, checkpoint, out)
+    read_new(spark, "orders", range(5, 14), checkpoint=checkpoint, out=out)
     assert read(out) == list(range(5, 14))
 
     words = ["--checkpoint-folder", str(checkpoint), "--out", str(tmp_path / "moved")]
     config = ["--config", str(tmp_path / "mirror.properties"), "--flow", "A->B"]
     translated = CliRunner().invoke(app, ["translate", *config, *words])
-    query("A.orders", 0, 1_022, tmp_path / "moved", tmp_path / "read-after")
+    read_new(spark, "A.orders", range(1_022), checkpoint=tmp_path / "moved", out=tmp_path / "read-after")
 
     assert translated.exit_code == 0, translated.output
     # Source offset 14 is a hole: the next record is 16, which stands at 1,012.

@@ -1,15 +1,18 @@
-"""The flow's DAG as users run it: real Airflow tasks, real Spark, real brokers."""
+"""The flow's DAGs by their forms: real Airflow tasks, drivers on a Spark that waits for them, real brokers."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mirror_lib.dev.driver_host import DriverHost
+from mirror_lib.spark.connect_server import ConnectAddress
+from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 from tests.support.airflow.dags import DagHost, DagOutcome
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, admin, consume, create_topic, produce, records
@@ -20,9 +23,7 @@ pytestmark = pytest.mark.timeout(900)
 DAG_ID = "mirror__east__west"
 BACKFILL_DAG_ID = "mirror_backfill__east__west"
 VERIFY_DAG_ID = "mirror_verify__east__west"
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PARTITIONS = 3
-Contents = dict[int, list[Record]]
 _CONFIG = """\
 clusters = east, west
 east.bootstrap.servers = {source}
@@ -38,6 +39,7 @@ checkpoints.topic.replication.factor = 1
 offset.storage.replication.factor = 1
 offset.storage.topic = mm2-offsets.{prefix}.internal
 tasks.max = 2
+mirror.spark.connection = warm_spark
 """
 
 
@@ -48,8 +50,7 @@ def prefix() -> str:
 
 @pytest.fixture(scope="module")
 def topics(kafka_pair: KafkaPair, prefix: str) -> tuple[str, ...]:
-    """A topic for each codec, with keys, headers and old timestamps."""
-    names = tuple(f"{prefix}-{codec}" for codec in CODECS)
+    names = tuple(f"{prefix}-{number}" for number in range(2))
     for name in names:
         create_topic(kafka_pair.source, name, partitions=PARTITIONS)
     write(kafka_pair, names, 400, start=0)
@@ -57,7 +58,13 @@ def topics(kafka_pair: KafkaPair, prefix: str) -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
-def host(kafka_pair: KafkaPair, prefix: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagHost]:
+def host(
+    server: ConnectAddress,
+    drivers: DriverHost,
+    kafka_pair: KafkaPair,
+    prefix: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[DagHost]:
     folder: Path = tmp_path_factory.mktemp("dags")
     config = folder / "mirror.properties"
     config.write_text(
@@ -65,26 +72,17 @@ def host(kafka_pair: KafkaPair, prefix: str, tmp_path_factory: pytest.TempPathFa
             source=kafka_pair.source.bootstrap_servers, target=kafka_pair.target.bootstrap_servers, prefix=prefix
         )
     )
-    with DagHost(folder, config) as running:
+    host = DagHost(folder, config)
+    warm = {"conn_type": "spark_connect", "host": server.host, "port": server.port}
+    host.environment |= {"AIRFLOW_CONN_WARM_SPARK": json.dumps(warm), DRIVER_HOST_VARIABLE: str(drivers.socket)}
+    with host as running:
         yield running
 
 
 def write(pair: KafkaPair, names: tuple[str, ...], count: int, *, start: int) -> None:
     for name in names:
         for partition in range(PARTITIONS):
-            batch = records(count + partition, size=300, partition=partition, start=start)
-            # A tombstone and a record without a key are records, too.
-            batch[1] = replace(batch[1], value=None)
-            batch[2] = replace(batch[2], key=None)
-            produce(pair.source, name, batch, compression_type=name.rpartition("-")[2])
-
-
-def contents(found: list[Record]) -> Contents:
-    """Partition -> records in their order, without the offset."""
-    by_partition: dict[int, list[Record]] = defaultdict(list)
-    for record in found:
-        by_partition[record.partition].append(replace(record, offset=None))
-    return by_partition
+            produce(pair.source, name, records(count + partition, size=300, partition=partition, start=start))
 
 
 def topics_of(pair: KafkaPair) -> frozenset[str]:
@@ -97,9 +95,9 @@ class Ran:
     """A run, and what both sides held after it."""
 
     outcome: DagOutcome
-    #: Topic of the source -> records by partition, there and of its copy.
-    source: Mapping[str, Contents]
-    copies: Mapping[str, Contents]
+    #: Topic of the source -> records there, and of its copy.
+    source: Mapping[str, list[Record]]
+    copies: Mapping[str, list[Record]]
     #: Names of topics on the target.
     target_topics: frozenset[str]
 
@@ -119,7 +117,7 @@ class Story:
     rest: Ran
     backfill: tuple[DagOutcome, ...]
     backfilled_by_the_first: int
-    backfilled: Contents
+    backfilled: list[Record]
     verification: DagOutcome
     #: After a record of another program had come to a copy.
     verification_of_a_difference: DagOutcome
@@ -128,7 +126,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> Story:
-    """Everything in one go: starting Spark and Airflow costs more than all that is tested."""
+    """Everything in one go: starting Airflow costs more than all that is tested."""
 
     def run(choices: dict[str, Any] | None = None) -> Ran:
         outcome = host.run(DAG_ID, choices)
@@ -136,8 +134,8 @@ def story(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> Stor
         copied = [name for name in topics if f"east.{name}" in there]
         return Ran(
             outcome,
-            {name: contents(consume(kafka_pair.source, name)) for name in copied},
-            {name: contents(consume(kafka_pair.target, f"east.{name}")) for name in copied},
+            {name: consume(kafka_pair.source, name) for name in copied},
+            {name: consume(kafka_pair.target, f"east.{name}") for name in copied},
             there,
         )
 
@@ -162,7 +160,7 @@ def story(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> Stor
         rest,
         (first_part, last_part, again),
         backfilled_by_the_first,
-        contents(consume(kafka_pair.target, f"east.{topics[0]}.old")),
+        consume(kafka_pair.target, f"east.{topics[0]}.old"),
         verification,
         host.run(VERIFY_DAG_ID, {"mode": "full", "topics": [topics[0]]}),
         host.log.read_text(errors="replace"),
@@ -197,6 +195,12 @@ def test_the_first_run_copies_every_record_as_it_is(story: Story, host: DagHost)
     assert story.first.copies == story.first.source
 
 
+def test_drivers_get_their_spark_by_the_connection_of_the_flow(story: Story, server: ConnectAddress) -> None:
+    assert f"session of the Spark Connect server {server}" in story.log
+    assert "The driver host runs the driver" in story.log
+    assert "spark-submit" not in story.log
+
+
 def test_a_second_run_has_nothing_to_copy_and_starts_one_task(story: Story, host: DagHost) -> None:
     assert_done(story.second.outcome, host)
     others = {task: state for task, state in story.second.outcome.tasks.items() if task != "preflight"}
@@ -226,7 +230,7 @@ def test_a_dag_of_its_own_backfills_in_parts_and_copies_nothing_twice(story: Sto
 
     for outcome in story.backfill:
         assert_done(outcome, host)
-    assert 0 < story.backfilled_by_the_first < sum(map(len, source.values()))
+    assert 0 < story.backfilled_by_the_first < len(source)
     assert story.backfilled == source
 
 
