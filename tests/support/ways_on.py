@@ -203,10 +203,7 @@ RETURN_STATES: Mapping[str, tuple[str, ...]] = {
     "source-away": (f"{_RETURNS}::test_while_the_source_is_away",),
     "planned": (f"{_RETURNS}::test_shown_and_then_carried_out",),
     "asking": ("tests/e2e/one_airflow/test_runbook_dags.py",),
-    "not-agreed": (
-        f"{_DAG}::test_whoever_does_not_agree_is_named_and_nothing_is_changed",
-        f"{_DAG}::test_without_an_answer_nothing_is_changed",
-    ),
+    "not-agreed": (f"{_DAG}::test_whoever_does_not_agree_is_named_and_without_a_yes_nothing_is_changed",),
     "changed": (
         "tests/integration/runbook/test_disaster.py::"
         "test_a_plan_is_made_anew_if_somebody_writes_to_the_source_and_is_not_carried_out_twice",
