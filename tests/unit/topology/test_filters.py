@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import sys
 import types
 from collections.abc import Mapping
@@ -58,8 +59,9 @@ def test_groups_have_lists_of_their_own() -> None:
 
 
 def test_filters_name_a_wrong_regex_compare_and_pickle() -> None:
-    with pytest.raises(ConfigurationError, match=r"topics\.exclude: the Java regex '\(a'"):
-        topic_filter_for(JAVA + "DefaultTopicFilter", {"topics.exclude": "(a"})
+    for key in ("topics", "topics.exclude"):
+        with pytest.raises(ConfigurationError, match=rf"{re.escape(key)}: the Java regex '\(a'"):
+            topic_filter_for(JAVA + "DefaultTopicFilter", {key: "(a"})
     for kind in (DefaultTopicFilter, DefaultGroupFilter, DefaultConfigPropertyFilter):
         assert pickle.loads(pickle.dumps(kind({"topics": "a"}))) == kind({"topics": "a"})
 

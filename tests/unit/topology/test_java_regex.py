@@ -184,6 +184,7 @@ _MEMBERS = st.lists(
 
 
 @example(["a.b"], "a\nb")
+@example(["a.b", "c"], "axb")
 @example(["(?s)a", "a.b"], "a\nb")
 @example(["a.b", "(?i)b"], "AxB")
 @given(_MEMBERS, st.text("abAB.-:x\n", max_size=5))

@@ -38,3 +38,6 @@ def test_the_flow_goes_on_behind_a_backfill_that_has_ended() -> None:
     closed = replace(MARK, state=PositionState.CLOSED, backfill=None, target_offset=15)
 
     assert start_of(RULES, PLAN, {SOURCE: closed}, [SOURCE], TargetEnds(0, 15)) is None
+    # Its name may still be there: only an open one is not finished.
+    named = replace(closed, backfill="history")
+    assert start_of(RULES, PLAN, {SOURCE: named}, [SOURCE], TargetEnds(0, 15)) is None

@@ -51,6 +51,7 @@ def test_only_partitions_that_have_come_on_are_told_to_the_ledger(monkeypatch: p
     with RoundProgress(copied, clusters, watched, round_number=1):  # type: ignore[arg-type]
         assert watched.seen_all.wait(10)
 
+    assert not [each for each in threading.enumerate() if each.name == "round-progress"]
     assert watched.saved[:4] == [{0: 0, 1: 0}, {0: 3, 1: 0}, {1: 4}, {}]
 
 

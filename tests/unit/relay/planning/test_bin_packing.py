@@ -63,6 +63,19 @@ def test_the_largest_first_alone_would_be_a_sixth_too_heavy_here() -> None:
     assert sorted(loads([3, 3, 2, 2, 2], pack_bins([3, 3, 2, 2, 2], 2))) == [6, 6]
 
 
+def test_given_more_weights_than_are_searched_when_two_are_exchanged_then_each_is_in_one_bin() -> None:
+    chance = random.Random(62)
+    weights = [chance.choice([3, 5, 7, 11, 40, 41, 97]) for _ in range(30)]
+    largest_first = [0] * 7
+    for weight in sorted(weights, reverse=True):
+        largest_first[largest_first.index(min(largest_first))] += weight
+
+    packing = pack_bins(weights, 7)
+
+    assert max(loads(weights, packing)) < max(largest_first)
+    assert sorted(index for bin_ in packing for index in bin_) == list(range(len(weights)))
+
+
 def test_bytes_as_topics_have_them_are_within_a_twentieth_of_the_best(subtests: pytest.Subtests) -> None:
     """Zipf's law: a few partitions with much, many with little. Where one has more than a share, it decides."""
     for bins in (2, 4, 16, 64):
