@@ -16,7 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.jars import fetch, kafka_broker
-from tests.lanes import lane_of
+from tests.lanes import stray_files
 from tests.support.class_archives import jvm_options
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, run_folder, start_together
 from tests.support.kafka import delete_topics
@@ -108,8 +108,7 @@ def _check_files() -> None:
     """Fail before anything starts: an error that a worker meets later has no message."""
     if gone := [str(path) for path in _LONGEST if not path.is_file()]:
         raise pytest.UsageError(f"tests/conftest.py names files that do not exist: {', '.join(gone)}")
-    below = (path.relative_to(_HERE) for path in sorted(_HERE.rglob("test_*.py")))
-    if stray := [str(path) for path in below if lane_of(path) is None]:
+    if stray := stray_files(_HERE):
         raise pytest.UsageError(f"these tests belong to no lane (tests/lanes.py): {', '.join(stray)}")
 
 

@@ -51,6 +51,12 @@ def lane_of(path: PurePath) -> str | None:
     return SHORT if any(test.partition("::")[0] == path.as_posix() for test in chosen()) else ALL
 
 
+def stray_files(tests: Path) -> list[str]:
+    """Return the test files below a folder `tests` that belong to no lane."""
+    below = (path.relative_to(tests) for path in sorted(tests.rglob("test_*.py")))
+    return [path.as_posix() for path in below if lane_of(path) is None]
+
+
 def arguments(lane: str, folder: str) -> list[str]:
     """Return what pytest runs of one of the three folders in a lane, as paths from the project's root."""
     if lane == ALL:
