@@ -12,11 +12,11 @@ from tests.support.running import running_with
 
 _ROOT = Path(__file__).resolve().parents[2]
 #: A process, a lock and the network; `./run faults` plays the others.
-_KINDS = ("killed-before-positions", "two-runs-unlocked", "acknowledgement-lost")
+_KINDS = ("killed-before-positions", "two-runs-unlocked", "acknowledgement-lost", "connections-cut")
 
 
 @pytest.mark.timeout(900)
-def test_after_three_faults_the_target_holds_every_record_once_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_after_four_faults_the_target_holds_every_record_once_and_nothing_is_left_behind(tmp_path: Path) -> None:
     file, temporary = tmp_path / "faults.json", tmp_path / "tmp"
     temporary.mkdir()
 

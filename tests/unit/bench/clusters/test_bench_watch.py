@@ -82,13 +82,14 @@ def test_a_topic_can_be_written_only_once_its_leaders_have_taken_over() -> None:
 def test_a_copy_that_ends_early_or_cannot_be_seen_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_topics, "STALL_SECONDS", 0.1)
     refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    for looks, message in (
+    cases: tuple[tuple[Sequence[Sequence[int] | KafkaError], str], ...] = (
         # A topic that was there must stay readable.
         ([[0, 0], _NO_LEADER], "refused"),
         ([refused], "refused"),
         ([[0, 0]], r"t has 0 of 2 records"),
         ([[0, 0], [1, 0]], r"t has 1 of 2 records"),
-    ):
+    )
+    for looks, message in cases:
         with pytest.raises(BenchError, match=message):
             _watch(_Scripted(looks), 2)
 

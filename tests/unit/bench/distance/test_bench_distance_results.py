@@ -57,9 +57,8 @@ def test_a_copy_must_have_half_of_the_local_rate_or_of_what_a_narrow_line_allows
     (narrow,) = goals([LOCAL, copied(Case.TARGET_LOSSY, 25.0, NARROW, megabytes=20)])
     (alone,) = goals([copied(Case.TARGET_FAR, 25.0, WIDE)])
 
-    assert (slow.value, slow.reached) == (pytest.approx(0.25), False)
-    assert (fast.value, fast.reached) == (pytest.approx(1 / 1.9), True)
-    assert (narrow.value, narrow.reached) == (pytest.approx(0.8), True)
+    assert [goal.value for goal in (slow, fast, narrow)] == pytest.approx([0.25, 1 / 1.9, 0.8])
+    assert [goal.reached for goal in (slow, fast, narrow)] == [False, True, True]
     assert narrow.detail == "0.8% of local; the line allows 1.0%"
     assert alone.reached is None
 
