@@ -137,10 +137,16 @@ class TestClientCredentials:
         assert "(invalid_client)" in str(refusal.value)
         assert "s3cret" not in str(refusal.value)
 
-    def test_given_a_passing_failure_then_it_is_asked_again(self, endpoint: TokenEndpoint) -> None:
+    def test_given_a_passing_failure_then_it_is_asked_again_after_a_pause_that_doubles(
+        self, endpoint: TokenEndpoint, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pauses: list[float] = []
+        monkeypatch.setattr("mirror_lib.cluster.auth.oauth_tokens.time.sleep", pauses.append)
         endpoint.behaviour.failures += [503, 429]
         assert fetch(by_credentials(endpoint).source).principal == CLIENT
         assert len(endpoint.asked) == 3
+        # Kafka's default of sasl.login.retry.backoff.ms.
+        assert pauses == [0.1, 0.2]
 
     def test_given_a_failure_that_does_not_pass_then_the_error_says_that_it_may(self, endpoint: TokenEndpoint) -> None:
         endpoint.behaviour.failures += [503] * 20
