@@ -93,11 +93,11 @@ def _judge(console: Console, arguments: argparse.Namespace) -> int:
         raise CheckoutError("product code differs from HEAD: commit it first, mutants are made in commits")
     first = _STATE.absolute() / "checkouts" / "1"
     make_checkout(_ROOT, first, product, tests)
-    lanes = (UNIT,) if arguments.unit else (UNIT, INTEGRATION)
-    data = {lane: _STATE.absolute() / "measured" / f"{product[:12]}-{tests[:12]}" / lane for lane in lanes}
-    for lane, folder in data.items():
-        if lane == UNIT or arguments.measure or arguments.coverage:
-            measure(first, folder, (f"tests/{lane}",), _OPTIONS[lane])
+    tiers = (UNIT,) if arguments.unit else (UNIT, INTEGRATION)
+    data = {tier: _STATE.absolute() / "measured" / f"{product[:12]}-{tests[:12]}" / tier for tier in tiers}
+    for tier, folder in data.items():
+        if tier == UNIT or arguments.measure or arguments.coverage:
+            measure(first, folder, (f"tests/{tier}",), _OPTIONS[tier])
     if arguments.coverage:
         for package, (executed, existing) in branches(first, *data.values()).items():
             console.print(f"{package:<32}{executed:>7} of {existing:>6} branches  {_percent(executed, existing)}")
@@ -106,12 +106,12 @@ def _judge(console: Console, arguments: argparse.Namespace) -> int:
     file = arguments.results or _STATE / "results" / f"{product[:12]}-{tests[:12]}-{arguments.seed}-{len(chosen)}.jsonl"
     results = Results(file, Header(product, tests, arguments.seed, len(chosen)))
     # A mutant that unit tests do not notice is judged by integration tests alone, later.
-    waiting = {mutant: lanes for mutant in chosen if results.outcome_of(mutant) is None}
-    if INTEGRATION in lanes:
+    waiting = {mutant: tiers for mutant in chosen if results.outcome_of(mutant) is None}
+    if INTEGRATION in tiers:
         waiting |= {mutant: (INTEGRATION,) for mutant in chosen if results.outcome_of(mutant) is Outcome.UNIT_ONLY}
-    measured = {lane: folder for lane, folder in data.items() if (folder / COMBINED).is_file()}
+    measured = {tier: folder for tier, folder in data.items() if (folder / COMBINED).is_file()}
     seen = {
-        lane: Seen.read(measured[lane]) if lane in measured else ByImports(first, lane) for lane in (UNIT, INTEGRATION)
+        tier: Seen.read(measured[tier]) if tier in measured else ByImports(first, tier) for tier in (UNIT, INTEGRATION)
     }
     with ExitStack() as stack:
         benches: Queue[Bench] = Queue()

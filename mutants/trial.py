@@ -58,8 +58,8 @@ class Bench:
         self._unit = unit
         self._integration = integration
 
-    def judge(self, mutant: Mutant, lanes: Collection[str] = (UNIT, INTEGRATION)) -> Verdict:
-        """Make the fault, run the tests of these lanes that execute it until one fails, and undo it."""
+    def judge(self, mutant: Mutant, tiers: Collection[str] = (UNIT, INTEGRATION)) -> Verdict:
+        """Make the fault, run the tests of these tiers that execute it until one fails, and undo it."""
         began = time.monotonic()
         place = (mutant.path, mutant.first_line, mutant.last_line)
         unit, integration = self._unit.tests_of(*place), self._integration.tests_of(*place)
@@ -67,7 +67,7 @@ class Bench:
         original = file.read_bytes()
         try:
             self._write(file, mutant.apply(original))
-            outcome, by = self._outcome(unit if UNIT in lanes else (), integration if INTEGRATION in lanes else None)
+            outcome, by = self._outcome(unit if UNIT in tiers else (), integration if INTEGRATION in tiers else None)
         finally:
             self._write(file, original)
         seconds = round(time.monotonic() - began, 1)
