@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -19,7 +20,7 @@ from mutants.model import Mutant, Outcome, Verdict
 from mutants.results import Header, Results, ResultsError, lost, print_table, read, with_equivalents
 from mutants.sample import all_mutants, sample
 from mutants.seen import ByImports, Seen
-from mutants.trial import INTEGRATION, UNIT, Bench
+from mutants.trial import INTEGRATION, UNIT, Bench, DisturbedError
 from mutants.warm import WarmBrokers
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -66,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    # Brokers and tests end with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         if arguments.compare:
             return _compare(console, *arguments.compare)
@@ -114,16 +117,19 @@ def _judge(console: Console, arguments: argparse.Namespace) -> int:
         tier: Seen.read(measured[tier]) if tier in measured else ByImports(first, tier) for tier in (UNIT, INTEGRATION)
     }
     with ExitStack() as stack:
-        benches: Queue[Bench] = Queue()
+        benches = []
         for number in range(1, arguments.workers + 1):
             folder = first.with_name(str(number))
             make_checkout(_ROOT, folder, product, tests)
             brokers = stack.enter_context(WarmBrokers(_STATE.absolute() / "brokers" / str(number)))
-            benches.put(Bench(folder, seen[UNIT], seen[INTEGRATION], brokers))
-        _run(results, waiting, benches, arguments.workers)
+            benches.append(Bench(folder, seen[UNIT], seen[INTEGRATION], brokers))
+        _run(results, waiting, benches)
     verdicts = with_equivalents(results.verdicts)
+    unjudged = [mutant for mutant in chosen if results.outcome_of(mutant) is None]
     print_table(console, verdicts)
     console.print(f"results: {file}", highlight=False)
+    if unjudged:
+        raise MeasureError(f"{len(unjudged)} mutants could not be judged, see above: run the same command again")
     return 1 if any(not each.outcome.is_killed for each in verdicts) else 0
 
 
@@ -138,20 +144,35 @@ def _chosen(root: Path, arguments: argparse.Namespace) -> list[Mutant]:
     return sample(by_group, arguments.sample, arguments.seed)
 
 
-def _run(results: Results, waiting: Mapping[Mutant, Collection[str]], benches: Queue[Bench], workers: int) -> None:
-    def judge(mutant: Mutant) -> Verdict:
-        bench = benches.get()
+def _run(results: Results, waiting: Mapping[Mutant, Collection[str]], benches: Sequence[Bench]) -> None:
+    free: Queue[Bench] = Queue()
+    for bench in benches:
+        free.put(bench)
+
+    def judge(mutant: Mutant) -> Verdict | None:
+        bench = free.get()
         try:
             return bench.judge(mutant, waiting[mutant])
+        except DisturbedError as error:
+            print(f"mutants: not judged: {mutant.name}: {error}", file=sys.stderr)
+            return None
         finally:
-            benches.put(bench)
+            free.put(bench)
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress, ThreadPoolExecutor(workers) as pool:
+    with Progress(*columns, console=Console(stderr=True)) as progress, ThreadPoolExecutor(len(benches)) as pool:
         task = progress.add_task("mutants", total=len(waiting))
-        for judged in as_completed([pool.submit(judge, mutant) for mutant in waiting]):
-            results.add(judged.result())
-            progress.advance(task)
+        try:
+            for judged in as_completed([pool.submit(judge, mutant) for mutant in waiting]):
+                verdict = judged.result()
+                if verdict is not None:
+                    results.add(verdict)
+                progress.advance(task)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for bench in benches:
+                bench.end()
+            raise
 
 
 def _percent(executed: int, existing: int) -> str:

@@ -6,13 +6,14 @@ import itertools
 import os
 import re
 import resource
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from mutants.model import Mutant, Outcome, Verdict
 from mutants.seen import Tests
@@ -31,12 +32,18 @@ _INTEGRATION_LIMIT = 120.0
 _INTEGRATION_SECONDS = 50.0
 _MEMORY_BYTES = 8 << 30
 _HUNG = "time-out"
+#: What fixtures need to end brokers.
+_END_SECONDS = 30
 _TRIES = 2
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _TIMED_OUT = re.compile(r"Failed: Timeout|\+ Timeout \+")
 _NO_TESTS = 5
 _PASSED = 0
 _times = itertools.count(1_000_000_000)
+
+
+class DisturbedError(Exception):
+    """A test that fails with the fault fails without it, too: the mutant cannot be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +64,17 @@ class Bench:
         self._brokers = brokers
         self._unit = unit
         self._integration = integration
+        #: Tests of which is known that they pass without a fault.
+        self._sound: set[str] = set()
+        self._running: subprocess.Popen[str] | None = None
+        self._ended = False
 
     def judge(self, mutant: Mutant, tiers: Collection[str] = (UNIT, INTEGRATION)) -> Verdict:
-        """Make the fault, run the tests of these tiers that execute it until one fails, and undo it."""
+        """Make the fault, run the tests of these tiers that execute it until one fails, and undo it.
+
+        Raises:
+            DisturbedError: the test that fails with the fault fails without it, too.
+        """
         began = time.monotonic()
         place = (mutant.path, mutant.first_line, mutant.last_line)
         unit, integration = self._unit.tests_of(*place), self._integration.tests_of(*place)
@@ -70,10 +85,19 @@ class Bench:
             outcome, by = self._outcome(unit if UNIT in tiers else (), integration if INTEGRATION in tiers else None)
         finally:
             self._write(file, original)
+        if outcome is Outcome.KILLED_BY_INTEGRATION and by != _HUNG:
+            # A broker that did not come up, or a flaky test, is no proof.
+            self._check_sound(by if "::" in by else integration[0])
         seconds = round(time.monotonic() - began, 1)
         return Verdict(
             mutant.name, mutant.group, mutant.kind, mutant.first_line, outcome, by, seconds, len(unit), len(integration)
         )
+
+    def end(self) -> None:
+        """End the tests that run, and judge no more."""
+        self._ended = True
+        if self._running is not None and self._running.poll() is None:
+            self._running.terminate()
 
     def _outcome(self, unit: Sequence[str], integration: Sequence[str] | None) -> tuple[Outcome, str]:
         first, rest = self._first(unit)
@@ -92,6 +116,15 @@ class Bench:
         if failed and (failed != _HUNG or self._integration.is_measured):
             return Outcome.KILLED_BY_INTEGRATION, failed
         return Outcome.SURVIVED, ""
+
+    def _check_sound(self, test: str) -> None:
+        if test in self._sound:
+            return
+        failed = self._failure((test,), _INTEGRATION_LIMIT, on_brokers=True)
+        if failed:
+            self._brokers.restart()
+            raise DisturbedError(f"{test} fails without any fault, too: {failed}")
+        self._sound.add(test)
 
     def _first(self, tests: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
         seconds = 0.0
@@ -123,7 +156,8 @@ class Bench:
     def _run(self, tests: Sequence[str], limit: float, *, on_brokers: bool) -> _Result:
         chosen = self._folder / ".mutant-tests"
         chosen.write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
-        wrapper = ("-m", "tests.support.reaper", sys.executable) if on_brokers else ()
+        # Tests start processes in sessions of their own: whatever a fault leaves running ends with the tests.
+        wrapper = ("-m", "tests.support.reaper", sys.executable)
         plugin = ("-p", "mutants.warm") if on_brokers else ()
         command = (sys.executable, *wrapper, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider")
         options = (*plugin, "--tb=line", "-o", f"timeout={max(30.0, limit / 3):.0f}", f"@{chosen}")
@@ -144,11 +178,14 @@ class Bench:
             start_new_session=True,
             preexec_fn=None if on_brokers else _limit_memory,
         )
+        self._running = process
         try:
             output, _ = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            _end(process, gently=on_brokers)
+            _end(process)
             return _Result(_HUNG)
+        if self._ended:
+            raise DisturbedError("ended by a signal")
         if process.returncode == _PASSED or process.returncode == _NO_TESTS:
             return _Result("")
         if _TIMED_OUT.search(output):
@@ -158,25 +195,25 @@ class Bench:
 
     @staticmethod
     def _write(file: Path, content: bytes) -> None:
-        """Python takes a file of the same second and size for the one that it has compiled."""
+        """Python takes a file of the same second and size for what it has compiled, perhaps in an earlier run."""
         file.write_bytes(content)
         moment = next(_times)
         os.utime(file, (moment, moment))
+        for compiled in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
+            compiled.unlink()
 
 
 def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
 
 
-def _end(process: subprocess.Popen[str], *, gently: bool) -> None:
-    if gently:
-        # The reaper passes it on, and ends the brokers.
-        process.terminate()
-        try:
-            process.communicate(timeout=30)
-        except subprocess.TimeoutExpired:
-            pass
-        else:
-            return
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+def _end(process: subprocess.Popen[str]) -> None:
+    """End the tests; the reaper passes it on, and ends what they started."""
+    process.terminate()
+    try:
+        process.communicate(timeout=_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        # pytest itself hangs in a fault: the reaper ends the rest then.
+        for child in psutil.Process(process.pid).children():
+            child.kill()
+        process.communicate()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from mutants.generate import Fields, fields_of, mutants_of
-from mutants.model import Kind, Outcome, Verdict
+from mutants.model import Kind, Mutant, Outcome, Verdict
 from mutants.results import Header, Results, ResultsError, lost, read
 from mutants.sample import sample
 from mutants.seen import Seen
-from mutants.trial import Bench
+from mutants.trial import Bench, DisturbedError
 from mutants.warm import WarmBrokers
 
 SOURCE = textwrap.dedent(
@@ -100,6 +103,22 @@ class AllTests(Seen):
         return ("test_a.py::test_it",)
 
 
+class BrokersElsewhere(WarmBrokers):
+    """Tests that need none."""
+
+    def start(self) -> None: ...
+
+
+def project(folder: Path, tests: str) -> Mutant:
+    """Make a project of one function; return a fault in it."""
+    (folder / "mirror_lib").mkdir()
+    (folder / "mirror_lib" / "__init__.py").touch()
+    (folder / "mirror_lib" / "a.py").write_text(PRODUCT)
+    (folder / "test_a.py").write_text(tests)
+    (folder / "pytest.ini").touch()
+    return mutants_of("mirror_lib/a.py", PRODUCT, "a", Fields())[0]
+
+
 @pytest.mark.parametrize(
     ("tests", "outcome", "by"),
     [(STRICT, Outcome.KILLED_BY_UNIT, "test_a.py::test_it"), (LOOSE, Outcome.SURVIVED, "")],
@@ -108,18 +127,55 @@ class AllTests(Seen):
 def test_given_a_fault_when_tests_run_then_they_decide_and_the_original_is_back(
     tmp_path: Path, tests: str, outcome: Outcome, by: str
 ) -> None:
-    (tmp_path / "mirror_lib").mkdir()
-    (tmp_path / "mirror_lib" / "__init__.py").touch()
-    (tmp_path / "mirror_lib" / "a.py").write_text(PRODUCT)
-    (tmp_path / "test_a.py").write_text(tests)
-    (tmp_path / "pytest.ini").touch()
-    mutant = mutants_of("mirror_lib/a.py", PRODUCT, "a", Fields())[0]
+    mutant = project(tmp_path, tests)
 
-    brokers = WarmBrokers(tmp_path / "brokers")
-    verdict = Bench(tmp_path, AllTests(), Seen(None, {}), brokers).judge(mutant)
+    verdict = Bench(tmp_path, AllTests(), Seen(None, {}), BrokersElsewhere(tmp_path)).judge(mutant)
 
     assert (verdict.outcome, verdict.by) == (outcome, by)
     assert (tmp_path / "mirror_lib" / "a.py").read_text() == PRODUCT
+
+
+def test_given_bytecode_of_an_earlier_run_with_a_fault_of_the_same_size_when_one_is_judged_then_this_one_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant = project(tmp_path, STRICT)
+    harmless = replace(mutant, replacement="(number>= limit)")
+    assert len(harmless.replacement) == len(mutant.replacement)
+
+    outcomes = []
+    for each in (harmless, mutant):
+        # Each run counts the times of its files anew.
+        monkeypatch.setattr("mutants.trial._times", itertools.count(1_000_000_000))
+        bench = Bench(tmp_path, AllTests(), Seen(None, {}), BrokersElsewhere(tmp_path))
+        outcomes.append(bench.judge(each).outcome)
+
+    assert outcomes == [Outcome.SURVIVED, Outcome.KILLED_BY_UNIT]
+
+
+def test_given_a_test_on_brokers_that_fails_anyway_when_a_fault_is_judged_then_it_proves_nothing(
+    tmp_path: Path,
+) -> None:
+    mutant = project(tmp_path, "def test_it():\n    assert False\n")
+    bench = Bench(tmp_path, Seen(None, {}), AllTests(), BrokersElsewhere(tmp_path))
+
+    with pytest.raises(DisturbedError, match="test_it fails without any fault, too"):
+        bench.judge(mutant)
+
+
+def test_given_a_test_that_leaves_a_process_when_it_has_ended_then_the_process_has_ended(tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    leaves = f"""
+        import subprocess, pathlib
+        def test_it():
+            left = subprocess.Popen(["sleep", "600"], start_new_session=True)
+            pathlib.Path({str(started)!r}).write_text(str(left.pid))
+            left.returncode = 0
+        """
+    mutant = project(tmp_path, textwrap.dedent(leaves))
+
+    Bench(tmp_path, AllTests(), Seen(None, {}), BrokersElsewhere(tmp_path)).judge(mutant)
+
+    assert not psutil.pid_exists(int(started.read_text()))
 
 
 def verdict_of(name: str, outcome: Outcome) -> Verdict:
