@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.dev.broker import BrokerStartError, KafkaCluster
 from mirror_lib.dev.jars import fetch, kafka_broker
 from tests.lanes import stray_files
 from tests.support.class_archives import jvm_options
@@ -168,13 +169,19 @@ def brokers_folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def kafka_pair(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
+def kafka_pair(request: pytest.FixtureRequest, kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
     """Two single-broker clusters shared by all tests; use `topic_name` so that tests do not meet."""
     source, target = (
         KafkaCluster(name, directory=brokers_folder / name, jars=kafka_jars, overrides=FAST_HOUSEKEEPING)
         for name in ("source", "target")
     )
-    with start_together(source, target):
+    with ExitStack() as running:
+        try:
+            running.enter_context(start_together(source, target))
+        except BrokerStartError as error:
+            # Once for all tests, not a thousand times.
+            request.session.shouldfail = str(error)
+            raise
         _shared.extend((source, target))
         yield KafkaPair(source, target)
         _shared.clear()

@@ -16,6 +16,7 @@ from mirror_lib.dev.broker import CLASS_ARCHIVE, FAST_START_JVM, KafkaCluster
 from mirror_lib.dev.class_archive import archive_path, make_archive, reading_options
 from mirror_lib.dev.jars import fetch, kafka_broker
 from mirror_lib.dev.state import exclusive, jars_dir
+from mirror_lib.errors import MirrorError
 from mirror_lib.spark.class_archive import write_class_archive
 from mirror_lib.spark.submit import find_spark_home, job_file, spark_submit
 from tests.support.kafka import consume, create_topic, produce, records
@@ -76,8 +77,11 @@ def _spark_archive() -> Path:
 def main() -> None:
     """Make both."""
     for name, make in (("the broker", make_kafka_archive), ("Spark", make_spark_archive)):
-        if make():
-            print(f"archived the classes of {name}", file=sys.stderr)
+        try:
+            if make():
+                print(f"archived the classes of {name}", file=sys.stderr)
+        except MirrorError as error:
+            sys.exit(f"the classes of {name} could not be archived: {error}")
 
 
 if __name__ == "__main__":

@@ -73,6 +73,8 @@ def _reap_until_end_of(pid: int) -> int:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:
             code = os.waitstatus_to_exitcode(status)
+            if code < 0:
+                print(f"the tests were ended by {signal.Signals(-code).name}", file=sys.stderr)
             # As a shell reports an end by a signal.
             return code if code >= 0 else 128 - code
 
