@@ -115,6 +115,7 @@ class Ledger:
 
     start_run = _writes(run_table.start)
     run = _reads(run_table.find)
+    count_runs = _reads(run_table.count)
     runs = _reads(run_table.newest)
     save_partition_runs = _writes(run_table.save_partitions)
     partition_runs = _reads(run_table.partitions_of)

@@ -246,6 +246,7 @@ def plan_with_facts(
         topics_synced=topics_synced,
         stopped=ledger.stopped_partitions(str(flow.flow)) if ledger else (),
         truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
+        runs_before=lambda: ledger.count_runs(str(flow.flow)) if ledger else 0,
     )
     remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
     refuse_ledger_loops(flow, ledger, clusters.ids(), remote)

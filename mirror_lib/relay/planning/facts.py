@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -75,6 +75,8 @@ class FlowClusters:
     altered: Sequence[AlteredPosition] = ()
     #: Partitions whose last copied record was found on the source: checking once in a run is enough.
     known_again: set[TopicPartition] = field(default_factory=set)
+    #: Number of plans made with these clients: the rounds of a run.
+    plans: int = 0
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
     _memory: ProducerMemory | None = None
     _longest_transaction: float | None = None
@@ -157,6 +159,7 @@ def gather_facts(
     topics_synced: bool = True,
     stopped: Collection[TopicPartition] = (),
     truncations: Mapping[tuple[TopicPartition, int], int] = _NO_TRUNCATIONS,
+    runs_before: Callable[[], int] = lambda: 0,
 ) -> tuple[list[PartitionFacts], tuple[PartitionProblem, ...]]:
     """The facts of every partition that the flow selects, and the partitions that cannot be planned.
 
@@ -229,7 +232,9 @@ def gather_facts(
         read_committed=clusters.read_committed,
         first_starts=first_starts(flow),
         known_again=clusters.known_again,
+        turn=lambda: runs_before() + clusters.plans,
     )
+    clusters.plans += 1
     clusters.known_again.update(source for source, same in logs.last_records.items() if same is True)
     first_counts = _first_partitions(sources, clusters.positions_at_plan)
     limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
