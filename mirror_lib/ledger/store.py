@@ -26,6 +26,7 @@ from mirror_lib.ledger.tables import (
 )
 from mirror_lib.ledger.tables import acls as acl_table
 from mirror_lib.ledger.tables import gaps as gap_table
+from mirror_lib.ledger.tables import known_topics as known_topic_table
 from mirror_lib.ledger.tables import locks as lock_table
 from mirror_lib.ledger.tables import positions as position_table
 from mirror_lib.ledger.tables import rate_claims as rate_table
@@ -125,6 +126,9 @@ class Ledger:
     save_round = _writes(round_table.save)
     rounds = _reads(round_table.newest)
     measured_rounds = _reads(round_table.newest_and_largest)
+
+    save_known_topics = _writes(known_topic_table.save)
+    known_topics = _reads(known_topic_table.of_flow)
 
     save_positions = _writes(position_table.save)
     positions = _reads(position_table.of_flow)

@@ -67,6 +67,8 @@ class FlowClusters:
     positions_at_plan: PositionSnapshot = field(default_factory=PositionSnapshot)
     #: Topics already reported as not visible: once in a run is enough.
     reported_unseen: set[str] = field(default_factory=set)
+    #: Topics that the source has, selected or not.
+    listed: Collection[str] = ()
     #: Topics that the configuration names and the source does not have.
     missing_topics: tuple[str, ...] = ()
     #: Source topics with lag whose target replaces timestamps.
@@ -160,6 +162,7 @@ def gather_facts(
     stopped: Collection[TopicPartition] = (),
     truncations: Mapping[tuple[TopicPartition, int], int] = _NO_TRUNCATIONS,
     runs_before: Callable[[], int] = lambda: 0,
+    known_topics: Collection[str] | None = None,
 ) -> tuple[list[PartitionFacts], tuple[PartitionProblem, ...]]:
     """The facts of every partition that the flow selects, and the partitions that cannot be planned.
 
@@ -174,6 +177,7 @@ def gather_facts(
     """
     with clusters.positions.reading_all() as positions:
         listed = clusters.source_admin.list_topics()
+        clusters.listed = frozenset(listed)
         names = [topic for topic in listed if topology.replicates(topic)]
         sources = clusters.source_admin.describe_topics(names)
         remote = {topic: topology.remote_topic(topic) for topic in sources}
@@ -260,7 +264,8 @@ def gather_facts(
             )
             source, largest = sources[pair[0].topic], limit.max_batch_bytes(flow.copy_settings)
             fact = _facts(pair, source, logs, position, truncations, largest, demands, target)
-            facts.append(replace(fact, altered=pair[0] in altered))
+            is_new = position is None and known_topics is not None and pair[0].topic not in known_topics
+            facts.append(replace(fact, altered=pair[0] in altered, is_new=is_new))
         else:
             problems.append(PartitionProblem(pair[0], with_flow(flow, error, pair[0])))
     return facts, tuple(problems)

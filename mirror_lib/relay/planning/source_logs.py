@@ -115,13 +115,9 @@ def read_source_logs(
     )
     epochs = dict(_epochs(ends, positions))
     known = dict(_last_records(starts, ends, positions))
-    idle = {
-        source: record
-        for source, record in known.items()
-        if positions[source].position.offset + 1 == ends[source].offset
-    }
-    records = {source: record for source, record in known.items() if source not in idle} | _of_turn(parts(idle), turn)
-    records = {source: record for source, record in records.items() if source not in known_again}
+    idle = {each: known[each] for each in known if positions[each].position.offset + 1 == ends[each].offset}
+    asked = {**{each: known[each] for each in known if each not in idle}, **_of_turn(parts(idle), turn)}
+    records = {source: record for source, record in asked.items() if source not in known_again}
     sizes, epoch_ends, last_records, hidden = (
         asyncio.run(_ask_leaders(data, behind, epochs, records, hidden, asked_at=asked_at))
         if behind or epochs or hidden or records
