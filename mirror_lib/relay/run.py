@@ -526,7 +526,7 @@ class _Run:
         The topic sync before the next run creates their targets: nothing here needs a decision, or can be tried again.
         """
         if self._at_the_start is None:
-            self._at_the_start = frozenset(each.source for each in (*facts, *plan.problems))
+            self._at_the_start = frozenset(fact.source for fact in facts) | {each.source for each in plan.problems}
         late = {
             each.source
             for each in plan.problems

@@ -65,6 +65,8 @@ class StoredPosition:
     record: RecordPlace
     #: Set if the record lacks this program's fields, but follows a position that has them.
     altered: Altered | None = None
+    #: Epoch milliseconds; None if unknown.
+    stored_at: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +399,7 @@ def _read(source: TopicPartition, record: TopicRecord) -> StoredPosition | Unrea
         position = decode_value(source, record.value)
     except RecordFormatError as error:
         return UnreadablePosition(source, place, error)
-    return StoredPosition(position, place) if position is not None else None
+    return StoredPosition(position, place, stored_at=record.timestamp_ms) if position is not None else None
 
 
 class OffsetSyncWriter(InternalTopicWriter):

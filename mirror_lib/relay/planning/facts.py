@@ -77,6 +77,8 @@ class FlowClusters:
     altered: Sequence[AlteredPosition] = ()
     #: Partitions whose last copied record was found on the source: checking once in a run is enough.
     known_again: set[TopicPartition] = field(default_factory=set)
+    #: Epoch milliseconds: when these clients last saw a partition copied to its end. A run stores nothing about that.
+    idle_at: dict[TopicPartition, int] = field(default_factory=dict)
     #: Number of plans made with these clients: the rounds of a run.
     plans: int = 0
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
@@ -265,7 +267,10 @@ def gather_facts(
             source, largest = sources[pair[0].topic], limit.max_batch_bytes(flow.copy_settings)
             fact = _facts(pair, source, logs, position, truncations, largest, demands, target)
             is_new = position is None and known_topics is not None and pair[0].topic not in known_topics
-            facts.append(replace(fact, altered=pair[0] in altered, is_new=is_new))
+            caught_up_at = max(_caught_up_at(stored) or 0, clusters.idle_at.get(pair[0], 0)) or None
+            facts.append(replace(fact, altered=pair[0] in altered, is_new=is_new, caught_up_at=caught_up_at))
+            if fact.position == fact.log_end:
+                clusters.idle_at[pair[0]] = logs.asked_at
         else:
             problems.append(PartitionProblem(pair[0], with_flow(flow, error, pair[0])))
     return facts, tuple(problems)
@@ -480,10 +485,17 @@ def _facts(
         copied_to=on_target.copied_to,
         clusters=on_target.clusters,
         first_partitions=on_target.first_partitions,
-        caught_up_at=position.caught_up_at if position else None,
         asked_at=logs.asked_at,
         hidden=hidden if hidden is not None and hidden.end > max(next_offset or 0, logs.ends[source].offset) else None,
     )
+
+
+def _caught_up_at(stored: StoredPosition | None) -> int | None:
+    """When the copy was last at the end of the log; of MirrorMaker 2's positions it is known when they were stored."""
+    if stored is None:
+        return None
+    position = stored.position
+    return stored.stored_at if position.caught_up_at is None and position.claim is None else position.caught_up_at
 
 
 def _stopped_facts(pair: tuple[TopicPartition, TopicPartition], topic: TopicDescription) -> PartitionFacts:

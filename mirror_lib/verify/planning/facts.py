@@ -161,8 +161,8 @@ class _Gathering:
         snapshot = self._read_positions()
         for pair in self._missing:
             stored = snapshot.positions.get(pair[0])
-            error = self._missing_error(pair, stored.position if stored else None)
-            self._unverifiable.append(PartitionVerdict.for_error(*pair, error))
+            missing = self._missing_error(pair, stored.position if stored else None)
+            self._unverifiable.append(PartitionVerdict.for_error(*pair, missing))
         committed = self._flow.isolation_level is IsolationLevel.READ_COMMITTED
         source_ends = self._source.list_offsets(sources, OffsetSpec.LAST_STABLE if committed else OffsetSpec.LATEST)
         source_starts = self._source.list_offsets(sources, OffsetSpec.EARLIEST)
