@@ -282,6 +282,7 @@ def plan_with_facts(
     warnings = (
         *about_excluded(flow),
         *about_missing(flow, clusters.missing_topics),
+        *clusters.notes,
         *altered_notes(clusters.altered),
         *(() if _may_route(flow, facts) else _foreign_notes(flow.flow, clusters, facts)),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),

@@ -42,7 +42,7 @@ from mirror_lib.sync import (
     target_admin,
     unseen_topics,
 )
-from mirror_lib.sync.loops import refuse_own_copies
+from mirror_lib.sync.loops import namesake_notes, refuse_own_copies
 from mirror_lib.topology import FlowTopology, TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -71,6 +71,8 @@ class FlowClusters:
     listed: Collection[str] = ()
     #: Topics that the configuration names and the source does not have.
     missing_topics: tuple[str, ...] = ()
+    #: Sentences about the source for the plan.
+    notes: tuple[str, ...] = ()
     #: Source topics with lag whose target replaces timestamps.
     replaced_timestamps: Sequence[str] = ()
     #: Positions that an operator has altered in Connect's form.
@@ -185,6 +187,7 @@ def gather_facts(
         remote = {topic: topology.remote_topic(topic) for topic in sources}
         ids = clusters.ids()
         refuse_own_copies(topology, ids, remote)
+        clusters.notes = namesake_notes(flow, topology, clusters.ids, listed, remote)
         targets = clusters.target_admin.describe_topics(sorted(set(remote.values())))
         # The target's other topics matter only if a name is missing there.
         missing = any(isinstance(error, TopicMissingError) for error in targets.errors.values())
