@@ -131,6 +131,7 @@ class Ledger:
     known_topics = _reads(known_topic_table.of_flow)
 
     save_positions = _writes(position_table.save)
+    forget_positions = _writes(position_table.forget)
     positions = _reads(position_table.of_flow)
     append_segments = _writes(segment_table.append)
     segments = _reads(segment_table.of_partition)

@@ -51,6 +51,7 @@ TABLES = {
     "cut",
     "handed_over_topic",
     "detached_driver",
+    "known_topics",
     VERSION_TABLE,
 }
 

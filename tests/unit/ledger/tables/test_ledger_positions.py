@@ -9,6 +9,7 @@ import pytest
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology import TopicPartition
 
 CLOSED = PositionRow(
     flow="a->b",
@@ -65,3 +66,13 @@ def test_a_state_that_does_not_exist_is_refused_and_nothing_is_stored(ledger: Le
         ledger.save_positions([replace(CLOSED, partition=1), replace(CLOSED, state="ajar")])
 
     assert _stored(ledger) == []
+
+
+def test_given_positions_that_are_reset_then_only_those_are_gone(ledger: Ledger) -> None:
+    kept = [replace(CLOSED, partition=1), replace(CLOSED, topic="payments")]
+    ledger.save_positions([CLOSED, *kept, replace(CLOSED, flow="b->a")])
+
+    ledger.forget_positions("a->b", [TopicPartition("orders", 0), TopicPartition("unknown", 0)])
+
+    assert _stored(ledger) == kept
+    assert len(_stored(ledger, "b->a")) == 1
