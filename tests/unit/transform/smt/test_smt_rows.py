@@ -210,20 +210,6 @@ def test_so_they_do_where_nothing_is_decoded(smts: SmtChain, given: list[Row]) -
     assert by_columns(smts, batch_of(given)) == one_after_the_other(smts, given)
 
 
-def test_only_what_looks_into_nothing_runs_by_columns() -> None:
-    for each in BY_COLUMNS:
-        smts = chain([{**each, "predicate": "tombstone"}], header="simple")
-
-        assert smts is not None, each
-        assert runs_by_columns(smts), each
-
-    for each in BY_RECORDS:
-        smts = chain([each], key="json", value="json", header="simple")
-
-        assert smts is not None, each
-        assert not runs_by_columns(smts), each
-
-
 def test_the_first_record_that_fails_is_told_whatever_it_fails_of() -> None:
     smts = chain(
         [{"type": "TimestampRouter", "topic.format": "${timestamp}", "timestamp.format": "yyyy", "predicate": "a"}]
