@@ -56,20 +56,12 @@ def test_given_a_mechanism_that_is_not_spoken_then_those_that_are_get_listed(tmp
 
 
 def test_given_versions_or_suites_that_cannot_be_spoken_then_the_error_names_the_setting(tmp_path: Path) -> None:
-    for lines, key, message in [
-        (["A.ssl.enabled.protocols = TLSv1.4"], "A.ssl.enabled.protocols", "TLSv1.4 is unknown"),
-        (["A.ssl.enabled.protocols = TLSv1.1"], "A.ssl.enabled.protocols", "has neither TLSv1.2 nor TLSv1.3"),
-        (["A.ssl.cipher.suites = TLS_NONE"], "A.ssl.cipher.suites", "TLS_NONE is unknown, or no longer supported"),
-        (
-            ["A.ssl.enabled.protocols = TLSv1.2", "A.ssl.cipher.suites = TLS_AES_128_GCM_SHA256"],
-            "A.ssl.cipher.suites",
-            "has no suite of the versions",
-        ),
-    ]:
-        ((found, said, suggestion),) = errors(tmp_path, "A.security.protocol = SSL", *lines)
-        assert found == key, key
-        assert message in said, key
-        assert suggestion == "use others, or remove the setting", key
+    versions = ["A.security.protocol = SSL", "A.ssl.enabled.protocols = TLSv1.4"]
+    suites = ["A.security.protocol = SSL", "A.ssl.enabled.protocols = TLSv1.2", "A.ssl.cipher.suites = TLS_NONE"]
+    for lines, key in ((versions, "A.ssl.enabled.protocols"), (suites, "A.ssl.cipher.suites")):
+        ((found, said, suggestion),) = errors(tmp_path, *lines)
+        assert (found, suggestion) == (key, "use others, or remove the setting")
+        assert "is unknown" in said, key
 
 
 def test_given_a_setting_or_flow_without_effect_then_nothing_is_wrong(tmp_path: Path) -> None:
