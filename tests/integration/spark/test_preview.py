@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.cluster.rows.layout import READ_SCHEMA, place_of
-from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.errors import MirrorError
 from mirror_lib.transform.model import (
     ColumnExpressions,
     DecodeSettings,
@@ -100,26 +100,6 @@ def test_a_record_that_no_transform_changes_when_previewed_then_it_becomes_what_
     assert result.outcome(place) == Becomes((made,))
 
 
-def test_a_filter_when_previewed_then_it_is_named_as_what_drops(spark: SparkSession) -> None:
-    live = expressions(JSON, filter="value.country = 'DE'", name="live")
-
-    kept, dropped = outcomes(spark, [b'{"country":"DE"}', b'{"country":"FR"}'], live)
-
-    assert values_of(kept) == [b'{"country":"DE"}']
-    assert dropped == Dropped("live")
-
-
-def test_several_filters_when_previewed_then_each_is_named_for_what_it_drops(spark: SparkSession) -> None:
-    first = expressions(JSON, filter="value.id <> 1", name="first")
-    mask = expressions(JSON, value="struct(value.id AS id)", name="mask")
-    second = expressions(JSON, filter="value.id <> 2", name="second")
-
-    found = outcomes(spark, [b'{"id":1}', b'{"id":2}', b'{"id":3}'], first, mask, second)
-
-    assert found[:2] == [Dropped("first"), Dropped("second")]
-    assert values_of(found[2]) == [b'{"id":3}']
-
-
 def test_filters_that_depend_on_chance_when_previewed_then_none_of_them_is_named(spark: SparkSession) -> None:
     by_chance = Transform(
         "dice", filter="rand() > 2", non_determinism=(NonDeterminism("rand", Influence.RANDOM),), reads=None
@@ -195,12 +175,6 @@ def test_an_smt_that_drops_and_a_filter_when_previewed_then_the_smt_is_named(spa
     assert [result.outcome(place) for place in records][:2] == [Dropped("gone"), Dropped("live")]
 
 
-def test_a_tombstone_when_previewed_then_it_stays_one(spark: SparkSession) -> None:
-    (found,) = outcomes(spark, [None], expressions(JSON, value="struct(1 AS one)"))
-
-    assert values_of(found) == [None]
-
-
 def test_a_select_that_explodes_when_previewed_then_one_record_becomes_several(spark: SparkSession) -> None:
     exploded = select("SELECT item AS value FROM records LATERAL VIEW explode(value.items) AS item", JSON)
 
@@ -223,11 +197,6 @@ def test_a_record_that_could_not_be_written_when_previewed_then_it_fails(spark: 
     (found,) = outcomes(spark, [b"v"], timed)
 
     assert "timestamp" in error_of(found).what
-
-
-def test_a_transform_that_spark_refuses_when_previewed_then_it_is_a_wrong_configuration(spark: SparkSession) -> None:
-    with pytest.raises(ConfigurationError, match=r"mirror\.transform\.wrong"):
-        outcomes(spark, [b"v"], expressions(value="no_such_column", name="wrong"))
 
 
 @pytest.mark.parametrize("kind", list(FunctionKind))

@@ -54,20 +54,10 @@ def test_records_are_changed_and_dropped_and_the_others_stay(spark: SparkSession
     assert found == [replace(like(VIENNA, 101), value=b'{"country":"AT","card":""}')]
 
 
-def test_all_records_may_be_dropped(spark: SparkSession) -> None:
-    assert _made(spark, _smts(DROP), TOMBSTONE, TOMBSTONE) == []
-
-
 def test_a_router_sees_the_remote_topic(spark: SparkSession) -> None:
     found = _made(spark, _smts(ROUTE), VIENNA)
 
     assert found == [replace(like(VIENNA), topic="B.orders")]
-
-
-def test_a_topic_that_no_router_changes_is_not_set(spark: SparkSession) -> None:
-    other = ROUTE | {"regex": "C(.*)"}
-
-    assert _made(spark, _smts(other), VIENNA) == [like(VIENNA)]
 
 
 def test_headers_are_added_and_taken_away(spark: SparkSession) -> None:
