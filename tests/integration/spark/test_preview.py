@@ -29,9 +29,8 @@ from mirror_lib.transform.preview.preview import (
     PreviewResult,
     RecordPlace,
 )
-from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.settings import parse_settings
 from spark_jobs.preview import preview_with
+from tests.support.smt_chains import smt_chain
 from tests.support.spark.frames import NOON, Given, decoding, expressions, json_by, named_function, select
 
 _NOON_MS = int(NOON.timestamp() * 1000)
@@ -84,12 +83,6 @@ def error_of(outcome: Outcome) -> MirrorError:
     return outcome.error
 
 
-def smts(settings: Mapping[str, str]) -> SmtChain:
-    parsed = parse_settings(settings)
-    assert parsed.chain is not None, parsed.problems
-    return SmtChain(parsed.chain)
-
-
 def test_a_record_that_no_transform_changes_when_previewed_then_it_becomes_what_it_was(spark: SparkSession) -> None:
     given = Given(key=b"\0k", value=b"v", headers=(("trace", b"1"), ("trace", None)))
     place = RecordPlace(2, 7)
@@ -139,15 +132,7 @@ def test_records_that_spark_does_not_name_when_previewed_then_they_are_found(
 
 
 def test_an_smt_that_cannot_take_a_record_when_previewed_then_its_own_words_are_told(spark: SparkSession) -> None:
-    chain = smts(
-        {
-            "transforms": "mask",
-            "transforms.mask.type": "org.apache.kafka.connect.transforms.MaskField$Value",
-            "transforms.mask.fields": "card",
-            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-            "value.converter.schemas.enable": "false",
-        }
-    )
+    chain = smt_chain({"type": "MaskField$Value", "fields": "card"}, value="json")
     records = numbered(b"[1]", b'{"card":"4000"}')
 
     result = previewed(spark, records, TransformChain(smt=chain))
@@ -158,21 +143,13 @@ def test_an_smt_that_cannot_take_a_record_when_previewed_then_its_own_words_are_
 
 
 def test_an_smt_that_drops_and_a_filter_when_previewed_then_the_smt_is_named(spark: SparkSession) -> None:
-    chain = smts(
-        {
-            "transforms": "gone",
-            "transforms.gone.type": "org.apache.kafka.connect.transforms.Filter",
-            "transforms.gone.predicate": "deleted",
-            "predicates": "deleted",
-            "predicates.deleted.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
-        }
-    )
+    chain = smt_chain({"type": "Filter", "predicate": "tombstone"})
     live = expressions(filter="value <> X'61'", name="live")
     records = numbered(None, b"a", b"b")
 
     result = previewed(spark, records, TransformChain((live,), smt=chain))
 
-    assert [result.outcome(place) for place in records][:2] == [Dropped("gone"), Dropped("live")]
+    assert [result.outcome(place) for place in records][:2] == [Dropped("t0"), Dropped("live")]
 
 
 def test_a_select_that_explodes_when_previewed_then_one_record_becomes_several(spark: SparkSession) -> None:

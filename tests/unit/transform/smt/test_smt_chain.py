@@ -14,41 +14,17 @@ from mirror_lib.transform.smt import model
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.errors import SmtError
 from mirror_lib.transform.smt.record import RawRecord, Side, SmtRecord
-from mirror_lib.transform.smt.settings import parse_settings
+from tests.support.smt_chains import smt_chain
 
-PACKAGE = "org.apache.kafka.connect.transforms"
-JSON = "org.apache.kafka.connect.json.JsonConverter"
-TEXT = "org.apache.kafka.connect.storage.StringConverter"
-
-
-def chain(*transforms: dict[str, str], **settings: str) -> SmtChain:
-    """A chain of transforms t0, t1...; `_` in the names of options stands for a dot."""
-    lines = {name.replace("_", "."): text for name, text in settings.items()}
-    lines["transforms"] = ",".join(f"t{number}" for number in range(len(transforms)))
-    for number, options in enumerate(transforms):
-        for name, text in options.items():
-            value = f"{PACKAGE}.{text}" if name == "type" else text
-            lines[f"transforms.t{number}.{name.replace('_', '.')}"] = value
-    parsed = parse_settings(lines)
-    assert parsed.chain is not None, parsed.problems
-    return SmtChain(parsed.chain)
-
-
-PLAIN_VALUES = {"value_converter": JSON, "value_converter_schemas_enable": "false"}
-PLAIN_KEYS = {"key_converter": JSON, "key_converter_schemas_enable": "false"}
 MASK = {"type": "MaskField$Value", "fields": "card"}
-ONLY_ORDERS = {
-    "predicates": "orders",
-    "predicates_orders_type": f"{PACKAGE}.predicates.TopicNameMatches",
-    "predicates_orders_pattern": "orders",
-}
+ONLY_ORDERS = {"orders": {"type": "TopicNameMatches", "pattern": "orders"}}
 
 
 def test_predicates_see_what_transforms_before_have_made() -> None:
-    dropping = chain(
+    dropping = smt_chain(
         {"type": "RegexRouter", "regex": "test-(.*)", "replacement": "$1"},
         {"type": "Filter", "predicate": "orders"},
-        **ONLY_ORDERS,
+        predicates=ONLY_ORDERS,
     )
 
     assert dropping.transform(RawRecord("test-orders")) is dropping.apply(SmtRecord("test-orders")) is None
@@ -57,7 +33,7 @@ def test_predicates_see_what_transforms_before_have_made() -> None:
 
 
 def test_records_that_no_transform_works_on_need_not_be_json() -> None:
-    masking = chain(MASK | {"predicate": "orders"}, **PLAIN_VALUES, **ONLY_ORDERS)
+    masking = smt_chain(MASK | {"predicate": "orders"}, value="json", predicates=ONLY_ORDERS)
     binary = RawRecord("pictures", value=b"\xff\xd8")
 
     assert masking.transform(binary) is binary or masking.transform(binary) == binary
@@ -66,10 +42,10 @@ def test_records_that_no_transform_works_on_need_not_be_json() -> None:
 
 
 def test_a_value_that_stays_the_same_keeps_its_bytes() -> None:
-    copying = chain(
+    copying = smt_chain(
         {"type": "HeaderFrom$Value", "fields": "a", "headers": "a", "operation": "copy"},
-        **PLAIN_VALUES,
-        header_converter="org.apache.kafka.connect.storage.SimpleHeaderConverter",
+        value="json",
+        header="simple",
     )
 
     after = copying.transform(RawRecord("t", value=b' { "a" : 1.0 } '))
@@ -80,11 +56,11 @@ def test_a_value_that_stays_the_same_keeps_its_bytes() -> None:
 
 
 def test_the_key_is_made_of_the_value() -> None:
-    keying = chain(
+    keying = smt_chain(
         {"type": "ValueToKey", "fields": "id"},
         {"type": "ExtractField$Key", "field": "id"},
-        key_converter=TEXT,
-        **PLAIN_VALUES,
+        key="text",
+        value="json",
     )
 
     after = keying.transform(RawRecord("t", key=b"\xff", value=b'{ "id": 42 }'))
@@ -94,7 +70,7 @@ def test_the_key_is_made_of_the_value() -> None:
 
 def test_a_tombstone_meets_a_transform_that_cannot_take_it() -> None:
     with pytest.raises(SmtError) as caught:
-        chain(MASK, **PLAIN_VALUES).transform(RawRecord("t"))
+        smt_chain(MASK, value="json").transform(RawRecord("t"))
 
     error = caught.value.at(Where(topic="t", partition=0, offset=7))
     assert (error.configured, error.class_name) == ("transforms.t0", "MaskField$Value")
@@ -113,14 +89,14 @@ def test_an_empty_chain_hands_the_record_on() -> None:
 
 
 def test_what_a_chain_and_its_transforms_say_of_themselves() -> None:
-    plain = chain({"type": "DropHeaders", "headers": "a"})
+    plain = smt_chain({"type": "DropHeaders", "headers": "a"})
     assert (plain.may_drop, plain.may_route, plain.may_change_key, plain.may_change_value) == (False,) * 4
     assert plain.may_change_headers
 
-    assert chain({"type": "Filter", "predicate": "orders"}, **ONLY_ORDERS).may_drop
-    assert chain({"type": "TimestampRouter"}).may_route
-    assert chain({"type": "ValueToKey", "fields": "a"}, **PLAIN_VALUES, **PLAIN_KEYS).may_change_key
-    masking = chain(MASK, **PLAIN_VALUES)
+    assert smt_chain({"type": "Filter", "predicate": "orders"}, predicates=ONLY_ORDERS).may_drop
+    assert smt_chain({"type": "TimestampRouter"}).may_route
+    assert smt_chain({"type": "ValueToKey", "fields": "a"}, value="json", key="json").may_change_key
+    masking = smt_chain(MASK, value="json")
     assert (masking.may_change_key, masking.may_change_value) == (False, True)
     assert not masking.may_change_headers
 
@@ -133,7 +109,7 @@ def test_what_a_chain_and_its_transforms_say_of_themselves() -> None:
 def test_routing_leaves_contents_alone(
     key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
 ) -> None:
-    routing = chain({"type": "RegexRouter", "regex": "(.*)", "replacement": "x.$1"}, **PLAIN_VALUES)
+    routing = smt_chain({"type": "RegexRouter", "regex": "(.*)", "replacement": "x.$1"}, value="json")
 
     after = routing.transform(RawRecord("t", 1, key, value, tuple(headers), 9))
 
@@ -142,7 +118,7 @@ def test_routing_leaves_contents_alone(
 
 @given(st.binary() | st.dictionaries(st.text(), st.integers()).map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_transformed_or_refused_with_the_place(value: bytes) -> None:
-    masking = chain(MASK, **PLAIN_VALUES)
+    masking = smt_chain(MASK, value="json")
     try:
         is_object = isinstance(json.loads(value.decode()), dict)
     except ValueError:

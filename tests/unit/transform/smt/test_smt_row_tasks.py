@@ -10,18 +10,9 @@ import pytest
 from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA
 from mirror_lib.cluster.rows.layout import place_of, with_source
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
-from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.settings import parse_settings
 from spark_jobs.transforms.smt_row_tasks import read_through_smts, sealed_smts
+from tests.support.smt_chains import smt_chain
 
-PACKAGE = "org.apache.kafka.connect.transforms"
-MASK = {
-    "transforms": "mask",
-    "transforms.mask.type": f"{PACKAGE}.MaskField$Value",
-    "transforms.mask.fields": "card",
-    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "value.converter.schemas.enable": "false",
-}
 PLACE = place_of(3, 0)
 
 
@@ -59,9 +50,8 @@ class Reading:
 
 
 def read_through(reading: Reading) -> Iterator[pa.RecordBatch]:
-    parsed = parse_settings(MASK)
-    assert parsed.chain is not None, parsed.problems
-    return read_through_smts(reading, sealed_smts(SmtChain(parsed.chain), {"orders": "A.orders"}), "stamp", b"job", 2)
+    masking = smt_chain({"type": "MaskField$Value", "fields": "card"}, value="json")
+    return read_through_smts(reading, sealed_smts(masking, {"orders": "A.orders"}), "stamp", b"job", 2)
 
 
 def test_a_record_that_cannot_be_taken_is_named_and_reading_ends() -> None:

@@ -16,14 +16,8 @@ from mirror_lib.transform.smt.rows.columnar import runs_by_columns
 from mirror_lib.transform.smt.rows.model import RefusedRowError
 from mirror_lib.transform.smt.rows.stage import SmtRows
 from mirror_lib.transform.smt.settings import parse_settings
+from tests.support.smt_chains import smt_settings
 
-PACKAGE = "org.apache.kafka.connect.transforms"
-CONVERTER = {
-    "bytes": "org.apache.kafka.connect.converters.ByteArrayConverter",
-    "text": "org.apache.kafka.connect.storage.StringConverter",
-    "json": "org.apache.kafka.connect.json.JsonConverter",
-    "simple": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
-}
 #: Those that need no look into a key or value come first.
 BY_COLUMNS = (
     {"type": "RegexRouter", "regex": r"A\.(.*)", "replacement": "B.$1"},
@@ -61,17 +55,7 @@ _times |= st.integers(-12_219_292_800_000, 4_000_000_000_000)
 
 def chain(transforms: list[dict[str, str]], *, decodes: bool = True, **converters: str) -> SmtChain | None:
     """A chain of transforms with converters for `key`, `value` and `header`; None where they do not go together."""
-    lines = {f"{side}.converter": CONVERTER[kind] for side, kind in converters.items()}
-    lines |= {f"{side}.converter.schemas.enable": "false" for side in converters}
-    lines["predicates"] = ",".join(PREDICATES)
-    for name, options in PREDICATES.items():
-        lines |= {f"predicates.{name}.{option}": text for option, text in options.items()}
-        lines[f"predicates.{name}.type"] = f"{PACKAGE}.predicates.{options['type']}"
-    lines["transforms"] = ",".join(f"t{number}" for number in range(len(transforms)))
-    for number, options in enumerate(transforms):
-        lines |= {f"transforms.t{number}.{option}": text for option, text in options.items()}
-        lines[f"transforms.t{number}.type"] = f"{PACKAGE}.{options['type']}"
-    parsed = parse_settings(lines)
+    parsed = parse_settings(smt_settings(*transforms, predicates=PREDICATES, **converters))
     return None if parsed.chain is None else SmtChain(parsed.chain, decodes)
 
 
