@@ -123,36 +123,6 @@ def still_there(truth: dict[int, int], source: Log, target: Log) -> list[tuple[i
     return [(here, there) for here, there in truth.items() if here in source.content and there in target.content]
 
 
-def test_a_log_without_holes() -> None:
-    source, target, truth = copied(f"r{number}" for number in range(20))
-
-    found = match(source, target)
-
-    assert pairs(found) == list(truth.items())
-    assert (found.only_on_source, found.only_on_target, found.ambiguous) == (0, 0, 0)
-
-
-def test_equal_records_are_told_apart_by_their_offsets_alone() -> None:
-    """Retention took different records from each side of a log in which all records are the same."""
-    source, target, truth = copied(["same"] * 50)
-    source.delete_before(10)
-    target.delete_before(30)
-
-    found = match(source, target)
-
-    assert pairs(found) == still_there(truth, source, target)
-    assert (found.only_on_source, found.ambiguous) == (20, 0)
-
-
-def test_markers_on_either_side_take_no_record_s_place() -> None:
-    texts = [None if number % 5 == 4 else f"r{number}" for number in range(40)]
-    source, target, truth = copied(texts, fences=(0, 11, 12, 30))
-
-    found = match(source, target)
-
-    assert pairs(found) == list(truth.items())
-
-
 def test_far_more_records_are_gone_than_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_match, "LOOKAHEAD", 8)
     monkeypatch.setattr(log_match, "_FIRST_LOOK", 4)
