@@ -78,15 +78,6 @@ def test_everything_that_the_ledger_can_say_is_a_state_and_every_state_can_be_sa
     assert found == set(State) == set(STATES)
 
 
-def test_every_state_of_a_return_names_a_command(subtests: pytest.Subtests) -> None:
-    for state in sorted(set(disaster_states.DisasterState) - {disaster_states.DisasterState.ASKING}):
-        with subtests.test(state=state):
-            named = commands(disaster_states.do(state, FLOW))
-            assert named
-            for words in named:
-                check_exists(words)
-
-
 def test_a_stopped_partition_names_commands_about_the_backfill_and_not_about_the_flow(
     subtests: pytest.Subtests,
 ) -> None:

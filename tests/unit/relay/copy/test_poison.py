@@ -23,11 +23,11 @@ from mirror_lib.errors import (
 )
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.relay.copy.poison_records import gap_rows
-from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
+from mirror_lib.relay.model import PartitionResult
 from mirror_lib.topology.names import FlowId, TopicPartition
-from tests.support.brokers.fake_cluster import FakeCluster, FakePartition, Produced, job, opened
+from tests.support.brokers.fake_cluster import FakePartition, Produced, job
 from tests.support.records.record_batches import SourceRecord, batch, read_with_aiokafka
-from tests.unit.relay.conftest import CopyBetween
+from tests.unit.relay.conftest import CopyBetween, FakePair
 
 QUARANTINE_TOPIC = "mm2-quarantine.A.internal"
 NEEDS_KEY = RecordRules(needs_key=True)
@@ -36,36 +36,28 @@ INCOMPRESSIBLE = Random(7).randbytes(2_000)
 LEAVING_OUT = pytest.mark.parametrize("policy", [QUARANTINE, SKIP])
 
 
-class Scene:
+class Scene(FakePair):
     """A source partition with given records, its target, and the quarantine topic."""
 
     def __init__(self, copy_between: CopyBetween) -> None:
-        self.source, self.target = FakeCluster("A"), FakeCluster("B")
+        super().__init__(copy_between)
         self.log = self.source.add("orders")
         self.quarantine = self.target.add(QUARANTINE_TOPIC)
-        self._copy_between = copy_between
 
     def write(self, *records: SourceRecord, codec: int = 0) -> bytes:
         raw = batch(records, codec=codec)
         self.log.append(raw)
         return raw
 
-    def copy(
+    def copy_by(
         self, policy: PoisonPolicy, *, rules: RecordRules | None = None, limit: int = 1_048_588, **more: object
     ) -> PartitionResult:
-        partition = opened(self.source, self.target, max_message_bytes=limit)
+        partition = self.opened(max_message_bytes=limit)
         if rules is not None:
             partition = replace(partition, plan=replace(partition.plan, target_rules=rules))
-        (result,) = self._copy_between(self.source, self.target, self._job(partition, policy, **more))
+        wanted = replace(job(partition, poison_policy=policy, **more), quarantine_topic=QUARANTINE_TOPIC)
+        (result,) = self._copy_between(self.source, self.target, wanted)
         return result
-
-    @staticmethod
-    def _job(partition: OpenPartition, policy: PoisonPolicy, **more: object) -> CopyJob:
-        return replace(job(partition, poison_policy=policy, **more), quarantine_topic=QUARANTINE_TOPIC)
-
-    @property
-    def copied(self) -> FakePartition:
-        return self.target.partitions[TopicPartition("A.orders", 0)]
 
     def refuse_values(self, bad: set[bytes], code: int) -> None:
         """The target refuses every batch with one of these values."""
@@ -115,12 +107,12 @@ class TestGivenARecordThatTheTargetRefuses:
         scene.write(keyed(0), keyed(1, key=None), keyed(2, key=None), keyed(3))
         scene.write(keyed(4, key=None))
 
-        result = scene.copy(policy, rules=NEEDS_KEY)
+        result = scene.copy_by(policy, rules=NEEDS_KEY)
 
         assert result.complete
         assert (result.records, result.source_next, result.target_next) == (2, 5, 2)
         assert map_of(result) == {0: 0, 3: 1}
-        assert scene.copied.values() == [keyed(n).value for n in (0, 3)]
+        assert scene.copied() == [keyed(n).value for n in (0, 3)]
         assert ranges(result) == [(1, 3, 2, "record-refused"), (4, 5, 1, "record-refused")]
         assert {each.quarantined for each in result.poison} == {policy is QUARANTINE}
 
@@ -132,7 +124,7 @@ class TestGivenARefusalThatOnlyTheTargetKnowsOf:
         scene.write(*(SourceRecord(number, value=b"%d" % number) for number in range(20)))
         scene.refuse_values({b"13"}, ErrorCode.INVALID_RECORD)
 
-        result = scene.copy(FAIL)
+        result = scene.copy_by(FAIL)
 
         assert isinstance(result.error, RecordRefusedError)
         assert result.error.where.offset == 13
@@ -163,7 +155,7 @@ class TestGivenARefusalThatOnlyTheTargetKnowsOf:
         code = data.draw(st.sampled_from(codes))
         scene.refuse_values({records[number].value or b"" for number in refused}, code)
 
-        result = scene.copy(
+        result = scene.copy_by(
             data.draw(st.sampled_from([QUARANTINE, SKIP])),
             rules=NEEDS_KEY,
             limit=1_000,
@@ -174,7 +166,7 @@ class TestGivenARefusalThatOnlyTheTargetKnowsOf:
         poison = keyless | refused | large
         wanted = [record for record in records if record.offset not in poison]
         assert (result.complete, result.certain) == (True, True)
-        assert scene.copied.values() == [record.value for record in wanted]
+        assert scene.copied() == [record.value for record in wanted]
         assert map_of(result) == {record.offset: number for number, record in enumerate(wanted)}
         told = {n for first, behind, _, _ in ranges(result) for n in range(first, behind)}
         assert told == poison
@@ -200,7 +192,7 @@ class TestGivenADamagedBatch:
             scene = Scene(copy_between)
             self.damaged(scene, at=at)
 
-            result = scene.copy(policy)
+            result = scene.copy_by(policy)
 
             assert result.complete, at
             assert map_of(result) == {0: 0, 1: 1, 5: 2}, at
@@ -214,7 +206,7 @@ class TestGivenADamagedBatch:
         self.damaged(scene, at=23)
         size = sum(len(raw) for raw in scene.log.batches[:2])
 
-        result = scene.copy(policy, fetch_partition_max_bytes=size)
+        result = scene.copy_by(policy, fetch_partition_max_bytes=size)
 
         assert result.complete
         assert ranges(result) == [(2, 5, None, "corrupt-batch")]
@@ -228,7 +220,7 @@ class TestGivenADamagedBatch:
             raw = bytearray(scene.write(keyed(1), keyed(2)))
             raw[at] ^= 0x40
             scene.log.batches[1] = bytes(raw)
-            return scene.copy(SKIP)
+            return scene.copy_by(SKIP)
 
         result = copy_with_damage(-1)
 
@@ -246,7 +238,7 @@ class TestGivenTheQuarantineTopic:
     def test_a_record_is_kept_with_its_bytes_and_its_place(self, scene: Scene) -> None:
         scene.write(keyed(0), SourceRecord(1, timestamp=1_234, key=None, value=b"\x00raw\xff"))
 
-        scene.copy(QUARANTINE, rules=NEEDS_KEY)
+        scene.copy_by(QUARANTINE, rules=NEEDS_KEY)
 
         ((key, headers, value),) = kept(scene.quarantine)
         assert key == "orders-0-1"
@@ -269,7 +261,7 @@ class TestGivenTheQuarantineTopic:
     def test_a_damaged_batch_is_kept_whole(self, scene: Scene) -> None:
         raw = TestGivenADamagedBatch().damaged(scene)
 
-        scene.copy(QUARANTINE)
+        scene.copy_by(QUARANTINE)
 
         ((key, headers, value),) = kept(scene.quarantine)
         assert key == "orders-0-2"
@@ -282,7 +274,7 @@ class TestGivenTheQuarantineTopic:
         scene.write(keyed(1, key=None))
         scene.write(keyed(2))
 
-        scene.copy(QUARANTINE, rules=NEEDS_KEY)
+        scene.copy_by(QUARANTINE, rules=NEEDS_KEY)
 
         order = [(key.topic, parse_header(raw).count) for _, key, raw in scene.target.produced]
         assert order[0][0] == QUARANTINE_TOPIC
@@ -294,7 +286,7 @@ class TestGivenTheQuarantineTopic:
             answers.pop() if answers and request[1].topic == QUARANTINE_TOPIC else None
         )
 
-        result = scene.copy(QUARANTINE, rules=NEEDS_KEY)
+        result = scene.copy_by(QUARANTINE, rules=NEEDS_KEY)
 
         assert result.complete
         assert len(kept(scene.quarantine)) == 1
@@ -313,12 +305,12 @@ class TestGivenTheQuarantineTopic:
             ErrorCode.TOPIC_AUTHORIZATION_FAILED if request[1].topic == QUARANTINE_TOPIC else by_value(request)
         )
 
-        result = scene.copy(QUARANTINE, rules=NEEDS_KEY if known_before else None)
+        result = scene.copy_by(QUARANTINE, rules=NEEDS_KEY if known_before else None)
 
         assert isinstance(result.error, AuthorizationError)
         assert QUARANTINE_TOPIC in result.error.what
         assert (result.source_next, result.target_next, result.certain) == (1, 1, True)
-        assert scene.copied.values() == [keyed(0).value]
+        assert scene.copied() == [keyed(0).value]
         assert result.poison == ()
 
     def test_a_topic_that_does_not_exist_is_told(self, scene: Scene) -> None:
@@ -326,7 +318,7 @@ class TestGivenTheQuarantineTopic:
         del scene.target.leaders[TopicPartition(QUARANTINE_TOPIC, 0)]
         scene.target.topic_errors[QUARANTINE_TOPIC] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-        result = scene.copy(QUARANTINE, rules=NEEDS_KEY)
+        result = scene.copy_by(QUARANTINE, rules=NEEDS_KEY)
 
         assert isinstance(result.error, TopicMissingError)
         assert "topic sync" in result.error.action
@@ -338,7 +330,7 @@ class TestGivenAFailureBehindThePoison:
         scene.write(keyed(0), keyed(1, key=None), keyed(2))
         scene.target.refuse = lambda request: ErrorCode.POLICY_VIOLATION
 
-        result = scene.copy(SKIP, rules=NEEDS_KEY)
+        result = scene.copy_by(SKIP, rules=NEEDS_KEY)
 
         assert result.error is not None
         assert (result.source_next, result.poison) == (0, ())
@@ -354,7 +346,7 @@ class TestGapRows:
     def test_every_range_is_a_gap_that_the_policy_accepted(self, scene: Scene, policy: PoisonPolicy) -> None:
         scene.write(keyed(0), SourceRecord(1, timestamp=1_000), keyed(2), SourceRecord(3, timestamp=-1))
 
-        result = scene.copy(policy, rules=NEEDS_KEY)
+        result = scene.copy_by(policy, rules=NEEDS_KEY)
 
         first, second = self.gaps([result], policy)
 

@@ -37,31 +37,6 @@ def first_sequence(request: Produced) -> int:
     return parse_header(request[2]).base_sequence
 
 
-def test_a_new_leader_gets_nothing_before_the_old_one_has_answered(pair: FakePair) -> None:
-    # The old leader has appended and replicated batches, but its answers are lost with it. Brokers remember five
-    # batches of a producer: were the new leader given more meanwhile, the first ones would not be known as duplicates.
-    values = fill(pair.source.add("orders"), [100] * 30)
-
-    def lose(request: Produced) -> Exception | None:
-        if request[0] == 1 and first_sequence(request) in (1, 2):
-            if first_sequence(request) == 2:
-                pair.target.leaders[REMOTE] = 2
-            return BrokerUnreachableError("the broker is gone.")
-        return None
-
-    async def answer_late(node: int, keys: Sequence[TopicPartition]) -> None:
-        if node == 1 and pair.target.produced[-1][1] == REMOTE and first_sequence(pair.target.produced[-1]) > 0:
-            await asyncio.sleep(0.2)
-
-    async def read_slowly(*_: object) -> None:
-        await asyncio.sleep(0.02)
-
-    pair.target.lose, pair.target.before_answer, pair.source.on_fetch = lose, answer_late, read_slowly
-    settings = {"retry_max_seconds": 5.0, "fetch_partition_max_bytes": 600}
-
-    pair.assert_whole_copy(values, **settings)
-
-
 def test_a_lost_leadership_may_have_come_after_the_append(pair: FakePair) -> None:
     # The followers had fetched the batch when the leader stepped down, so the next leader has it.
     fill(pair.source.add("orders"), [100])
