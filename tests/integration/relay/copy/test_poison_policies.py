@@ -11,11 +11,11 @@ import pytest
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import MirrorError, RecordRefusedError, RecordTooLargeError
-from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.planning.topic_limits import LimitKind, limit_warnings
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions, RunReport
-from tests.support.flows import Flow, copy_here
+from tests.support.flows import Flow
 from tests.support.interruptions import interrupted, killed_after
 from tests.support.kafka import Record, consume, set_config
 from tests.support.mirrored_topic import MirroredTopic
@@ -177,24 +177,8 @@ def test_a_time_so_close_to_the_bound_that_only_the_broker_can_tell(mirrored: Mi
     assert scene.copied == scene.written(without=[5, 16, 27])
 
 
-def test_a_bound_that_changes_during_the_run_is_found_record_by_record(mirrored: MirroredTopic) -> None:
-    scene = Scene(mirrored, policy="quarantine")
-    scene.write([*small(20), *small(1, key=None), *small(20)])
-
-    def compacted_meanwhile(job: CopyJob) -> list[PartitionResult]:
-        set_config(mirrored.target, mirrored.remote, "cleanup.policy", "compact")
-        return copy_here(job)
-
-    report = scene.flow.run(runner=compacted_meanwhile)
-
-    assert report.errors == ()
-    assert left_out(report) == [20]
-    assert scene.copied == scene.written(without=[20])
-    (kept,) = consume(mirrored.target, scene.quarantine)
-    assert dict(kept.headers)["reason"] == b"record-refused"
-
-
-def test_what_the_broker_alone_refused_is_known_to_the_run_that_takes_over(mirrored: MirroredTopic) -> None:
+def test_what_the_broker_alone_refused_is_found_and_known_to_the_run_that_takes_over(mirrored: MirroredTopic) -> None:
+    """The bound changes during the run."""
     scene = Scene(mirrored, policy="quarantine")
     scene.write([*small(20), *small(1, key=None), *small(20)])
 
@@ -210,6 +194,8 @@ def test_what_the_broker_alone_refused_is_known_to_the_run_that_takes_over(mirro
     assert report.errors == ()
     assert (left_out(report), report.records) == ([20], 0)
     assert scene.copied == scene.written(without=[20])
+    (kept,) = consume(mirrored.target, scene.quarantine)
+    assert dict(kept.headers)["reason"] == b"record-refused"
 
 
 class TestGivenADamagedBatch:
