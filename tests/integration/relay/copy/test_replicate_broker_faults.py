@@ -15,7 +15,7 @@ from mirror_lib.relay.transformed import row_sink as writing
 from tests.support.flows import Flow, copy_here, make_flow
 from tests.support.kafka import consume, create_topic, leaders, produce, records, watermarks
 from tests.support.names import unique_name
-from tests.support.transforming import TransformHere, marked, originals
+from tests.support.transforming import WITH_CHANCE, TransformHere, marked, originals
 
 _PARTITIONS = 3
 _PER_PARTITION = 15_000
@@ -114,33 +114,6 @@ def test_the_only_broker_of_both_sides_restarts(one_broker: KafkaCluster, topic_
     assert consume(one_broker, remote) == consume(one_broker, topic_name)
 
 
-def test_retries_end_after_their_time_and_the_next_run_is_told(
-    one_broker: KafkaCluster, topic_name: str, tmp_path: Path
-) -> None:
-    fill(one_broker, topic_name)
-    flow = slow_flow(tmp_path, one_broker, topic_name).with_settings(retry_max_seconds=3.0)
-    remote = f"A.{topic_name}"
-    (broker,) = one_broker.node_ids
-    seen: list[PartitionResult] = []
-    copy = while_copying(one_broker, remote, lambda: one_broker.kill(broker))
-
-    def die_and_come_back(job: CopyJob) -> list[PartitionResult]:
-        seen.extend(copy(job))
-        one_broker.start()
-        return seen
-
-    report = flow.run(runner=die_and_come_back)
-
-    # A partition other than the watched one may have ended before the fault.
-    stopped = [result for result in seen if not result.complete]
-    assert 0 in {result.target.partition for result in stopped}
-    for error, result in zip(report.errors, stopped, strict=True):
-        assert error.where.topic == topic_name
-        assert error.action
-        # What was acknowledged is there, whether or not a lost answer hides more.
-        assert watermarks(one_broker, remote, result.target.partition)[1] >= result.target_next
-
-
 @pytest.mark.parametrize("brokers", [3, 1])
 def test_given_transactions_when_a_broker_is_killed_or_the_only_one_restarts_then_committed_records_are_there_once(
     request: pytest.FixtureRequest, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brokers: int
@@ -149,12 +122,7 @@ def test_given_transactions_when_a_broker_is_killed_or_the_only_one_restarts_the
     cluster: KafkaCluster = request.getfixturevalue("three_brokers" if brokers == 3 else "one_broker")
     fill(cluster, topic_name)
     # Records are never the same twice, in many short transactions.
-    settings = {
-        "mirror.batch.max.bytes": "20000",
-        "B.exactly.once.source.support": "enabled",
-        "A->B.mirror.transforms": "stamp",
-        "A->B.mirror.transform.stamp.headers": "array(struct('at' as key, cast(rand() as binary) as value))",
-    }
+    settings = {**WITH_CHANCE, "mirror.batch.max.bytes": "20000"}
     servers, remote = cluster.bootstrap_servers, f"A.{topic_name}"
     flow = make_flow(tmp_path, servers, servers, topics=topic_name, settings=settings_of(cluster, settings))
     flow.sync_topics()
