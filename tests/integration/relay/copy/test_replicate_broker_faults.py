@@ -114,6 +114,33 @@ def test_the_only_broker_of_both_sides_restarts(one_broker: KafkaCluster, topic_
     assert consume(one_broker, remote) == consume(one_broker, topic_name)
 
 
+def test_retries_end_after_their_time_and_the_next_run_is_told(
+    one_broker: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    fill(one_broker, topic_name)
+    flow = slow_flow(tmp_path, one_broker, topic_name).with_settings(retry_max_seconds=3.0)
+    remote = f"A.{topic_name}"
+    (broker,) = one_broker.node_ids
+    seen: list[PartitionResult] = []
+    copy = while_copying(one_broker, remote, lambda: one_broker.kill(broker))
+
+    def die_and_come_back(job: CopyJob) -> list[PartitionResult]:
+        seen.extend(copy(job))
+        one_broker.start()
+        return seen
+
+    report = flow.run(runner=die_and_come_back)
+
+    # A partition other than the watched one may have ended before the fault.
+    stopped = [result for result in seen if not result.complete]
+    assert 0 in {result.target.partition for result in stopped}
+    for error, result in zip(report.errors, stopped, strict=True):
+        assert error.where.topic == topic_name
+        assert error.action
+        # What was acknowledged is there, whether or not a lost answer hides more.
+        assert watermarks(one_broker, remote, result.target.partition)[1] >= result.target_next
+
+
 @pytest.mark.parametrize("brokers", [3, 1])
 def test_given_transactions_when_a_broker_is_killed_or_the_only_one_restarts_then_committed_records_are_there_once(
     request: pytest.FixtureRequest, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brokers: int
