@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mutants.contexts import SECONDS
@@ -46,10 +46,20 @@ def measure(checkout: Path, data: Path, tests: Sequence[str], options: Sequence[
     # The plugin is this checkout's own, whatever the measured one holds.
     run = (sys.executable, "-m", "tests.support.reaper", sys.executable, "-m", "pytest", *tests, "-q")
     plugin = ("-p", "mutants.contexts", "-p", "no:cacheprovider", "-o", f"timeout={_TIMEOUT_SECONDS}")
-    done = subprocess.run((*run, *plugin, *options), cwd=checkout, env=environment, check=False)
-    if done.returncode != 0:
-        raise MeasureError(f"tests fail without any fault (exit code {done.returncode}): see above")
+    if code := _run((*run, *plugin, *options), checkout, environment):
+        raise MeasureError(f"tests fail without any fault (exit code {code}): see above")
     _combine(checkout, data)
+
+
+def _run(command: Sequence[str], checkout: Path, environment: Mapping[str, str]) -> int:
+    process = subprocess.Popen(command, cwd=checkout, env=environment)
+    try:
+        return process.wait()
+    except BaseException:
+        # The reaper ends the tests, and what they have started; killed, it could not.
+        process.terminate()
+        process.wait()
+        raise
 
 
 def _combine(checkout: Path, data: Path) -> None:

@@ -11,8 +11,7 @@ from typing import Protocol
 from coverage import CoverageData
 
 from mutants.contexts import function_of
-from tests.affected.graph import tier_of
-from tests.affected.selection import repository_graph
+from tests.affected.graph import repository_graph, tier_of
 
 
 class Tests(Protocol):

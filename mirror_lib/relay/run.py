@@ -263,7 +263,7 @@ def plan_with_facts(
     )
     remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
     refuse_ledger_loops(flow, ledger, clusters.ids(), remote)
-    lost = find_lost_positions(flow, facts, ledger)
+    lost = find_lost_positions(flow, facts, ledger, clusters.positions_at_plan.reset)
     late = find_late_writes(flow_topology(flow, options.topics), clusters, ledger)
     home = late_writes_on_target(flow, clusters, facts, ledger)
     if home.moved:

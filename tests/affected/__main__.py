@@ -3,20 +3,56 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.affected.changes import GitError, changes_since
-from tests.affected.selection import Tier, select
+from tests.affected.changes import GitError, changed_files
+from tests.affected.graph import TIERS, Chain, repository_graph, tier_of
 
 _ROOT = Path(__file__).resolve().parents[2]
+#: Files that every test depends on: versions of packages, options of pytest, hooks.
+EVERYTHING = ("requirements.lock", "pyproject.toml", "tests/conftest.py")
 #: So few files do not repay the start of several processes.
 _FEW_FILES = 3
 #: pytest's exit code if no test was collected, such as when `-k` matches none of a tier.
 _NO_TESTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The test files that depend on changed files, each with its reason, and the number of all test files."""
+
+    chains: Mapping[str, Chain]
+    total: int
+    #: Python files with a syntax error, by path: their imports are unknown, so they count as changed.
+    unreadable: Mapping[str, str]
+
+    def of_tier(self, *names: str) -> list[str]:
+        """Return the files of these tiers."""
+        return [path for path in self.chains if tier_of(path) in names]
+
+    def summary(self) -> Iterator[str]:
+        """Lines for the terminal."""
+        yield from (f"{path} has a syntax error ({error})" for path, error in self.unreadable.items())
+        counts = ", ".join(f"{name} {len(self.of_tier(name))}" for name in TIERS)
+        yield f"{len(self.chains)} of {self.total} test files ({counts}); ./run test runs them all"
+
+
+def select(root: Path, changed: Sequence[str]) -> Selection:
+    """Return the tests that depend on the changed files."""
+    graph = repository_graph(root, gone=changed)
+    tests = sorted(path for path in graph.sources if tier_of(path) and (root / path).is_file())
+    unreadable = {path: source.error for path, source in sorted(graph.sources.items()) if source.error}
+    if everything := [path for path in EVERYTHING if path in changed]:
+        chains = {path: Chain((path, everything[0])) for path in tests}
+    else:
+        chains = graph.chains({*changed, *unreadable})
+    return Selection({path: chains[path] for path in tests if path in chains}, len(tests), unreadable)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,15 +60,18 @@ def main(arguments: Sequence[str]) -> int:
     options, passed_on = _parser().parse_known_args(arguments)
     # The first word is REV; what follows an option belongs to pytest.
     revision = passed_on.pop(0) if passed_on and not passed_on[0].startswith("-") else None
+    # Syntax trees of all files are a million objects without cycles: looking for those doubles the time.
+    gc.disable()
     try:
-        selection = select(changes_since(_ROOT, revision))
+        commit, changed = changed_files(_ROOT, revision)
     except GitError as error:
         print(f"run: {error}", file=sys.stderr)
         return 2
+    selection = select(_ROOT, changed)
     if options.list:
-        print(*selection.listing(), sep="\n", end="\n" if not selection.is_empty else "")
-    print(*selection.summary(), sep="\n", flush=True)
-    return 0 if options.list else _run(selection.tiers, passed_on)
+        print(*selection.chains.values(), sep="\n")
+    print(f"{len(changed)} files differ from {commit[:8]}", *selection.summary(), sep="\n", flush=True)
+    return 0 if options.list else _run(selection, passed_on)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -47,10 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(tiers: Sequence[Tier], passed_on: Sequence[str]) -> int:
+def _run(selection: Selection, passed_on: Sequence[str]) -> int:
     """Run the unit tests and, if they pass, integration and end-to-end tests in one pass, as `./run test` does."""
-    unit = [path for tier in tiers if tier.name == "unit" for path in tier.files]
-    others = [path for tier in tiers if tier.name != "unit" for path in tier.files]
+    unit, others = selection.of_tier("unit"), selection.of_tier("integration", "e2e")
     code = 0
     if unit:
         # `./run unit` alone skips those unit tests that need a PostgreSQL server.

@@ -51,6 +51,12 @@ def records(count: int, *, size: int = 100, partition: int = 0, start: int = 0) 
     ]
 
 
+def aged(count: int, *, age: float, size: int = 1_000, partition: int = 0) -> list[Record]:
+    """Records without keys, the first of which is so many seconds old, and each other a millisecond younger."""
+    began = int((time.time() - age) * 1000)
+    return [Record(value=b"v" * size, timestamp_ms=began + number, partition=partition) for number in range(count)]
+
+
 def values(found: Iterable[Record]) -> list[bytes | None]:
     """What the records hold."""
     return [record.value for record in found]

@@ -51,6 +51,15 @@ class MirroredTopic:
         """Write to it on the source; settings as in `tests.support.kafka.produce`."""
         return produce(self.source, self.name, written, **settings)
 
+    def damage(self, text: bytes) -> None:
+        """Change the first byte of this text in the source broker's log file to a T, as a failing disk would."""
+        # By name: a search through all folders trips over those that the broker removes meanwhile.
+        segments = self.source.directory.glob(f"*/data/{self.name}-0/*.log")
+        (segment,) = [path for path in segments if text in path.read_bytes()]
+        with segment.open("r+b") as file:
+            file.seek(segment.read_bytes().index(text))
+            file.write(b"T")
+
     def create_remote(self, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """Create its remote topic before a flow does."""
         create_topic(self.target, self.remote, partitions=partitions, configs=configs)

@@ -1,4 +1,4 @@
-"""`./run test --slowest`: the seconds of a test run by file, by fixture, by what was started, and by plain waiting.
+"""`./run test --slowest`: the seconds of a test run by file and by fixture.
 
 With `--timings FOLDER` each process that runs tests appends one line of JSON per test to a file of that folder;
 `python -m tests.support.timings FOLDER` prints the tables. Seconds of parallel workers add up, so they exceed the time
@@ -7,16 +7,12 @@ on the clock.
 
 from __future__ import annotations
 
-import functools
-import importlib
 import json
 import os
 import sys
-import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,39 +21,6 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-#: Kind -> functions that start, stop or wait for it, as `module:attribute`.
-STARTS: Mapping[str, tuple[str, ...]] = {
-    "Kafka brokers": (
-        "mirror_lib.dev.broker:KafkaCluster.start",
-        "mirror_lib.dev.broker:KafkaCluster.stop",
-        "mirror_lib.dev.broker:KafkaCluster.restart",
-    ),
-    "Airflow": (
-        "mirror_lib.dev.airflow:LocalAirflow.start",
-        "mirror_lib.dev.airflow:LocalAirflow.stop",
-        "tests.support.airflow.parts:RunningAirflow.wait_ready",
-        "tests.support.airflow.dags:DagHost.__enter__",
-        "tests.support.airflow.dags:DagHost.__exit__",
-    ),
-    "Spark": (
-        "pyspark.sql.session:SparkSession.Builder.getOrCreate",
-        "pyspark.sql.session:SparkSession.stop",
-        "testbed.spark_cluster:SparkCluster.start",
-        "testbed.spark_cluster:SparkCluster.stop",
-        "mirror_lib.dev.spark_connect:SparkConnectServer.start",
-        "mirror_lib.dev.spark_connect:SparkConnectServer.stop",
-    ),
-    "MirrorMaker 2": (
-        "testbed.mm2:MirrorMaker.start",
-        "testbed.mm2:MirrorMaker.wait_started",
-        "testbed.mm2:MirrorMaker.stop",
-    ),
-    "Chromium": ("playwright.sync_api:BrowserType.launch",),
-    "PostgreSQL": ("tests.support.ledger.postgres:_run",),
-}
-#: Programs that a test calls and waits for, such as `mirror`, outside of the kinds above.
-CALLED = {"called programs": ("subprocess:run", "subprocess:Popen.wait", "subprocess:Popen.communicate")}
-WAITING = {"plain waiting": ("time:sleep",)}
 _SHOWN = 40
 
 
@@ -66,12 +29,10 @@ class Measured:
     """The seconds of one test with the fixtures that it was the first to ask for, or the last to need."""
 
     test: str
-    worker: str
     seconds: float
     #: Of processors, by the process itself and by all its children that have ended meanwhile.
     processor: float = 0.0
     fixtures: Mapping[str, float] = field(default_factory=dict)
-    kinds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def file(self) -> str:
@@ -87,88 +48,17 @@ class Session:
     busy: float
 
 
-class Stopwatch:
-    """Intervals by kind, from all threads of this process; what two of one kind have in common counts once."""
-
-    def __init__(self) -> None:
-        self._intervals: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        self._lock = threading.Lock()
-        self._patched: set[str] = set()
-
-    @contextmanager
-    def measuring(self, kind: str) -> Iterator[None]:
-        """Count the time inside as that of a kind."""
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._intervals[kind].append((began, time.perf_counter()))
-
-    def watch_loaded(self) -> None:
-        """Measure the functions of all modules that are loaded by now; nothing is imported for it."""
-        for group in (STARTS, CALLED, WAITING):
-            for kind, names in group.items():
-                for name in set(names) - self._patched:
-                    module, _, attribute = name.partition(":")
-                    if module in sys.modules:
-                        self._patched.add(name)
-                        self._patch(kind, sys.modules[module], attribute)
-
-    def take(self) -> dict[str, float]:
-        """Seconds by kind since the last call; earlier kinds of the tables take precedence over later ones."""
-        with self._lock:
-            intervals, self._intervals = dict(self._intervals), defaultdict(list)
-        starts = [each for kind in STARTS for each in intervals.get(kind, ())]
-        called = [each for kind in CALLED for each in intervals.get(kind, ())]
-        found = {kind: covered(intervals.get(kind, ())) for kind in STARTS}
-        for kind in CALLED:
-            found[kind] = covered(starts + intervals.get(kind, [])) - covered(starts)
-        for kind in WAITING:
-            found[kind] = covered(starts + called + intervals.get(kind, [])) - covered(starts + called)
-        return {kind: seconds for kind, seconds in found.items() if seconds > 0}
-
-    def _patch(self, kind: str, module: Any, attribute: str) -> None:
-        *outer, name = attribute.split(".")
-        owner = functools.reduce(getattr, outer, module)
-        setattr(owner, name, self._measured(kind, getattr(owner, name)))
-
-    def _measured(self, kind: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        main_only = kind in WAITING
-
-        @functools.wraps(call)
-        def measured(*args: Any, **kwargs: Any) -> Any:
-            if main_only and threading.current_thread() is not threading.main_thread():
-                return call(*args, **kwargs)
-            with self.measuring(kind):
-                return call(*args, **kwargs)
-
-        return measured
-
-
-def covered(intervals: Iterable[tuple[float, float]]) -> float:
-    """The length of the union of intervals."""
-    total, reached = 0.0, float("-inf")
-    for begin, end in sorted(intervals):
-        total += max(0.0, end - max(begin, reached))
-        reached = max(reached, end)
-    return total
-
-
 class Timings:
     """The plugin of a process that runs tests."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / f"{os.getpid()}.jsonl"
-        self._worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-        self._watch = Stopwatch()
-        self._fixtures: dict[str, float] = {}
+        self._fixtures: dict[str, float] = defaultdict(float)
         self._processor = _processor_seconds()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """One test with its fixtures."""
-        self._watch.watch_loaded()
         began = time.perf_counter()
         try:
             return (yield)
@@ -182,17 +72,14 @@ class Timings:
         try:
             return (yield)
         finally:
-            name = f"{fixturedef.argname} ({fixturedef.scope})"
-            self._fixtures[name] = self._fixtures.get(name, 0.0) + time.perf_counter() - began
-            self._watch.watch_loaded()
+            self._fixtures[f"{fixturedef.argname} ({fixturedef.scope})"] += time.perf_counter() - began
 
     def _note(self, test: str, seconds: float) -> None:
         processor, self._processor = self._processor, _processor_seconds()
-        used = self._processor - processor
-        line = Measured(test, self._worker, seconds, used, self._fixtures, self._watch.take())
+        line = Measured(test, seconds, self._processor - processor, dict(self._fixtures))
         with self._file.open("a") as lines:
             lines.write(json.dumps(asdict(line)) + "\n")
-        self._fixtures = {}
+        self._fixtures.clear()
 
 
 class SessionTiming:
@@ -211,38 +98,22 @@ class SessionTiming:
 
 
 def tables(measured: Iterable[Measured]) -> Iterator[Table]:
-    """By file, by fixture, and by kind, each with the longest first."""
+    """By file and by fixture, each with the longest first."""
     files: dict[str, list[Measured]] = defaultdict(list)
     fixtures: dict[str, float] = defaultdict(float)
-    kinds: dict[str, float] = defaultdict(float)
     for each in measured:
         files[each.file].append(each)
         for name, seconds in each.fixtures.items():
             fixtures[name] += seconds
-        for kind, seconds in each.kinds.items():
-            kinds[kind] += seconds
-    by_file = Table(
-        "file", "tests", "seconds", "processor", "of it starting", "called programs", "plain waiting", box=None
-    )
-    by_file.title = "By file"
+    by_file = Table("file", "tests", "seconds", "processor", box=None, title="By file")
     for name, found in _longest({name: sum(each.seconds for each in tests) for name, tests in files.items()}):
-        of_file: dict[str, float] = defaultdict(float)
-        for test in files[name]:
-            for kind, seconds in test.kinds.items():
-                of_file[kind if kind in CALLED or kind in WAITING else "start"] += seconds
-        by_file.add_row(
-            name,
-            str(len(files[name])),
-            f"{found:.1f}",
-            f"{sum(test.processor for test in files[name]):.1f}",
-            *(f"{of_file[kind]:.1f}" for kind in ("start", *CALLED, *WAITING)),
-        )
+        processor = sum(test.processor for test in files[name])
+        by_file.add_row(name, str(len(files[name])), f"{found:.1f}", f"{processor:.1f}")
     yield by_file
-    for title, seconds_by_name in (("By fixture", fixtures), ("By what is started", kinds)):
-        table = Table("", "seconds", box=None, title=title)
-        for name, seconds in _longest(seconds_by_name):
-            table.add_row(name, f"{seconds:.1f}")
-        yield table
+    by_fixture = Table("fixture", "seconds", box=None, title="By fixture")
+    for name, seconds in _longest(fixtures):
+        by_fixture.add_row(name, f"{seconds:.1f}")
+    yield by_fixture
 
 
 def _longest(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
@@ -259,15 +130,6 @@ def _processor_ticks() -> tuple[int, int]:
     fields = [int(each) for each in Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]]
     idle = fields[3] + fields[4]
     return sum(fields) - idle, sum(fields)
-
-
-def watched_functions() -> Iterator[tuple[str, Any]]:
-    """All functions that are measured, imported: the names must not go out of date."""
-    for group in (STARTS, CALLED, WAITING):
-        for names in group.values():
-            for name in names:
-                module, _, attribute = name.partition(":")
-                yield name, functools.reduce(getattr, attribute.split("."), importlib.import_module(module))
 
 
 def main(folder: Path) -> None:

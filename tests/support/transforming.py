@@ -11,15 +11,23 @@ import pyarrow as pa
 
 from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
 from mirror_lib.cluster.rows.reader_result import new_secret
+from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.transformed.model import FailedRecord, RowJob
 from mirror_lib.relay.transformed.row_sink import write_bin
 from mirror_lib.relay.transformed.row_source import read_bin
 from mirror_lib.topology.names import TopicPartition
-from tests.support.kafka import Record
+from tests.support.kafka import Record, watermarks
+from tests.support.waiting import wait_for
 
 #: Given rows as the reading half gives them, those that are to be written.
 RowFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
+#: Settings of a flow whose rows are never the same twice, written in transactions.
+WITH_CHANCE = {
+    "B.exactly.once.source.support": "enabled",
+    "A->B.mirror.transforms": "stamp",
+    "A->B.mirror.transform.stamp.headers": "array(struct('at' as key, cast(rand() as binary) as value))",
+}
 _WRITTEN = ("key", "value", "headers", "timestamp")
 _numbers = itertools.count()
 
@@ -92,6 +100,15 @@ def thirds(topic: str) -> Callable[[bytes | None], tuple[str | None, int | None]
 def without_offsets(found: Sequence[Record]) -> list[Record]:
     """Records without their offsets, in the order of each partition."""
     return sorted((replace(each, offset=None) for each in found), key=lambda each: each.partition)
+
+
+def arrived(cluster: KafkaCluster, topic: str, count: int = 1, *, partitions: int = 1) -> Callable[[], None]:
+    """Waits until a partition of the topic has so many records, committed or not."""
+
+    def is_there() -> bool:
+        return any(watermarks(cluster, topic, partition)[1] >= count for partition in range(partitions))
+
+    return lambda: wait_for(is_there, 20)
 
 
 class Killed(Exception):

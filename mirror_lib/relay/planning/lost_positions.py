@@ -7,7 +7,7 @@ a decision. Without this rule such a partition would begin anew: its records wou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import PositionLostError, Where
@@ -17,14 +17,17 @@ from mirror_lib.topology import TopicPartition
 
 
 def find_lost_positions(
-    flow: FlowConfig, facts: Iterable[PartitionFacts], ledger: Ledger | None
+    flow: FlowConfig, facts: Iterable[PartitionFacts], ledger: Ledger | None, reset: Container[TopicPartition]
 ) -> tuple[PartitionProblem, ...]:
     """Return the partitions without a position of which the ledger has one with copied records.
+
+    Args:
+        reset: partitions whose position somebody has deleted: their next run is a first start.
 
     Raises:
         LedgerError: the ledger cannot be read.
     """
-    without = [fact for fact in facts if fact.position is None and not fact.stopped]
+    without = [each for each in facts if each.position is None and not each.stopped and each.source not in reset]
     if not without or ledger is None:
         return ()
     rows = {TopicPartition(row.topic, row.partition): row for row in ledger.positions(str(flow.flow))}

@@ -16,36 +16,26 @@ from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce
 from tests.support.names import unique_name
+from tests.support.smt_chains import TOMBSTONE, smt_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PACKAGE = "org.apache.kafka.connect.transforms"
 _NOON = 1_767_268_800_000
 
 
-def smts(*given: dict[str, str]) -> dict[str, str]:
+def smts(*given: dict[str, str], **converters: str) -> dict[str, str]:
     """Settings of Connect's transforms t0, t1..."""
-    lines = {
-        "A->B.transforms": ", ".join(f"t{number}" for number in range(len(given))),
-        "A->B.predicates": "tombstone, test, gone",
-        "A->B.predicates.tombstone.type": f"{_PACKAGE}.predicates.RecordIsTombstone",
-        "A->B.predicates.test.type": f"{_PACKAGE}.predicates.HasHeaderKey",
-        "A->B.predicates.test.name": "test",
-        "A->B.predicates.gone.type": f"{_PACKAGE}.predicates.TopicNameMatches",
-        "A->B.predicates.gone.pattern": ".*-nothing",
+    predicates = {
+        **TOMBSTONE,
+        "test": {"type": "HasHeaderKey", "name": "test"},
+        "gone": {"type": "TopicNameMatches", "pattern": ".*-nothing"},
     }
-    for number, options in enumerate(given):
-        lines |= {f"A->B.transforms.t{number}.{option}": text for option, text in options.items()}
-        lines[f"A->B.transforms.t{number}.type"] = f"{_PACKAGE}.{options['type']}"
-    return lines
+    settings = smt_settings(*given, predicates=predicates, **converters)
+    return {f"A->B.{name}": text for name, text in settings.items()}
 
 
-MASKING = {
-    **smts({"type": "MaskField$Value", "fields": "card"}),
-    "A->B.value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "A->B.value.converter.schemas.enable": "false",
-}
+MASKING = smts({"type": "MaskField$Value", "fields": "card"}, value="json")
 
 
 def record(number: int, partition: int = 0) -> Record:
@@ -122,8 +112,8 @@ def ran(spark: SparkSession, kafka_pair: KafkaPair, tmp_path_factory: pytest.Tem
             *usual,
             {"type": "InsertHeader", "header": ORIGIN[0], "value.literal": ORIGIN[1].decode()},
             {"type": "RegexRouter", "regex": r"A\.(.*-keyed)", "replacement": "B.$1"},
+            header="simple",
         ),
-        "A->B.header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
         **transforms(
             transform("keyed", f"{prefix}-keyed", key="topic"),
             transform("twice", f"{prefix}-twice", sql__file="twice.sql"),

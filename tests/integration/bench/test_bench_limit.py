@@ -13,8 +13,8 @@ from bench.comparison.copying import Copy, measure_client_loop
 from bench.comparison.samples import compare
 from bench.copiers.settings import Copier, CopySetup
 from bench.errors import BenchError
-from bench.limit.measure import LimitProcesses, measure_limit
-from bench.limit.model import FETCH_WAYS, PRODUCE_WAYS, FetchWay, Half, ProduceWay, Ways
+from bench.limit.measure import LimitProcesses
+from bench.limit.model import PRODUCE_WAYS, FetchWay, ProduceWay
 from bench.workloads.loading import load
 from bench.workloads.workload import WORKLOADS, Workload
 from tests.support.clusters import KafkaPair
@@ -83,20 +83,6 @@ def test_what_is_produced_alone_equals_the_source_and_differences_are_noticed(
     monkeypatch.setattr(samples, "_TIMEOUT", 2.0)
     with pytest.raises(BenchError, match="did not come in time: 0 from 0"):
         compare(pair.source, pair.target, workload, topic, _PARTITIONS)
-
-
-def test_a_round_tries_each_chosen_way_once_and_leaves_no_topic(pair: Pair) -> None:
-    workload = _loaded(pair, _FIVE.scaled(3_000))
-
-    chosen = Ways(FETCH_WAYS[:1], PRODUCE_WAYS[:2])
-    runs = measure_limit(pair, workload, partitions=_PARTITIONS, processes=2, number=1, chosen=chosen)
-
-    assert sorted((run.half, run.way) for run in runs) == [
-        (Half.FETCHING, FETCH_WAYS[0].name),
-        *sorted((Half.PRODUCING, way.name) for way in PRODUCE_WAYS[:2]),
-    ]
-    assert {(run.records, run.round) for run in runs} == {(3_000, 1)}
-    assert not [name for name in pair.target.names() if name.endswith(workload.name)]
 
 
 def test_the_client_loop_copies_everything_with_its_partitions_and_times(pair: Pair, tmp_path: Path) -> None:

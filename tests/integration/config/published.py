@@ -65,6 +65,21 @@ FILES: Mapping[str, str] = {
     "B.producer.acks = all\nB.producer.max.request.size = 20971520\nB.offset.flush.timeout.ms = 10000\n",
     "overrides": _AB + "A->B.producer.override.linger.ms = 5\nA->B.consumer.override.fetch.min.bytes = 1\n"
     "producer.override.compression.type = lz4\nconsumer.auto.offset.reset = latest\n",
+    "clients of both sides": _AB + "security.protocol = SSL\nA.security.protocol = PLAINTEXT\n"
+    "A.producer.security.protocol = SSL\nA.ssl.key.password = a\nA.producer.ssl.key.password = p\n"
+    "B.ssl.key.password = b\nA->B.admin.retries = 1\nB.admin.request.timeout.ms = 1\nadmin.timeout.ms = 5\n"
+    "consumer.poll.timeout.ms = 5\n",
+    "settings of a flow's consumer": _AB + "A.consumer.fetch.min.bytes = 1\nA->B.consumer.fetch.min.bytes = 2\n"
+    "A->B.consumer.fetch.max.wait.ms = 2\nA.consumer.enable.auto.commit = true\n"
+    "A.consumer.max.poll.records = 4\nA->B.source.consumer.max.poll.records = 3\n",
+    "settings of a flow's producer": _AB + "offset-syncs.topic.location = target\nB.producer.linger.ms = 1\n"
+    "A->B.producer.linger.ms = 2\nA->B.target.producer.batch.size = 3\nB.producer.batch.size = 4\n"
+    "A->B.producer.override.linger.ms = 5\nA.producer.max.block.ms = 4\n",
+    "settings of the worker": _AB + "offset.storage.replication.factor = 1\nB.offset.storage.replication.factor = 2\n"
+    "A.offset.storage.partitions = 7\nA->B.offset.storage.partitions = 8\nB.offset.flush.interval.ms = 10\n"
+    "offset.flush.interval.ms = 20\n",
+    "names that count under a flow only": _AB + "use.defaults.from = source\nexactly.once.support = required\n"
+    "A->B.use.defaults.from = target\nreplication.policy.my.option = 1\nmy.option = 2\nA->B.my.option = 3\n",
     "first start": _AB + "A.consumer.auto.offset.reset = latest\nA.consumer.isolation.level = read_committed\n",
     "first start by duration": _AB + "A.consumer.auto.offset.reset = by_duration:P7D\n",
     "old names": _AB + "topics.blacklist = foo.*\nA->B.groups.blacklist = console-.*\n",
@@ -78,6 +93,9 @@ FILES: Mapping[str, str] = {
     "windows lines": _AB.replace("\n", "\r\n") + "A->B.topics = orders\r\n",
     "blank behind true": _AB + "B->A.enabled = true \n",
     "colons and blanks": "clusters: A, B\nA.bootstrap.servers a:1\nB.bootstrap.servers : b:1\nA->B.enabled true\n",
+    "lines of all forms": _AB + "e1=b\ne2:b\ne3 b\n  e4\t=\f b\ne5==b\ne6\ne7=\ne8= b  \ne9=b # no comment\n"
+    "f1=.*[\\\\-\\\\.]internal\nf2=.*[\\-\\.]internal\nf\\ 3=c\nf\\:4=c\nf5=\\u00e9\\t\\n\n"
+    "# one\n  ! two\n\n   \ng1 = a, \\\n    b, \\\n\tc\ng2=x\\\\\ng3=y\n",
     "nothing at the end": _AB + "A->B.topics = orders",
     "a backslash at the end": _AB + "\\",
     "no heartbeats": _AB + "emit.heartbeats.enabled = false\nemit.checkpoints.enabled = false\n",

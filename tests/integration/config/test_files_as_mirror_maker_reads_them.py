@@ -135,6 +135,9 @@ def flow_differences(flow: FlowSettings, typed: FlowConfig, theirs: Mapping[str,
         if names != theirs[of_typed]:
             yield f"{of_typed}: {names} != {theirs[of_typed]}"
     yield from value_differences(typed, theirs["values"])
+    for name, each in flow.worker.items():
+        if each.value != theirs["worker"].get(name, each.value):
+            yield f"worker {name}: {each.value} != {theirs['worker'][name]}"
     if typed.offset_storage_topic != theirs["worker"]["offset.storage.topic"].strip(BLANKS):
         yield f"positions: {typed.offset_storage_topic}"
     if typed.enabled and not standing:

@@ -6,24 +6,10 @@ import signal
 import socket
 from pathlib import Path
 
-import javaproperties
 import pytest
 
 from mirror_lib.dev.broker import BrokerStartError, KafkaCluster
-from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic, produce, records
-from tests.support.mirrored_topic import MirroredTopic
-
-
-def test_given_a_pair_when_records_are_written_then_only_that_cluster_holds_them(mirrored: MirroredTopic) -> None:
-    mirrored.create(partitions=2)
-    written = [
-        *mirrored.produce(records(10)),
-        *mirrored.produce(records(5, partition=1)),
-    ]
-
-    assert consume(mirrored.source, mirrored.name) == written
-    assert mirrored.name not in admin(mirrored.target).list_topics(timeout=10).topics
 
 
 def test_given_three_brokers_when_one_is_killed_then_the_others_go_on_and_it_comes_back(
@@ -54,17 +40,6 @@ def test_given_a_stopped_cluster_when_its_folder_is_opened_again_then_ports_and_
         assert second.cluster_id == first.cluster_id
         assert consume(second, topic_name) == written
     assert second.running_nodes == ()
-
-
-def test_given_a_running_cluster_when_another_object_starts_it_then_its_processes_stay(
-    kafka_pair: KafkaPair, kafka_jars: Path
-) -> None:
-    running = kafka_pair.source.process(1)
-
-    again = KafkaCluster("again", directory=kafka_pair.source.directory, jars=kafka_jars).start()
-
-    assert running is not None
-    assert again.process(1) == running
 
 
 def test_given_a_property_that_kafka_refuses_when_started_then_the_error_shows_the_log_and_nothing_runs(
@@ -109,15 +84,3 @@ def test_given_a_taken_port_when_started_again_then_the_cluster_moves_and_keeps_
     with socket.create_server((host, int(port))), cluster:
         assert cluster.bootstrap_servers != old
         assert consume(cluster, topic_name) == written
-
-
-def test_given_two_clusters_of_the_same_jars_then_each_broker_has_its_own_ids(kafka_pair: KafkaPair) -> None:
-    stored = []
-    for cluster in (kafka_pair.source, kafka_pair.target):
-        (data,) = cluster.data_folders
-        stored.append(javaproperties.loads((data / "meta.properties").read_text()))
-
-        assert stored[-1]["cluster.id"] == cluster.cluster_id
-        assert admin(cluster).list_topics(timeout=10).cluster_id == cluster.cluster_id
-    assert stored[0]["cluster.id"] != stored[1]["cluster.id"]
-    assert stored[0]["directory.id"] != stored[1]["directory.id"]

@@ -46,15 +46,6 @@ def test_given_a_repository_when_fetched_then_the_set_is_there_with_what_it_need
     assert (told[-1].done, told[-1].total) == (3, 3)
 
 
-def test_given_a_version_that_is_not_there_when_fetched_then_the_error_names_it_and_nothing_stays(
-    repository: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(JarsUnavailableError, match=r"org\.apache\.kafka#kafka_2\.13;8\.8\.8: not found"):
-        jars.fetch(jars.kafka_broker("8.8.8"), into=tmp_path / "jars")
-
-    assert [file.name for file in (tmp_path / "jars").iterdir()] == [".8.8.8.lock"]
-
-
 def test_given_a_jar_that_was_exchanged_when_fetched_then_it_is_refused_by_name_and_nothing_stays(
     repository: Path, tmp_path: Path
 ) -> None:

@@ -105,6 +105,9 @@ def test_given_a_swallowed_answer_then_the_record_is_on_the_log_although_its_wri
     assert send(client, topic_name, b"before") is None
 
     happened = proxy.swallow_next_answer()
+    # Only answers to Produce requests count.
+    assert client.list_topics(timeout=10).topics
+    assert not happened.is_set()
     error = send(client, topic_name, b"lost acknowledgement")
 
     assert error is not None

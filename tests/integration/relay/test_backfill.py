@@ -7,27 +7,23 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.topics.positions import PositionState
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import (
     ConfigurationError,
-    DirtyStartError,
     FencedError,
-    RetentionGapError,
 )
 from mirror_lib.relay.backfill.define import estimate as estimate_of
 from mirror_lib.relay.backfill.define import find_backfill, prepare_backfill, request_of
 from mirror_lib.relay.backfill.plan import BackfillEstimate
 from mirror_lib.relay.backfill.run import run_backfill
-from mirror_lib.relay.gaps.resolutions import Decision
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.repair.set_positions import apply_changes, plan_changes
 from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.verify.findings import Verdict
 from tests.support.flows import Flow, copy_here
-from tests.support.interruptions import DriverKilledError, claimed, killed_after, up_to
-from tests.support.kafka import Record, consume, create_topic, delete_records, records, transaction, values, watermarks
+from tests.support.interruptions import DriverKilledError, claimed
+from tests.support.kafka import Record, consume, create_topic, records, transaction, values, watermarks
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.verifying import verify
 
@@ -77,31 +73,22 @@ def test_a_range_goes_into_another_topic_and_the_flow_does_not_notice(mirrored: 
     flow.run()
     before = flow.position(mirrored.name), flow.ledger.segments("A->B", mirrored.name, 0)
 
-    report = backfill(flow, mirrored.name, "offset 10", "offset 60", into_suffix=".backfill")
+    found = prepare(flow, mirrored.name, "offset 10", "offset 60", name="history", into_suffix=".backfill")
+    report = run(flow, "history")
 
     assert report.errors == ()
-    assert report.records == 50 + 40
+    assert report.records == found.offsets == 50 + 40
     copied = consume(mirrored.target, f"A.{mirrored.name}.backfill")
     assert values(copied) == [r.value for r in written if r.offset is not None and 10 <= r.offset < 60]
     assert (flow.position(mirrored.name), flow.ledger.segments("A->B", mirrored.name, 0)) == before
+    # It has an account of its own.
+    assert len(flow.ledger.runs("A->B")) == 1
+    assert [each.state for each in flow.ledger.runs("A->B#backfill-history")] == ["succeeded"]
+    assert sum(each.records for each in flow.ledger.segments("A->B#backfill-history", mirrored.name, 0)) == 50
     mirrored.produce(records(5, start=100))
     after = flow.run()
     assert (after.records, after.errors) == (5, ())
     assert numbers(mirrored.copied()) == list(range(105))
-
-
-def test_a_backfill_keeps_its_own_account_in_the_ledger(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(20))
-    flow = mirrored.flow()
-    found = prepare(flow, mirrored.name, name="history", into=f"{mirrored.name}-copy")
-
-    run(flow, "history")
-
-    assert [each.state for each in flow.ledger.runs("A->B#backfill-history")] == ["succeeded"]
-    assert sum(each.records for each in flow.ledger.segments("A->B#backfill-history", mirrored.name, 0)) == 20
-    assert flow.ledger.runs("A->B") == ()
-    assert flow.ledger.positions("A->B") == ()
-    assert found.offsets == 20
 
 
 def test_a_repeated_backfill_copies_nothing_twice_although_the_source_has_grown(mirrored: MirroredTopic) -> None:
@@ -139,20 +126,6 @@ def test_a_time_is_the_first_record_that_is_not_older_also_if_timestamps_do_not_
     assert values(consume(mirrored.target, f"A.{mirrored.name}.some")) == [b"5", b"1", b"5"]
 
 
-def test_a_killed_backfill_is_taken_over_when_it_is_repeated(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(100))
-    flow = mirrored.flow()
-    name = prepare(flow, mirrored.name, into_suffix=".old").backfill.name
-    with pytest.raises(DriverKilledError):
-        run(flow, name, runner=killed_after(up_to(40)))
-
-    report = run(flow, name)
-
-    assert report.errors == ()
-    assert [(each.recovered, each.records) for each in report.results] == [(40, 60)]
-    assert numbers(consume(mirrored.target, f"A.{mirrored.name}.old")) == list(range(100))
-
-
 def test_a_budget_is_kept_and_several_runs_come_to_the_end(mirrored: MirroredTopic) -> None:
     mirrored.create(partitions=2)
     mirrored.produce([*records(400, size=1000), *records(400, size=1000, partition=1)], batch_size=2_000)
@@ -170,19 +143,6 @@ def test_a_budget_is_kept_and_several_runs_come_to_the_end(mirrored: MirroredTop
     assert max(copied) < 300_000
     for partition in (0, 1):
         assert numbers(consume(mirrored.target, f"A.{mirrored.name}.old"), partition) == list(range(400))
-
-
-def test_a_rate_limit_changes_nothing_but_the_pace(mirrored: MirroredTopic) -> None:
-    mirrored.create(partitions=2)
-    mirrored.produce([*records(300, size=1000), *records(300, size=1000, partition=1)], batch_size=9_000)
-    flow = mirrored.flow()
-    name = prepare(flow, mirrored.name, into_suffix=".old").backfill.name
-
-    report = run(flow, name, bytes_per_second=300_000)
-
-    assert report.errors == ()
-    for partition in (0, 1):
-        assert numbers(consume(mirrored.target, f"A.{mirrored.name}.old"), partition) == list(range(300))
 
 
 def test_history_goes_into_the_topic_of_a_flow_that_goes_on_before_and_after(mirrored: MirroredTopic) -> None:
@@ -219,31 +179,16 @@ def test_history_goes_into_the_topic_of_a_flow_that_goes_on_before_and_after(mir
     assert flow.position(mirrored.name).target_offset == watermarks(mirrored.target, mirrored.remote)[1]
 
 
-def test_the_flow_waits_for_a_backfill_that_was_killed_in_its_topic(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(50))
-    flow = mirrored.flow({"mirror.first.start": "latest"})
-    flow.run()
-    name = prepare(flow, mirrored.name, "earliest", "offset 50", name="history").backfill.name
-    with pytest.raises(DriverKilledError):
-        run(flow, name, runner=killed_after(up_to(20)))
-    mirrored.produce(records(5, start=50))
-
-    refused = flow.run()
-    repeated = run(flow, name)
-    live = flow.run()
-
-    (error,) = refused.errors
-    assert isinstance(error, DirtyStartError)
-    assert "mirror backfill run --flow 'A->B' --name history" in (error.action or "")
-    assert [(each.recovered, each.records) for each in repeated.results] == [(20, 30)]
-    assert (live.records, live.errors) == (5, ())
-    copied = mirrored.copied()
-    assert numbers(copied) == [*range(50), *range(50, 55)]
-    assert flow.position(mirrored.name).state is PositionState.CLOSED
-
-
-def test_a_backfill_that_died_before_it_wrote_anything_gives_the_topic_back_when_it_is_repeated(
-    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("dies_in", "left"),
+    [
+        ("run.open_partitions", 5),
+        # Before it closed the flow's position.
+        ("backfill.same_topic.LiveSide.settle", 0),
+    ],
+)
+def test_given_a_backfill_that_died_before_it_wrote_or_ended_when_it_is_repeated_then_the_flow_has_its_topic_back(
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch, dies_in: str, left: int
 ) -> None:
     mirrored.create(records(10))
     flow = mirrored.flow()
@@ -254,40 +199,16 @@ def test_a_backfill_that_died_before_it_wrote_anything_gives_the_topic_back_when
         raise DriverKilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr("mirror_lib.relay.run.open_partitions", die)
         # A process that is killed tidies nothing up.
-        patched.setattr("mirror_lib.relay.backfill.same_topic.LiveSide.settle", die)
+        for each in (dies_in, "backfill.same_topic.LiveSide.settle"):
+            patched.setattr(f"mirror_lib.relay.{each}", die)
         with pytest.raises(DriverKilledError):
             run(flow, name)
     assert flow.position(mirrored.name).backfill == "again"
 
     report = run(flow, name)
 
-    assert (report.records, report.errors) == (5, ())
-    mirrored.produce(records(2, start=10))
-    assert flow.run().errors == ()
-    assert numbers(mirrored.copied()) == [*range(10), *range(5), 10, 11]
-
-
-def test_a_backfill_that_died_before_it_closed_the_flows_position_does_so_when_it_is_repeated(
-    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mirrored.create(records(10))
-    flow = mirrored.flow()
-    flow.run()
-    name = prepare(flow, mirrored.name, "offset 0", "offset 5", name="again").backfill.name
-
-    def die(*_: object) -> None:
-        raise DriverKilledError
-
-    with monkeypatch.context() as patched:
-        patched.setattr("mirror_lib.relay.backfill.same_topic.LiveSide.settle", die)
-        with pytest.raises(DriverKilledError):
-            run(flow, name)
-
-    report = run(flow, name)
-
-    assert (report.records, report.errors) == (0, ())
+    assert (report.records, report.errors) == (left, ())
     mirrored.produce(records(2, start=10))
     live = flow.run()
     assert (live.records, live.errors) == (2, ())
@@ -335,22 +256,6 @@ def test_transactions_and_markers_of_the_source_are_no_hindrance(mirrored: Mirro
     assert report.errors == ()
     assert values(mirrored.copied()) == [b"a", b"b", b"d"] * 2
     assert flow.run().errors == ()
-
-
-def test_what_the_source_deleted_meanwhile_is_not_passed_over_in_silence(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(20))
-    flow = mirrored.flow()
-    name = prepare(flow, mirrored.name, into_suffix=".old").backfill.name
-    delete_records(mirrored.source, mirrored.name, before=8)
-
-    stopped = run(flow, name)
-    accepted = run(flow, name, losses=Decision.ACCEPT)
-
-    assert [type(error) for error in stopped.errors] == [RetentionGapError]
-    assert (accepted.records, accepted.errors) == (12, ())
-    (gap,) = flow.ledger.gaps(f"A->B#backfill-{name}")
-    assert (gap.first_offset, gap.next_offset, gap.state) == (0, 8, "accepted")
-    assert flow.ledger.gaps("A->B") == ()
 
 
 def test_a_topic_that_the_flow_fills_from_another_one_is_no_target(mirrored: MirroredTopic) -> None:

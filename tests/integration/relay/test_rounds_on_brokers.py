@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.flows import Flow
-from tests.support.kafka import Record
+from tests.support.kafka import aged
 from tests.support.mirrored_topic import MirroredTopic
 
 
@@ -18,18 +16,12 @@ def flow(mirrored: MirroredTopic) -> Flow:
     return mirrored.flow({"emit.heartbeats.enabled": "false"})
 
 
-def write(mirrored: MirroredTopic, count: int, *, age: float) -> None:
-    began = int((time.time() - age) * 1000)
-    records = [Record(value=b"v" * 500, timestamp_ms=began + number) for number in range(count)]
-    mirrored.produce(records)
-
-
 def test_each_round_has_a_row_and_the_next_plan_an_expectation(mirrored: MirroredTopic, flow: Flow) -> None:
     mirrored.create(partitions=2)
-    write(mirrored, 2_000, age=600)
+    mirrored.produce(aged(2_000, age=600))
 
     first = flow.run()
-    write(mirrored, 1_000, age=60)
+    mirrored.produce(aged(1_000, age=60))
     second = flow.run()
     idle = flow.run()
 
@@ -48,7 +40,7 @@ def test_each_round_has_a_row_and_the_next_plan_an_expectation(mirrored: Mirrore
     assert first.to_dict()["round_lags"][0]["oldest_age_ms"] == row.oldest_age_ms
     assert idle.round_lags == ()
 
-    write(mirrored, 500, age=1)
+    mirrored.produce(aged(500, age=1))
     expected = plan_flow(flow.config, RunOptions(), flow.ledger).expected
 
     assert expected is not None

@@ -13,6 +13,7 @@ from mirror_lib.config.loader import load
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.relay.watch import FilePoller, Start
 from mirror_lib.relay.watch import poller as polling
+from tests.support.console import Console
 from tests.support.flows import Flow, make_flow
 from tests.support.kafka import create_topic, delete_topic, produce, records
 from tests.support.mirrored_topic import MirroredTopic
@@ -108,14 +109,6 @@ def test_two_pollers_start_at_most_one_run_more_which_copies_nothing(
         other.poller.stop()
 
 
-def test_records_of_the_time_without_a_poller_start_a_run(caught_up: Flow, mirrored: MirroredTopic) -> None:
-    mirrored.produce(records(4))
-
-    watch = Watch(caught_up.path)
-    assert watch.next_start(0).payload["records"] == 4
-    watch.poller.stop()
-
-
 def test_new_topics_are_found_and_deleted_ones_hold_up_nothing(
     watch: Watch, mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -144,8 +137,7 @@ def test_a_cluster_that_is_down_is_logged_once_and_delays_no_other(
         "C->B.topics": mirrored.name,
         "C->B.mirror.schedule": "on-new-records",
     }
-    with caught_up.path.open("a") as file:
-        file.writelines(f"{key} = {value}\n" for key, value in more.items())
+    Console(caught_up.path).change(more)
     with caplog.at_level(logging.ERROR):
         watch = Watch(caught_up.path)
         mirrored.produce(records(1))
@@ -175,8 +167,7 @@ def test_given_a_paused_flow_when_it_has_records_then_it_costs_nothing_until_it_
         **{f"{flow}.enabled": "true" for flow in ("C->B", "D->B")},
         **{f"{flow}.mirror.schedule": "on-new-records" for flow in ("C->B", "D->B")},
     }
-    with caught_up.path.open("a") as file:
-        file.writelines(f"{key} = {value}\n" for key, value in more.items())
+    Console(caught_up.path).change(more)
     watched = {"C->B"}
     with caplog.at_level(logging.INFO):
         watch = Watch(caught_up.path, watched.__contains__)

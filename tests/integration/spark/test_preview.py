@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.cluster.rows.layout import READ_SCHEMA, place_of
-from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.errors import MirrorError
 from mirror_lib.transform.model import (
     ColumnExpressions,
     DecodeSettings,
@@ -29,9 +29,8 @@ from mirror_lib.transform.preview.preview import (
     PreviewResult,
     RecordPlace,
 )
-from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.settings import parse_settings
 from spark_jobs.preview import preview_with
+from tests.support.smt_chains import smt_chain
 from tests.support.spark.frames import NOON, Given, decoding, expressions, json_by, named_function, select
 
 _NOON_MS = int(NOON.timestamp() * 1000)
@@ -84,12 +83,6 @@ def error_of(outcome: Outcome) -> MirrorError:
     return outcome.error
 
 
-def smts(settings: Mapping[str, str]) -> SmtChain:
-    parsed = parse_settings(settings)
-    assert parsed.chain is not None, parsed.problems
-    return SmtChain(parsed.chain)
-
-
 def test_a_record_that_no_transform_changes_when_previewed_then_it_becomes_what_it_was(spark: SparkSession) -> None:
     given = Given(key=b"\0k", value=b"v", headers=(("trace", b"1"), ("trace", None)))
     place = RecordPlace(2, 7)
@@ -98,26 +91,6 @@ def test_a_record_that_no_transform_changes_when_previewed_then_it_becomes_what_
 
     made = MadeRecord(given.key, given.value, given.headers, _NOON_MS)
     assert result.outcome(place) == Becomes((made,))
-
-
-def test_a_filter_when_previewed_then_it_is_named_as_what_drops(spark: SparkSession) -> None:
-    live = expressions(JSON, filter="value.country = 'DE'", name="live")
-
-    kept, dropped = outcomes(spark, [b'{"country":"DE"}', b'{"country":"FR"}'], live)
-
-    assert values_of(kept) == [b'{"country":"DE"}']
-    assert dropped == Dropped("live")
-
-
-def test_several_filters_when_previewed_then_each_is_named_for_what_it_drops(spark: SparkSession) -> None:
-    first = expressions(JSON, filter="value.id <> 1", name="first")
-    mask = expressions(JSON, value="struct(value.id AS id)", name="mask")
-    second = expressions(JSON, filter="value.id <> 2", name="second")
-
-    found = outcomes(spark, [b'{"id":1}', b'{"id":2}', b'{"id":3}'], first, mask, second)
-
-    assert found[:2] == [Dropped("first"), Dropped("second")]
-    assert values_of(found[2]) == [b'{"id":3}']
 
 
 def test_filters_that_depend_on_chance_when_previewed_then_none_of_them_is_named(spark: SparkSession) -> None:
@@ -159,15 +132,7 @@ def test_records_that_spark_does_not_name_when_previewed_then_they_are_found(
 
 
 def test_an_smt_that_cannot_take_a_record_when_previewed_then_its_own_words_are_told(spark: SparkSession) -> None:
-    chain = smts(
-        {
-            "transforms": "mask",
-            "transforms.mask.type": "org.apache.kafka.connect.transforms.MaskField$Value",
-            "transforms.mask.fields": "card",
-            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-            "value.converter.schemas.enable": "false",
-        }
-    )
+    chain = smt_chain({"type": "MaskField$Value", "fields": "card"}, value="json")
     records = numbered(b"[1]", b'{"card":"4000"}')
 
     result = previewed(spark, records, TransformChain(smt=chain))
@@ -178,27 +143,13 @@ def test_an_smt_that_cannot_take_a_record_when_previewed_then_its_own_words_are_
 
 
 def test_an_smt_that_drops_and_a_filter_when_previewed_then_the_smt_is_named(spark: SparkSession) -> None:
-    chain = smts(
-        {
-            "transforms": "gone",
-            "transforms.gone.type": "org.apache.kafka.connect.transforms.Filter",
-            "transforms.gone.predicate": "deleted",
-            "predicates": "deleted",
-            "predicates.deleted.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
-        }
-    )
+    chain = smt_chain({"type": "Filter", "predicate": "tombstone"})
     live = expressions(filter="value <> X'61'", name="live")
     records = numbered(None, b"a", b"b")
 
     result = previewed(spark, records, TransformChain((live,), smt=chain))
 
-    assert [result.outcome(place) for place in records][:2] == [Dropped("gone"), Dropped("live")]
-
-
-def test_a_tombstone_when_previewed_then_it_stays_one(spark: SparkSession) -> None:
-    (found,) = outcomes(spark, [None], expressions(JSON, value="struct(1 AS one)"))
-
-    assert values_of(found) == [None]
+    assert [result.outcome(place) for place in records][:2] == [Dropped("t0"), Dropped("live")]
 
 
 def test_a_select_that_explodes_when_previewed_then_one_record_becomes_several(spark: SparkSession) -> None:
@@ -223,11 +174,6 @@ def test_a_record_that_could_not_be_written_when_previewed_then_it_fails(spark: 
     (found,) = outcomes(spark, [b"v"], timed)
 
     assert "timestamp" in error_of(found).what
-
-
-def test_a_transform_that_spark_refuses_when_previewed_then_it_is_a_wrong_configuration(spark: SparkSession) -> None:
-    with pytest.raises(ConfigurationError, match=r"mirror\.transform\.wrong"):
-        outcomes(spark, [b"v"], expressions(value="no_such_column", name="wrong"))
 
 
 @pytest.mark.parametrize("kind", list(FunctionKind))

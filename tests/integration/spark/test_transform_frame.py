@@ -130,21 +130,6 @@ def test_what_is_set_is_written_by_its_type(spark: SparkSession, expression: str
     assert transformed(spark, [VIENNA], expressions(ORDERS, value=expression))[0].value == content
 
 
-def test_a_tombstone_stays_one(spark: SparkSession) -> None:
-    masking = expressions(ORDERS, value="named_struct('country', value.country, 'card', '***')")
-
-    assert [each.value for each in transformed(spark, [TOMBSTONE, VIENNA], masking)] == [
-        None,
-        b'{"country":"AT","card":"***"}',
-    ]
-
-
-def test_a_key_can_be_given_to_records_without_one(spark: SparkSession) -> None:
-    found = transformed(spark, [replace(VIENNA, key=None)], expressions(ORDERS, key="struct(value.country AS c)"))
-
-    assert found[0].key == b'{"c":"AT"}'
-
-
 @pytest.mark.parametrize(
     ("expression", "headers"),
     [
@@ -406,12 +391,6 @@ def test_a_select_may_make_several_records_of_one(spark: SparkSession, text: str
 
     first, second = like(VIENNA), like(TOMBSTONE, 101)
     assert found == [replace(each, partition=number) for each in (first, second) for number in (0, 5)]
-
-
-@pytest.mark.parametrize("text", ["SELECT DISTINCT key FROM records", "WITH a AS (SELECT 1) SELECT * FROM a", ""])
-def test_what_is_no_plain_select_is_refused(spark: SparkSession, text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"change\.sql is not a plain SELECT"):
-        transformed(spark, [VIENNA], select(text))
 
 
 def test_a_select_that_spark_refuses_is_named(spark: SparkSession) -> None:

@@ -83,14 +83,6 @@ def test_a_file_cannot_be_read_as_a_table(spark: SparkSession, tmp_path: Path) -
         transformed(spark, [VIENNA], reading)
 
 
-def test_a_select(spark: SparkSession) -> None:
-    text = "SELECT n AS partition, '{}' AS key FROM records LATERAL VIEW explode(array(0, 5)) AS n WHERE value IS NULL"
-
-    assert transformed(spark, [VIENNA, TOMBSTONE], select(text)) == [
-        replace(like(TOMBSTONE, 101), key=b"{}", partition=number) for number in (0, 5)
-    ]
-
-
 def test_functions(spark: SparkSession) -> None:
     chain = (function(functions.countries, decode=ORDERS), function(functions.same_batch, FunctionKind.ARROW))
 

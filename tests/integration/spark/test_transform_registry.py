@@ -256,14 +256,6 @@ def test_ids_become_those_of_the_target(spark: SparkSession, registries: Registr
     assert AvroCodec(registries.target).decode(made.value)["country"] == "AT"
 
 
-def test_tombstones_have_no_ids(spark: SparkSession, registries: Registries) -> None:
-    registries.register(ORDER)
-
-    assert made_of(frame(spark, Given(None)), registries.chain(expressions(AVRO, "true"), renumber=True)) == [
-        like(Given(None))
-    ]
-
-
 def test_a_schema_that_the_target_lacks_is_named(spark: SparkSession, registries: Registries) -> None:
     record = Given(registries.avro.encode(registries.register(ORDER), VIENNA))
 

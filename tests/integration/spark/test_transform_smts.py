@@ -11,37 +11,15 @@ from pyspark.sql import SparkSession
 from mirror_lib.transform.model import Transform, TransformChain
 from mirror_lib.transform.record_mark import read_mark
 from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.settings import parse_settings
+from tests.support.smt_chains import smt_chain
 from tests.support.spark.frames import PLACE, Given, Made, expressions, frame, like, made_of
 
-PACKAGE = "org.apache.kafka.connect.transforms"
-CONVERTERS = {
-    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "value.converter.schemas.enable": "false",
-}
 VIENNA = Given(b'{"country": "AT", "card": "4711"}', b"k", (("h", b"1"), ("h", None)))
 TOMBSTONE = Given(None, b"deleted")
 MASK = {"type": "MaskField$Value", "fields": "card", "predicate": "tombstone", "negate": "true"}
 DROP = {"type": "Filter", "predicate": "tombstone"}
 ROUTE = {"type": "RegexRouter", "regex": r"A\.(.*)", "replacement": "B.$1"}
-TEXT_HEADERS = {"header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter"}
 HEADER = {"type": "InsertHeader", "header": "new", "value.literal": "x"}
-
-
-def _smts(*transforms: dict[str, str], **more: str) -> SmtChain:
-    settings = {
-        **CONVERTERS,
-        **more,
-        "transforms": ",".join(f"t{number}" for number in range(len(transforms))),
-        "predicates": "tombstone",
-        "predicates.tombstone.type": f"{PACKAGE}.predicates.RecordIsTombstone",
-    }
-    for number, options in enumerate(transforms):
-        for name, text in options.items():
-            settings[f"transforms.t{number}.{name}"] = f"{PACKAGE}.{text}" if name == "type" else text
-    parsed = parse_settings(settings)
-    assert parsed.chain is not None, parsed.problems
-    return SmtChain(parsed.chain)
 
 
 def _made(spark: SparkSession, smts: SmtChain, *records: Given, after: tuple[Transform, ...] = ()) -> list[Made]:
@@ -49,32 +27,22 @@ def _made(spark: SparkSession, smts: SmtChain, *records: Given, after: tuple[Tra
 
 
 def test_records_are_changed_and_dropped_and_the_others_stay(spark: SparkSession) -> None:
-    found = _made(spark, _smts(DROP, MASK), TOMBSTONE, VIENNA, TOMBSTONE)
+    found = _made(spark, smt_chain(DROP, MASK, value="json"), TOMBSTONE, VIENNA, TOMBSTONE)
 
     assert found == [replace(like(VIENNA, 101), value=b'{"country":"AT","card":""}')]
 
 
-def test_all_records_may_be_dropped(spark: SparkSession) -> None:
-    assert _made(spark, _smts(DROP), TOMBSTONE, TOMBSTONE) == []
-
-
 def test_a_router_sees_the_remote_topic(spark: SparkSession) -> None:
-    found = _made(spark, _smts(ROUTE), VIENNA)
+    found = _made(spark, smt_chain(ROUTE), VIENNA)
 
     assert found == [replace(like(VIENNA), topic="B.orders")]
 
 
-def test_a_topic_that_no_router_changes_is_not_set(spark: SparkSession) -> None:
-    other = ROUTE | {"regex": "C(.*)"}
-
-    assert _made(spark, _smts(other), VIENNA) == [like(VIENNA)]
-
-
 def test_headers_are_added_and_taken_away(spark: SparkSession) -> None:
-    added = _made(spark, _smts(HEADER, **TEXT_HEADERS), TOMBSTONE)
+    added = _made(spark, smt_chain(HEADER, header="simple"), TOMBSTONE)
     dropped = _made(
         spark,
-        _smts({"type": "DropHeaders", "headers": "h"}),
+        smt_chain({"type": "DropHeaders", "headers": "h"}),
         replace(VIENNA, headers=(*VIENNA.headers, ("i", b"\xff"))),
     )
 
@@ -85,14 +53,14 @@ def test_headers_are_added_and_taken_away(spark: SparkSession) -> None:
 def test_our_own_transforms_come_after(spark: SparkSession) -> None:
     keyed = expressions(key="topic", filter="value IS NOT NULL")
 
-    assert _made(spark, _smts(ROUTE), VIENNA, TOMBSTONE, after=(keyed,)) == [
+    assert _made(spark, smt_chain(ROUTE), VIENNA, TOMBSTONE, after=(keyed,)) == [
         replace(like(VIENNA), key=b"B.orders", topic="B.orders")
     ]
 
 
 def test_a_record_that_cannot_be_taken_is_named(spark: SparkSession) -> None:
     with pytest.raises(PySparkException) as caught:
-        _made(spark, _smts(MASK), VIENNA, Given(b"{"))
+        _made(spark, smt_chain(MASK, value="json"), VIENNA, Given(b"{"))
 
     found = read_mark(str(caught.value))
     assert found is not None

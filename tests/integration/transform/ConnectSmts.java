@@ -65,7 +65,7 @@ public class ConnectSmts {
         }
         SourceRecord record = new SourceRecord(Map.of(), Map.of(), topic, given.get("partition").asInt(),
             keyData.schema(), keyData.value(), valueData.schema(), valueData.value(),
-            given.get("timestamp").asLong(), headers);
+            given.get("timestamp").isNull() ? null : given.get("timestamp").asLong(), headers);
 
         for (String name : settings.get("transforms").split(",")) {
             record = applied(settings, "transforms." + name.trim() + ".", record);

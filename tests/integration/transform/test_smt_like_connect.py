@@ -53,20 +53,6 @@ predicates.routed.type = predicates.TopicNameMatches
 predicates.routed.pattern = .*-routed
 """
 
-LITERALS = f"""
-header.converter = {SIMPLE}
-transforms = text, number, moment
-transforms.text.type = InsertHeader
-transforms.text.header = site
-transforms.text.value.literal = Berlin "A"
-transforms.number.type = InsertHeader
-transforms.number.header = number
-transforms.number.value.literal = 3.14159265358979
-transforms.moment.type = InsertHeader
-transforms.moment.header = at
-transforms.moment.value.literal = 2019-08-23
-"""
-
 FIELDS = f"""
 key.converter = {TEXT}
 value.converter = {JSON}
@@ -210,7 +196,7 @@ def test_the_same_records_arrive_as_from_mirror_maker(transform_pair: KafkaPair,
     target = unique_name("dst")
     flows = [
         MirroredFlow(unique_name("src"), f"{unique_name(name)}-orders", parsed_lines(chain))
-        for name, chain in (("routing", ROUTING), ("literals", LITERALS), ("fields", FIELDS))
+        for name, chain in (("routing", ROUTING), ("fields", FIELDS))
     ]
     expected: dict[str, list[Record]] = {}
     for flow in flows:

@@ -35,6 +35,11 @@ AT = 1_700_010_123_004
 
 PLAIN = {"value.converter": JSON, "value.converter.schemas.enable": "false", "header.converter": SIMPLE}
 ENVELOPE = {"value.converter": JSON, "header.converter": JSON, "header.converter.schemas.enable": "false"}
+NUMERIC = ENVELOPE | {
+    "value.converter.decimal.format": "numeric",
+    "value.converter.replace.null.with.default": "false",
+    "value.converter.schemas.cache.size": "10",
+}
 PLAIN_KEY = {"key.converter": JSON, "key.converter.schemas.enable": "false"}
 MAPS = (
     '{"id":7,"name":"Ada","sum":1.5,"ok":true,"none":null,"tags":["a",1],"at":1700010123004,"when":"2023-11-15 01:02",'
@@ -51,19 +56,21 @@ _TIMESTAMP = '{"type":"int64","name":"org.apache.kafka.connect.data.Timestamp","
 _FIELDS = (
     '{"type":"int32","field":"id"},{"type":"string","optional":true,"default":"x","field":"name"},'
     '{"type":"double","field":"sum"},{"type":"float","optional":true,"field":"part"},{"type":"boolean","field":"ok"},'
-    '{"type":"int8","optional":true,"default":3,"field":"small"},{"type":"bytes","field":"data"},'
+    '{"type":"int8","optional":true,"default":3,"field":"small"},{"type":"int16","optional":true,"field":"short"},'
+    '{"type":"bytes","field":"data"},'
     '{"type":"array","items":{"type":"int64"},"field":"list"},' + _TIMESTAMP + ","
     '{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","version":1,"parameters":{"scale":"2"},'
     '"field":"price"},{"type":"struct","optional":true,"name":"in","fields":[{"type":"string","field":"x"},'
     '{"type":"int16","optional":true,"field":"y"}],"field":"inner"}'
 )
-STRUCT = '{"type":"struct","name":"row","version":3,"optional":false,"fields":[' + _FIELDS + "]}"
+STRUCT = '{"type":"struct","name":"row","version":3,"optional":true,"fields":[' + _FIELDS + "]}"
 STRUCTS = (
-    f'{{"schema":{STRUCT},"payload":{{"id":7,"name":"Ada","sum":1.5,"part":0.1,"ok":true,"small":-1,"data":"aGk=",'
-    '"list":[1,2],"at":1700010123004,"price":"AJw=","inner":{"x":"y","y":5}}}',
-    f'{{"schema":{STRUCT},"payload":{{"id":-7,"sum":1e300,"ok":false,"data":"","list":[],"at":0,"price":"/w==",'
+    f'{{"schema":{STRUCT},"payload":{{"id":7,"name":"Ada","sum":1.5,"part":0.1,"ok":true,"small":-1,"short":-300,'
+    '"data":"aGk=","list":[1,2],"at":1700010123004,"price":"AJw=","inner":{"x":"y","y":5}}}',
+    f'{{"schema":{STRUCT},"payload":{{"id":-7,"sum":1e300,"ok":false,"data":"","list":[],"at":-1,"price":"/w==",'
     '"inner":null}}',
     f'{{"schema":{STRUCT},"payload":{{"id":-7}}}}',
+    f'{{"schema":{STRUCT},"payload":null}}',
     '{"schema":{"type":"string","optional":true},"payload":null}',
     '{"schema":{"type":"int32"},"payload":5}',
     '{"schema":null,"payload":{"id":1,"name":"n"}}',
@@ -96,12 +103,13 @@ def on_values(texts: Sequence[str | None], settings: Mapping[str, str]) -> Itera
 #: Transforms of fields, tried on maps and on structs.
 OF_FIELDS: Sequence[tuple[str, Mapping[str, str]]] = (
     ("MaskField$Value", {"fields": "name,id,tags,none,missing,inner"}),
-    ("MaskField$Value", {"fields": "id,sum,ok,part,small,at,list,price"}),
+    ("MaskField$Value", {"fields": "id,sum,ok,part,small,short,at,list,price"}),
     ("MaskField$Value", {"fields": "id,name,sum", "replacement": "12.7"}),
+    ("MaskField$Value", {"fields": "id,sum,part,small,short,price", "replacement": "12"}),
     ("MaskField$Value", {"fields": "id", "replacement": "x"}),
     ("MaskField$Value", {"fields": "data"}),
     ("MaskField$Value", {"fields": "name", "replace.null.with.default": "false"}),
-    ("InsertField$Value", {"topic.field": "topic", "partition.field": "p!", "timestamp.field": "ts?"}),
+    ("InsertField$Value", {"topic.field": "topic!", "partition.field": "p!", "timestamp.field": "ts?"}),
     ("InsertField$Value", {"static.field": "name", "static.value": "s"}),
     ("ReplaceField$Value", {"exclude": "name,data", "renames": "id:number,ok:id"}),
     ("ReplaceField$Value", {"include": "id,name", "renames": "id:first"}),
@@ -120,6 +128,7 @@ OF_FIELDS: Sequence[tuple[str, Mapping[str, str]]] = (
     ("Cast$Value", {"spec": "id:float32,sum:int32,small:boolean,name:boolean"}),
     ("Cast$Value", {"spec": "at:string,price:string,data:string"}),
     ("Cast$Value", {"spec": "at:int64,price:float64"}),
+    ("Cast$Value", {"spec": "price:int8,small:int16"}),
     ("Cast$Value", {"spec": "name:int32"}),
     ("Cast$Value", {"spec": "string"}),
     ("Cast$Value", {"spec": "int16"}),
@@ -127,6 +136,8 @@ OF_FIELDS: Sequence[tuple[str, Mapping[str, str]]] = (
     ("TimestampConverter$Value", {"field": "at", "target.type": "unix", "unix.precision": "seconds"}),
     ("TimestampConverter$Value", {"field": "at", "target.type": "Date"}),
     ("TimestampConverter$Value", {"field": "at", "target.type": "Time"}),
+    ("TimestampConverter$Value", {"field": "at", "target.type": "unix", "unix.precision": "microseconds"}),
+    ("TimestampConverter$Value", {"field": "at", "target.type": "unix", "unix.precision": "nanoseconds"}),
     ("TimestampConverter$Value", {"field": "when", "target.type": "unix", "format": "yyyy-MM-dd HH:mm"}),
     ("TimestampConverter$Value", {"target.type": "unix"}),
 )
@@ -136,40 +147,100 @@ def all_cases() -> Iterator[Case]:
     for name, options in OF_FIELDS:
         yield from on_values(MAPS, one(name, options, PLAIN))
         yield from on_values(STRUCTS, one(name, options, ENVELOPE))
-        numeric = {"value.converter.decimal.format": "NUMERIC", "value.converter.replace.null.with.default": "false"}
-        yield from on_values(STRUCTS, one(name, options, {**ENVELOPE, **numeric}))
+        yield from on_values(STRUCTS, one(name, options, NUMERIC))
+    yield from on_values(STRUCTS[:2], one("ReplaceField$Value", {"renames": "name:id"}, ENVELOPE))
     copied = {"fields": "id,name", "headers": "a,b", "operation": "copy"}
     yield from on_values(MAPS, one("HeaderFrom$Value", copied, PLAIN))
     for fields in ("id", "id,name", "missing"):
         yield from on_values(MAPS, one("ValueToKey", {"fields": fields}, {**PLAIN, **PLAIN_KEY}))
         yield from on_values(STRUCTS, one("ValueToKey", {"fields": fields}, {**ENVELOPE, **PLAIN_KEY}))
     yield from on_values(MAPS, one("ValueToKey", {"fields": "id"}, {**PLAIN, "key.converter": TEXT}))
+    yield from _keys()
+    yield from _envelopes()
     yield from _routing()
     yield from _literals()
     yield from _dates()
     yield from _numbers()
 
 
+def _keys() -> Iterator[Case]:
+    record = RawRecord("src.orders", 2, b'{"id":7,"name":"Ada","inner":{"x":1}}', b'{"id":1}', (("h", b"1"),), AT)
+    for name, options in (
+        ("MaskField$Key", {"fields": "id"}),
+        ("HeaderFrom$Key", {"fields": "id,missing", "headers": "a,b", "operation": "move"}),
+        ("HoistField$Key", {"field": "whole"}),
+        ("Flatten$Key", {"delimiter": "#"}),
+    ):
+        yield Case(one(name, options, {**PLAIN, **PLAIN_KEY}), record)
+
+
+def _envelopes() -> Iterator[Case]:
+    """Payloads of each schema, and what is no schema, as in Kafka's `JsonConverterTest`."""
+    logical = "org.apache.kafka.connect.data"
+    with_map = '{"type":"map","keys":{"type":"string"},"values":{"type":"int32"}}'
+    envelopes = (
+        ('{"type":"boolean"}', "true"),
+        ('{"type":"boolean","optional":true}', "null"),
+        ('{"type":"boolean","default":true}', "null"),
+        ('{"type":"int8"}', "12"),
+        ('{"type":"int8"}', "null"),
+        ('{"type":"int64"}', "4398046511104"),
+        ('{"type":"float"}', "12.34"),
+        ('{"type":"double"}', "12"),
+        ('{"type":"bytes"}', '"dGVzdC1zdHJpbmc="'),
+        ('{"type":"string","name":"n","version":2,"doc":"d","parameters":{"p":"q"}}', '"text"'),
+        ("null", "[1, 2]"),
+        ('{"type":"array","items":{"type":"int32"}}', "[1,2]"),
+        (with_map, '{"key1":12}'),
+        ('{"type":"map","keys":{"type":"int32"},"values":{"type":"int32"}}', "[[1,12],[2,15]]"),
+        (f'{{"type":"bytes","name":"{logical}.Decimal","parameters":{{"scale":"2"}}}}', '"AJw="'),
+        (f'{{"type":"int32","name":"{logical}.Date","version":1}}', "10000"),
+        (f'{{"type":"int32","name":"{logical}.Time","version":1}}', "10000"),
+        (f'{{"type":"int64","name":"{logical}.Timestamp","version":1}}', "4000000000"),
+        (f'{{"type":"struct","fields":[{with_map[:-1]},"field":"m"}}]}}', '{"m":{}}'),
+        ("{}", "null"),
+        ('{"type":"date"}', "null"),
+        ('{"type":"array"}', "null"),
+        ('{"type":"map","keys":{"type":"string"}}', "null"),
+        ('{"type":"struct"}', "null"),
+        ('{"type":"struct","fields":[{"type":"string"}]}', "null"),
+    )
+    for name, options in (("HoistField$Value", {"field": "whole"}), ("Flatten$Value", {})):
+        texts = [f'{{"schema":{schema},"payload":{payload}}}' for schema, payload in envelopes]
+        yield from on_values(texts, one(name, options, ENVELOPE))
+
+
 def _routing() -> Iterator[Case]:
     record = RawRecord("src.orders-2023", 1, b"k", b"v", (("old", b"1"), ("kept", b"2"), ("old", None)), AT)
-    for regex, replacement in ((r"src\.(.*)", "$1"), ("src|src.*", "x"), ("(?<a>s).*", "${a}$1\\$"), ("other", "x")):
+    for regex, replacement in (
+        *((r"src\.(.*)", "$1"), ("src|src.*", "x"), ("(?<a>s).*", "${a}$1\\$"), ("other", "x")),
+        *(("src", "whole names only"), ("(.*)", "copy_$1"), (r"(?<site>\w+)\.\w+-(\d\d\d\d)", "${site}.$2")),
+    ):
         yield Case(one("RegexRouter", {"regex": regex, "replacement": replacement}, {}), record)
     yield Case(one("TimestampRouter", {}, {}), record)
-    for pattern in ("yyyy-MM-dd'T'HH", "EEE MMM d k K h a D u yy", "EEEE MMMM SSSS z Z X XX XXX zzzz"):
+    without_time = RawRecord("src.orders", 1, None, b"{}")
+    yield Case(one("TimestampRouter", {}, {}), without_time)
+    yield Case(one("InsertField$Value", {"timestamp.field": "at"}, PLAIN), without_time)
+    for pattern in (
+        *("yyyy-MM-dd'T'HH", "EEE MMM d k K h a D u yy", "EEEE MMMM SSSS z Z X XX XXX zzzz", "D u k EEEE S SSSSSS y M"),
+        # From Java's documentation of `SimpleDateFormat`.
+        *("yyyy.MM.dd 'at' HH:mm:ss z", "EEE, MMM d, ''yy", "h:mm a", "hh 'o''clock' a, zzzz", "K:mm a, z"),
+        *("yyyyy.MMMMM.dd hh:mm aaa", "EEE, d MMM yyyy HH:mm:ss Z", "yyMMddHHmmssZ", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"),
+    ):
         yield Case(one("TimestampRouter", {"topic.format": "${timestamp}", "timestamp.format": pattern}, {}), record)
     yield Case(one("DropHeaders", {"headers": "old, none"}, {}), record)
-    predicates = {
-        "TopicNameMatches": {"pattern": "src.orders.*"},
-        "HasHeaderKey": {"name": "old"},
-        "RecordIsTombstone": {},
-    }
-    for name, options in predicates.items():
+    for name, options in (
+        ("TopicNameMatches", {"pattern": "src.orders.*"}),
+        ("TopicNameMatches", {"pattern": "src"}),
+        ("HasHeaderKey", {"name": "old"}),
+        ("RecordIsTombstone", {}),
+    ):
         for negate in ("true", "false"):
             lines = {f"predicates.p.{key}": text for key, text in options.items()}
             settings = one("Filter", {"predicate": "p", "negate": negate}, lines)
             settings |= {"predicates": "p", "predicates.p.type": f"{PACKAGE}.predicates.{name}"}
             yield Case(settings, record)
-            yield Case(settings, RawRecord("t", 0, None, None, (), 0))
+            yield from (Case(settings, RawRecord("t", 0, None, value, (), 0)) for value in (None, b""))
 
 
 def _literals() -> Iterator[Case]:
@@ -177,6 +248,7 @@ def _literals() -> Iterator[Case]:
         *("text", "null", "true", "5", "-129", "1e3", "1.50", "3.14159265358979", "1e39", "10:30", "1,5", "-", "+7"),
         *("2019-08-23", "14:34:54.346Z", "2019-08-23T14:34:54.346Z", "2019-99-99", "12345678901234567890", '"q"'),
         *("0.1", "a:b", "false]", "007", "1.", ".5", "- 5", "99999999999999999999.5", "1e400"),
+        *("  ", " null ", "null=", "true}", "False", "32768", "2147483648", "1st", "14:34:54.346"),
     )
     for converter in (SIMPLE, JSON):
         for text in texts:
@@ -192,6 +264,13 @@ def _dates() -> Iterator[Case]:
         "yyyy-MM-dd'T'HH:mm:ssX": ("2001-07-04T12:08:56Z", "2001-07-04T12:08:56+02", "2001-07-04T12:08:56"),
         "yyyy-MM-dd hh:mm a": ("2001-07-04 12:08 AM", "2001-07-04 12:08 pm", "2001-07-04 01:08 PM"),
         "yyyy-MM-dd kk.SSS": ("2001-07-04 24.5", "2001-07-04 01.050"),
+        "yyyy-MM-dd HH:mm": ("2001-07-04 12:08 and more",),
+        "yyyy-M-d": ("2001-7-4", "2001/07/04"),
+        "d MMM yyyy": ("4 july 2001", "4 Foo 2001"),
+        "ss.SSS": ("1.5",),
+        "yyyy": ("  2001", "x"),
+        "yyyyMMdd": ("200107",),
+        "yyyy z": ("2001 ",),
     }
     for pattern, texts in reads.items():
         settings = one("TimestampConverter$Value", {"target.type": "unix", "format": pattern}, PLAIN)

@@ -52,15 +52,6 @@ class _Kept:
         ]
 
 
-def test_a_task_gets_what_airflow_keeps(file: Path) -> None:
-    with reading_in(Surroundings(_Kept())):
-        client = load(file).flow("berlin->paris").clients.source_admin
-
-    assert client.properties["bootstrap.servers"] == "berlin:9093"
-    assert client.properties["security.protocol"] == "SASL_SSL"
-    assert 'username="mirror" password="bear"' in client.properties["sasl.jaas.config"]
-
-
 def test_who_connects_to_no_cluster_reads_the_file_without_looking_anything_up(file: Path) -> None:
     with without_lookups():
         config = load(file)

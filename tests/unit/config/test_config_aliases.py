@@ -9,8 +9,7 @@ import pytest
 
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import Severity
-from mirror_lib.config.topology import flow_topology, offset_syncs_topic
-from mirror_lib.sync.topics.internal import checkpoints_topic
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.topology.flow_topology import Exclusion
 from tests.support.config_files import ConfigFile
 
@@ -23,9 +22,9 @@ primary->backup.enabled = true
 BACK = "backup->primary.enabled = true\n"
 
 
-_RING = (
+_FAN_IN = (
     "clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC.bootstrap.servers = c:1\n"
-    "A->B.enabled = true\nB->C.enabled = true\nC->A.enabled = true\n"
+    "A->C.enabled = true\nB->C.enabled = true\n"
 )
 
 
@@ -34,23 +33,8 @@ def file(tmp_path: Path) -> ConfigFile:
     return ConfigFile(tmp_path / "mirror.properties", BASE)
 
 
-def test_an_alias_of_its_own_names_all_that_mm2_names_by_it(file: ConfigFile) -> None:
-    assert file.errors("source.cluster.alias = prod\nprimary->backup.target.cluster.alias = dr\n") == []
-    flow = load(file.path).enabled_flows[0]
-    topology = flow_topology(flow)
-    assert topology.remote_topic("orders") == "prod.orders"
-    assert topology.exclusion("dr.orders") is Exclusion.CYCLE
-    assert topology.exclusion("backup.orders") is None
-    assert topology.checkpointed_topic("dr.orders") == "orders"
-    assert offset_syncs_topic(flow) == "mm2-offset-syncs.dr.internal"
-    assert checkpoints_topic(flow).name == "prod.checkpoints.internal"
-    # The worker is named by the pair of clusters.
-    assert flow.offset_storage_topic == "mm2-offsets.primary.internal"
-
-
 def test_two_flows_must_not_store_positions_under_one_alias_in_one_topic(file: ConfigFile) -> None:
-    fan_in = _RING.replace("A->B", "A->C").replace("C->A.enabled = true\n", "")
-    file = replace(file, base=f"{fan_in}source.cluster.alias = x\n")
+    file = replace(file, base=f"{_FAN_IN}source.cluster.alias = x\n")
     assert file.errors() == []
 
     (told,) = file.errors("offset.storage.topic = positions\n")
@@ -98,10 +82,3 @@ def test_both_directions_without_a_separator_are_refused_if_they_share_a_topic(f
     assert file.errors(BACK) == []
     topics = "replication.policy.separator =\nprimary->backup.topics = one\nbackup->primary.topics = two\n"
     assert file.errors(topics + BACK) == []
-
-
-def test_a_ring_of_three_without_separators_is_refused(file: ConfigFile) -> None:
-    ring = replace(file, base=_RING)
-    text = "replication.policy.separator =\nsource.cluster.alias =\ntarget.cluster.alias =\n"
-
-    assert [problem.line for problem in ring.errors(text)] == [8]

@@ -306,11 +306,6 @@ def test_files_without_addresses_clusters_or_flows_are_errors(file: ConfigFile) 
     assert alias.severity is Severity.WARNING, "it contains the separator"
 
 
-def test_quotes_of_a_vendors_example_are_doubted(file: ConfigFile) -> None:
-    problems = file.problems('topics.blacklist = "*.internal,__.*"\n')
-    assert any("quotes" in problem.message for problem in problems)
-
-
 def test_of_several_lines_whose_keys_end_at_a_blank_each_is_named(file: ConfigFile) -> None:
     for first, second in [
         ("A -> B.topics = orders", "A -> B.groups = app"),
@@ -367,20 +362,6 @@ def test_a_comma_in_a_regex_splits_the_list(file: ConfigFile) -> None:
     assert "order[0-9]{1 and 3} are two elements" in problems[0].message
     assert [problem.severity for problem in problems] == [Severity.WARNING, Severity.ERROR]
     assert all("without a comma" in (problem.suggestion or "") for problem in problems)
-
-
-def test_a_quoted_key_has_no_effect_as_in_mm2(file: ConfigFile) -> None:
-    # As in published files: lines of JSON, which MM2 ignores.
-    file.write('"replication.policy.separator": "_",\n"source.cluster.alias": "",\n')
-
-    problems = check(file.path)
-
-    assert [problem.severity for problem in problems if problem.key and problem.key[0] == '"'][-2:] == [
-        Severity.NO_EFFECT,
-        Severity.NO_EFFECT,
-    ]
-    assert not any(problem.severity is Severity.ERROR for problem in problems)
-    assert load(file.path).flows[0].replication_policy_separator == "."
 
 
 def test_no_offset_reset_copies_new_partitions_from_their_start_and_says_so(file: ConfigFile) -> None:

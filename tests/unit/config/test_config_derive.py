@@ -1,4 +1,4 @@
-"""MM2's precedence, with cases in the manner of its `MirrorMakerConfigTest`."""
+"""MM2's precedence; `tests/integration/config` compares whole files with its own classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from mirror_lib.config.file.derive import (
     FlowSettings,
-    cluster_settings,
     clusters,
     flow_settings,
     selected_flows,
@@ -41,80 +40,11 @@ def _flows(settings: dict[str, str]) -> list[str]:
     return [str(flow) for flow in selected_flows(_of(settings))]
 
 
-def test_pairs_run_for_their_heartbeats_or_if_they_are_enabled() -> None:
-    assert _flows({"clusters": "A, B, C"}) == ["A->B", "A->C", "B->A", "B->C", "C->A", "C->B"]
-    assert _flows({"emit.heartbeats.enabled": "false"}) == []
-    assert _flows({"emit.heartbeats.enabled": "false", "A->B.enabled": "true"}) == ["A->B"]
-    assert _flows({"emit.heartbeats.enabled": "false", "B->A.emit.heartbeats.enabled": "true"}) == ["B->A"]
-    assert _flows({"A->B.emit.heartbeats.enabled": "false"}) == ["B->A"]
+def test_clusters_count_once_and_variables_are_replaced_after_flows_are_selected() -> None:
     assert clusters(_of({"clusters": "A, B, A,, B"})) == ("A", "B")
-    # Variables are replaced later.
     file = _of({"emit.heartbeats.enabled": "false"})
     file["A->B.enabled"] = Provenance(value="true", key="A->B.enabled", written="${env:X}")
     assert selected_flows(file) == ()
-
-
-def test_pairs_are_selected_by_the_text_as_it_is() -> None:
-    for text, runs in [("true", True), ("TRUE", True), ("true ", False), ("yes", False)]:
-        assert _flows({"emit.heartbeats.enabled": "false", "A->B.enabled": text}) == (["A->B"] if runs else []), text
-
-
-def test_flow_settings_win_over_the_top_level() -> None:
-    settings = _settings({"tasks.max": "2", "A->B.tasks.max": "3", "topics": "a"}).connector
-    assert (settings["tasks.max"].value, settings["tasks.max"].origin) == ("3", "flow A->B")
-    assert (settings["topics"].value, settings["topics"].origin, settings["topics"].key) == ("a", "top level", "topics")
-    assert "offset.lag.max" not in settings
-
-
-def test_the_top_level_gives_names_of_connectors_and_options_of_custom_policies() -> None:
-    settings = _settings(
-        {"use.defaults.from": "source", "exactly.once.support": "required", "offset.flush.interval.ms": "1"}
-    )
-    assert not {"use.defaults.from", "exactly.once.support", "offset.flush.interval.ms"} & set(settings.connector)
-    assert _settings({"A->B.use.defaults.from": "source"}).connector["use.defaults.from"].value == "source"
-
-    settings = _settings({"replication.policy.my.option": "1", "my.option": "2", "A->B.my.option": "3"}).connector
-    assert settings["replication.policy.my.option"].value == "1"
-    assert settings["my.option"].value == "3"
-
-
-def test_cluster_settings_seed_those_of_its_clients() -> None:
-    settings = cluster_settings(
-        _of({"A.ssl.key.password": "a", "A.producer.ssl.key.password": "p", "security.protocol": "SSL"}), "A"
-    )
-    values = {name: setting.value for name, setting in settings.items()}
-    assert values == {
-        "ssl.key.password": "a",
-        "producer.ssl.key.password": "p",
-        "consumer.ssl.key.password": "a",
-        "admin.ssl.key.password": "a",
-        "security.protocol": "SSL",
-        "producer.security.protocol": "SSL",
-        "consumer.security.protocol": "SSL",
-        "admin.security.protocol": "SSL",
-    }
-
-
-def test_a_cluster_wins_over_the_top_level_for_its_connection() -> None:
-    file = {"security.protocol": "SSL", "A.security.protocol": "PLAINTEXT", "bootstrap.servers": "x:1"}
-    assert _client(file, "source_admin")["security.protocol"] == "PLAINTEXT"
-    assert _client(file, "target_admin")["security.protocol"] == "SSL"
-    assert _client(file, "target_admin")["bootstrap.servers"] == "x:1"
-
-
-def test_consumer_settings_of_the_cluster_win_over_those_of_the_flow() -> None:
-    both = {"A.consumer.fetch.min.bytes": "1", "A->B.consumer.fetch.min.bytes": "2"}
-    assert _client(both, "data_consumer")["fetch.min.bytes"] == "1"
-    assert _client({**both, "A->B.source.consumer.fetch.min.bytes": "3"}, "data_consumer")["fetch.min.bytes"] == "3"
-    assert _client({"A->B.consumer.fetch.min.bytes": "2"}, "data_consumer")["fetch.min.bytes"] == "2"
-
-
-def test_the_data_consumer_starts_early_and_never_commits() -> None:
-    assert _client({"A.consumer.enable.auto.commit": "true"}, "data_consumer") == {
-        "auto.offset.reset": "earliest",
-        "enable.auto.commit": "false",
-    }
-    assert _client({"A.consumer.auto.offset.reset": "latest"}, "data_consumer")["auto.offset.reset"] == "latest"
 
 
 def test_the_data_producer_takes_the_targets_settings_and_the_flows_overrides() -> None:
@@ -128,20 +58,13 @@ def test_the_data_producer_takes_the_targets_settings_and_the_flows_overrides() 
         "A.producer.batch.size": "4",
     }
     assert _client(file, "data_producer") == {"bootstrap.servers": "b:1", "linger.ms": "1", "acks": "1"}
-    # The flow's own settings tune only the producer of offset-syncs.
+
+
+def test_settings_of_mm2_and_of_the_data_producer_do_not_leak_into_clients() -> None:
     of_flow = {"A->B.producer.linger.ms": "2", "A->B.producer.override.acks": "1"}
     assert _client(of_flow, "offset_syncs_producer") == {"linger.ms": "2"}
-    # Settings of MM2 do not leak into clients.
     assert _client({"admin.timeout.ms": "5", "consumer.poll.timeout.ms": "5"}, "source_admin") == {}
     assert "poll.timeout.ms" not in _client({"consumer.poll.timeout.ms": "5"}, "data_consumer")
-
-
-def test_offset_syncs_clients_follow_their_location() -> None:
-    file = {"A.bootstrap.servers": "a:1", "B.bootstrap.servers": "b:1", "B.producer.linger.ms": "1"}
-    assert _client(file, "offset_syncs_producer") == {"bootstrap.servers": "a:1"}
-    target = {**file, "offset-syncs.topic.location": "target"}
-    assert _client(target, "offset_syncs_producer") == {"bootstrap.servers": "b:1", "linger.ms": "1"}
-    assert _client(target, "offset_syncs_consumer")["bootstrap.servers"] == "b:1"
 
 
 def test_internal_topics_use_only_the_targets_connection() -> None:
@@ -153,34 +76,6 @@ def test_internal_topics_use_only_the_targets_connection() -> None:
         "B.group.id": "g",
     }
     assert _client(file, "target_internal") == {"bootstrap.servers": "b:1", "ssl.key.password": "x"}
-    assert _client(file, "target_admin") == {
-        "bootstrap.servers": "b:1",
-        "ssl.key.password": "x",
-        "request.timeout.ms": "1",
-        "retries": "1",
-    }
-
-
-def test_positions_follow_the_worker_rules() -> None:
-    worker = _settings({}).worker
-    assert worker["offset.storage.topic"].value == "mm2-offsets.A.internal"
-    assert (worker["offset.storage.partitions"].value, worker["offset.storage.partitions"].origin) == ("25", "default")
-    worker = _settings(
-        {
-            "offset.storage.replication.factor": "1",
-            "B.offset.storage.replication.factor": "2",
-            "A.offset.storage.partitions": "7",
-            "A->B.offset.storage.partitions": "8",
-            "B.offset.flush.interval.ms": "10",
-            "offset.flush.interval.ms": "20",
-        }
-    ).worker
-    assert worker["offset.storage.replication.factor"].value == "1"
-    assert worker["offset.storage.partitions"].value == "25"
-    assert (worker["offset.flush.interval.ms"].value, worker["offset.flush.interval.ms"].origin) == (
-        "10",
-        "worker of B",
-    )
 
 
 def test_old_names_count_where_the_new_one_is_absent() -> None:
@@ -221,12 +116,12 @@ _PAIRS = [f"{source}->{target}" for source in _ALIASES for target in _ALIASES if
             st.sampled_from(["", *(f"{pair}." for pair in _PAIRS)]),
             st.sampled_from(["enabled", "emit.heartbeats.enabled"]),
         ),
-        st.sampled_from(["true", "false", "true "]),
+        st.sampled_from(["true", "TRUE", "false", "true ", "yes"]),
     ),
 )
 def test_pairs_are_selected_as_mm2_asks_for_each(aliases: list[str], settings: dict[str, str]) -> None:
     def is_true(key: str, otherwise: str) -> bool:
-        return settings.get(key, otherwise) == "true"
+        return settings.get(key, otherwise).lower() == "true"
 
     # `MirrorMakerConfig.clusterPairs`
     expected = [

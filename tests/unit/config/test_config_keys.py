@@ -136,15 +136,6 @@ def test_a_limit_of_one_flow_wins_over_that_of_all_and_without_any_nothing_is_li
     assert config.flow("B->A").copy_settings.rate_limit_bytes == 1000
 
 
-def test_a_cluster_limits_reading_for_flows_from_it_and_writing_for_flows_to_it(file: ConfigFile) -> None:
-    config = load(file.write(f"{BACK}A.mirror.rate.limit.read.bytes = 10\nA.mirror.rate.limit.write.bytes = 20\n"))
-
-    there, back = config.flow("A->B"), config.flow("B->A")
-    assert (there.source_rate_limit_read_bytes, there.target_rate_limit_write_bytes) == (10, 0)
-    assert (back.source_rate_limit_read_bytes, back.target_rate_limit_write_bytes) == (0, 20)
-    assert config.warnings == ()
-
-
 def test_a_limit_that_stands_in_the_wrong_place_or_is_none_is_an_error(file: ConfigFile) -> None:
     for line, told in [
         ("mirror.rate.limit.read.bytes = 10", "belongs to a cluster"),
@@ -157,13 +148,6 @@ def test_a_limit_that_stands_in_the_wrong_place_or_is_none_is_an_error(file: Con
         with pytest.raises(ConfigurationError, match=r"rate\.limit") as raised:
             load(file.write(line))
         assert told in str(raised.value), line
-
-
-def test_the_reference_tells_of_all_three() -> None:
-    text = markdown_reference()
-
-    for name in ("mirror.rate.limit.bytes", "mirror.rate.limit.read.bytes", "mirror.rate.limit.write.bytes"):
-        assert f"| `{name}` | long | `0` |" in text
 
 
 _DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "configuration.md"

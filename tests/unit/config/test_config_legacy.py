@@ -19,7 +19,6 @@ from mirror_lib.config.importers.mirror_maker1 import (
     import_mirror_maker_1,
     topic_regex,
 )
-from mirror_lib.config.importers.mirror_maker1_reasons import OPTION_REASONS
 from mirror_lib.config.importers.written_file import CONSUMER, PRODUCER, assignment
 from mirror_lib.config.model import Severity
 from mirror_lib.config.settings.kafka_names import BY_CLIENT, CLIENT_SET
@@ -101,10 +100,6 @@ def test_settings_without_effect_are_comments_with_reasons() -> None:
     assert "#   message.handler = com.example.Rename" in imported.text
     assert "#   compression.type = lz4" in imported.text
     assert len(imported.remarks) == 2
-
-    for name in OPTION_REASONS:
-        (listed,) = [each for each in _imported(options={name: "x"}).listed if each.origin == "command line"]
-        assert listed.reason == OPTION_REASONS[name]
 
 
 def test_the_group_and_the_commands_that_take_its_offsets_over_stand_in_the_file() -> None:

@@ -104,12 +104,6 @@ def test_values_of_a_cluster_count_though_no_line_names_its_pairs_unless_they_ar
     assert any("overrides it" in each.message for each in load(file.path).warnings)
 
 
-def test_one_flow_is_read_together_with_its_file(file: ConfigFile) -> None:
-    file.write()
-    config, flow = load_flow(file.path, "A->B")
-    assert (config.path, str(flow.flow)) == (str(file.path), "A->B")
-
-
 def test_a_flow_that_cannot_run_is_refused_with_those_that_can(file: ConfigFile, subtests: pytest.Subtests) -> None:
     for wanted, what in [("A->C", "no flow 'A->C'"), ("A", "no flow 'A'"), ("B->A", "flow B->A of .* is not enabled")]:
         with subtests.test(wanted):
@@ -139,27 +133,18 @@ def test_requests_are_as_large_as_the_data_producer_may_make_them_in_java(
             file.flow(f"B.producer.max.request.size = {size}\n")
 
 
-def test_settings_are_typed(file: ConfigFile) -> None:
+def test_settings_of_several_kinds_are_typed(file: ConfigFile) -> None:
     flow = file.flow(
-        "topics = a , b\n"
-        "A->B.tasks.max = 4\n"
         "offset-syncs.topic.location = target\n"
         "A.consumer.isolation.level = READ_COMMITTED\n"
-        "A->B.use.defaults.from = source\n"
         "mirror.schedule = */5  * * * *\n"
-        "mirror.run.max.seconds = 30\n"
         "B.offset.flush.interval.ms = 1000\n",
     )
-    assert flow.topics == ("a", "b")
-    assert flow.tasks_max == 4
     assert flow.offset_syncs_topic_location is OffsetSyncsLocation.TARGET
     assert flow.isolation_level is IsolationLevel.READ_COMMITTED
-    assert flow.use_defaults_from == "source"
     assert flow.schedule == "*/5 * * * *"
-    assert flow.copy_settings.run_max_seconds == 30
     assert flow.offset_flush_interval_ms == 1000
     assert flow.clients.offset_syncs_producer.cluster == "B"
-    assert flow.clients.data_consumer.properties["bootstrap.servers"] == "a:9092"
 
 
 def test_policies_read_their_settings_untrimmed(file: ConfigFile) -> None:

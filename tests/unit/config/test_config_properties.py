@@ -16,35 +16,6 @@ def _values(text: str) -> dict[str, str]:
     return {key: entry.value for key, entry in parse_properties(text.encode("iso-8859-1")).effective.items()}
 
 
-def test_lines_are_read_as_in_java() -> None:
-    for line, key, value in [
-        ("a=b", "a", "b"),
-        ("a = b", "a", "b"),
-        ("a:b", "a", "b"),
-        ("a b", "a", "b"),
-        ("  a\t=\f b", "a", "b"),
-        ("a==b", "a", "=b"),
-        ("a", "a", ""),
-        ("a=", "a", ""),
-        ("a= b  ", "a", "b  "),
-        ("A->B.enabled = true", "A->B.enabled", "true"),
-        (r"a=.*[\\-\\.]internal", "a", r".*[\-\.]internal"),
-        (r"a=.*[\-\.]internal", "a", ".*[-.]internal"),
-        (r"a\ b=c", "a b", "c"),
-        (r"a\:b=c", "a:b", "c"),
-        (r"a=\u00e9\t\n", "a", "é\t\n"),
-        ("a=b # no comment", "a", "b # no comment"),
-    ]:
-        assert _values(line) == {key: value}, line
-    for text, values in (
-        ("# one\n  ! two\n\n   \na=1\n", {"a": "1"}),
-        ("topics = a, \\\n    b, \\\n\tc\nnext=1", {"topics": "a, b, c", "next": "1"}),
-        # An even number of backslashes continues nothing.
-        ("a=x\\\\\nb=y", {"a": "x\\", "b": "y"}),
-    ):
-        assert _values(text) == values, text
-
-
 def test_lines_count_from_where_an_assignment_begins() -> None:
     parsed = parse_properties(b"# c\r\n\r\na=1,\\\r\n  2\r\nb=3\r\n")
     assert [(entry.key, entry.line) for entry in parsed.entries] == [("a", 3), ("b", 5)]

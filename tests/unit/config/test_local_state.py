@@ -32,7 +32,3 @@ def test_the_environment_and_another_project_move_the_state(tmp_path: Path, monk
 
     assert state_dir({}, Path("/p")) == Path("/p/.mirror")
     assert state_dir({"MIRROR_STATE_DIR": "/s"}, Path("/p")) == Path("/s")
-
-
-def test_the_state_folder_is_ignored_by_git() -> None:
-    assert ".mirror/" in (project_root() / ".gitignore").read_text().splitlines()

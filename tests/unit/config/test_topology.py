@@ -10,11 +10,9 @@ from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Mir
 from mirror_lib.config.topology import (
     config_property_filter,
     flow_topology,
-    group_filter,
     loops,
     rename_rules,
     replication_policy,
-    topic_filter,
 )
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId
@@ -28,24 +26,14 @@ def flow(**settings: Any) -> FlowConfig:
     return FlowConfig(flow=FlowId("A", "B"), clients=clients, **settings)
 
 
-def test_defaults_are_those_of_mm2() -> None:
-    topology = flow_topology(flow())
-
-    assert topology.flow == FlowId("A", "B")
-    assert topology.remote_topic("orders") == "A.orders"
-    assert topology.replicates("orders")
-    assert topology.replicates("heartbeats")
-    assert not topology.replicates("orders.replica")
-    assert not topology.replicates("__consumer_offsets")
-    assert not topology.replicates("B.orders")
-
-
-def test_a_run_can_be_limited_to_some_of_the_topics() -> None:
+def test_a_run_can_be_limited_to_some_of_the_topics_and_a_flow_leave_heartbeats_out() -> None:
     limited = flow_topology(flow(topics=("orders.*",)), ["orders", "payments"])
 
     assert limited.replicates("orders")
     assert not limited.replicates("orders-old")
     assert not limited.replicates("payments")
+    assert flow_topology(flow(topics=("x",))).replicates("heartbeats")
+    assert not flow_topology(flow(topics=("x",), heartbeats_replication_enabled=False)).replicates("heartbeats")
 
 
 def test_separator_options_and_source_reach_the_policy() -> None:
@@ -58,19 +46,6 @@ def test_separator_options_and_source_reach_the_policy() -> None:
     of_file = replication_policy(flow(replication_policy_options={"replication.policy.separator": "-"}))
     assert of_file.format_remote_topic("A", "t") == "A-t"
     assert replication_policy(flow(replication_policy_class=IDENTITY)).topic_source("orders") == "A"
-
-
-def test_filters_take_the_lists_of_the_flow() -> None:
-    settings = flow(topics=("orders", "pay.*"), topics_exclude=("pay-secret",), groups=("g",), groups_exclude=())
-
-    assert [t for t in ("orders", "pay1", "pay-secret", "x") if topic_filter(settings).should_replicate_topic(t)] == [
-        "orders",
-        "pay1",
-    ]
-    assert [g for g in ("g", "h") if group_filter(settings).should_replicate_group(g)] == ["g"]
-    assert not topic_filter(flow(topics=())).should_replicate_topic("orders")
-    assert not group_filter(flow()).should_replicate_group("connect-x")
-    assert not flow_topology(flow(topics=("x",), heartbeats_replication_enabled=False)).replicates("heartbeats")
 
 
 def test_topic_configs_have_mm2s_exclusions_by_default() -> None:

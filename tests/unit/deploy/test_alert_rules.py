@@ -61,20 +61,6 @@ def test_rules_and_dashboard_use_only_metrics_and_reasons_that_are_exported() ->
     assert shown <= EXPORTED
 
 
-def test_panels_have_titles_ids_of_their_own_and_do_not_overlap() -> None:
-    found = json.loads(DASHBOARD.read_text())["panels"]
-
-    assert len({panel["id"] for panel in found}) == len(found)
-    assert all(panel["title"] for panel in found)
-    places = set()
-    for panel in found:
-        at = panel["gridPos"]
-        assert at["x"] + at["w"] <= 24
-        squares = {(at["x"] + x, at["y"] + y) for x in range(at["w"]) for y in range(at["h"])}
-        assert not squares & places, panel["title"]
-        places |= squares
-
-
 def test_the_dashboard_takes_any_prometheus_and_grafana_finds_it() -> None:
     assert {panel["datasource"]["uid"] for panel in panels()} == {"${datasource}"}
 

@@ -12,9 +12,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from mirror_lib.config.loader import load
 from mirror_lib.spark.submit import spark_defaults
-from mirror_lib.topology.names import FlowId
 from tests.support.compose import new_secrets
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -35,14 +33,6 @@ def test_every_variable_is_explained_in_the_example(text, compose):
     example = (PROJECT / ".env.example").read_text()
     declared = set(re.findall(r"^([A-Z_]+)=", example, flags=re.MULTILINE))
     assert set(VARIABLE.findall(text)) == declared
-
-
-def test_the_services_are_those_of_the_design(compose):
-    assert set(compose["services"]) == {
-        *("postgres", "airflow-init", "airflow-apiserver", "airflow-scheduler", "airflow-dag-processor"),
-        *("airflow-triggerer", "spark-master", "spark-worker", "spark-connect", "driver-host"),
-        *("kafka-a", "kafka-b", "prometheus", "grafana"),
-    }
 
 
 def test_services_wait_only_for_services_that_exist_and_can_tell(compose):
@@ -95,31 +85,12 @@ def test_pages_are_published_to_this_machine_only(compose):
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
-def test_every_airflow_part_has_the_same_key_and_finds_the_api_server(compose):
-    parts = [service for name, service in compose["services"].items() if name.startswith("airflow")]
-    for key in ("AIRFLOW__API_AUTH__JWT_SECRET", "AIRFLOW__CORE__EXECUTION_API_SERVER_URL"):
-        assert len({part["environment"][key] for part in parts}) == 1
-    assert (
-        parts[0]["environment"]["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://airflow-apiserver:8080/execution/"
-    )
-
-
 def test_each_broker_has_a_cluster_of_its_own(compose):
     brokers = [compose["services"][name] for name in ("kafka-a", "kafka-b")]
     assert len({broker["environment"]["CLUSTER_ID"] for broker in brokers}) == 2
     for broker in brokers:
         assert len(broker["environment"]["CLUSTER_ID"]) == 22
         assert broker["environment"]["KAFKA_CONTROLLER_QUORUM_VOTERS"] == f"1@{broker['hostname']}:9093"
-
-
-def test_the_flow_of_the_containers_loads(compose, monkeypatch):
-    monkeypatch.setenv("MIRROR_LEDGER_URL", "postgresql+psycopg://airflow:secret@postgres/mirror")
-    config = load(PROJECT / "deploy" / "mirror.properties")
-    assert [flow.flow for flow in config.enabled_flows] == [FlowId("A", "B")]
-    servers = {config.flow("A->B").clients.source_admin.properties["bootstrap.servers"]}
-    servers |= {config.flow("A->B").clients.target_admin.properties["bootstrap.servers"]}
-    assert {server.partition(":")[0] for server in servers} <= set(compose["services"])
-    assert config.ledger_url == "postgresql+psycopg://airflow:secret@postgres/mirror"
 
 
 def test_the_image_is_built_from_files_that_exist_and_does_not_run_as_root():
@@ -130,11 +101,6 @@ def test_the_image_is_built_from_files_that_exist_and_does_not_run_as_root():
     assert re.findall(r"^USER (.+)$", dockerfile, flags=re.MULTILINE) == ["50000:0"]
     # Nothing is done as root behind it.
     assert "RUN" not in dockerfile[dockerfile.index("USER 50000") :]
-
-
-def test_the_spark_connection_of_the_containers_is_a_master_url(compose):
-    connection = yaml.safe_load(compose["services"]["airflow-scheduler"]["environment"]["AIRFLOW_CONN_SPARK_DEFAULT"])
-    assert connection == {"conn_type": "spark", "host": "spark://spark-master", "port": 7077}
 
 
 def test_the_file_is_valid_by_the_schema_of_the_specification(compose):

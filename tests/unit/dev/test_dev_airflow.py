@@ -1,16 +1,12 @@
-import json
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from mirror_lib.config.loader import load
 from mirror_lib.dev.airflow import LocalAirflow, airflow_settings
-from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError
 from mirror_lib.dev.demo_config import demo_properties
 from mirror_lib.page.plugin import HOSTS_VARIABLE
 from mirror_lib.topology.names import FlowId
@@ -65,63 +61,6 @@ def test_airflows_parts_serve_no_logs_to_other_machines(airflow, tmp_path):
     }.items():
         said = subprocess.run(["sh", tmp_path / "program", *asked.split()], capture_output=True, text=True, check=True)
         assert said.stdout.strip() == run
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Answers of Airflow's API v2 as its OpenAPI document describes them."""
-
-    asked: list[tuple[str, str, object]]
-
-    def answer(self):
-        length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length)) if length else None
-        self.asked.append((self.command, self.path, body))
-        answers = {
-            "/api/v2/monitor/health": {"scheduler": {"status": "healthy"}, "triggerer": {"status": None}},
-            "/api/v2/dags/d/dagRuns": {"dag_run_id": "manual+1"},
-            "/api/v2/dags/d/dagRuns/manual%2B1": {"state": "failed"},
-            "/api/v2/dags/d/dagRuns/manual%2B1/taskInstances": {
-                "task_instances": [{"task_id": "a", "state": "success"}, {"task_id": "b", "state": "failed"}]
-            },
-        }
-        found = answers.get(self.path)
-        self.send_response(200 if found else 404)
-        self.end_headers()
-        self.wfile.write(json.dumps(found or {"detail": "no such thing"}).encode())
-
-    do_GET = do_POST = do_PATCH = answer  # noqa: N815
-
-    def log_message(self, *args):
-        pass
-
-
-@pytest.fixture
-def api():
-    Handler.asked = []
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield AirflowApi(f"http://127.0.0.1:{server.server_port}/")
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_a_run_is_triggered_with_the_forms_values_and_its_status_holds_its_tasks(api):
-    assert api.trigger("d", {"dry_run": True}) == "manual+1"
-    assert Handler.asked == [("POST", "/api/v2/dags/d/dagRuns", {"logical_date": None, "conf": {"dry_run": True}})]
-    status = api.run_status("d", "manual+1")
-    assert status.is_finished
-    assert status.failed_tasks == ("b",)
-
-
-def test_a_part_without_a_heartbeat_is_not_healthy_and_failures_are_typed_errors(api):
-    assert api.health() == {"scheduler": "healthy", "triggerer": "unknown"}
-    # What Airflow says of a refusal is in the error.
-    with pytest.raises(AirflowApiError, match=r"404.*no such thing"):
-        api.unpause("other")
-    with pytest.raises(AirflowApiError, match="did not answer"):
-        AirflowApi("http://127.0.0.1:9").health()
 
 
 def test_the_demos_file_is_valid_and_enables_one_flow(tmp_path):

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev import class_archive
-from mirror_lib.dev.class_archive import archive_path, make_archive, reading_options
+from mirror_lib.dev.class_archive import make_archive, reading_options
 
 
 class Jvm:
@@ -46,15 +45,3 @@ def test_given_a_jvm_that_fails_then_there_is_no_archive(tmp_path: Path) -> None
         make_archive(archive, fail)
     assert reading_options(archive) == ()
     assert make_archive(archive, Jvm())
-
-
-def test_given_another_java_then_the_archive_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    javas = [tmp_path / name for name in ("java-17", "java-21")]
-    for java in javas:
-        java.touch()
-    found = []
-    for java in javas:
-        monkeypatch.setattr(class_archive, "find_java", lambda java=java: java)
-        found.append(archive_path(tmp_path, "broker"))
-
-    assert len(set(found)) == 2

@@ -20,11 +20,6 @@ def test_the_container_is_started_in_the_same_way() -> None:
     assert service.health_check == (*service.command, "--check")
 
 
-def test_a_host_that_does_not_run_needs_no_stop(tmp_path: Path) -> None:
-    assert DriverHost(tmp_path).process is None
-    assert DriverHost(tmp_path).stop() is False
-
-
 def test_a_host_listens_when_it_has_started_and_is_another_one_after_the_next_start(tmp_path: Path) -> None:
     host = DriverHost(tmp_path)
     try:

@@ -36,17 +36,6 @@ def test_given_no_java_or_an_old_one_when_looked_for_then_the_error_says_what_to
         find_java()
 
 
-def test_given_java_home_when_looked_for_then_it_counts_before_the_path(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    ours = _fake_java(tmp_path / "home", "17.0.1")
-    other = _fake_java(tmp_path / "other", "21.0.1")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PATH", str(other.parent), prepend=":")
-
-    assert find_java() == ours
-
-
 def _fake_java(home: Path, release: str) -> Path:
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +14,11 @@ import pytest
 from mirror_lib.dev import processes
 from mirror_lib.dev.processes import (
     BackgroundProcess,
-    ProcessError,
     parse_stat,
     process_facts,
     recall,
     session_members,
     start,
-    tail,
 )
 from mirror_lib.dev.state import write_atomically
 
@@ -50,19 +47,6 @@ def test_a_zombie_lives_as_long_as_one_of_its_threads() -> None:
 
     assert zombie.is_alive
     assert not replace(zombie, threads=1).is_alive
-
-
-def test_a_child_leads_a_session_of_its_own_and_both_outputs_go_to_its_log(log: Path) -> None:
-    child = shell("echo out; echo err >&2; exec sleep 30", log)
-    try:
-        facts = process_facts(child.pid)
-        assert facts is not None
-        assert facts.session == child.pid
-        _until(lambda: child.log_tail() == "out\nerr")
-    finally:
-        child.stop()
-
-    assert not child.is_running
 
 
 def test_given_a_child_that_started_others_when_stopped_then_all_of_them_end(log: Path) -> None:
@@ -128,27 +112,6 @@ def test_a_stranger_with_the_same_number_is_neither_running_nor_stopped(log: Pat
         child.kill()
 
 
-def test_cpu_time_of_the_process_is_counted(log: Path) -> None:
-    child = start([sys.executable, "-S", "-c", "while True: pass"], log=log)
-    try:
-        _until(lambda: child.cpu_seconds > 0.05)
-    finally:
-        child.kill()
-    assert child.cpu_seconds == 0
-
-
-def test_waiting_says_whether_the_process_ended_in_time(log: Path) -> None:
-    child = shell("exec sleep 30", log)
-    assert not child.wait(0.05)
-    child.kill()
-    assert child.wait(0)
-
-
-def test_given_a_program_that_does_not_exist_when_started_then_the_error_names_it(log: Path) -> None:
-    with pytest.raises(ProcessError, match=r"no-such-program cannot be started: No such file"):
-        start(["/no-such-program"], log=log)
-
-
 def test_given_an_interrupt_while_a_child_is_remembered_when_started_then_it_is_not_left_running(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,14 +130,6 @@ def test_given_an_interrupt_while_a_child_is_remembered_when_started_then_it_is_
     assert len(born) == 1
     assert not born[0].is_running
     assert not pid_file.exists()
-
-
-def test_the_tail_is_the_last_lines_also_of_a_long_file(tmp_path: Path) -> None:
-    file = tmp_path / "log"
-    file.write_text("".join(f"line {number}\n" for number in range(20_000)))
-
-    assert tail(file, 2) == "line 19998\nline 19999"
-    assert tail(tmp_path / "missing", 2) == ""
 
 
 def _until(condition: object, seconds: float = 10.0) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mirror_lib.dev.spark_connect import SparkConnectServer, server_command
+from mirror_lib.dev.spark_connect import server_command
 from mirror_lib.spark.settings import SPARK_SETTINGS
 from tests.support.compose import ComposeFile
 
@@ -33,12 +33,3 @@ def test_the_container_is_started_in_the_same_way() -> None:
 
     assert set(service.command) == {"spark-submit", *_words(address)[1:]}
     assert service.environment["PYSPARK_PYTHON"] == "/opt/mirror/venv/bin/python"
-
-
-def test_a_server_that_does_not_run_has_no_address_and_needs_no_stop(tmp_path: Path) -> None:
-    for written in (None, "sc://127.0.0.1:15002"):
-        if written is not None:
-            (tmp_path / "address").write_text(written)
-        server = SparkConnectServer(tmp_path)
-        assert server.address is None
-        assert server.stop() is False

@@ -1,4 +1,4 @@
-"""Where fetched jars live, locks, and files written whole."""
+"""Where fetched jars live, and locks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.local_state import project_root
-from mirror_lib.dev.state import exclusive, jars_dir, write_atomically
+from mirror_lib.dev.state import exclusive, jars_dir
 
 
 @pytest.fixture(autouse=True)
@@ -42,12 +42,3 @@ def test_given_a_held_lock_when_another_asks_then_it_is_told_and_waits(tmp_path:
     thread.join(10)
 
     assert order == ["first", "second"]
-
-
-def test_a_file_is_replaced_and_no_draft_stays(tmp_path: Path) -> None:
-    file = tmp_path / "new" / "file"
-    write_atomically(file, "one")
-    write_atomically(file, "two")
-
-    assert file.read_text() == "two"
-    assert list(file.parent.iterdir()) == [file]

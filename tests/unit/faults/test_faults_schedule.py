@@ -6,7 +6,6 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.kinds.all_kinds import KINDS, choose
 from faults.schedule import endless, schedule
 
 _KINDS = ("a", "b", "c", "d")
@@ -25,11 +24,3 @@ def test_every_kind_comes_once_before_any_comes_again_and_alike_for_the_same_see
 def test_without_a_number_there_is_no_end_and_seeds_give_different_orders() -> None:
     assert len(list(islice(schedule(_KINDS, 1, None), 1000))) == 1000
     assert len({tuple(islice(endless(_KINDS, seed), 12)) for seed in range(20)}) > 10
-
-
-def test_single_brokers_leave_out_what_needs_replicas() -> None:
-    kinds = {kind.name for kind in choose((), brokers=1)}
-
-    assert kinds < {kind.name for kind in KINDS}
-    assert "target-leaders-moved" not in kinds
-    assert len({kind.name for kind in KINDS}) == len(KINDS) >= 12

@@ -10,9 +10,7 @@ import pytest
 from fuzz.__main__ import main
 from fuzz.child import case
 from fuzz.model import Kind, Target
-from fuzz.mutation import mutated
-from fuzz.runner import share
-from fuzz.targets import TARGETS, target_named
+from fuzz.targets import TARGETS
 from fuzz.targets_of_logs import bombs
 from mirror_lib.cluster.batches.compression.codecs import LARGEST_BODY, CodecError, decompress
 from mirror_lib.errors import OversizedBatchError
@@ -68,24 +66,6 @@ def test_the_same_seed_makes_the_same_cases_and_another_seed_makes_others() -> N
     assert len({case(QUICK[0], seed, 7) for seed in range(20)}) > 10
 
 
-def test_damage_stays_small_and_does_not_change_what_it_was_given() -> None:
-    data = bytes(range(200)) * 20
-
-    made = [mutated(data, Random(number), [data]) for number in range(500)]
-
-    assert data == bytes(range(200)) * 20
-    assert max(map(len, made)) <= 1 << 20
-    assert len(set(made)) > 400
-
-
-def test_cases_are_shared_out_by_weight_and_everybody_has_one() -> None:
-    shares = share(TARGETS, 100_000)
-
-    assert abs(sum(shares.values()) - 100_000) < len(TARGETS)
-    assert shares["page-requests"] < shares["records"]
-    assert min(share(TARGETS, 1).values()) == 1
-
-
 class Bad(Target):
     """A parser with every fault."""
 
@@ -108,8 +88,3 @@ def test_an_error_that_is_not_documented_is_a_failure_with_its_place() -> None:
     assert failure is not None
     assert failure[0] is Kind.ERROR
     assert "test_fuzz_short.py:" in failure[1]
-
-
-def test_targets_have_names_of_their_own() -> None:
-    assert len({target.name for target in TARGETS}) == len(TARGETS)
-    assert target_named("jaas").name == "jaas"

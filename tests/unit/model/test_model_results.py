@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from model.results import NOT_UNDER_IT, Results, tree_hash
+from model.results import Results, tree_hash
 
 
 @pytest.fixture
@@ -50,15 +50,6 @@ def test_given_another_code_then_steps_before_it_do_not_count_until_it_is_back(f
 
         (root / folder / "one.py").write_text("here = 1\n")
         assert Results(file, root).steps() == 50, folder
-
-
-def test_given_a_change_of_what_the_model_does_not_use_then_steps_count(file: Path, root: Path) -> None:
-    _add(Results(file, root), 1)
-    for folder in NOT_UNDER_IT:
-        (root / folder).mkdir()
-        (root / folder / "one.py").write_text("here = 2\n")
-        assert Results(file, root).steps() == 50, folder
-        assert (Path(__file__).parents[3] / folder).is_dir(), folder
 
 
 def test_given_another_model_then_steps_count_and_seeds_are_tried_again(file: Path, root: Path) -> None:

@@ -1,7 +1,6 @@
 """Sequences of the model: drawn by seed, made shorter by deletion."""
 
 import inspect
-from collections import Counter
 from collections.abc import Sequence
 
 from hypothesis import given
@@ -37,26 +36,6 @@ def test_a_sequence_has_some_of_the_rules_and_always_those_that_write_and_copy()
     # Nine seeds that follow each other have all rules between them.
     for deal in range(3):
         assert {step["do"] for card in range(9) for step in sequence(9 * deal + card + 1, 400)} == everything
-
-
-def test_most_steps_of_a_sequence_are_on_one_partition() -> None:
-    def share(number: int) -> float:
-        steps = (step for step in sequence(number, 60) if "topic" in step and "partition" in step)
-        places = Counter((step["topic"], step["partition"]) for step in steps)
-        return places.most_common(1)[0][1] / max(1, places.total())
-
-    assert sum(share(number) > 0.5 for number in range(100)) > 60
-
-
-def test_the_steps_that_need_a_protection_come_up_in_the_first_seeds() -> None:
-    for protection, seed, meeting in (
-        ("identity", 1, ["produce", "run", "delete-target", "run", "produce", "run"]),
-        ("group-gate", 1, ["commit", "trim-target", "groups"]),
-        ("fence", 2, ["settings", "overtake"]),
-        ("tail", 3, ["crash", "run"]),
-    ):
-        begin = iter([step["do"] for step in sequence(seed, 25)])
-        assert all(name in begin for name in meeting), protection
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30).filter(any))

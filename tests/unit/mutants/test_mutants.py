@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import itertools
+import subprocess
+import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +20,7 @@ from mutants.sample import sample
 from mutants.seen import Seen
 from mutants.trial import Bench, DisturbedError
 from mutants.warm import WarmBrokers
+from tests.support.waiting import wait_for
 
 SOURCE = textwrap.dedent(
     '''
@@ -175,6 +178,28 @@ def test_given_a_test_that_leaves_a_process_when_it_has_ended_then_the_process_h
 
     Bench(tmp_path, AllTests(), Seen(None, {}), BrokersElsewhere(tmp_path)).judge(mutant)
 
+    assert not psutil.pid_exists(int(started.read_text()))
+
+
+def test_given_a_term_while_tests_are_measured_then_they_end_and_leave_no_process(tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    waits = (
+        f"import os, pathlib, time\n\ndef test_it():\n    pathlib.Path({str(started)!r}).write_text(str(os.getpid()))"
+    )
+    project(tmp_path, f"{waits}\n    time.sleep(600)\n")
+    measuring = f"""
+        import pathlib, signal, sys
+        from mutants.measure import measure
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        measure(pathlib.Path({str(tmp_path)!r}), pathlib.Path({str(tmp_path / "data")!r}), ["test_a.py"], [])
+        """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(measuring)])
+    wait_for(started.exists, 60)
+    wait_for(started.read_text)
+
+    process.terminate()
+
+    assert process.wait() == 143
     assert not psutil.pid_exists(int(started.read_text()))
 
 

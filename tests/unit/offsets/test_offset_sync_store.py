@@ -11,7 +11,7 @@ from mirror_lib.offsets.runs import OffsetRun, translate
 from mirror_lib.offsets.sync_store import SLOTS, TOO_OLD, LoadMode, OffsetSyncStore, PartitionSyncs
 from mirror_lib.offsets.syncs import EmissionState, SyncPoint, flush_syncs
 from mirror_lib.topology.names import TopicPartition
-from tests.support.records.offset_maps import records, run_lists
+from tests.support.records.offset_maps import run_lists
 
 TP = TopicPartition("orders", 0)
 _lags = st.sampled_from([0, 1, 3, 10, 100])
@@ -100,11 +100,6 @@ def test_after_a_restart_that_knows_no_checkpoints_only_the_newest_sync_counts()
     assert store.translate(TP, 250) == 201
 
 
-@given(_sync_lists)
-def test_the_slots_are_those_of_the_reference(syncs: list[SyncPoint]) -> None:
-    assert list(_store(syncs).slots(TP)) == _slots_by_the_book(syncs)
-
-
 @given(_sync_lists, st.lists(st.integers(0, 300), max_size=3))
 def test_the_slots_are_those_of_the_reference_through_rewinds(syncs: list[SyncPoint], rewinds: list[int]) -> None:
     history = [*syncs, *(SyncPoint(offset, 10**9 + place) for place, offset in enumerate(rewinds))]
@@ -149,13 +144,6 @@ def test_translation_by_what_a_batch_job_writes_never_exceeds_the_true_offset(
         previous = translated
 
 
-@given(run_lists(min_runs=1, max_runs=30, max_count=80), _lags)
-def test_a_group_that_read_everything_translates_exactly(runs: tuple[OffsetRun, ...], lag_max: int) -> None:
-    written, _ = flush_syncs(EmissionState(), runs, lag_max)
-
-    assert _store(written).translate(TP, runs[-1].source_next) == runs[-1].target_next
-
-
 @given(st.lists(run_lists(min_runs=1, max_runs=4, max_offset=0), min_size=1, max_size=6), _lags)
 def test_flushes_after_one_another_translate_every_end_exactly_at_their_time(
     flushes: list[tuple[OffsetRun, ...]], lag_max: int
@@ -186,13 +174,3 @@ def test_a_thinned_dense_flush_falls_behind_by_no_more_than_the_distance_from_it
 
     assert translated is not None
     assert count - 1 - behind - translated <= 4 * behind + 2 * (lag_max + 1)
-
-
-@given(run_lists(min_runs=1, max_runs=6, max_count=20), _lags)
-def test_a_flush_that_fits_is_exact_at_every_sync_its_reader_kept(runs: tuple[OffsetRun, ...], lag_max: int) -> None:
-    written, _ = flush_syncs(EmissionState(), runs, lag_max)
-    store = _store(written)
-
-    pairs = dict(records(runs))
-    for sync in store.slots(TP):
-        assert store.translate(TP, sync.upstream_offset) == pairs[sync.upstream_offset]

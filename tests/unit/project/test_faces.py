@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 from pathlib import Path
 
 import pytest
 
-from tests.faces.packages import Face, exports_of, faces, reaching_past, stub_of, unused
+from tests.faces.packages import faces, reaching_past, stub_of, unused
 
 ROOT = Path(__file__).resolve().parents[3]
-
-_SOURCE = '''"""A package."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"plan": ["Plan", "make_plan"], "read.facts": ["Facts"]}
-)
-'''
-
-
-def test_given_a_face_then_every_name_is_found_with_its_module_and_the_stub_says_the_same() -> None:
-    exports = exports_of(ast.parse(_SOURCE))
-
-    assert exports == {"Plan": "plan", "make_plan": "plan", "Facts": "read.facts"}
-    assert Face("pkg", exports).stub() == (
-        "from .plan import make_plan as make_plan\n"
-        "from .plan import Plan as Plan\n"
-        "from .read.facts import Facts as Facts\n"
-    )
 
 
 @pytest.fixture

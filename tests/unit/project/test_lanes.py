@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from tests.lanes import ALL, OWN_TOOLS, SHORT, arguments, chosen, lane_of, stray_files
+from tests.lanes import ALL, OWN_TOOLS, SHORT, arguments, chosen, lane_of
 
 _TESTS = Path(__file__).resolve().parents[2]
 
@@ -52,15 +52,6 @@ def test_the_lane_of_all_tests_holds_the_short_one() -> None:
     for folder in ("unit", "integration", "e2e"):
         (whole,) = arguments(ALL, folder)
         assert [each for each in arguments(SHORT, folder) if not each.startswith(whole)] == []
-
-
-def test_a_test_outside_of_every_lane_is_found(tmp_path: Path) -> None:
-    for name in ("unit/topology/test_names.py", "test_stray.py", "elsewhere/test_it.py", "support/helper.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-
-    assert stray_files(tmp_path) == ["elsewhere/test_it.py", "test_stray.py"]
-    assert stray_files(_TESTS) == []
 
 
 def test_a_skipped_test_fails_a_run_that_allows_none(tmp_path: Path) -> None:

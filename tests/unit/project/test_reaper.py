@@ -62,15 +62,6 @@ def test_given_a_command_that_leaves_nothing_then_its_exit_code_is_returned(tmp_
         assert (done.returncode, done.stderr) == (code, "")
 
 
-def test_given_a_process_with_its_own_session_when_the_command_ends_then_it_is_killed_and_named(tmp_path: Path) -> None:
-    done = _reaped(sys.executable, "-c", _START, str(tmp_path), folder=tmp_path)
-
-    assert done.returncode == 1
-    assert "left running, ended now: process" in done.stderr
-    assert "sleep 600" in done.stderr
-    assert not _runs(tmp_path)
-
-
 def test_given_a_worker_that_dies_then_its_test_is_named_its_processes_are_ended_and_no_test_runs_again(
     tmp_path: Path,
 ) -> None:

@@ -35,6 +35,19 @@ def copy_between(monkeypatch: pytest.MonkeyPatch) -> CopyBetween:
     return copy
 
 
+class Clock:
+    """A clock that only a test moves."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
 class FakePair:
     """A source and a target in memory, and copies between them."""
 

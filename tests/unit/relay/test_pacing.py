@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 from mirror_lib.relay.pacing import RoundPace
+from tests.unit.relay.conftest import Clock
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
+def test_rounds_begin_so_far_apart_but_for_the_one_that_looks_for_what_came_meanwhile() -> None:
+    for starts, seconds, next_start in (
+        ([100.0], 5, 100.0),
+        ([100.0, 100.5], 5, 105.5),
+        ([100.0, 100.5, 105.5], 5, 110.5),
+        # Zero keeps no rounds apart.
+        ([100.0, 100.5, 100.6], 0, 100.6),
+    ):
+        clock = Clock()
+        pace = RoundPace(seconds, clock=clock)
+        for start in starts:
+            clock.now = start
+            pace.begin()
 
-    def __call__(self) -> float:
-        return self.now
-
-
-def paced(*starts: float, seconds: float) -> float:
-    clock = Clock()
-    pace = RoundPace(seconds, clock=clock)
-    for start in starts:
-        clock.now = start
-        pace.begin()
-    return pace.next_start()
-
-
-def test_the_round_that_looks_for_what_came_meanwhile_does_not_wait() -> None:
-    assert paced(100.0, seconds=5) == 100.0
-
-
-def test_rounds_of_a_run_that_follows_its_writers_begin_so_far_apart() -> None:
-    assert paced(100.0, 100.5, seconds=5) == 105.5
-    assert paced(100.0, 100.5, 105.5, seconds=5) == 110.5
+        assert pace.next_start() == next_start, starts
 
 
 def test_a_round_that_took_longer_is_followed_at_once() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     pace = RoundPace(5, clock=clock)
     pace.begin()
     pace.begin()
     clock.now = 108.0
 
     assert pace.next_start() < clock.now
-
-
-def test_zero_keeps_no_rounds_apart() -> None:
-    assert paced(100.0, 100.5, 100.6, seconds=0) == 100.6

@@ -247,36 +247,12 @@ def test_only_what_is_listed_is_run_and_only_in_a_folder_that_is_there(tmp_path:
         assert _ended(host.driver("ends", "7")) == 7
 
 
-def test_a_host_with_other_code_is_not_asked(tmp_path: Path) -> None:
+def test_a_host_with_other_code_is_not_asked(host: StandInHost, monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps what it has loaded, whatever is installed meanwhile."""
-    other = tmp_path / "other"
-    _older_project(other)
-    (tmp_path / "ends.py").write_text(_ENDS)
-    socket_path = tmp_path / "private" / "socket"
-    command = "import sys; from pathlib import Path; from spark_jobs.driver_host import serve; "
-    command += "serve(Path(sys.argv[1]), modules=('ends',), preloaded=())"
-    path = os.pathsep.join([str(other), str(tmp_path)])
-    with subprocess.Popen(
-        [sys.executable, "-c", command, str(socket_path)], env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path
-    ) as older:
-        try:
-            wait_until(socket_path.exists)
-            wait_until(lambda: _greets(socket_path))
-            request = DriverRequest("ends", ("0",), {}, str(tmp_path), 0)
-            with pytest.raises(NoDriverHostError, match=r"runs batch-mirror .*, but"):
-                Driver(socket_path, request, tmp_path)
-        finally:
-            older.kill()
+    monkeypatch.setattr("mirror_lib.spark.hosted_driver.code_stamp", lambda: "another")
 
-
-def _older_project(folder: Path) -> None:
-    """Links to all of it but for one module."""
-    for package in ("mirror_lib", "spark_jobs"):
-        (folder / package).mkdir(parents=True)
-        for each in (PROJECT / package).iterdir():
-            if each.name not in ("__pycache__", "warm.py"):
-                (folder / package / each.name).symlink_to(each)
-    (folder / "spark_jobs" / "warm.py").write_text("# as it once was\n")
+    with pytest.raises(NoDriverHostError, match=r"runs batch-mirror .*, but another is installed"):
+        host.driver("ends", "0")
 
 
 def _greets(path: Path) -> bool:

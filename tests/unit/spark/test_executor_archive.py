@@ -28,7 +28,6 @@ from mirror_lib.spark.executor_archive import (
     installed_distributions,
     write_archive,
 )
-from mirror_lib.spark.settings import environment_settings
 from tests.faces.packages import open_faces
 
 _PROJECT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
@@ -172,13 +171,6 @@ def test_a_machine_without_the_right_python_is_told_so(small: ExecutorEnvironmen
     assert "spark.executorEnv.MIRROR_EXECUTOR_PYTHON" in done.stderr
 
 
-def test_the_settings_name_the_launcher_where_spark_unpacks_it() -> None:
-    assert environment_settings("/srv/mirror.tar.gz") == {
-        "spark.archives": "/srv/mirror.tar.gz#environment",
-        "spark.pyspark.python": "./environment/bin/python",
-    }
-
-
 def test_the_command_tells_what_it_has_packed(
     small: ExecutorEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,4 +188,8 @@ def test_the_command_tells_what_it_has_packed(
         "python": _VERSION,
         "platform": "linux-x86_64",
     }
-    assert told["settings"]["spark.archives"] == f"{output}#environment"
+    # The launcher is where Spark unpacks it.
+    assert told["settings"] == {
+        "spark.archives": f"{output}#environment",
+        "spark.pyspark.python": "./environment/bin/python",
+    }

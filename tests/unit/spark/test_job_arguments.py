@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.relay.job.arguments import GAP_CHOICES, JobArguments
 from mirror_lib.runbook.job_arguments import CutoverArguments
 from mirror_lib.runbook.model import Step
 from mirror_lib.spark.job_arguments import CommandLine
@@ -66,9 +67,19 @@ _CUTOVERS = st.builds(
     confirm=st.none() | st.sampled_from(Step),
     note=st.none() | _TEXT,
 )
+_SECONDS = st.none() | _NUMBER
+_JOBS = st.builds(
+    JobArguments,
+    config=st.sampled_from([Path("/etc/mirror.properties"), Path("-odd name=1.properties")]),
+    report=st.none() | st.just(Path("/tmp/report.json")),
+    max_seconds=_SECONDS,
+    poll_seconds=_SECONDS,
+    elapsed_seconds=_SECONDS,
+    gaps=st.sampled_from(GAP_CHOICES),
+)
 
 
-@given(_EVERYTHING | _CUTOVERS)
+@given(_EVERYTHING | _CUTOVERS | _JOBS)
 def test_what_is_written_is_read_again(arguments: CommandLine) -> None:
     assert type(arguments).parse(arguments.command_line()) == arguments
 

@@ -6,18 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from supply.images import FILES, Image, NoDigestError, images, pin, pinned
+from supply.images import Image, NoDigestError, images, pin, pinned
 
 DIGEST, OTHER = f"sha256:{'0' * 64}", f"sha256:{'f' * 64}"
-
-
-def test_the_project_s_files_name_images_of_others_by_tag_and_its_own_stays() -> None:
-    compose, dockerfile = (path.read_text() for path in FILES)
-
-    named = {each.reference.partition(":")[0] for each in (*images(compose), *images(dockerfile))}
-
-    assert named == {"apache/kafka", "postgres", "prom/prometheus", "grafana/grafana", "python"}
-    assert all(":" in each.reference for each in (*images(compose), *images(dockerfile)))
 
 
 def test_a_digest_is_put_behind_the_tag_and_replaced_by_the_next() -> None:
@@ -28,10 +19,6 @@ def test_a_digest_is_put_behind_the_tag_and_replaced_by_the_next() -> None:
     assert once == text.replace("    image: postgres:17\n", f"    image: postgres:17@{DIGEST}\n", 1)
     assert images(once) == (Image("postgres:17", DIGEST),)
     assert pinned(once, {"postgres:17": OTHER}) == once.replace(DIGEST, OTHER)
-
-
-def test_a_dockerfile_keeps_the_name_of_its_stage() -> None:
-    assert pinned("FROM python:3.12 AS base\n", {"python:3.12": DIGEST}) == f"FROM python:3.12@{DIGEST} AS base\n"
 
 
 def test_what_is_no_digest_is_written_nowhere() -> None:

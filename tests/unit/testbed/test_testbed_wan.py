@@ -109,14 +109,6 @@ def test_given_a_round_trip_time_then_bytes_follow_each_other_without_waiting_fo
         assert time.monotonic() - began < chunks * 0.2
 
 
-def test_a_connection_is_as_fast_as_loss_and_window_let_it() -> None:
-    # Mathis: 1460 bytes x 1.22 / (0.15 s x 0.1).
-    assert LineQuality(0.15, loss=0.01).bytes_per_second_of_a_connection == pytest.approx(118_746, rel=1e-4)
-    assert LineQuality(0.1, window_bytes=100_000).bytes_per_second_of_a_connection == pytest.approx(1_000_000)
-    assert LineQuality(0.15).bytes_per_second_of_a_connection == 0
-    assert LineQuality(0.0, loss=0.01, window_bytes=1).bytes_per_second_of_a_connection == 0
-
-
 @given(st.lists(st.tuples(st.floats(0, 10), st.integers(1, 10_000)), min_size=1, max_size=20), st.integers(1, 10_000))
 def test_a_carrier_never_lets_more_leave_than_its_rate(given_to_it: list[tuple[float, int]], rate: int) -> None:
     carrier, now, last = Carrier(rate), 0.0, 0.0

@@ -49,15 +49,6 @@ def test_a_topic_is_taken_when_included_and_not_excluded() -> None:
         assert chosen.should_replicate_topic(topic) is taken, include
 
 
-def test_groups_have_lists_of_their_own() -> None:
-    chosen = group_filter_for(
-        JAVA + "DefaultGroupFilter", {"groups": ".*", "groups.exclude": "console-consumer-.*, connect-.*, __.*"}
-    )
-
-    groups = ("billing", "console-consumer-1", "connect-x", "__g")
-    assert [group for group in groups if chosen.should_replicate_group(group)] == ["billing"]
-
-
 def test_filters_name_a_wrong_regex_compare_and_pickle() -> None:
     for key in ("topics", "topics.exclude"):
         with pytest.raises(ConfigurationError, match=rf"{re.escape(key)}: the Java regex '\(a'"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.topology.java_types import ValueType, parse_list, parse_raw_boolean, parse_value
+from mirror_lib.topology.java_types import ValueType, parse_list, parse_value
 
 
 def test_values_are_trimmed_and_typed() -> None:
@@ -42,19 +42,6 @@ def test_other_texts_are_refused(subtests: pytest.Subtests) -> None:
     ]:
         with subtests.test(text), pytest.raises(ValueError):
             parse_value(kind, text)
-
-
-def test_flows_are_selected_by_the_untrimmed_text() -> None:
-    for text, value in [
-        ("true", True),
-        ("TrUe", True),
-        ("true ", False),
-        (" true", False),
-        ("yes", False),
-        ("", False),
-        (None, False),
-    ]:
-        assert parse_raw_boolean(text) is value, text
 
 
 @given(st.integers(-(2**31), 2**31 - 1))

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import pickle
 import subprocess
 import sys
 
 from mirror_lib.transform.model import (
-    ColumnExpressions,
-    DataFormat,
-    DecodeSettings,
-    Decoding,
     Determinism,
     FlowTransforms,
     FunctionKind,
     FunctionReference,
     Influence,
     NonDeterminism,
-    SchemaRegistry,
-    SelectStatement,
     Transform,
 )
 
 RANDOM = NonDeterminism("rand()", Influence.RANDOM)
 UNSEEN = NonDeterminism("mask()", Influence.UNKNOWN)
 FUNCTION = FunctionReference("company.masking", "mask", FunctionKind.ARROW)
-
-
-def test_the_columns_that_are_set_come_in_one_order() -> None:
-    columns = ColumnExpressions(topic="'a'", key="upper(key)")
-
-    assert list(columns) == [("key", "upper(key)"), ("topic", "'a'")]
-    assert columns
-    assert not ColumnExpressions()
 
 
 def test_topics_are_java_regexes_for_whole_names_and_without_any_all_are_taken() -> None:
@@ -80,37 +65,6 @@ def test_what_spark_is_known_to_do_counts_more_than_what_is_said() -> None:
         ),
     ]:
         assert transform.determinism is expected, transform
-
-
-def test_reasons_and_paths_read_well_and_no_password_is_printed() -> None:
-    assert str(RANDOM) == "rand() depends on chance"
-    assert str(UNSEEN) == "the dependencies of mask() are unknown"
-    assert str(FUNCTION) == "company.masking:mask"
-    assert str(FunctionReference("company.masking", "mask", FunctionKind.DATAFRAME)) == "company.masking.mask"
-
-    registry = SchemaRegistry(("http://registry:8081",), "me", "hunter2")
-
-    assert "hunter2" not in repr(FlowTransforms((), registry))
-
-
-def test_transforms_pickle() -> None:
-    flow = FlowTransforms(
-        (
-            Transform(
-                "mask",
-                topics=("orders.*",),
-                decode=DecodeSettings(value=Decoding(DataFormat.JSON, "a STRING")),
-                select=SelectStatement("mask.sql", "SELECT key FROM records", ("key",)),
-                function=FUNCTION,
-                columns=ColumnExpressions(value="value"),
-                non_determinism=(RANDOM,),
-            ),
-        ),
-        SchemaRegistry(("http://registry:8081",)),
-    )
-
-    assert pickle.loads(pickle.dumps(flow)) == flow
-    assert flow.files == ("mask.sql",)
 
 
 def test_the_values_need_neither_spark_nor_a_sql_parser() -> None:

@@ -31,14 +31,6 @@ def test_a_topic_without_a_transform_of_its_own_is_copied_as_it_is() -> None:
     assert str(path) == "logs: raw copy (no transform selects it: drop-tests)"
 
 
-def test_a_topic_goes_through_its_transforms_and_says_why() -> None:
-    path = only("orders-eu", FlowTransforms((DROP_TESTS, MASK)))
-
-    assert path.path is Path.TRANSFORM
-    assert path.transforms == ("drop-tests", "mask")
-    assert str(path) == "orders-eu: drop-tests -> mask (drop-tests applies to orders.*; mask applies to all topics)"
-
-
 def test_heartbeats_are_left_alone_unless_a_transform_names_them() -> None:
     named = Transform("named", topics=("heartbeats",))
 

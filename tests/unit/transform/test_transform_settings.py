@@ -14,7 +14,6 @@ from mirror_lib.config.file.problems import describe
 from mirror_lib.config.model import Problem, Severity
 from mirror_lib.topology.java_types import parse_list
 from mirror_lib.transform.model import (
-    NO_TRANSFORMS,
     ColumnExpressions,
     DataFormat,
     DecodeSettings,
@@ -55,19 +54,6 @@ def warnings(settings: dict[str, str]) -> list[Problem]:
     _, problems = parse_transforms(settings)
     assert all(each.severity is Severity.WARNING for each in problems), problems
     return list(problems)
-
-
-def test_a_flow_without_settings_has_no_transforms() -> None:
-    assert good({"topics": ".*", "mirror.schedule": "5m"}) == NO_TRANSFORMS
-    assert good({"mirror.transforms": " "}) == NO_TRANSFORMS
-
-
-def test_transforms_are_applied_in_the_order_of_their_names() -> None:
-    settings = one("mask", filter="true") | one("drop-tests", filter="key IS NULL")
-
-    flow = good(settings | {"mirror.transforms": "mask, drop-tests,"})
-
-    assert [transform.name for transform in flow.transforms] == ["mask", "drop-tests"]
 
 
 def test_a_transform_with_filter_and_columns_becomes_a_value() -> None:
@@ -292,15 +278,6 @@ def test_a_fault_is_shown_with_a_mark_or_with_the_file_and_its_line(tmp_path: Pa
     assert "not UTF-8 text: byte 7" in problem.message
 
 
-def test_a_value_of_a_provider_is_not_shown() -> None:
-    key = "mirror.transform.a.value"
-
-    _, problems = parse_transforms(one(value="sha2(concat(key, 'hunter2', ), 256) hunter2"), hidden={key})
-
-    assert [each.key for each in problems] == [key]
-    assert "hunter2" not in describe(problems[0])
-
-
 def test_a_flow_judges_its_own_settings_and_leaves_transforms_with_errors_out() -> None:
     flow, problems = parse_transforms(
         one("bad", filter="count(*)") | one("fine", filter="true") | {"mirror.transforms": "bad, fine"}
@@ -357,14 +334,7 @@ def test_any_settings_end_in_transforms_or_problems_with_their_keys(settings: di
         assert [transform.name for transform in flow.transforms] == listed
 
 
-def test_relative_files_begin_at_the_folder_that_is_given(tmp_path: Path) -> None:
-    (tmp_path / "mask.sql").write_text("SELECT value FROM records")
-    settings = one(sql_file="mask.sql")
-
-    flow, problems = parse_transforms(settings, folder=tmp_path)
-
-    assert problems == ()
-    assert flow.files == ("mask.sql",)
-    assert statement_files(settings, tmp_path) == (tmp_path / "mask.sql",)
+def test_files_of_statements_are_known_from_the_folder_on(tmp_path: Path) -> None:
+    assert statement_files(one(sql_file="mask.sql"), tmp_path) == (tmp_path / "mask.sql",)
     absolute = one(sql_file=str(tmp_path / "mask.sql"))
     assert statement_files(absolute, Path("/elsewhere")) == (tmp_path / "mask.sql",)

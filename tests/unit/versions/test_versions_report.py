@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from versions.__main__ import parse_arguments
 from versions.report import sentences
 from versions.results import STEPS, PairResult, StepResult
 
@@ -32,11 +31,3 @@ def test_what_a_version_cannot_do_is_said_once_with_the_pairs_that_it_concerns()
         "* Left out. (2.8 -> 3.9; 2.8 -> 4.3)",
         f"{SLOW} (2.8 -> 3.9; 2.8 -> 4.3)",
     ]
-
-
-def test_other_brokers_come_as_source_and_as_target_in_addition_to_the_newest_kafka() -> None:
-    found = parse_arguments(["--brokers", "kfake"])
-
-    assert (found.sources, found.targets) == (("kfake", "4.4"), ("kfake", "4.4"))
-    assert parse_arguments(["--brokers", "kfake", "--sources", "2.8"]).sources == ("2.8",)
-    assert parse_arguments(["--spark", "all"]).spark == ("3.5", "4.0", "4.1", "4.2", "4.3")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -12,14 +11,13 @@ import pytest
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import MirrorError, RecordRefusedError, RecordTooLargeError
-from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.planning.topic_limits import LimitKind, limit_warnings
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions, RunReport
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, copy_here, pair_flow
+from tests.support.flows import Flow
 from tests.support.interruptions import interrupted, killed_after
-from tests.support.kafka import Record, consume, create_topic, produce, set_config
+from tests.support.kafka import Record, consume, set_config
 from tests.support.mirrored_topic import MirroredTopic
 
 HOUR_MS = 3_600_000
@@ -32,29 +30,27 @@ LEAVING_OUT = pytest.mark.parametrize("policy", ["quarantine", "skip"])
 class Scene:
     """A flow of one topic under one policy, with a quarantine topic of its own."""
 
-    def __init__(
-        self, pair: KafkaPair, topic: str, folder: Path, *, policy: str, target: Mapping[str, str] | None = None
-    ) -> None:
-        self.pair, self.topic = pair, topic
-        self.quarantine = f"{topic}-kept"
-        create_topic(pair.source, topic, configs={"message.timestamp.after.max.ms": str(2**63 - 1)})
-        create_topic(pair.target, f"A.{topic}", configs=target)
+    def __init__(self, mirrored: MirroredTopic, *, policy: str, target: Mapping[str, str] | None = None) -> None:
+        self.mirrored = mirrored
+        self.quarantine = f"{mirrored.name}-kept"
+        mirrored.create(configs={"message.timestamp.after.max.ms": str(2**63 - 1)})
+        mirrored.create_remote(configs=target)
         settings = {"mirror.poison.policy": policy, "mirror.quarantine.topic": self.quarantine}
-        self.flow: Flow = pair_flow(folder, pair, topics=topic, settings=settings)
+        self.flow: Flow = mirrored.flow(settings)
 
     def write(self, written: Sequence[Record], **settings: object) -> None:
-        produce(self.pair.source, self.topic, written, **settings)
+        self.mirrored.produce(written, **settings)
 
     def run(self) -> RunReport:
         return self.flow.run()
 
     @property
     def copied(self) -> list[tuple[bytes | None, bytes | None, int | None]]:
-        return [(each.key, each.value, each.timestamp_ms) for each in consume(self.pair.target, f"A.{self.topic}")]
+        return [(each.key, each.value, each.timestamp_ms) for each in self.mirrored.copied()]
 
     def written(self, *, without: Sequence[int]) -> list[tuple[bytes | None, bytes | None, int | None]]:
         """The source, but for some offsets."""
-        found = consume(self.pair.source, self.topic)
+        found = consume(self.mirrored.source, self.mirrored.name)
         return [(each.key, each.value, each.timestamp_ms) for each in found if each.offset not in without]
 
 
@@ -99,7 +95,7 @@ def left_out(report: RunReport) -> list[int]:
 class TestGivenRecordsThatTheTargetRefuses:
     @LEAVING_OUT
     def test_only_they_are_left_out(self, mirrored: MirroredTopic, target: Mapping[str, str], policy: str) -> None:
-        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy=policy, target=target)
+        scene = Scene(mirrored, policy=policy, target=target)
         bad, reason = poisoned(scene, target)
 
         report = scene.run()
@@ -121,7 +117,7 @@ class TestGivenRecordsThatTheTargetRefuses:
     def test_with_fail_a_plan_warns_and_the_partition_stops_at_the_first_until_the_target_takes_it(
         self, mirrored: MirroredTopic, target: Mapping[str, str]
     ) -> None:
-        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="fail", target=target)
+        scene = Scene(mirrored, policy="fail", target=target)
         bad, _ = poisoned(scene, target)
         assert_warned_of(scene, mirrored, target)
 
@@ -168,7 +164,7 @@ def assert_stopped(report: RunReport, kind: type[MirrorError], offset: int) -> N
 
 @LEAVING_OUT
 def test_a_time_so_close_to_the_bound_that_only_the_broker_can_tell(mirrored: MirroredTopic, policy: str) -> None:
-    scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy=policy, target=TIMES)
+    scene = Scene(mirrored, policy=policy, target=TIMES)
     now = int(time.time() * 1000)
     close = small(1, timestamp_ms=now - HOUR_MS - 5_000)
     for _ in range(3):
@@ -181,25 +177,9 @@ def test_a_time_so_close_to_the_bound_that_only_the_broker_can_tell(mirrored: Mi
     assert scene.copied == scene.written(without=[5, 16, 27])
 
 
-def test_a_bound_that_changes_during_the_run_is_found_record_by_record(mirrored: MirroredTopic) -> None:
-    scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="quarantine")
-    scene.write([*small(20), *small(1, key=None), *small(20)])
-
-    def compacted_meanwhile(job: CopyJob) -> list[PartitionResult]:
-        set_config(mirrored.target, mirrored.remote, "cleanup.policy", "compact")
-        return copy_here(job)
-
-    report = scene.flow.run(runner=compacted_meanwhile)
-
-    assert report.errors == ()
-    assert left_out(report) == [20]
-    assert scene.copied == scene.written(without=[20])
-    (kept,) = consume(mirrored.target, scene.quarantine)
-    assert dict(kept.headers)["reason"] == b"record-refused"
-
-
-def test_what_the_broker_alone_refused_is_known_to_the_run_that_takes_over(mirrored: MirroredTopic) -> None:
-    scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="quarantine")
+def test_what_the_broker_alone_refused_is_found_and_known_to_the_run_that_takes_over(mirrored: MirroredTopic) -> None:
+    """The bound changes during the run."""
+    scene = Scene(mirrored, policy="quarantine")
     scene.write([*small(20), *small(1, key=None), *small(20)])
 
     def compacted_meanwhile(job: CopyJob) -> CopyJob:
@@ -214,6 +194,8 @@ def test_what_the_broker_alone_refused_is_known_to_the_run_that_takes_over(mirro
     assert report.errors == ()
     assert (left_out(report), report.records) == ([20], 0)
     assert scene.copied == scene.written(without=[20])
+    (kept,) = consume(mirrored.target, scene.quarantine)
+    assert dict(kept.headers)["reason"] == b"record-refused"
 
 
 class TestGivenADamagedBatch:
@@ -222,16 +204,11 @@ class TestGivenADamagedBatch:
         scene.write(small(10))
         scene.write([Record(value=b"to be damaged"), Record(value=b"with it")])
         scene.write(small(5))
-        directory = scene.pair.source.directory
-        segments = [path for path in directory.rglob("*.log") if path.parent.name == f"{scene.topic}-0"]
-        (segment,) = [path for path in segments if b"to be damaged" in path.read_bytes()]
-        with segment.open("r+b") as file:
-            file.seek(segment.read_bytes().index(b"to be damaged"))
-            file.write(b"T")
+        scene.mirrored.damage(b"to be damaged")
 
     @LEAVING_OUT
     def test_its_range_is_left_out_and_the_rest_is_copied(self, mirrored: MirroredTopic, policy: str) -> None:
-        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy=policy)
+        scene = Scene(mirrored, policy=policy)
         self.damaged(scene)
 
         report = scene.run()
@@ -246,7 +223,7 @@ class TestGivenADamagedBatch:
             assert dict(kept.headers)["unit"] == b"batch"
 
     def test_a_run_that_takes_over_knows_that_it_was_left_out(self, mirrored: MirroredTopic) -> None:
-        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="skip")
+        scene = Scene(mirrored, policy="skip")
         self.damaged(scene)
         interrupted(scene.flow, killed_after())
 
@@ -259,7 +236,7 @@ class TestGivenADamagedBatch:
 
 
 def test_the_quarantine_topic_keeps_what_is_larger_than_a_record_of_it(mirrored: MirroredTopic) -> None:
-    scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, policy="quarantine", target=SIZE)
+    scene = Scene(mirrored, policy="quarantine", target=SIZE)
     content = Random(5).randbytes(900_000)
     scene.write([Record(value=content)])
 

@@ -15,7 +15,7 @@ from mirror_lib.relay.transformed import row_sink as writing
 from tests.support.flows import Flow, copy_here, make_flow
 from tests.support.kafka import consume, create_topic, leaders, produce, records, watermarks
 from tests.support.names import unique_name
-from tests.support.transforming import TransformHere, marked, originals
+from tests.support.transforming import WITH_CHANCE, TransformHere, marked, originals
 
 _PARTITIONS = 3
 _PER_PARTITION = 15_000
@@ -149,12 +149,7 @@ def test_given_transactions_when_a_broker_is_killed_or_the_only_one_restarts_the
     cluster: KafkaCluster = request.getfixturevalue("three_brokers" if brokers == 3 else "one_broker")
     fill(cluster, topic_name)
     # Records are never the same twice, in many short transactions.
-    settings = {
-        "mirror.batch.max.bytes": "20000",
-        "B.exactly.once.source.support": "enabled",
-        "A->B.mirror.transforms": "stamp",
-        "A->B.mirror.transform.stamp.headers": "array(struct('at' as key, cast(rand() as binary) as value))",
-    }
+    settings = {**WITH_CHANCE, "mirror.batch.max.bytes": "20000"}
     servers, remote = cluster.bootstrap_servers, f"A.{topic_name}"
     flow = make_flow(tmp_path, servers, servers, topics=topic_name, settings=settings_of(cluster, settings))
     flow.sync_topics()

@@ -11,7 +11,6 @@ from tests.support.kafka import (
     consume,
     create_topic,
     delete_topic,
-    open_transaction,
     produce,
     records,
     transaction,
@@ -41,17 +40,6 @@ def test_transactions_arrive_as_their_isolation_level_shows_them(mirrored: Mirro
     assert values(copied) == values(shown)
     assert [record.offset for record in copied] == list(range(len(copied)))
     assert flow.run().records == 0
-
-
-def test_an_open_transaction_is_copied_once_it_has_ended(mirrored: MirroredTopic) -> None:
-    mirrored.create([Record(value=b"before")])
-    producer = open_transaction(mirrored.source, mirrored.name, [b"inside"])
-    flow = mirrored.flow({"A.consumer.isolation.level": "read_committed"})
-
-    assert flow.run().records == 1
-    producer.commit_transaction(30)
-    assert flow.run().records == 1
-    assert values(mirrored.copied()) == [b"before", b"inside"]
 
 
 def test_a_compacted_topic_arrives_without_its_holes(mirrored: MirroredTopic) -> None:

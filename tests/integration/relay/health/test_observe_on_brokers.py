@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from math import inf
 
 import pytest
 from typer.testing import CliRunner
@@ -20,7 +17,7 @@ from mirror_lib.ledger.observed_rows import PartitionObservationRow
 from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
-from tests.support.kafka import Record, create_topic, delete_records, produce
+from tests.support.kafka import aged, create_topic, delete_records, produce
 from tests.support.mirrored_topic import MirroredTopic
 
 
@@ -29,34 +26,17 @@ def flow(mirrored: MirroredTopic) -> Flow:
     return mirrored.flow(topics=f"{mirrored.name}.*", settings={"mirror.schedule": "5m"})
 
 
-@pytest.fixture
-def write(mirrored: MirroredTopic) -> Callable[..., int]:
-    """Records of a certain age; returns the first one's time in epoch milliseconds."""
-
-    def write(count: int, *, age: float, topic: str = mirrored.name, size: int = 100, partition: int = 0) -> int:
-        began = int((time.time() - age) * 1000)
-        records = [
-            Record(value=b"v" * size, timestamp_ms=began + number, partition=partition) for number in range(count)
-        ]
-        produce(mirrored.source, topic, records)
-        return began
-
-    return write
-
-
 def kept(flow: Flow) -> dict[tuple[str, int], PartitionObservationRow]:
     return {(row.topic, row.partition): row for row in flow.ledger.observations.partitions("A->B")}
 
 
-def test_a_flow_is_late_by_its_first_record_that_is_not_copied(
-    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
-) -> None:
+def test_a_flow_is_late_by_its_first_record_that_is_not_copied(mirrored: MirroredTopic, flow: Flow) -> None:
     mirrored.create(partitions=3)
-    write(20, age=500)
+    mirrored.produce(aged(20, age=500))
     flow.run()
-    began = write(5, age=300)
-    write(7, age=60)
-    write(3, age=100, partition=1)
+    late = mirrored.produce(aged(5, age=300))
+    mirrored.produce(aged(7, age=60))
+    mirrored.produce(aged(3, age=100, partition=1))
 
     seen = observe_flow(flow.config, flow.ledger, run_id="r1")
 
@@ -64,7 +44,7 @@ def test_a_flow_is_late_by_its_first_record_that_is_not_copied(
     assert set(rows) == {(mirrored.name, number) for number in range(3)}
     first = rows[mirrored.name, 0]
     assert (first.position, first.log_end, first.records_behind, first.reason) == (20, 32, 12, None)
-    assert first.behind_since == datetime.fromtimestamp(began / 1000, UTC)
+    assert first.behind_since == datetime.fromtimestamp((late[0].timestamp_ms or 0) / 1000, UTC)
     assert rows[mirrored.name, 1].records_behind == 3
     idle = rows[mirrored.name, 2]
     assert (idle.records_behind, idle.behind_since, idle.outlook) == (0, None, "ok")
@@ -73,25 +53,11 @@ def test_a_flow_is_late_by_its_first_record_that_is_not_copied(
     assert flow.ledger.pages.newest_observations(["A->B"])["A->B"] == seen.flow
 
 
-def test_a_flow_that_was_just_copied_is_at_the_end(
-    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
-) -> None:
+def test_looking_forgets_what_old_runs_did_in_partitions_that_later_ones_have_copied(mirrored: MirroredTopic) -> None:
     mirrored.create()
-    write(20, age=500)
-    flow.run()
-
-    seen = observe_flow(flow.config, flow.ledger).flow
-
-    assert (seen.partitions, seen.lagging, seen.seconds_behind, seen.headroom_seconds) == (1, 0, 0, inf)
-
-
-def test_looking_forgets_what_old_runs_did_in_partitions_that_later_ones_have_copied(
-    mirrored: MirroredTopic, write: Callable[..., int]
-) -> None:
-    mirrored.create()
-    write(20, age=500)
+    mirrored.produce(aged(20, age=500))
     old = mirrored.flow().run().run_id
-    write(5, age=300)
+    mirrored.produce(aged(5, age=300))
     new = mirrored.flow().run().run_id
     with closing(sqlite3.connect(mirrored.folder / "ledger.sqlite3")) as database, database:
         long_ago = (datetime.now(UTC) - timedelta(days=100)).replace(tzinfo=None).isoformat(sep=" ")
@@ -105,13 +71,11 @@ def test_looking_forgets_what_old_runs_did_in_partitions_that_later_ones_have_co
         assert len(flow.ledger.partition_runs(new)) == 1, days
 
 
-def test_lost_records_are_told_with_their_reason(
-    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
-) -> None:
+def test_lost_records_are_told_with_their_reason(mirrored: MirroredTopic, flow: Flow) -> None:
     mirrored.create()
-    write(10, age=500)
+    mirrored.produce(aged(10, age=500))
     flow.run()
-    write(10, age=60)
+    mirrored.produce(aged(10, age=60))
     delete_records(mirrored.source, mirrored.name, before=15)
 
     seen = observe_flow(flow.config, flow.ledger).flow
@@ -121,14 +85,12 @@ def test_lost_records_are_told_with_their_reason(
     assert (seen.stalled, seen.outlook) == (1, "already-lost")
 
 
-def test_a_missing_target_stalls_only_if_a_run_has_not_created_it(
-    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
-) -> None:
+def test_a_missing_target_stalls_only_if_a_run_has_not_created_it(mirrored: MirroredTopic, flow: Flow) -> None:
     mirrored.create()
-    write(10, age=500)
+    mirrored.produce(aged(10, age=500))
     flow.run()
     create_topic(mirrored.source, f"{mirrored.name}-new")
-    write(4, age=30, topic=f"{mirrored.name}-new")
+    produce(mirrored.source, f"{mirrored.name}-new", aged(4, age=30))
 
     # Twice: no run was due between these observations.
     for _ in range(2):
@@ -145,12 +107,12 @@ def test_a_missing_target_stalls_only_if_a_run_has_not_created_it(
         assert (seen.stalled, new.reason, new.target_topic) == (1, "topic-missing", f"A.{mirrored.name}-new")
 
 
-def test_large_batches_are_found_as_well_as_small_ones(
-    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
-) -> None:
+def test_large_batches_are_found_as_well_as_small_ones(mirrored: MirroredTopic, flow: Flow) -> None:
     mirrored.create(partitions=6)
     began = {
-        TopicPartition(mirrored.name, number): write(1, age=number, size=size, partition=number)
+        TopicPartition(mirrored.name, number): mirrored.produce(aged(1, age=number, size=size, partition=number))[
+            0
+        ].timestamp_ms
         for number, size in enumerate((10, 300_000, 10, 300_000, 700_000))
     }
     connection = Connection.from_settings(flow.config.clients.data_consumer)
@@ -169,12 +131,10 @@ def test_a_cluster_that_is_away_tells_no_ages(flow: Flow) -> None:
     assert first_timestamps(Connection.from_settings(away), {TopicPartition("t", 0): 0}) == {}
 
 
-def test_the_command_line_looks_and_metrics_tell_what_it_saw(
-    mirrored: MirroredTopic, flow: Flow, write: Callable[..., int]
-) -> None:
+def test_the_command_line_looks_and_metrics_tell_what_it_saw(mirrored: MirroredTopic, flow: Flow) -> None:
     mirrored.create()
     flow.sync_topics()
-    write(8, age=120)
+    mirrored.produce(aged(8, age=120))
     runner = CliRunner()
 
     looked = runner.invoke(app, ["observe", "--config", str(flow.path), "--flow", "A->B", "--json"])

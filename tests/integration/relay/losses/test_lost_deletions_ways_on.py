@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +19,6 @@ from mirror_lib.verify.model import VerifyMode
 from mirror_lib.verify.state.lost import find_lost_deletions
 from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.brokers.groups import commit_offset, committed_offsets
-from tests.support.clusters import KafkaPair
-from tests.support.flows import pair_flow
 from tests.support.kafka import consume, delete_topic, set_config
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.verifying import verify
@@ -32,8 +29,9 @@ REASON = DeletionsPossiblyLostError.reason
 class Scene:
     """A key that was deleted and cleaned at the source between two runs, which the second run has noticed."""
 
-    def __init__(self, pair: KafkaPair, topic: str, folder: Path) -> None:
-        self.pair, self.topic, self.target = pair, topic, f"A.{topic}"
+    def __init__(self, mirrored: MirroredTopic) -> None:
+        pair, topic = mirrored.pair, mirrored.name
+        self.pair, self.topic, self.target = pair, topic, mirrored.remote
         create_compacted(pair.source, topic)
         put(pair.source, topic, {"kept": "1", "lost": "1"})
         settings = {
@@ -41,7 +39,7 @@ class Scene:
             "A->B.sync.group.offsets.enabled": "true",
             "checkpoints.topic.replication.factor": "1",
         }
-        self.flow = pair_flow(folder, pair, topics=topic, settings=settings)
+        self.flow = mirrored.flow(settings)
         assert self.flow.run().exit_code == 0
         put(pair.source, topic, {"lost": None})
         forget(pair.source, topic, ["lost"])
@@ -77,7 +75,7 @@ class Scene:
 
 @pytest.fixture
 def scene(mirrored: MirroredTopic) -> Scene:
-    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
+    return Scene(mirrored)
 
 
 def test_a_fresh_copy_has_no_such_keys(scene: Scene) -> None:

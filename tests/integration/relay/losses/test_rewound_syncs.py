@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,25 +14,23 @@ from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology.names import TopicPartition
-from tests.support.clusters import KafkaPair
 from tests.support.console import Console
-from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import create_topic, delete_topic, produce, records
+from tests.support.flows import Flow
+from tests.support.kafka import delete_topic, records
 from tests.support.mirrored_topic import MirroredTopic
 
 
 class Scene:
     """Ten records that were copied to a topic that is deleted, and three that were not copied yet."""
 
-    def __init__(self, pair: KafkaPair, topic: str, folder: Path) -> None:
-        self.topic = topic
-        create_topic(pair.source, topic)
-        self.flow: Flow = pair_flow(folder, pair, topics=topic)
+    def __init__(self, mirrored: MirroredTopic) -> None:
+        self.topic = mirrored.name
+        mirrored.create(records(10))
+        self.flow: Flow = mirrored.flow()
         self.console = Console(self.flow.path)
-        produce(pair.source, topic, records(10))
         assert self.flow.run().errors == ()
-        delete_topic(pair.target, f"A.{topic}")
-        produce(pair.source, topic, records(3, start=10))
+        delete_topic(mirrored.target, mirrored.remote)
+        mirrored.produce(records(3, start=10))
         assert [error.reason for error in self.flow.run().errors] == ["target-deleted"]
 
     def translated(self) -> list[int | None]:
@@ -54,7 +51,7 @@ class Scene:
 
 @pytest.fixture
 def scene(mirrored: MirroredTopic) -> Scene:
-    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
+    return Scene(mirrored)
 
 
 @pytest.mark.parametrize(

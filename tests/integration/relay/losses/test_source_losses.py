@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import FetchRequestPartition, open_clients
 from mirror_lib.cluster.topics.positions import Position, PositionState
@@ -31,8 +28,9 @@ from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.topology.names import TopicPartition
-from tests.support.clusters import KafkaPair, start_together
-from tests.support.flows import Flow, make_flow, pair_flow
+from tests.support.clusters import start_together
+from tests.support.console import Console
+from tests.support.flows import Flow, make_flow
 from tests.support.kafka import (
     Record,
     consume,
@@ -50,13 +48,14 @@ from tests.support.mirrored_topic import MirroredTopic
 class Scene:
     """A flow of one topic with two partitions, of which the first is going to lose something."""
 
-    def __init__(self, pair: KafkaPair, topic: str, folder: Path, **settings: str) -> None:
-        self.pair, self.topic = pair, topic
-        create_topic(pair.source, topic, partitions=2)
-        self.flow = pair_flow(folder, pair, topics=topic, settings={"A->B.tasks.max": "2", **settings})
+    def __init__(self, mirrored: MirroredTopic) -> None:
+        self.mirrored, self.pair, self.topic = mirrored, mirrored.pair, mirrored.name
+        mirrored.create(partitions=2)
+        self.flow = mirrored.flow({"A->B.tasks.max": "2"})
+        self.console = Console(self.flow.path)
 
     def produce(self, count: int, *, start: int = 0, partition: int = 0) -> list[Record]:
-        return produce(self.pair.source, self.topic, records(count, start=start, partition=partition))
+        return self.mirrored.produce(records(count, start=start, partition=partition))
 
     def copied(self, count: int = 10) -> list[Record]:
         """Records in both partitions that are on the target by the end of this."""
@@ -70,21 +69,16 @@ class Scene:
 
     def on_target(self) -> list[bytes | None]:
         """The values in the target's first partition."""
-        return values(consume(self.pair.target, f"A.{self.topic}", partitions=[0]))
+        return values(self.mirrored.copied(partitions=[0]))
 
     def gaps(self) -> list[GapRow]:
         return list(self.flow.ledger.gaps("A->B"))
 
-    def decide(self, *words: str) -> dict[str, Any]:
-        """`mirror gaps ...`, which must succeed."""
-        code, found = self.tried(*words)
-        assert code == 0, found
-        return found
-
-    def tried(self, *words: str) -> tuple[int, dict[str, Any]]:
-        told = ["gaps", words[0], "--config", str(self.flow.path), "--flow", "A->B", "--json", *words[1:]]
-        result = CliRunner().invoke(app, told)
-        return result.exit_code, json.loads(result.stdout)
+    def decide(self, *words: str) -> list[Any]:
+        """The decisions of `mirror gaps ...`, which must succeed."""
+        said = self.console.say("gaps", *words)
+        assert said.exit_code == 0, said.document
+        return list(said.document["decisions"])
 
     def forget(self, **changes: Any) -> Position:
         """Store a changed position of the first partition, as if it had been written so; returns the former."""
@@ -110,7 +104,7 @@ class Scene:
 
 @pytest.fixture
 def scene(mirrored: MirroredTopic) -> Scene:
-    return Scene(mirrored.pair, mirrored.name, mirrored.folder)
+    return Scene(mirrored)
 
 
 class TestRetentionThatPassedThePosition:
@@ -137,8 +131,9 @@ class TestRetentionThatPassedThePosition:
         assert gap.last_time < before_second
         assert scene.on_target() == values(first)
         # Without consent nothing is changed.
-        code, told = scene.tried("accept", "--all")
-        assert (code, told["done"], told["decisions"][0]["new_position"]) == (1, 0, 15)
+        said = scene.console.say("gaps", "accept", "--all")
+        assert (said.exit_code, said.document["done"]) == (1, 0)
+        assert said.document["decisions"][0]["new_position"] == 15
         scene.refused(RetentionGapError)
 
     def test_accepted_it_is_left_out_and_what_follows_is_copied(self, scene: Scene, first: list[Record]) -> None:
@@ -146,7 +141,7 @@ class TestRetentionThatPassedThePosition:
 
         told = scene.decide("accept", "--topic", scene.topic, "--partition", "0", "--note", "only a test", "--yes")
 
-        assert [(each["position"], each["new_position"]) for each in told["decisions"]] == [(10, 15)]
+        assert [(each["position"], each["new_position"]) for each in told] == [(10, 15)]
         report = scene.run()
         assert (report.errors, report.records) == ((), 5)
         assert scene.on_target() == values([*first, *records(5, start=15)])
@@ -244,11 +239,9 @@ class TestASourceThatEndsBeforeThePosition:
         scene.refused(SourceTruncatedError)
         where = ("--topic", scene.topic, "--partition", "0") if words[0] == "position" else ()
 
-        result = CliRunner().invoke(
-            app, [*words, "--config", str(scene.flow.path), "--flow", "A->B", *where, "--yes"], catch_exceptions=False
-        )
+        said = scene.console.say(*words, *where, "--yes")
 
-        assert result.exit_code == 0, result.output
+        assert said.exit_code == 0, said.document
         assert [(each.source_first, each.source_next) for each in ledger.segments("A->B", scene.topic, 0)] == [(0, 10)]
 
     def test_recopied_the_source_is_copied_from_its_start_behind_what_is_there(
@@ -258,7 +251,7 @@ class TestASourceThatEndsBeforeThePosition:
 
         told = scene.decide("recopy", "--topic", scene.topic, "--yes")
 
-        assert [(each["new_position"], each["target_offset"]) for each in told["decisions"]] == [(0, 10)]
+        assert [(each["new_position"], each["target_offset"]) for each in told] == [(0, 10)]
         assert scene.run().records == 10
         assert scene.on_target() == values([*first, *first])
         assert scene.gaps()[0].state == "recopied"
@@ -269,10 +262,10 @@ class TestASourceThatEndsBeforeThePosition:
         scene.refused(SourceTruncatedError)
         scene.forget(target_offset=5)
 
-        code, told = scene.tried("accept", "--all", "--yes")
+        said = scene.console.say("gaps", "accept", "--all", "--yes")
 
-        assert (code, told["done"]) == (3, 0)
-        assert told["error"]["reason"] == DirtyStartError.reason
+        assert (said.exit_code, said.document["done"]) == (3, 0)
+        assert said.reasons == {DirtyStartError.reason}
         assert scene.gaps()[0].state == "open"
 
 

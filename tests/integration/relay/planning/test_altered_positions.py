@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionStore
+from mirror_lib.cluster.topics.internal import PositionStore, StoredPosition
 from mirror_lib.cluster.topics.positions import Position, PositionKeys, PositionState
 from mirror_lib.ledger.rows import POSITION_SET
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
-from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, produce
 from tests.support.mirrored_topic import MirroredTopic
@@ -34,19 +33,17 @@ def write(mirrored: MirroredTopic, first: int, following: int) -> None:
     mirrored.produce([Record(value=b"%d" % number) for number in range(first, following)])
 
 
+def stored(mirrored: MirroredTopic, flow: Flow) -> StoredPosition:
+    connection = Connection.from_settings(flow.config.clients.target_internal)
+    with PositionStore(connection, flow.config.offset_storage_topic, "A") as store:
+        return store.read_all().positions[TopicPartition(mirrored.name, 0)]
+
+
 def alter(mirrored: MirroredTopic, flow: Flow, value: bytes | None) -> None:
     """Write what Connect writes for `PATCH /connectors/MirrorSourceConnector/offsets`."""
-    source = TopicPartition(mirrored.name, 0)
-    with PositionStore(_connection(mirrored.pair), flow.config.offset_storage_topic, "A") as store:
-        place = store.read_all().positions[source].record
-    key = _KEYS.encode(source)
-    produce(
-        mirrored.target, flow.config.offset_storage_topic, [Record(key=key, value=value, partition=place.partition)]
-    )
-
-
-def _connection(pair: KafkaPair) -> Connection:
-    return Connection("B", tuple(pair.target.bootstrap_servers.split(",")))
+    partition = stored(mirrored, flow).record.partition
+    record = Record(key=_KEYS.encode(TopicPartition(mirrored.name, 0)), value=value, partition=partition)
+    produce(mirrored.target, flow.config.offset_storage_topic, [record])
 
 
 def on_target(mirrored: MirroredTopic) -> list[int]:
@@ -91,8 +88,8 @@ def test_a_position_that_is_set_to_the_end_is_stored_though_there_is_nothing_to_
 
     assert (flow.run().records, on_target(mirrored)) == (0, [*range(10)])
 
-    stored = flow.position(mirrored.name)
-    assert (stored.offset, stored.target_offset, stored.state) == (11, 10, PositionState.CLOSED)
+    position = flow.position(mirrored.name)
+    assert (position.offset, position.target_offset, position.state) == (11, 10, PositionState.CLOSED)
 
 
 def test_a_position_that_goes_back_where_somebody_has_written_since_waits_for_an_operator(
@@ -128,9 +125,8 @@ def test_positions_behind_others_of_connect_keep_the_last_one_of_this_program(
     for offset in (20, 15, 3):
         alter(mirrored, flow, b'{"offset":%d}' % offset)
 
-    with PositionStore(_connection(mirrored.pair), flow.config.offset_storage_topic, "A") as store:
-        stored = store.read_all().positions[TopicPartition(mirrored.name, 0)]
+    found = stored(mirrored, flow)
 
-    assert stored.position == Position(mirrored.name, 0, 3)
-    assert stored.altered is not None
-    assert (stored.altered.before.offset, stored.altered.highest) == (9, 20)
+    assert found.position == Position(mirrored.name, 0, 3)
+    assert found.altered is not None
+    assert (found.altered.before.offset, found.altered.highest) == (9, 20)

@@ -29,13 +29,8 @@ from tests.support.clusters import KafkaCluster, KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import consume, create_topic, records
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.transforming import Killed, TransformHere, marked, originals
+from tests.support.transforming import WITH_CHANCE, Killed, TransformHere, marked, originals
 
-_ENABLED = {
-    "B.exactly.once.source.support": "enabled",
-    "A->B.mirror.transforms": "stamp",
-    "A->B.mirror.transform.stamp.headers": "array(struct('at' as key, cast(rand() as binary) as value))",
-}
 LeaveOut = Callable[[Callable[[TopicPartition], bool]], None]
 
 
@@ -81,7 +76,7 @@ def test_given_a_run_that_died_behind_a_commit_without_markers_when_run_again_th
     mirrored: MirroredTopic, target: KafkaCluster, leave_out: LeaveOut, monkeypatch: pytest.MonkeyPatch, hidden: str
 ) -> None:
     mirrored.create([*records(300), *records(200, partition=1)], partitions=2)
-    flow = mirrored.flow(_ENABLED)
+    flow = mirrored.flow(WITH_CHANCE)
     remote = mirrored.remote
     leave_out(lambda partition: (partition.topic == remote) == (hidden == "rows"))
     died(flow, TransformHere(marked, exact=False))
@@ -105,7 +100,7 @@ def test_given_routes_when_a_run_died_behind_a_commit_without_markers_then_rows_
 ) -> None:
     mirrored.create(records(300))
     route = {"A->B.mirror.transform.stamp.topic": "if(rand() < 0.5, 'one', topic)"}
-    flow = mirrored.flow({**_ENABLED, **route})
+    flow = mirrored.flow({**WITH_CHANCE, **route})
     elsewhere = f"{mirrored.name}-else"
     runner = TransformHere(
         marked, exact=False, route=lambda value: (elsewhere if (value or b"")[-1] % 2 else None, None)

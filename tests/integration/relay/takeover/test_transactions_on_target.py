@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -20,11 +20,10 @@ from mirror_lib.relay.repair.map_rebuild import rebuild
 from mirror_lib.relay.repair.map_rebuild_plan import plan_rebuild
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
-from tests.support.kafka import Record, consume, records, values, watermarks
+from tests.support.kafka import Record, consume, records, values
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.transforming import Killed, TransformHere, unchanged
+from tests.support.transforming import WITH_CHANCE, Killed, TransformHere, arrived, unchanged
 from tests.support.verifying import verify
-from tests.support.waiting import wait_for
 
 _TRANSACTIONAL = {"B.exactly.once.source.support": "enabled", "mirror.run.lease.seconds": "3"}
 
@@ -126,22 +125,17 @@ def test_given_a_plain_run_and_one_in_transactions_that_died_when_run_again_then
     mirrored: MirroredTopic, third: str
 ) -> None:
     written = mirrored.create(records(600))
-    transform = {
-        "A->B.mirror.transforms": "stamp",
-        "A->B.mirror.transform.stamp.headers": "array(struct('at' as key, cast(rand() as binary) as value))",
-        "mirror.batch.max.bytes": "4096",
-        "mirror.run.lease.seconds": "3",
-    }
-    plain = mirrored.flow(transform)
-    transactional = mirrored.flow({**transform, **_TRANSACTIONAL})
+    settings = {**WITH_CHANCE, "mirror.batch.max.bytes": "4096", "mirror.run.lease.seconds": "3"}
+    transactional = mirrored.flow(settings)
+    plain = mirrored.flow({**settings, "B.exactly.once.source.support": "disabled"})
     remote = mirrored.remote
     dies(
         plain,
-        TransformHere(unchanged, rows_at_once=50, dies_after=230, before_death=arrived(mirrored.pair, remote, 100)),
+        TransformHere(unchanged, rows_at_once=50, dies_after=230, before_death=arrived(mirrored.target, remote, 100)),
     )
     dies(
         transactional,
-        TransformHere(unchanged, rows_at_once=50, dies_after=500, before_death=arrived(mirrored.pair, remote, 300)),
+        TransformHere(unchanged, rows_at_once=50, dies_after=500, before_death=arrived(mirrored.target, remote, 300)),
     )
 
     report = (transactional if third == "in transactions" else plain).run(runner=TransformHere(unchanged))
@@ -169,7 +163,7 @@ def test_given_a_transform_was_removed_when_its_transactions_are_taken_over_raw_
             exact=False,
             rows_at_once=50,
             dies_after=250,
-            before_death=arrived(mirrored.pair, remote, 100),
+            before_death=arrived(mirrored.target, remote, 100),
             route=lambda _: (None, 0),
         ),
     )
@@ -194,12 +188,6 @@ def rebuilt(flow: Flow) -> list[tuple[int, int]]:
         found = rebuild(flow.config, plans, clusters, flow.ledger, lambda _: None)
     assert [each.error for each in found] == [None] * len(found)
     return [(each.match.columns.records, each.difference.contradicting) for each in found]  # type: ignore[union-attr]
-
-
-def arrived(pair: KafkaPair, topic: str, count: int) -> Callable[[], None]:
-    """Waits until the log has so many records."""
-
-    return lambda: wait_for(lambda: watermarks(pair.target, topic)[1] >= count, 20)
 
 
 def dies(flow: Flow, runner: TransformHere) -> None:

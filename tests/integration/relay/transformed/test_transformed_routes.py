@@ -8,10 +8,9 @@ import pytest
 
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
-from tests.support.kafka import Record, admin, consume, records, watermarks
+from tests.support.kafka import Record, admin, consume, records
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.transforming import Killed, TransformHere, number_of, thirds, without_offsets
-from tests.support.waiting import wait_for
+from tests.support.transforming import Killed, TransformHere, arrived, number_of, thirds, without_offsets
 
 
 @pytest.fixture
@@ -35,8 +34,9 @@ def found(kafka_pair: KafkaPair, topic: str) -> list[list[Record]]:
 def test_given_rows_for_topics_that_do_not_exist_when_run_then_they_are_made_and_each_record_is_in_one_of_them(
     flow: Flow, mirrored: MirroredTopic
 ) -> None:
-    report = flow.run(runner=TransformHere(route=thirds(mirrored.name)))
-    again = flow.run(runner=TransformHere(route=thirds(mirrored.name)))
+    runner = TransformHere(route=thirds(mirrored.name))
+    report = flow.run(runner=runner)
+    again = flow.run(runner=runner)
 
     assert (report.errors, report.records, again.records) == ((), 900, 0)
     assert found(mirrored.pair, mirrored.name) == [expected(mirrored, rest) for rest in range(3)]
@@ -44,17 +44,9 @@ def test_given_rows_for_topics_that_do_not_exist_when_run_then_they_are_made_and
     assert len(made[f"{mirrored.name}-one"].partitions) == 2
     told = {each.target.topic: each.records for result in report.results for each in result.routed}
     assert sorted(told) == [f"{mirrored.name}-one", f"{mirrored.name}-two"]
-
-
-def test_given_a_second_run_with_new_records_when_run_then_routes_go_on_where_they_ended(
-    flow: Flow, mirrored: MirroredTopic
-) -> None:
-    flow.run(runner=TransformHere(route=thirds(mirrored.name)))
+    # Routes go on where they ended.
     mirrored.produce([*records(90, start=600), *records(60, partition=1, start=300)])
-
-    report = flow.run(runner=TransformHere(route=thirds(mirrored.name)))
-
-    assert (report.errors, report.records) == ((), 150)
+    assert flow.run(runner=runner).records == 150
     assert found(mirrored.pair, mirrored.name) == [expected(mirrored, rest) for rest in range(3)]
 
 
@@ -62,16 +54,12 @@ def test_given_a_second_run_with_new_records_when_run_then_routes_go_on_where_th
 def test_given_a_worker_that_died_when_run_again_then_no_route_lost_or_repeated_anything(
     flow: Flow, mirrored: MirroredTopic, dies_after: int
 ) -> None:
-    def is_written() -> bool:
-        return any(watermarks(mirrored.target, f"{mirrored.name}-one", at)[1] for at in (0, 1))
-
-    def wait() -> None:
-        if dies_after > 200:
-            wait_for(is_written, 20)
-
     once = TransformHere(route=thirds(mirrored.name), rows_at_once=50)
+    dying = replace(once, dies_after=dies_after)
+    if dies_after > 200:
+        dying.before_death = arrived(mirrored.target, f"{mirrored.name}-one", partitions=2)
     with pytest.raises(Killed):
-        flow.run(runner=replace(once, dies_after=dies_after, before_death=wait))
+        flow.run(runner=dying)
 
     report = flow.run(runner=once)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -14,26 +13,27 @@ import pytest
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.transformed import row_sink as writing
 from mirror_lib.topology.names import TopicPartition
-from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
+from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.transforming import (
+    WITH_CHANCE,
     Killed,
     RowFunction,
     TransformHere,
+    arrived,
     marked,
     marked_twice,
     originals,
     unchanged,
 )
-from tests.support.waiting import wait_for
 
-_ENABLED = {
-    "B.exactly.once.source.support": "enabled",
-    "A->B.mirror.transforms": "stamp",
-    "A->B.mirror.transform.stamp.headers": "array(struct('at' as key, cast(rand() as binary) as value))",
-    "mirror.batch.max.bytes": "4096",
+_ENABLED = {**WITH_CHANCE, "mirror.batch.max.bytes": "4096"}
+_ROUTED = {
+    **_ENABLED,
+    "A->B.mirror.transform.stamp.topic": "if(rand() < 0.5, 'one', topic)",
+    # Whoever is fenced by a transactional id need not be waited for, by whichever of them.
+    "mirror.run.lease.seconds": "3600",
 }
 
 
@@ -68,29 +68,22 @@ def test_given_a_transform_with_chance_when_run_twice_then_each_record_is_there_
     assert originals(on_target(mirrored)) == originals(consume(mirrored.source, mirrored.name))
     # The marker of one transaction stands behind the records.
     assert [watermarks(mirrored.target, mirrored.remote, at)[1] for at in (0, 1)] == [1001, 401]
-
-
-def test_given_new_records_when_run_again_then_they_go_behind_the_marker_and_offsets_are_mapped(
-    flow: Flow, mirrored: MirroredTopic
-) -> None:
-    flow.run(runner=once())
+    # New ones go behind it, and offsets are mapped.
     mirrored.produce(records(30, start=1000))
-
-    report = flow.run(runner=once())
-
-    assert (report.errors, report.records) == ((), 30)
-    assert originals(on_target(mirrored)) == originals(consume(mirrored.source, mirrored.name))
-    (result,) = report.results
+    (result,) = flow.run(runner=once()).results
     assert [(run.source_first, run.target_first, run.count) for run in result.runs] == [(1000, 1001, 30)]
+    assert originals(on_target(mirrored)) == originals(consume(mirrored.source, mirrored.name))
 
 
 @pytest.mark.parametrize("dies_after", [1, 250, 399])
 def test_given_a_worker_that_died_in_a_transaction_when_run_again_then_nothing_of_it_counts(
     flow: Flow, mirrored: MirroredTopic, dies_after: int
 ) -> None:
-    written = wait_for_records(mirrored.pair, mirrored.remote) if dies_after > 200 else nothing
+    runner = replace(once(), dies_after=dies_after)
+    if dies_after > 200:
+        runner.before_death = arrived(mirrored.target, mirrored.remote, partitions=2)
     with pytest.raises(Killed):
-        flow.run(runner=replace(once(), dies_after=dies_after, before_death=written))
+        flow.run(runner=runner)
     assert on_target(mirrored) == []
 
     report = flow.run(runner=once())
@@ -197,7 +190,8 @@ def test_given_an_attempt_that_wakes_up_when_another_has_ended_then_nothing_of_i
 def test_given_routes_and_chance_when_a_worker_died_then_each_record_is_in_one_place_once(
     mirrored: MirroredTopic, dies_after: int
 ) -> None:
-    flow = routing_flow(mirrored.pair, mirrored.name, mirrored.folder)
+    mirrored.create([*records(600), *records(300, partition=1)], partitions=2)
+    flow = mirrored.flow(_ROUTED)
     runner = replace(once(), route=by_number(mirrored.name))
     with pytest.raises(Killed):
         flow.run(runner=replace(runner, dies_after=dies_after))
@@ -219,11 +213,8 @@ def test_given_routes_and_chance_when_a_worker_died_then_each_record_is_in_one_p
 def test_given_two_topics_that_meet_in_a_third_when_a_worker_died_then_each_record_is_there_once(
     mirrored: MirroredTopic,
 ) -> None:
-    topics = [f"{mirrored.name}-a", f"{mirrored.name}-b"]
-    for topic in topics:
-        create_topic(mirrored.source, topic, partitions=2)
-        produce(mirrored.source, topic, [*records(300), *records(200, partition=1)])
-    flow = routing_flow(mirrored.pair, ",".join(topics), mirrored.folder)
+    topics = two_topics(mirrored)
+    flow = mirrored.flow(_ROUTED, topics=",".join(topics))
     runner = replace(once(), route=lambda _: (f"{mirrored.name}-all", None))
     with pytest.raises(Killed):
         flow.run(runner=replace(runner, dies_after=230))
@@ -239,10 +230,7 @@ def test_given_two_topics_that_meet_in_a_third_when_a_worker_died_then_each_reco
 def test_given_topics_that_are_merged_when_a_run_died_then_the_next_one_goes_on(
     mirrored: MirroredTopic, transform: str
 ) -> None:
-    topics = [f"{mirrored.name}-a", f"{mirrored.name}-b"]
-    for topic in topics:
-        create_topic(mirrored.source, topic, partitions=2)
-        produce(mirrored.source, topic, [*records(300), *records(200, partition=1)])
+    topics = two_topics(mirrored)
     renamed = ", ".join(f"{topic}:{mirrored.name}" for topic in topics)
     settings = {**_ENABLED, "mirror.topics.rename": renamed, "mirror.topics.merge.enabled": "true"}
     if transform != "with chance":
@@ -276,7 +264,7 @@ def test_given_a_run_without_transactions_that_died_when_they_are_enabled_then_w
             runner=replace(
                 runner,
                 dies_after=400,
-                before_death=wait_for_records(mirrored.pair, f"{mirrored.name}-else", partitions=1),
+                before_death=arrived(mirrored.target, f"{mirrored.name}-else"),
             )
         )
     flow = mirrored.flow({**_ENABLED, **route})
@@ -298,33 +286,15 @@ def by_number(topic: str) -> Callable[[bytes | None], tuple[str | None, int | No
     return route
 
 
-def routing_flow(pair: KafkaPair, topics: str, folder: Path) -> Flow:
-    for topic in topics.split(","):
-        if not topic.endswith(("-a", "-b")):
-            create_topic(pair.source, topic, partitions=2)
-            produce(pair.source, topic, [*records(600), *records(300, partition=1)])
-    settings = {
-        **_ENABLED,
-        "A->B.mirror.transform.stamp.topic": "if(rand() < 0.5, 'one', topic)",
-        # Whoever is fenced by a transactional id need not be waited for, by whichever of them.
-        "mirror.run.lease.seconds": "3600",
-    }
-    return pair_flow(folder, pair, topics=topics, settings=settings)
+def two_topics(mirrored: MirroredTopic) -> list[str]:
+    """Two topics of the source with records in both partitions."""
+    topics = [f"{mirrored.name}-a", f"{mirrored.name}-b"]
+    for topic in topics:
+        create_topic(mirrored.source, topic, partitions=2)
+        produce(mirrored.source, topic, [*records(300), *records(200, partition=1)])
+    return topics
 
 
 def by_value(found: list[Record]) -> Counter[tuple[int, bytes | None, bytes]]:
     """How often there is each record, whatever its place."""
     return Counter((each.partition, each.key, (each.value or b"").split(b"#")[0]) for each in found)
-
-
-def nothing() -> None:
-    """Do not wait."""
-
-
-def wait_for_records(pair: KafkaPair, topic: str, partitions: int = 2) -> Callable[[], None]:
-    """Wait until a topic of the target holds something, committed or not."""
-
-    def ends() -> Iterator[int]:
-        return (watermarks(pair.target, topic, partition)[1] for partition in range(partitions))
-
-    return lambda: wait_for(lambda: any(ends()), 20)

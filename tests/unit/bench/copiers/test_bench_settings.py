@@ -34,21 +34,3 @@ def test_our_flow_is_configured_as_default_mm2_is_which_gets_only_what_it_needs(
     assert settings["mm2default1->target.topics"] == "1kb-lz4"
     assert not [name for name in settings if ".producer." in name or ".consumer." in name or "lag.max" in name]
     assert without_alias(Copier.MIRROR) == without_alias(Copier.MM2_DEFAULT)
-
-
-def test_tuning_reaches_the_data_clients_as_mm2_layers_them() -> None:
-    settings = properties(_setup(Copier.MM2_TUNED))
-
-    # mm2: the data producer takes the target cluster's `producer.`, the data consumer the source cluster's `consumer.`.
-    assert settings["target.producer.linger.ms"] == "50"
-    assert settings["target.producer.batch.size"] == "524288"
-    assert settings["target.producer.compression.type"] == "lz4"
-    assert settings["target.producer.buffer.memory"] == "134217728"
-    assert settings["mm2tuned1.consumer.max.poll.records"] == "10000"
-    assert settings["mm2tuned1->target.offset.lag.max"] == "100000"
-
-
-def test_no_two_copies_share_a_topic_or_alias() -> None:
-    setups = [_setup(copier, number) for copier in Copier for number in (1, 2)]
-
-    assert len({setup.target_topic for setup in setups}) == len({setup.source_alias for setup in setups}) == 8

@@ -9,7 +9,6 @@ import pytest
 
 from bench.copiers.settings import Copier
 from bench.distance.model import Allowed, Case
-from bench.distance.options import make_options, parse_arguments
 from bench.distance.results import Copied, goals, standings, to_plain
 
 WIDE = Allowed(8, window=320e6, loss=None, width=None)
@@ -72,8 +71,3 @@ def test_a_failed_copy_has_no_rate_and_reaches_nothing() -> None:
     assert not standing.equal
     assert goal.reached is False
     assert json.loads(json.dumps(to_plain([failed])))[0]["failure"] == "no answer"
-
-
-def test_a_line_that_loses_nothing_has_no_lossy_cases() -> None:
-    assert make_options(parse_arguments([])).cases == tuple(Case)
-    assert make_options(parse_arguments(["--loss", "0"])).cases == (Case.LOCAL, Case.SOURCE_FAR, Case.TARGET_FAR)

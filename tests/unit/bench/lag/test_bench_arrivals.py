@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.lag.arrivals import Arrival, Lag, LagHistogram, Second, time_line
+from bench.lag.arrivals import Arrival, Lag, LagHistogram
 
 
 def _batch(*, at: int, records: int = 1, first: int, last: int | None = None) -> Arrival:
@@ -47,10 +47,3 @@ def test_what_was_created_in_the_start_up_phase_is_not_judged_however_late_it_ca
     judged = Lag.of([early, late], created_from=6_000, created_to=10_000)
 
     assert judged == Lag(records=3, median=0.5, p99=0.5, most=0.5)
-
-
-def test_the_time_line_has_every_second_also_those_without_arrivals() -> None:
-    line = time_line([_batch(at=10_200, records=2, first=10_100), _batch(at=12_500, records=4, first=10_500)], 10_000)
-
-    assert line == (Second(0, 2, 0.1), Second(1, 0, None), Second(2, 4, 2.0))
-    assert time_line([], 10_000) == ()

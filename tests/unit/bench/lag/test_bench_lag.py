@@ -7,10 +7,8 @@ import pytest
 from bench.copiers.phases import PhaseTime, rounds_of, seconds_by_phase
 from bench.copiers.settings import Copier
 from bench.lag.arrivals import Lag
-from bench.lag.load import Load, Written, due
-from bench.lag.observer import batches_in
+from bench.lag.load import Written
 from bench.lag.results import Rounds, Sustained, goals
-from bench.workloads.workload import WORKLOADS, BatchMill
 
 _ROUND = (("gather", 0.2), ("plan", 0.0), ("open", 0.1), ("copy", 1.0), ("commit", 0.3))
 
@@ -49,25 +47,3 @@ def test_the_goal_is_the_largest_lag_and_a_load_that_kept_its_pace() -> None:
     assert [goal.reached for goal in goals([_sustained(most=1.9)])] == [True, True]
     assert [goal.reached for goal in goals([_sustained(most=2.0, behind=0.7)])] == [False, False]
     assert goals([])[0].reached is None
-
-
-def test_the_load_is_handed_over_at_an_even_rate() -> None:
-    load = Load("localhost:1", "t", 8, 20_000_000, 2.0, 1_000, "none")
-
-    assert load.records_per_second == 20_000
-    handed = [due(elapsed, load.records_per_second, 40_000) for elapsed in (0.0, 0.5, 1.0, 9.0)]
-    assert handed == [0, 10_000, 20_000, 40_000]
-    assert Written(0, 2_000, 40_000, 1_000, 0.0, 0.0).bytes_per_second == 20_000_000
-
-
-def test_the_observer_notes_whole_batches_and_where_to_go_on() -> None:
-    workload = WORKLOADS[0].scaled(256)
-    first, second = BatchMill(workload).batches(0, 1, 1_700_000_000_000)
-    second[0:8] = (128).to_bytes(8, "big")
-    cut = bytes(first + second + first[:100])
-
-    seen = list(batches_in(memoryview(cut), 3, 1_700_000_009_000))
-
-    assert [(arrival.partition, arrival.records, after) for arrival, after in seen] == [(3, 128, 128), (3, 128, 256)]
-    assert seen[1][0].first_timestamp == 1_700_000_000_128
-    assert seen[1][0].max_timestamp == 1_700_000_000_255

@@ -3,18 +3,13 @@
 import pytest
 
 from bench.limit.model import (
-    FETCH_WAYS,
-    PRODUCE_WAYS,
     Fastest,
     Half,
     LimitRun,
-    Ways,
     bound,
     bounds_by_round,
-    fastest_ways,
 )
 from bench.workloads.workload import WORKLOADS, Workload
-from mirror_lib.config.model import CopySettings
 
 _WORKLOAD = WORKLOADS[0]
 
@@ -55,16 +50,6 @@ def test_other_workloads_and_a_missing_half_make_no_bound() -> None:
     assert bound([], _WORKLOAD) is None
 
 
-def test_the_fastest_way_of_each_half_is_chosen_for_the_rounds() -> None:
-    runs = [
-        *(_run(Half.FETCHING, way.name, 1.0 - 0.1 * n) for n, way in enumerate(FETCH_WAYS)),
-        *(_run(Half.PRODUCING, way.name, 1.0 + 0.1 * n) for n, way in enumerate(PRODUCE_WAYS)),
-    ]
-
-    assert fastest_ways(runs, _WORKLOAD) == Ways((FETCH_WAYS[-1],), (PRODUCE_WAYS[0],))
-    assert fastest_ways([], _WORKLOAD) == Ways()
-
-
 def test_a_round_has_a_bound_where_both_halves_were_measured() -> None:
     runs = [
         *(_run(Half.FETCHING, "a", 0.5, number=1), _run(Half.PRODUCING, "b", 1.5, number=1)),
@@ -76,13 +61,3 @@ def test_a_round_has_a_bound_where_both_halves_were_measured() -> None:
 
     assert bounds_by_round(runs, _WORKLOAD) == {1: 2.0, 2: pytest.approx(2.2)}
     assert bounds_by_round(runs, WORKLOADS[1]) == {}
-
-
-def test_the_first_ways_are_those_of_the_copy_and_all_are_allowed_to_an_idempotent_producer() -> None:
-    settings = CopySettings()
-
-    copied = (settings.fetch_max_bytes, settings.fetch_partition_max_bytes)
-    assert (FETCH_WAYS[0].max_bytes, FETCH_WAYS[0].partition_bytes) == copied
-    assert PRODUCE_WAYS[0].in_flight == settings.produce_max_in_flight
-    assert {way.connections * way.outstanding for way in FETCH_WAYS} == {2}
-    assert all(way.in_flight <= 5 for way in PRODUCE_WAYS)

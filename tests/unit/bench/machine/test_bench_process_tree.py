@@ -30,15 +30,6 @@ def test_cpu_of_children_that_ended_is_counted() -> None:
     assert abs(used - told) <= _ROUNDING
 
 
-def test_a_process_that_is_gone_has_used_nothing() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        tree = ProcessTree(process.pid)
-        process.communicate(b"\n")
-
-    assert tree.cpu_seconds() == 0.0
-    assert tree.python_workers() == []
-
-
 def test_a_peak_is_forgotten_when_reset() -> None:
     pid = os.getpid()
     block = bytearray(os.urandom(_MEGABYTE)) * 64

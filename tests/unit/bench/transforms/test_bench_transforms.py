@@ -1,4 +1,4 @@
-"""The transforms bench: what it asks of each contender, what a copy must hold, and what follows from speeds."""
+"""The transforms bench: what a copy must hold, and what follows from speeds."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import pytest
 
 from bench.clusters.window import Window
 from bench.comparison.samples import Record
-from bench.copiers.settings import CopySetup
 from bench.transforms.cases import Case, Contender, Outcome, filter_and_mask, pass_through
 from bench.transforms.check import Check, all_kept, count_unlike, is_outcome, total
 from bench.transforms.results import Result, Results, goals
 from bench.workloads.payments import Payments
-from mirror_lib.transform.settings import parse_transforms
 
 _FINE = Check(wrong_partitions=0, sampled=100, differing=0)
 
@@ -19,35 +17,6 @@ _FINE = Check(wrong_partitions=0, sampled=100, differing=0)
 def _result(case: Case, contender: Contender, seconds: float, *, number: int = 1, check: Check = _FINE) -> Result:
     window = Window(records=600, start=1.0, end=1.0 + seconds, cpu_seconds=2.0, second_half_rate=600 / seconds)
     return Result(case.name, contender, number, 900, window, 1.0, seconds + 2, 3.0, check)
-
-
-class TestSettings:
-    def test_our_transform_is_one_that_we_take(self) -> None:
-        for case in (filter_and_mask(compiled=True), pass_through()):
-            transforms, problems = parse_transforms(case.ours)
-
-            assert problems == ()
-            assert len(transforms.transforms) == 1
-
-    def test_each_contender_gets_its_own_chain(self) -> None:
-        def chosen(case: Case, contender: Contender) -> set[str]:
-            setup = CopySetup(contender.copier, 1, "payments-1kb", "localhost:1", "localhost:2", 2)
-            names = case.properties(contender, setup)
-            return {name.removeprefix(f"{setup.flow}.") for name in names if "transform" in name}
-
-        case = filter_and_mask(compiled=True)
-        assert chosen(case, Contender.RAW) == set()
-        assert chosen(case, Contender.TRANSFORMED) == set(case.ours)
-        assert chosen(case, Contender.MM2_DEFAULT) == chosen(case, Contender.MM2_TUNED) == set(case.smt)
-        assert chosen(pass_through(), Contender.MM2_TUNED) == set()
-
-    def test_without_a_compiler_mm2_has_connects_own_chain_and_other_records_arrive(self) -> None:
-        case = filter_and_mask(compiled=False)
-
-        assert case.smt["transforms.live.type"] == "org.apache.kafka.connect.transforms.Filter"
-        assert case.outcome(Contender.MM2_TUNED) is Outcome.MARKED
-        assert case.outcome(Contender.TRANSFORMED) is Outcome.MASKED
-        assert case.outcome(Contender.RAW) is pass_through().outcome(Contender.TRANSFORMED) is Outcome.SAME
 
 
 class TestWhatArrives:

@@ -58,28 +58,6 @@ def reasons(result: ImportedConnectors) -> dict[str, str]:
     return {each.name: each.reason for each in result.listed}
 
 
-def test_three_connectors_are_one_flow() -> None:
-    lines = assignments(imported(flow(topics="a,b", tasks__max="3", sync__group__offsets__enabled="true")))
-
-    assert lines["clusters"] == "A, B"
-    assert lines["A.bootstrap.servers"] == "a1:9092,a2:9092"
-    assert lines["B.bootstrap.servers"] == "b1:9092"
-    assert lines["A->B.topics"] == "a,b"
-    assert lines["A->B.enabled"] == lines["A->B.emit.heartbeats.enabled"] == "true"
-    assert lines["emit.heartbeats.enabled"] == "false"
-    assert "A->B.emit.checkpoints.enabled" not in lines
-    # Connectors that are missing are switched off.
-    source_only = assignments(imported(flow()[:1]))
-    assert source_only["A->B.emit.checkpoints.enabled"] == source_only["A->B.emit.heartbeats.enabled"] == "false"
-
-
-def test_no_flow_is_enabled_while_a_question_is_open() -> None:
-    result = imported(flow(errors__tolerance="all"))
-
-    assert assignments(result)["A->B.enabled"] == "false"
-    assert "--answer 'A->B.errors.tolerance=skip'" in result.text
-
-
 def flow_but(*, source: Mapping[str, str] | None = None, checkpoint: Mapping[str, str] | None = None) -> Connectors:
     """A flow whose connectors differ in some settings."""
     connectors = flow()
@@ -282,21 +260,6 @@ def test_the_version_decides_about_default_exclusions_and_old_names() -> None:
         assert (assignments(result)["A->B.topics.exclude"] == "b") is counts, version
         assert ("topics.blacklist" in reasons(result)) is not counts, version
     assert list(questions(described(connector("Source"), {}))) == ["kafka-version"]
-
-
-def test_settings_of_aws_pass_through_unchanged() -> None:
-    login = {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "AWS_MSK_IAM",
-        "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
-        "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
-    }
-
-    lines = assignments(
-        imported([connector("Source") | {f"source.cluster.{name}": value for name, value in login.items()}])
-    )
-
-    assert {name: lines[f"A.{name}"] for name in login} == login
 
 
 def test_strimzis_oauth_library_becomes_kafkas_login() -> None:

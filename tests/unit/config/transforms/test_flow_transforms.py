@@ -137,20 +137,10 @@ class TestOwnTransforms:
         assert file.flow(_MASK, "B->A").transforms == NO_TRANSFORMS
         assert file.flow(_MASK).transforms.smt is None
 
-    def test_an_expression_that_cannot_be_parsed_is_an_error_at_its_line_with_its_place(self, file: ConfigFile) -> None:
-        problem = file.one("mirror.transforms = t\nmirror.transform.t.filter = upper(key\n")
-
-        assert (problem.severity, problem.key, problem.line) == (Severity.ERROR, "mirror.transform.t.filter", 7)
-        assert problem.message.startswith("mirror.transform.t.filter: line 1, column 6: ")
-        assert "^" in (problem.suggestion or "")
-
     def test_an_alias_that_looks_like_the_beginning_of_a_key_takes_none_of_them(self, file: ConfigFile) -> None:
         file.path.write_text("clusters = mirror, B\nbootstrap.servers = a:1\nmirror->B.enabled = true\n" + _MASK)
 
         assert [each.name for each in load(file.path).flow("mirror->B").transforms.transforms] == ["mask"]
-
-    def test_a_result_by_chance_is_written_in_transactions_where_they_are_enabled(self, file: ConfigFile) -> None:
-        assert file.flow(f"B.exactly.once.source.support = ENABLED\n{_RANDOM}").transactions
 
     def test_files_with_statements_are_read_from_the_folder_of_the_file_and_are_sources(self, file: ConfigFile) -> None:
         statement = file.path.parent / "mask.sql"

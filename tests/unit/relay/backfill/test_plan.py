@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.admin.client import OffsetFact
 from mirror_lib.config.first_start import parse_first_start
 from mirror_lib.config.model import FirstStart
-from mirror_lib.errors import ConfigurationError, RetentionGapError, SourceRecreatedError
+from mirror_lib.errors import ConfigurationError
 from mirror_lib.relay.backfill.model import (
     Backfill,
     BackfillRange,
@@ -51,34 +51,6 @@ def planned(fact: PartitionFacts, wanted: BackfillRange = RANGE, *, accept_gaps:
     return plan_round(FLOW, [clip_facts(fact, wanted, accept_gaps=accept_gaps)], tasks_max=1)
 
 
-def test_a_first_run_copies_the_range_and_nothing_else() -> None:
-    (partition,) = planned(facts()).partitions
-
-    assert (partition.start, partition.end) == (20, 60)
-    # 40 of 100 offsets; the log has 10,000 bytes.
-    assert partition.estimated_bytes == pytest.approx(4_000, abs=100)
-
-
-def test_a_later_run_goes_on_at_its_position() -> None:
-    (partition,) = planned(facts(position=45)).partitions
-
-    assert (partition.start, partition.end) == (45, 60)
-
-
-def test_a_finished_range_is_idle_however_the_log_grows() -> None:
-    for log_end in (60, 61, 1_000_000):
-        plan = planned(facts(position=60, log_end=log_end))
-
-        assert (plan.partitions, plan.problems, plan.idle) == ((), (), 1), log_end
-
-
-def test_records_that_were_deleted_since_the_range_was_looked_up_are_a_loss() -> None:
-    plan = planned(facts(log_start=30))
-
-    assert plan.partitions == ()
-    assert [type(problem.error) for problem in plan.problems] == [RetentionGapError]
-
-
 def test_an_accepted_loss_is_passed_over() -> None:
     (partition,) = planned(facts(log_start=30), accept_gaps=True).partitions
 
@@ -89,12 +61,6 @@ def test_a_range_that_was_deleted_altogether_is_done_when_that_is_accepted() -> 
     plan = planned(facts(log_start=80), accept_gaps=True)
 
     assert (plan.partitions, plan.problems) == ((), ())
-
-
-def test_a_topic_that_was_created_again_is_not_the_one_that_was_asked_for() -> None:
-    plan = planned(facts(topic_id="id-2"))
-
-    assert [type(problem.error) for problem in plan.problems] == [SourceRecreatedError]
 
 
 @given(

@@ -78,24 +78,6 @@ def test_everything_that_the_ledger_can_say_is_a_state_and_every_state_can_be_sa
     assert found == set(State) == set(STATES)
 
 
-def test_every_state_that_has_not_ended_names_a_command(subtests: pytest.Subtests) -> None:
-    for state in [state for state in State if state != State.FINISHED]:
-        with subtests.test(state=state):
-            (said,) = [row for row in backfill_states.rows() if row[0] == state]
-            (words,) = commands(said[2])
-            assert words == ["backfill", "run", "--flow", "A->B", "--name", "NAME"]
-            check_exists(words)
-
-
-def test_every_state_of_a_return_names_a_command(subtests: pytest.Subtests) -> None:
-    for state in sorted(set(disaster_states.DisasterState) - {disaster_states.DisasterState.ASKING}):
-        with subtests.test(state=state):
-            named = commands(disaster_states.do(state, FLOW))
-            assert named
-            for words in named:
-                check_exists(words)
-
-
 def test_a_stopped_partition_names_commands_about_the_backfill_and_not_about_the_flow(
     subtests: pytest.Subtests,
 ) -> None:
@@ -130,20 +112,6 @@ def test_a_command_for_another_topic_names_the_range_where_it_is_the_same_for_al
 
 def diverged(of: Backfill) -> str:
     return with_way_on(of, TargetDivergedError("foreign.", where=PLACE)).action
-
-
-def test_a_flow_that_waits_is_let_continue_first() -> None:
-    told = with_way_on(backfill(), TargetDivergedError("foreign.", where=PLACE), marked_at=40)
-
-    (first, _) = commands(told.action)
-    assert first == ["position", "set", "--flow", "A->B", "--topic", "my.orders", "--partition", "1", "--to", "40"]
-
-
-def test_gaps_are_accepted_only_where_no_run_was_interrupted() -> None:
-    error = RetentionGapError("deleted.", where=PLACE)
-
-    assert "--accept-gaps" in with_way_on(backfill(into="old"), error).action
-    assert "--accept-gaps" not in with_way_on(backfill(into="old"), error, interrupted=True).action
 
 
 def test_errors_that_are_corrected_outside_keep_their_words() -> None:

@@ -142,10 +142,6 @@ def test_partitions_of_a_merge_that_were_closed_are_opened_together_or_one_topic
         assert ([each.plan.source for each in found], problems) == (sources, {})
 
 
-def test_more_than_all_of_a_merge_wrote_is_another_writer() -> None:
-    assert_refused(of_merge(target_end=41), SECOND)
-
-
 def test_an_unreadable_position_of_a_merge_stops_all_of_it() -> None:
     clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST, SECOND], unreadable=[SECOND])
 
@@ -215,13 +211,6 @@ def test_the_claim_on_what_mirror_maker_copied_keeps_its_position(monkeypatch: p
     assert partition.takeover == Takeover(4, 70, lease_seconds=30.0)
     (claim,) = clusters.written
     assert (claim.offset, claim.target_offset, claim.producer_id) == (9, None, None)
-
-
-def test_every_claim_has_the_next_number() -> None:
-    clusters = of_first(closed(FIRST, 40, claim=6))
-
-    assert opened_first(clusters).claim == 7
-    assert [each.claim for each in clusters.written] == [7]
 
 
 def test_of_two_claims_with_one_number_the_later_one_takes_the_next() -> None:

@@ -31,16 +31,12 @@ def test_a_flow_begins_where_its_file_says(tmp_path: Path) -> None:
         ("A.consumer.auto.offset.reset = latest", LATEST),
         ("A.consumer.auto.offset.reset = earliest", EARLIEST),
         ("mirror.first.start = latest", LATEST),
+        # The flow's own rule is stronger than the consumer's.
+        ("A.consumer.auto.offset.reset = none\nmirror.first.start = latest", LATEST),
         ("A->B.mirror.first.start = offset 40", FirstStart(offset=40)),
         ("mirror.first.start = 2023-11-14T22:13:20Z", FirstStart(timestamp_ms=1_700_000_000_000)),
     ):
         assert rules(tmp_path, line).of("orders") == expected, line
-
-
-def test_the_flows_own_rule_is_stronger_than_the_consumers(tmp_path: Path) -> None:
-    found = rules(tmp_path, "A.consumer.auto.offset.reset = none", "mirror.first.start = latest")
-
-    assert found.of("orders") == LATEST
 
 
 def test_topics_have_their_own_rules_and_the_first_that_matches_the_whole_name_wins(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ def start(last: Position | None, ends: TargetEnds, *, rules: StartRules = RULES)
 
 def test_a_closed_position_that_fits_the_target_is_a_clean_start() -> None:
     assert start(closed(40), TargetEnds(0, 40)) is None
+    # The name of a backfill may still be there: only an open one has not ended.
+    assert start(closed(40, backfill="history"), TargetEnds(0, 40)) is None
 
 
 def test_a_closed_position_before_the_end_is_taken_over_from_its_pair_on() -> None:
@@ -45,20 +47,17 @@ def test_a_closed_position_before_the_end_is_taken_over_from_its_pair_on() -> No
 
 
 def test_an_open_position_is_always_taken_over() -> None:
-    for end in (40, 41, 1000):
-        takeover = start(opened(40), TargetEnds(0, end))
+    for in_transactions, ends in (
+        (False, (40, 41, 1000)),
+        # Nothing is to be looked for behind it, and its marker may lack.
+        (True, (39, 60)),
+    ):
+        for end in ends:
+            takeover = start(opened(40, in_transactions=in_transactions), TargetEnds(0, end))
 
-        assert takeover is not None, end
-        assert (takeover.source_offset, takeover.target_offset, takeover.producer_id) == (100, 40, 7), end
-
-
-def test_an_open_position_of_a_transaction_is_taken_over_and_nothing_is_to_be_looked_for_behind_it() -> None:
-    # Its marker may lack.
-    for end in (39, 60):
-        takeover = start(opened(40, in_transactions=True), TargetEnds(0, end))
-
-        assert takeover is not None, end
-        assert (takeover.source_offset, takeover.target_offset, takeover.in_transactions) == (100, 40, True), end
+            assert takeover is not None, end
+            assert (takeover.source_offset, takeover.target_offset, takeover.producer_id) == (100, 40, 7), end
+            assert takeover.in_transactions is in_transactions
 
 
 def test_a_target_that_ends_before_what_was_copied_was_truncated(subtests: pytest.Subtests) -> None:

@@ -12,11 +12,11 @@ import mirror_lib.relay.commit.commit as commit
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.errors import AuthorizationError, MirrorError
 from mirror_lib.ledger.offset_rows import PositionRow, RoutedRangeRow, SegmentRow
-from mirror_lib.ledger.rows import GapRow, PartitionRunRow
+from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.commit.commit import closed_positions, commit_round, routed_rows, segment_rows
-from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, Poison, RoutedRecords
+from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RoutedRecords
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
 from tests.support.brokers.fake_cluster import job
@@ -30,16 +30,12 @@ class Ledger:
         self.positions: list[PositionRow] = []
         self.segments: list[SegmentRow] = []
         self.runs: list[PartitionRunRow] = []
-        self.gaps: list[GapRow] = []
 
     def save_positions(self, rows: Iterable[PositionRow]) -> None:
         self.positions += rows
 
     def append_segments(self, rows: Iterable[SegmentRow]) -> None:
         self.segments += rows
-
-    def record_gap(self, row: GapRow) -> None:
-        self.gaps.append(row)
 
     def save_partition_runs(self, rows: Iterable[PartitionRunRow]) -> None:
         self.runs += rows
@@ -80,20 +76,6 @@ def test_an_offset_sync_that_is_refused_costs_no_map(monkeypatch: pytest.MonkeyP
     assert [(row.offset, row.target_offset) for row in ledger.positions] == [(19, 15)]
     assert [(row.source_first, row.records) for row in ledger.segments] == [(10, 10)]
     assert [row.state for row in ledger.runs] == ["done"]
-
-
-def test_what_a_policy_left_out_is_in_the_gap_ledger() -> None:
-    clusters = SimpleNamespace(positions=SimpleNamespace(write=list))
-    flow = SimpleNamespace(flow=FlowId("A", "B"), emit_offset_syncs_enabled=False)
-    ledger, partition = Ledger(), opened("orders")
-    poison = Poison(12, 14, 2, "record-too-large", "it is too large.")
-    skipping = job(partition, poison_policy="skip")
-
-    commit_round(flow, skipping, [replace(result(partition), poison=(poison,))], clusters, ledger, round_number=1)  # type: ignore[arg-type]
-
-    (gap,) = ledger.gaps
-    assert (gap.topic, gap.first_offset, gap.next_offset, gap.cause) == ("orders", 12, 14, "record-too-large")
-    assert (gap.state, gap.decided_by) == ("accepted", "policy skip")
 
 
 def test_a_position_that_is_refused_stays_open_in_the_ledger_too() -> None:

@@ -14,8 +14,8 @@ from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartitio
 from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.relay.model import Takeover
 from mirror_lib.topology.names import TopicPartition
-from tests.support.brokers.fake_cluster import FIRST_EPOCH, PRODUCER_ID, FakeCluster, Produced, fill, job, opened
-from tests.unit.relay.conftest import CopyBetween, WatchedMemory
+from tests.support.brokers.fake_cluster import FIRST_EPOCH, PRODUCER_ID, FakeCluster, Produced, fill
+from tests.unit.relay.conftest import CopyBetween, FakePair, WatchedMemory
 
 _PARTITIONS = 6
 _REFUSALS = [
@@ -88,14 +88,22 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mirror_lib.cluster.raw.backoff._LONGEST_PAUSE", 0.01)
 
 
-def break_things(seed: int, source: FakeCluster, target: FakeCluster) -> random.Random:
+def break_things(seed: int, pair: FakePair) -> random.Random:
     """Let both clusters fail at random; returns what else is to be chosen by."""
+    source, target = pair.source, pair.target
     chaos = Chaos(seed, source, target)
     target.refuse, target.lose, source.on_fetch = chaos.refuse, chaos.lose, chaos.fetch
     target.before_produce = target.before_answer = chaos.delay
     source.round_trips = {node: chaos.random.choice([0.0, 0.15]) for node in (1, 2)}
     target.round_trips = {node: chaos.random.choice([0.0, 0.15]) for node in (1, 2)}
     return chaos.random
+
+
+def stop_breaking(pair: FakePair) -> None:
+    """Let both clusters work."""
+    for name in ("refuse", "lose", "before_produce", "before_answer"):
+        setattr(pair.target, name, lambda *_: None)
+    pair.source.on_fetch = lambda *_: None
 
 
 def chosen_settings(chosen: random.Random) -> dict[str, object]:
@@ -126,18 +134,18 @@ def test_the_target_is_a_prefix_of_the_source_and_accounts_are_true(
 ) -> None:
     for seed in range(25):
         with subtests.test(seed=seed):
-            source, target = FakeCluster("A"), FakeCluster("B")
-            chosen = break_things(seed, source, target)
-            written = fill_all(source, chosen)
-            copies = [opened(source, target, partition=n) for n in range(_PARTITIONS)]
-            for key in target.leaders:
-                target.leaders[key] = chosen.choice([1, 2])
+            pair = FakePair(copy_between)
+            chosen = break_things(seed, pair)
+            written = fill_all(pair.source, chosen)
+            copies = [pair.opened(partition=n) for n in range(_PARTITIONS)]
+            for key in pair.target.leaders:
+                pair.target.leaders[key] = chosen.choice([1, 2])
 
-            results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
+            results = pair.copy(*copies, **chosen_settings(chosen))
 
             for result in results:
                 values = written[result.source.partition]
-                arrived = target.partitions[TopicPartition("A.orders", result.source.partition)].values()
+                arrived = pair.copied(result.source.partition)
                 assert arrived == values[: len(arrived)]
                 assert result.records == result.target_next == result.source_next <= len(arrived)
                 assert sum(run.count for run in result.runs) == result.records
@@ -153,21 +161,21 @@ def test_a_merge_keeps_the_order_of_each_source(
 ) -> None:
     for seed in range(10):
         with subtests.test(seed=seed):
-            source, target = FakeCluster("A"), FakeCluster("B")
-            chosen = break_things(seed, source, target)
+            pair = FakePair(copy_between)
+            chosen = break_things(seed, pair)
             written = {
                 topic: fill(
-                    source.add(topic, leader=chosen.choice([1, 2])),
+                    pair.source.add(topic, leader=chosen.choice([1, 2])),
                     [chosen.choice([20, 200, 3000]) for _ in range(chosen.randint(1, 40))],
                     prefix=f"{topic}-",
                 )
                 for topic in ("first", "second", "third")
             }
-            copies = [opened(source, target, topic, to="merged") for topic in written]
+            copies = [pair.opened(topic, to="merged") for topic in written]
 
-            results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
+            results = pair.copy(*copies, **chosen_settings(chosen))
 
-            merged = target.partitions[TopicPartition("merged", 0)].values()
+            merged = pair.target.partitions[TopicPartition("merged", 0)].values()
             for result in results:
                 values = written[result.source.topic]
                 arrived = [value for value in merged if value and value.startswith(result.source.topic.encode())]
@@ -187,21 +195,19 @@ def test_attempts_that_take_over_from_one_another_copy_every_record_once(
 ) -> None:
     for seed in range(12):
         with subtests.test(seed=seed):
-            source, target = FakeCluster("A"), FakeCluster("B")
-            chosen = break_things(seed, source, target)
-            written = fill_all(source, chosen)
-            copies = [opened(source, target, partition=n) for n in range(_PARTITIONS)]
+            pair = FakePair(copy_between)
+            chosen = break_things(seed, pair)
+            written = fill_all(pair.source, chosen)
+            copies = [pair.opened(partition=n) for n in range(_PARTITIONS)]
 
             for _ in range(4):
                 # Its accounts are lost, as those of a killed attempt: only what was certain before it is known.
-                results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
+                results = pair.copy(*copies, **chosen_settings(chosen))
                 assert all(result.start + result.records <= result.end for result in results)
                 copies = [replace(each, takeover=Takeover(0, 0, PRODUCER_ID, FIRST_EPOCH)) for each in copies]
-            target.refuse = target.lose = source.on_fetch = target.before_produce = target.before_answer = lambda *_: (
-                None
-            )
-            results = copy_between(source, target, job(*copies))
+            stop_breaking(pair)
+            results = pair.copy(*copies)
 
             assert all(result.complete for result in results), [str(result.error) for result in results]
             for partition, values in written.items():
-                assert target.partitions[TopicPartition("A.orders", partition)].values() == values
+                assert pair.copied(partition) == values

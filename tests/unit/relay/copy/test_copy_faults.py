@@ -6,14 +6,13 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 
 import mirror_lib.relay.copy.task as copy_module
 from mirror_lib.cluster.raw.client import FetchRequestPartition
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, MirrorError, TransientError, Where
-from mirror_lib.relay.copy.task import copy_attempt, copy_bin
+from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.fake_cluster import FakeCluster, fill, job
 from tests.unit.relay.conftest import CopyBetween, FakePair
@@ -91,21 +90,6 @@ def test_connecting_is_tried_again_until_the_time_is_up(
         assert (result.complete, away) == (True, []), error
 
 
-def test_a_task_that_spark_starts_again_goes_on_behind_what_the_first_attempt_appended(pair: FakePair) -> None:
-    written = fill(pair.source.add("orders"), [100] * 10)
-    partition = pair.opened()
-    half = replace(partition, plan=replace(partition.plan, end=5))
-    pair.copy(half)
-
-    (result,) = copy_attempt(job(partition), 0, 1)
-
-    assert result.complete
-    assert (result.recovered, result.records) == (5, 5)
-    assert result.epoch is not None
-    assert result.epoch > partition.epoch
-    assert pair.target.partitions[partition.plan.target].values() == written
-
-
 def test_an_exception_that_nobody_asked_for_ends_nothing(pair: FakePair) -> None:
     # A client library may drop a future that failed: whoever needed it has been told otherwise.
     fill(pair.source.add("orders"), [100])
@@ -119,21 +103,6 @@ def test_an_exception_that_nobody_asked_for_ends_nothing(pair: FakePair) -> None
     result = pair.copy_orders()
 
     assert result.complete
-
-
-def test_an_exception_in_a_callback_ends_the_task(pair: FakePair) -> None:
-    fill(pair.source.add("orders"), [100])
-
-    async def fail(*_: object) -> None:
-        asyncio.get_running_loop().call_soon(lambda: 1 // 0)
-        await asyncio.Event().wait()
-
-    pair.source.on_fetch = fail
-
-    result = pair.copy_orders()
-
-    assert result.error is not None
-    assert "ZeroDivisionError" in result.error.what
 
 
 def test_a_lost_broker_that_a_fault_tells_of_does_not_begin_the_task_again(pair: FakePair) -> None:

@@ -5,25 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import pytest
-
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.errors import MirrorError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.fake_cluster import fill
 from tests.unit.relay.conftest import FakePair, WatchedMemory
-
-REMOTE = TopicPartition("A.orders", 0)
-
-
-def test_a_copy_gives_back_all_that_it_took(pair: FakePair, memory: list[WatchedMemory]) -> None:
-    for partition in range(5):
-        fill(pair.source.add("orders", partition), [1000] * 20)
-
-    results = pair.copy_all(5)
-
-    assert all(result.complete for result in results)
-    assert memory[0].highest > 0
 
 
 def test_a_writer_that_gives_up_gives_back_all_that_it_took(pair: FakePair, memory: list[WatchedMemory]) -> None:
@@ -40,22 +26,6 @@ def test_a_writer_that_gives_up_gives_back_all_that_it_took(pair: FakePair, memo
     (result,) = pair.copy(partition, retry_max_seconds=0.5, fetch_partition_max_bytes=2000)
 
     assert result.error is not None
-
-
-@pytest.mark.parametrize("code", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.NOT_LEADER_OR_FOLLOWER])
-def test_a_partition_that_fails_gives_back_all_that_it_took(
-    pair: FakePair, memory: list[WatchedMemory], code: int
-) -> None:
-    fill(pair.source.add("orders"), [1000] * 40)
-    fill(pair.source.add("others"), [1000] * 40)
-    pair.target.refuse = lambda request: code if request[1] == REMOTE and len(pair.target.produced) > 10 else None
-    # What waits for more small batches when reading fails is not delivered any more.
-    settings = {"batch_passthrough_min_bytes": 16_384, "fetch_partition_max_bytes": 3000, "retry_max_seconds": 0.5}
-
-    first, second = pair.copy(pair.opened(), pair.opened("others"), **settings)
-
-    assert first.error is not None
-    assert second.error is None
 
 
 def test_reading_that_fails_gives_back_what_waited_for_more(pair: FakePair, memory: list[WatchedMemory]) -> None:

@@ -16,7 +16,6 @@ from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartitio
 from mirror_lib.cluster.topics.positions import LastRecord
 from mirror_lib.errors import (
     BrokerUnreachableError,
-    ClusterError,
     CorruptBatchError,
     RetriesExhaustedError,
     SourceTruncatedError,
@@ -149,30 +148,6 @@ def test_a_failing_broker_does_not_cost_a_look_at_all_partitions_for_each_of_the
 
     assert all(result.complete for result in results)
     assert len(looks) < partitions
-
-
-def test_errors_of_the_broker_end_only_their_partition(pair: FakePair) -> None:
-    fill(pair.source.add("orders", 0), [1000] * 3)
-    fill(pair.source.add("orders", 1), [1000] * 3)
-
-    def refuse(node: int, wanted: Wanted) -> list[FetchedPartition] | None:
-        if wanted[0].partition == 0 and wanted[0].offset:
-            return None
-        return [
-            pair.source.fetched(each, b"", error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            if each.partition == 0
-            else pair.source.fetched(each, b"".join(pair.source.partitions[TopicPartition("orders", 1)].batches))
-            for each in wanted
-        ]
-
-    pair.source.on_fetch = refuse
-
-    first, second = pair.copy_all(2)
-
-    assert isinstance(first.error, ClusterError)
-    assert first.error.where.partition == 0
-    assert first.certain
-    assert second.complete
 
 
 def test_a_source_that_was_cut_while_it_is_copied_stops_its_partition(pair: FakePair) -> None:

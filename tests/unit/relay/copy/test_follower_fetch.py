@@ -19,7 +19,7 @@ from mirror_lib.relay.model import CopyJob
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
 from tests.support.records.record_batches import SourceRecord, batch
-from tests.unit.relay.conftest import CopyBetween
+from tests.unit.relay.conftest import Clock, CopyBetween
 
 RACK = "r1"
 LEADER, FOLLOWER = 1, 2
@@ -32,19 +32,9 @@ ASKING, FROM_FOLLOWER, LEADER_ONLY = Place(LEADER, RACK), Place(FOLLOWER, follow
 Wanted = Sequence[FetchRequestPartition]
 
 
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1_000.0)
 
 
 @pytest.fixture
@@ -234,15 +224,6 @@ class Stage:
 
     def read_from(self, node: int) -> list[int]:
         return [wanted[0].offset for asked, wanted in self.source.fetches if asked == node]
-
-
-def test_a_copy_reads_all_from_the_follower_that_its_leader_names(copy_between: CopyBetween) -> None:
-    stage = Stage()
-
-    stage.copy(copy_between)
-
-    assert stage.read_from(LEADER) == [0]
-    assert stage.read_from(FOLLOWER)[-1] == 9
 
 
 def test_whatever_is_wrong_with_a_follower_the_rest_comes_from_the_leader(

@@ -37,58 +37,6 @@ def first_sequence(request: Produced) -> int:
     return parse_header(request[2]).base_sequence
 
 
-def test_batches_that_follow_a_refused_first_one_wait_for_it(pair: FakePair) -> None:
-    # A broker that does not know a producer takes any sequence number from it.
-    values = fill(pair.source.add("orders"), [100] * 6)
-    refused: list[int] = []
-
-    def refuse(request: Produced) -> int | None:
-        if first_sequence(request) == 0 and not refused:
-            refused.append(0)
-            return ErrorCode.NOT_ENOUGH_REPLICAS
-        return None
-
-    pair.target.refuse = refuse
-
-    pair.assert_whole_copy(values)
-
-
-def test_nothing_follows_a_first_batch_that_is_refused_for_good(pair: FakePair) -> None:
-    fill(pair.source.add("orders"), [100] * 6)
-    pair.target.refuse = lambda request: ErrorCode.INVALID_TIMESTAMP if first_sequence(request) == 0 else None
-
-    result = pair.copy_orders()
-
-    assert isinstance(result.error, RecordRefusedError)
-    assert pair.copied() == []
-    assert (result.source_next, result.target_next, result.certain) == (0, 0, True)
-
-
-def test_a_new_leader_gets_nothing_before_the_old_one_has_answered(pair: FakePair) -> None:
-    # The old leader has appended and replicated batches, but its answers are lost with it. Brokers remember five
-    # batches of a producer: were the new leader given more meanwhile, the first ones would not be known as duplicates.
-    values = fill(pair.source.add("orders"), [100] * 30)
-
-    def lose(request: Produced) -> Exception | None:
-        if request[0] == 1 and first_sequence(request) in (1, 2):
-            if first_sequence(request) == 2:
-                pair.target.leaders[REMOTE] = 2
-            return BrokerUnreachableError("the broker is gone.")
-        return None
-
-    async def answer_late(node: int, keys: Sequence[TopicPartition]) -> None:
-        if node == 1 and pair.target.produced[-1][1] == REMOTE and first_sequence(pair.target.produced[-1]) > 0:
-            await asyncio.sleep(0.2)
-
-    async def read_slowly(*_: object) -> None:
-        await asyncio.sleep(0.02)
-
-    pair.target.lose, pair.target.before_answer, pair.source.on_fetch = lose, answer_late, read_slowly
-    settings = {"retry_max_seconds": 5.0, "fetch_partition_max_bytes": 600}
-
-    pair.assert_whole_copy(values, **settings)
-
-
 def test_a_lost_leadership_may_have_come_after_the_append(pair: FakePair) -> None:
     # The followers had fetched the batch when the leader stepped down, so the next leader has it.
     fill(pair.source.add("orders"), [100])
@@ -288,30 +236,23 @@ def test_a_log_that_lost_what_it_acknowledged_is_told(pair: FakePair) -> None:
     assert not result.certain
 
 
-def test_a_target_that_refused_every_try_can_be_left_with_a_closed_position(pair: FakePair) -> None:
-    fill(pair.source.add("orders"), [100] * 5)
-    pair.target.refuse = lambda request: ErrorCode.NOT_ENOUGH_REPLICAS if first_sequence(request) >= 2 else None
-
-    result = pair.copy_orders(retry_max_seconds=1.0)
-
-    assert isinstance(result.error, TransientError)
-    assert (result.source_next, result.target_next, result.certain) == (2, 2, True)
-    assert pair.target.looks == 0
-
-
-def test_given_a_request_that_is_held_up_when_later_tries_are_refused_then_the_position_is_not_closed(
-    pair: FakePair,
+def test_given_tries_that_are_all_refused_then_the_position_is_closed_unless_a_request_is_held_up(
+    copy_between: CopyBetween,
 ) -> None:
-    fill(pair.source.add("orders"), [100] * 5)
-    # A proxy keeps the request: it may hand it over when the run has long ended.
-    pair.end_connection_at(3)
-    pair.target.refuse = lambda request: ErrorCode.NOT_ENOUGH_REPLICAS if first_sequence(request) >= 2 else None
+    for held_up in (False, True):
+        pair = FakePair(copy_between)
+        fill(pair.source.add("orders"), [100] * 5)
+        pair.target.refuse = lambda request: ErrorCode.NOT_ENOUGH_REPLICAS if first_sequence(request) >= 2 else None
+        if held_up:
+            # A proxy keeps the request: it may hand it over when the run has long ended.
+            pair.end_connection_at(3)
 
-    result = pair.copy_orders(retry_max_seconds=1.0)
+        result = pair.copy_orders(retry_max_seconds=1.0)
 
-    # The log was looked at, and did not hold the batch.
-    assert pair.target.looks == 1
-    assert (result.source_next, result.target_next, result.certain) == (2, 2, False)
+        assert isinstance(result.error, TransientError)
+        # The log is looked at for what is held up, and does not hold the batch.
+        assert pair.target.looks == int(held_up)
+        assert (result.source_next, result.target_next, result.certain) == (2, 2, not held_up)
 
 
 def test_given_an_unanswered_request_that_is_sent_again_and_acknowledged_then_the_position_may_be_closed(
@@ -347,16 +288,6 @@ class TestATargetThatClosesTheConnectionOverLargeRequests:
         results = pair.copy_all(4, **self.PATIENT, **settings)
 
         assert [result.error for result in results] == [None] * 4
-
-    def test_gets_batches_in_halves(self, copy_between: CopyBetween) -> None:
-        for in_flight in (1, 5):
-            pair = FakePair(copy_between)
-            values = fill(pair.source.add("orders"), [9_000] * 3, records_each=40)
-            pair.target.request_max_bytes = self.LIMIT
-
-            result = pair.assert_whole_copy(values, **self.PATIENT, produce_max_in_flight=in_flight)
-
-            assert result.records == 120, in_flight
 
     def test_gets_one_batch_after_the_other_when_only_together_they_are_too_large(self, pair: FakePair) -> None:
         self.copy_four(pair)

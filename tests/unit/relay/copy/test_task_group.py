@@ -37,31 +37,6 @@ def test_stop_ends_what_still_runs_and_calls_that_no_crash() -> None:
 class TestAnswers:
     """What is to be done with an answer, without a task that waits for it."""
 
-    def test_it_is_done_when_the_answer_is_there(self) -> None:
-        got: list[int] = []
-
-        async def scene() -> None:
-            answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-            Background(_unexpected).when_done(answer, lambda done: got.append(done.result()))
-            answer.set_result(7)
-            await asyncio.sleep(0)
-
-        asyncio.run(scene())
-        assert got == [7]
-
-    def test_an_answer_may_be_an_error(self) -> None:
-        got: list[BaseException | None] = []
-
-        async def fail() -> None:
-            raise LookupError("an answer")
-
-        async def scene() -> None:
-            Background(_unexpected).when_done(fail(), lambda done: got.append(done.exception()))
-            await asyncio.sleep(0.01)
-
-        asyncio.run(scene())
-        assert [str(each) for each in got] == ["an answer"]
-
     def test_a_fault_in_what_is_done_is_told(self) -> None:
         crashes: list[BaseException] = []
 

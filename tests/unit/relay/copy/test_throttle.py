@@ -7,16 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.relay.copy.throttle import Throttle
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.unit.relay.conftest import Clock
 
 
 def test_a_second_may_be_read_at_once_and_what_is_overdrawn_has_to_be_waited_for() -> None:
@@ -67,5 +58,5 @@ def test_the_average_is_kept_whatever_is_asked_for(rate: float, requests: list[i
         throttle.spend(size)
 
     # The first second and the last request are free.
-    elapsed = clock.now - 100.0
+    elapsed = clock.now
     assert sum(requests) - requests[-1] <= rate * (elapsed + 1) + 1

@@ -288,18 +288,3 @@ class TestTelling:
             ),
         ):
             assert str(resolution) == expected, expected
-
-    def test_its_json_has_both_positions(self) -> None:
-        found = Resolution(Decision.ACCEPT, SOURCE, self.GAPS, position(), position(target_offset=77), 100).to_dict()
-
-        assert found == {
-            "topic": "orders",
-            "partition": 0,
-            "decision": "accept",
-            "gaps": ["g1"],
-            "position": 40,
-            "new_position": 40,
-            "target_offset": 77,
-            "log_end": 100,
-            "error": None,
-        }

@@ -11,7 +11,7 @@ import pytest
 
 from mirror_lib.config.first_start import LATEST, FirstStarts
 from mirror_lib.config.model import FirstStart
-from mirror_lib.errors import RecordTooLargeError, RetentionGapError, TopicMissingError
+from mirror_lib.errors import RecordTooLargeError, TopicMissingError
 from mirror_lib.ledger.flow_figures import GroupTotals
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
 from mirror_lib.observe.forecasts import Outlook, PartitionForecast
@@ -119,18 +119,6 @@ def test_where_no_age_is_known_none_is_told_and_a_record_from_the_future_is_not_
     # No calendar has that time.
     late = observe(fact(0, position=4), first_timestamps={source(0): 2**62})
     assert late.partitions[0].behind_since is None
-
-
-def test_a_partition_that_lost_something_stands_still_and_tells_why() -> None:
-    lost = expected(0, lag=0, outlook=Outlook.ALREADY_LOST, catch_up_seconds=inf, deleted_by_time_seconds=0.0)
-
-    seen = observe(fact(0, position=2, start=5), forecasts=(lost,), first_timestamps={source(0): milliseconds(50)})
-
-    (row,) = seen.partitions
-    assert (row.reason, row.outlook, row.records_behind) == (RetentionGapError.reason, "already-lost", 8)
-    assert row.detail
-    assert (seen.flow.stalled, seen.flow.outlook, seen.flow.seconds_behind) == (1, "already-lost", 50)
-    assert seen.flow.catch_up_seconds == inf
 
 
 def test_what_a_run_could_not_copy_is_told_as_long_as_it_is_not_copied() -> None:

@@ -35,10 +35,6 @@ def test_of_several_partitions_the_command_is_that_of_the_first() -> None:
     assert note.endswith("--partition 0 --to 100`, and the same for each other partition.")
 
 
-def test_nothing_is_said_where_nothing_was_written() -> None:
-    assert list(foreign_notes(FLOW, [], {})) == []
-
-
 def test_nothing_is_said_of_a_target_that_several_sources_share() -> None:
     other = replace(IDLE, source=TopicPartition("payments", 0), interrupted=True)
 

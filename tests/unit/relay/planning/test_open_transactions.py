@@ -86,13 +86,6 @@ def test_hidden_records_are_no_part_of_what_is_copied_and_no_idle_partition() ->
     assert found.plan.estimated_bytes == 5_000
 
 
-def test_records_before_a_transaction_are_copied_up_to_it() -> None:
-    plan = plan_round(FLOW, [facts(40, hidden(5))], tasks_max=1)
-
-    assert [(each.start, each.end) for each in plan.partitions] == [(40, 100)]
-    assert [(each.is_all, each.offsets) for each in plan.hidden] == [(False, 500)]
-
-
 def test_only_long_transactions_are_named_and_only_hanging_ones_are_problems(subtests: pytest.Subtests) -> None:
     for age in (5, 120, 3_600):
         with subtests.test(age=age):

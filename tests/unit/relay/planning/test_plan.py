@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.topics.positions import LastRecord
-from mirror_lib.config.first_start import EARLIEST, LATEST, FirstStarts
+from mirror_lib.config.first_start import LATEST, FirstStarts
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import MirrorError, RetentionGapError, SourceRecreatedError, SourceTruncatedError
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, SourceLoss
 from mirror_lib.relay.planning.plan import first_offset, pack, plan_round
-from mirror_lib.topology.java_regex import compile_java
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.brokers.partitions import partition_facts, partition_plan
 
@@ -46,51 +45,6 @@ def the_loss(fact: PartitionFacts) -> tuple[MirrorError, SourceLoss]:
 
 def planned(partition: int, weight: int, **changed: Any) -> PartitionPlan:
     return partition_plan(partition=partition, end=1, estimated_bytes=weight, **changed)
-
-
-def test_a_partition_without_position_starts_at_the_log_start() -> None:
-    plan = plan_round(FLOW, [facts(log_start=7)], tasks_max=1)
-
-    assert [(p.start, p.end) for p in plan.partitions] == [(7, 100)]
-
-
-def test_a_first_start_at_latest_has_nothing_to_copy() -> None:
-    plan = plan_round(FLOW, [facts()], tasks_max=1, first_starts=FROM_THE_END)
-
-    assert plan.partitions == ()
-    assert plan.idle == 1
-
-
-def test_a_partition_that_was_added_to_a_copied_topic_begins_at_its_beginning(subtests: pytest.Subtests) -> None:
-    """Whatever the first start says: the records were written after the flow had begun to copy the topic."""
-    for start in (FirstStart(reset="latest"), FirstStart(offset=50), FirstStart(timestamp_ms=1)):
-        with subtests.test(start=start):
-            there, added = facts(first_partitions=1, log_start=7), facts(partition=1, first_partitions=1, log_start=7)
-
-            plan = plan_round(FLOW, [there, added], tasks_max=1, first_starts=FirstStarts(start))
-
-            assert {each.source.partition: each.start for each in plan.partitions}[1] == 7
-            assert {each.source.partition: each.start for each in plan.partitions}.get(0) != 7
-
-
-def test_an_added_partition_without_records_is_noted_as_begun() -> None:
-    added = facts(partition=1, first_partitions=1, log_start=0, log_end=0)
-
-    plan = plan_round(FLOW, [added], tasks_max=1, first_starts=FROM_THE_END)
-
-    assert [(each.source.partition, each.start) for each in plan.first_seen] == [(1, 0)]
-
-
-def test_a_partition_goes_on_from_its_position() -> None:
-    plan = plan_round(FLOW, [facts(position=40, position_topic_id="id-1")], tasks_max=1)
-
-    assert [(p.start, p.end) for p in plan.partitions] == [(40, 100)]
-
-
-def test_a_partition_that_is_copied_to_the_end_is_idle() -> None:
-    plan = plan_round(FLOW, [facts(position=100)], tasks_max=1)
-
-    assert (plan.partitions, plan.problems, plan.idle) == ((), (), 1)
 
 
 class TestGivenASourceThatLostRecords:
@@ -184,14 +138,6 @@ class TestGivenASourceThatLostRecords:
             assert position in (problem.loss.first_offset, problem.loss.next_offset)
 
 
-def test_a_stopped_partition_is_counted_and_neither_copied_nor_refused() -> None:
-    plan = plan_round(FLOW, [facts(position=40, log_start=60, stopped=True), facts(1, position=40)], tasks_max=1)
-
-    assert [partition.source.partition for partition in plan.partitions] == [1]
-    assert (plan.problems, plan.idle, plan.stopped) == ((), 0, 1)
-    assert plan.to_dict()["stopped_partitions"] == 1
-
-
 def test_outstanding_bytes_are_the_share_of_the_log_that_is_left() -> None:
     plan = plan_round(FLOW, [facts(log_start=0, log_end=100, position=75, log_bytes=4_000)], tasks_max=1)
 
@@ -206,15 +152,6 @@ def test_every_partition_is_in_exactly_one_bin(weights: list[int], tasks_max: in
 
     assert sorted(p.source for bin_ in bins for p in bin_) == [p.source for p in partitions]
     assert len(bins) == min(tasks_max, len(partitions))
-
-
-@given(st.lists(st.integers(1, 10**9), min_size=1, max_size=60), st.integers(1, 12))
-def test_the_heaviest_bin_exceeds_the_average_by_at_most_one_partition(weights: list[int], tasks_max: int) -> None:
-    # The bound of list scheduling (Graham 1966): no bin exceeds the mean plus the largest piece.
-    bins = pack([planned(number, weight) for number, weight in enumerate(weights)], tasks_max)
-
-    loads = [sum(p.weight for p in bin_) for bin_ in bins]
-    assert max(loads) <= sum(weights) / len(bins) + max(weights)
 
 
 def test_sources_merged_into_one_target_partition_share_a_bin() -> None:
@@ -254,55 +191,6 @@ class TestGivenAFirstStartAtTheEnd:
             assert [(each.start, each.end) for each in plan.first_seen] == [(offset, offset)], offset
             assert plan_round(FLOW, [replace(empty, position=offset)], tasks_max=1).first_seen == (), offset
 
-    def test_any_first_start_but_the_earliest_is_stored_when_nothing_is_there_to_copy(self) -> None:
-        for start in (FirstStart(offset=100), FirstStart(offset=7_000), FirstStart(timestamp_ms=1)):
-            plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_starts=FirstStarts(default=start))
-
-            assert plan.bins == (), start
-            assert [(partition.start, partition.end) for partition in plan.first_seen] == [(100, 100)], start
-
-
-class TestGivenFirstStartsByTopic:
-    RULES = FirstStarts(
-        default=EARLIEST,
-        topics=(
-            (compile_java("audit"), LATEST),
-            (compile_java("pay.*"), FirstStart(offset=30)),
-            (compile_java("pay-late|late"), FirstStart(timestamp_ms=1_700_000_000_000)),
-        ),
-    )
-
-    def test_each_topic_begins_by_its_own_rule(self) -> None:
-        for topic, expected in (
-            ("orders", 10),
-            ("audit", 100),
-            # A pattern must match the whole name.
-            ("audit-2", 10),
-            ("payments", 30),
-            # The first rule that matches wins.
-            ("pay-late", 30),
-            ("late", 55),
-        ):
-            fact = facts(topic=topic, log_start=10, first_offset=55 if topic == "late" else None)
-
-            assert first_offset(fact, self.RULES) == expected, topic
-
-    def test_an_offset_outside_the_log_becomes_its_start_or_its_end(self) -> None:
-        for wanted, expected in ((0, 10), (9, 10), (10, 10), (99, 99), (100, 100), (10**12, 100)):
-            rules = FirstStarts(default=FirstStart(offset=wanted))
-
-            assert first_offset(facts(log_start=10), rules) == expected, wanted
-
-    def test_a_time_after_the_last_record_is_the_end(self) -> None:
-        rules = FirstStarts(default=FirstStart(timestamp_ms=1))
-
-        assert first_offset(facts(log_start=10, first_offset=None), rules) == 100
-
-    def test_a_position_is_stronger_than_any_rule(self) -> None:
-        plan = plan_round(FLOW, [facts(topic="audit", position=40)], tasks_max=1, first_starts=self.RULES)
-
-        assert [(partition.start, partition.end) for partition in plan.partitions] == [(40, 100)]
-
 
 def test_a_partition_whose_run_was_interrupted_is_planned_though_nothing_is_left_to_copy() -> None:
     """The run may have copied everything, and neither closed its position nor told the ledger."""
@@ -312,3 +200,10 @@ def test_a_partition_whose_run_was_interrupted_is_planned_though_nothing_is_left
 
     assert [(each.source.topic, each.start, each.end) for each in made.partitions] == [("open", 100, 100)]
     assert made.idle == 1
+
+
+def test_a_first_start_at_an_offset_outside_the_log_becomes_its_start_or_its_end() -> None:
+    for wanted, expected in ((0, 10), (9, 10), (10, 10), (99, 99), (100, 100), (10**12, 100)):
+        rules = FirstStarts(default=FirstStart(offset=wanted))
+
+        assert first_offset(facts(log_start=10), rules) == expected, wanted

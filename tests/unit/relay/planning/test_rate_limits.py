@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,25 +17,13 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.rate_claims import RateAsk
 from mirror_lib.relay.copy.throttle import task_rates
 from mirror_lib.relay.model import PartitionPlan, PartitionResult, RunPlan
-from mirror_lib.relay.planning.rate_limits import ROUND_SECONDS, RunRate, cluster_limits
+from mirror_lib.relay.planning.rate_limits import RunRate, cluster_limits
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.brokers.partitions import partition_result
 from tests.support.ledger.ledgers import ready_ledger
+from tests.unit.relay.conftest import Clock
 
 FLOW = FlowId("A", "B")
-
-
-class Clock:
-    """A clock that only sleeping moves."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 @pytest.fixture
@@ -102,15 +89,6 @@ def test_a_task_with_all_the_bytes_has_nearly_all_of_the_limit() -> None:
     assert task_rates(3000.0, [0, 0, 0]) == [1000.0, 1000.0, 1000.0]
 
 
-def test_given_no_limits_then_the_plan_is_copied_as_it_is(rates: Rates) -> None:
-    rate, plan = rates.of(), plan_of((partition(0, 0, 10, 1 << 30),))
-
-    assert rate.begin(plan) == plan
-    rate.end([result(plan.partitions[0], 1 << 30)])
-
-    assert (rate.bytes_per_second, rate.may_continue, rates.ledger.rate_claims()) == (None, False, ())
-
-
 def test_a_flow_has_a_limit_and_a_run_may_have_another(rates: Rates) -> None:
     for chosen, kept in ((None, 5_000), (700, 700), (9_000, 9_000)):
         rate = rates.of("mirror.rate.limit.bytes = 5000", chosen=chosen)
@@ -159,33 +137,6 @@ def test_given_a_short_round_then_others_have_what_it_does_not_need(rates: Rates
     assert (first.bytes_per_second, second.bytes_per_second) == (2_000_000, 8_000_000)
 
 
-def test_given_much_to_copy_under_a_limit_of_a_cluster_then_it_is_copied_in_rounds_of_a_minute_up_to_the_first_end(
-    rates: Rates, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    rate = rates.of("B.mirror.rate.limit.write.bytes = 1000")
-    size, clock_ends = 1000 * ROUND_SECONDS, []
-    first, second = partition(0, 0, 500, size), partition(1, 100, 1100, 2 * size)
-    grown = 0
-
-    while True:
-        # The source grows all the time.
-        left = [each for each in (first, second) if each.start < each.end + grown]
-        plan = rate.begin(plan_of(*((partition_grown(each, grown),) for each in left)))
-        assert plan.estimated_bytes <= size
-        clock_ends.append([each.end for each in plan.partitions])
-        rate.end([result(each, each.estimated_bytes) for each in plan.partitions])
-        ends = {each.source: each.end for each in plan.partitions}
-        first, second = (moved(each, ends.get(each.source, each.start)) for each in (first, second))
-        grown += 1
-        if not rate.may_continue:
-            break
-
-    assert clock_ends[0] == [166, 433]
-    assert clock_ends[-1] == [500, 1100]
-    assert "A->B may copy 1000 bytes per second" in caplog.text
-
-
 def test_given_an_interrupted_partition_without_anything_to_copy_then_a_part_of_the_plan_has_it_too(
     rates: Rates,
 ) -> None:
@@ -196,15 +147,6 @@ def test_given_an_interrupted_partition_without_anything_to_copy_then_a_part_of_
 
     assert interrupted in part.partitions
     assert part.partitions[0].end < 1_000
-
-
-def partition_grown(each: PartitionPlan, offsets: int) -> PartitionPlan:
-    return partition(each.source.partition, each.start, each.end + offsets, each.estimated_bytes)
-
-
-def moved(each: PartitionPlan, start: int) -> PartitionPlan:
-    left = each.estimated_bytes * (each.end - start) // max(each.end - each.start, 1)
-    return partition(each.source.partition, start, each.end, left)
 
 
 def test_given_a_partition_that_failed_when_the_run_goes_on_then_it_is_left_alone(rates: Rates) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mirror_lib.cluster.admin.client import ConfigEntry, ConfigOrigin, TopicConfigs
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
@@ -42,11 +40,6 @@ def kinds(source: TopicLimits, target: TopicLimits) -> list[LimitKind]:
 
 
 class TestReadingConfigs:
-    def test_the_defaults_of_kafka_4(self) -> None:
-        week = 7 * 24 * HOUR
-        expected = TopicLimits(1_048_588, None, HOUR, log_append_time=False, compacted=False, retention_ms=week)
-        assert limits() == expected
-
     def test_brokers_that_report_less_are_understood_too(self) -> None:
         for reported, expected in (
             # Of a topic of which nothing is known: what Kafka takes by default.
@@ -130,16 +123,6 @@ class TestComparing:
         targets = {"A.a": limits(max_message_bytes="1000"), "A.b": limits(), "A.c": limits(max_message_bytes="2000")}
         (warning,) = compare_limits(remote, dict.fromkeys(remote, limits()), targets)
         assert (warning.kind, warning.topics) == (LimitKind.SIZE, ("a", "c"))
-
-    @given(st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(1, 5), st.integers(1, 5)), max_size=6))
-    def test_a_topic_is_named_exactly_where_its_target_takes_less(self, sizes: dict[str, tuple[int, int]]) -> None:
-        remote = {topic: f"A.{topic}" for topic in sizes}
-        sources = {topic: TopicLimits(max_message_bytes=source) for topic, (source, _) in sizes.items()}
-        targets = {f"A.{topic}": TopicLimits(max_message_bytes=target) for topic, (_, target) in sizes.items()}
-
-        named = {topic for warning in compare_limits(remote, sources, targets) for topic in warning.topics}
-
-        assert named == {topic for topic, (source, target) in sizes.items() if target < source}
 
 
 class TestTelling:

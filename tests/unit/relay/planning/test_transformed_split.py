@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mirror_lib.relay.model import CopyJob, OpenPartition, RunPlan, Takeover
+from mirror_lib.relay.model import CopyJob, RunPlan, Takeover
 from mirror_lib.relay.planning.by_transform_chain import split_job, whole_takeovers
-from mirror_lib.topology.names import TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
 from tests.support.brokers.fake_cluster import FakeCluster, job, opened
 
@@ -21,24 +20,11 @@ def job_of(**chains: TransformChain) -> CopyJob:
     partitions = []
     for topic in ("orders", "payments"):
         for number in range(3):
-            for cluster, name in ((source, topic), (target, f"A.{topic}")):
-                cluster.add(name, partition=number)
-            partitions.append(_opened(opened(source, target, topic), number))
+            source.add(topic, number)
+            each = opened(source, target, topic, number)
+            partitions.append(replace(each, plan=replace(each.plan, end=100)))
     given = job(*partitions)
     return replace(given, bins=(tuple(partitions[:3]), tuple(partitions[3:])), chains=chains)
-
-
-def _opened(template: OpenPartition, number: int) -> OpenPartition:
-    plan = template.plan
-    return replace(
-        template,
-        plan=replace(
-            plan,
-            source=TopicPartition(plan.source.topic, number),
-            target=TopicPartition(plan.target.topic, number),
-            end=plan.start + 100,
-        ),
-    )
 
 
 def names(given: CopyJob) -> list[list[str]]:

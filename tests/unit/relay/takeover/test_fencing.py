@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import cast
 
 import pytest
@@ -36,21 +35,6 @@ def test_given_markers_everywhere_when_fenced_then_once(target: FakeCluster) -> 
 
     assert [target.partitions[each].end for each in (ORDERS, PAYMENTS)] == [1, 1]
     assert (identity.producer_id, identity.epoch) == (PRODUCER_ID, target.epochs["mirror:A->B"])
-
-
-def test_given_a_marker_that_is_left_out_when_fenced_then_that_partition_is_fenced_again(
-    target: FakeCluster, caplog: pytest.LogCaptureFixture
-) -> None:
-    target.markers_left_out = {PAYMENTS: 1}
-
-    with caplog.at_level(logging.WARNING):
-        identity = fence(target)
-
-    assert [target.partitions[each].end for each in (ORDERS, PAYMENTS)] == [1, 1]
-    known = target.partitions[PAYMENTS].producer
-    assert known is not None
-    assert known.epoch == identity.epoch - 1
-    assert "wrote no abort marker for A.payments-3" in caplog.text
 
 
 def test_given_an_earlier_marker_of_the_same_producer_when_the_next_is_left_out_then_it_is_not_taken_for_it(

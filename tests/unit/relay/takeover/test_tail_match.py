@@ -92,17 +92,6 @@ def test_batches_that_went_as_they_are_match_whole() -> None:
     assert found == TailMatch(SOURCE_START + 20, 20, 0, (run(0, 0, 20),))
 
 
-def test_nothing_on_the_target_leaves_the_position_where_it_was() -> None:
-    assert compared("a", "") == TailMatch(SOURCE_START, 0, 0, ())
-
-
-def test_a_fencing_marker_on_the_target_takes_an_offset_and_no_record() -> None:
-    found = compared("ab", "a|b|")
-
-    assert found.source_next == SOURCE_START + 2
-    assert found.runs == (run(0, 0, 1), run(1, 2, 1))
-
-
 def test_markers_and_aborted_records_of_the_source_are_not_missed_on_the_target() -> None:
     source = log(
         batch([record(SOURCE_START, "aborted")], attributes=0x10, producer_id=9),
@@ -184,12 +173,6 @@ def test_more_on_the_target_than_the_source_has_is_a_mismatch() -> None:
         compared("a", "ab")
 
     assert caught.value.target_offset == TARGET_START + 1
-
-
-def test_times_that_the_target_gave_are_not_compared() -> None:
-    target = batch([record(TARGET_START, "a", timestamp=5)], attributes=LOG_APPEND_TIME, max_timestamp=99)
-
-    assert walk(here("a"), log(target), end=TARGET_START + 1).source_next == SOURCE_START + 1
 
 
 def test_the_times_of_a_source_with_log_append_time_are_those_that_its_readers_see() -> None:

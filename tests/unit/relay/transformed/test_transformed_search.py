@@ -49,11 +49,12 @@ def test_given_only_good_records_when_searched_then_nothing_is_found() -> None:
     assert failing_record([OffsetRange(ORDERS, 0, 1000)], probe_for(set())) is None
 
 
-def test_given_a_job_that_fails_without_any_record_when_searched_then_no_record_is_blamed() -> None:
+def test_given_a_job_that_fails_without_any_record_when_searched_or_one_is_named_then_no_record_is_blamed() -> None:
     def always(_: Sequence[Sequence[OffsetRange]]) -> Failure:
         return Failure(ValueError("the driver is ill"), None)
 
     assert failing_record([OffsetRange(ORDERS, 0, 1000)], always) is None
+    assert named_record(OffsetRange(ORDERS, 0, 1000), 7, always) is None
 
 
 def test_given_a_failure_that_does_not_come_again_when_searched_then_no_record_is_blamed() -> None:
@@ -93,10 +94,3 @@ def test_given_a_record_that_is_named_when_it_is_tried_alone_then_it_is_blamed_o
 
 def test_given_a_partition_that_no_job_reads_when_a_record_of_it_is_named_then_nobody_is_blamed() -> None:
     assert named_record(None, 7, probe_for({(ORDERS, 7)})) is None
-
-
-def test_given_a_job_that_fails_without_any_record_when_one_is_named_then_it_is_not_blamed() -> None:
-    def always(_: Sequence[Sequence[OffsetRange]]) -> Failure:
-        return Failure(ValueError("the driver is ill"), None)
-
-    assert named_record(OffsetRange(ORDERS, 0, 1000), 7, always) is None

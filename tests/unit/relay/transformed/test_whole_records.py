@@ -33,24 +33,6 @@ def offsets_of(slices: list[Slice]) -> list[int]:
     return [int(offset) for each in slices for offset in each.rows.offsets]
 
 
-def test_given_rows_of_two_records_when_they_come_then_those_of_the_first_alone_pass() -> None:
-    whole = WholeRecords(lambda _: True)
-
-    passed = list(whole.release([batch(0, [4, 4, 7])]))
-
-    assert offsets_of(passed) == [4, 4]
-    assert whole.next_offset(0) == 7
-
-
-def test_given_a_record_whose_rows_come_in_two_batches_then_they_pass_together_when_the_next_begins() -> None:
-    whole = WholeRecords(lambda _: True)
-
-    assert offsets_of(list(whole.release([batch(0, [7])]))) == []
-    assert offsets_of(list(whole.release([batch(0, [7, 7])]))) == []
-    assert offsets_of(list(whole.release([batch(0, [9])]))) == [7, 7, 7]
-    assert offsets_of(list(whole.rest())) == [9]
-
-
 def test_given_rows_of_a_record_for_two_topics_then_neither_passes_before_the_next_record() -> None:
     whole = WholeRecords(lambda _: True)
 

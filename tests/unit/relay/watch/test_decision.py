@@ -38,17 +38,17 @@ def test_what_is_copied_starts_nothing_and_is_not_asked_again() -> None:
     assert not started.has_to_ask({ONE: 7, TWO: 0}, 10_000)
 
 
-def test_records_from_before_the_trigger_began_start_a_run() -> None:
-    assert StartRule().starts({ONE: 7, TWO: 3}, OLD, lambda: {ONE: 5, TWO: 3}, 0) == {ONE: 7}
-
-
-def test_a_partition_without_a_position_starts_a_run_only_if_it_has_records() -> None:
-    assert StartRule().starts({ONE: 0}, None, dict, 0) == {}
-    assert StartRule().starts({ONE: 1}, None, dict, 0) == {ONE: 1}
-
-
-def test_a_log_that_has_become_shorter_starts_a_run() -> None:
-    assert StartRule().starts({ONE: 3}, OLD, lambda: {ONE: 5}, 0) == {ONE: 3}
+def test_ends_that_are_not_those_of_the_copy_start_a_run() -> None:
+    for ends, newest, copied, started in (
+        # Records from before the trigger began.
+        ({ONE: 7, TWO: 3}, OLD, {ONE: 5, TWO: 3}, {ONE: 7}),
+        # A partition without a position, if it has records.
+        ({ONE: 0}, None, {}, {}),
+        ({ONE: 1}, None, {}, {ONE: 1}),
+        # A log that has become shorter.
+        ({ONE: 3}, OLD, {ONE: 5}, {ONE: 3}),
+    ):
+        assert StartRule().starts(ends, newest, lambda copied=copied: copied, 0) == started, (ends, copied)
 
 
 def test_while_a_started_or_active_run_is_not_over_nothing_is_started() -> None:

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.errors import ConfigurationError
 from mirror_lib.schemas.avro import AvroCodec
-from mirror_lib.schemas.errors import SchemaMissingError, SchemaRefusedError
+from mirror_lib.schemas.errors import SchemaMissingError
 from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
@@ -24,13 +23,11 @@ from mirror_lib.schemas.wire import (
     Place,
     frame_bytes,
 )
-from mirror_lib.transform import model
 from mirror_lib.transform.model import (
     ColumnExpressions,
     DataFormat,
     DecodeSettings,
     Decoding,
-    FlowTransforms,
     FunctionKind,
     FunctionReference,
     Transform,
@@ -49,7 +46,7 @@ from mirror_lib.transform.schemas.preflight import (
     is_written,
     used_schemas,
 )
-from mirror_lib.transform.schemas.registry_answers import Registries, ask, register, registries_of, written_by
+from mirror_lib.transform.schemas.registry_answers import Registries, ask, register
 from mirror_lib.transform.schemas.registry_sides import SchemaRenumbering, SideRenumbering
 from testbed.schema_registry import LocalSchemaRegistry
 
@@ -166,39 +163,6 @@ def outcomes(registries: Registries, asked: SideUses) -> list[tuple[Outcome, int
 
 
 class TestAsk:
-    def test_given_the_same_id_on_both_sides_then_it_is_the_same(
-        self, registries: Registries, order: SourceRecord
-    ) -> None:
-        registries.target.register("whatever", ORDER)
-
-        for decoded in (True, False):
-            assert outcomes(registries, uses(order, decoded=decoded)) == [(Outcome.SAME, 1, False)]
-
-    def test_given_another_id_on_the_target_then_only_a_decoded_side_is_rewritten(
-        self, registries: Registries, order: SourceRecord
-    ) -> None:
-        registries.target.register("other", STRING)
-        registries.target.register("A.orders-value", ORDER)
-
-        assert outcomes(registries, uses(order)) == [(Outcome.REWRITTEN, 2, True)]
-        assert outcomes(registries, uses(order, decoded=False)) == [(Outcome.NOT_REWRITTEN, 2, True)]
-
-    def test_given_a_target_without_the_schema_then_its_subject_there_is_told(
-        self, registries: Registries, order: SourceRecord
-    ) -> None:
-        (found,) = ask_ids(registries, uses(order))
-        assert (found.outcome, found.subject, found.is_taken) == (Outcome.MISSING, "A.orders-value", False)
-        assert not found.resolves
-
-    def test_given_an_id_that_the_source_does_not_know_then_a_decoded_side_says_so(
-        self, registries: Registries, order: SourceRecord
-    ) -> None:
-        assert outcomes(registries, uses(framed(99))) == [(Outcome.UNKNOWN, None, False)]
-        assert [each for each, *_ in outcomes(registries, uses(order, framed(99), decoded=False))] == [
-            Outcome.MISSING,
-            Outcome.UNKNOWN,
-        ]
-
     def test_given_numbers_that_look_like_ids_then_a_kept_side_is_a_lookalike_after_few_questions(
         self, registries: Registries, local: tuple[LocalSchemaRegistry, LocalSchemaRegistry]
     ) -> None:
@@ -283,63 +247,6 @@ class TestRegister:
         list(register(registries, asked, found))
         assert registries.target.subjects() == ("A.orders-value", "address", "other")
 
-    def test_given_a_kept_id_that_is_another_schemas_or_nothing_missing_then_nothing_is_registered(
-        self, registries: Registries, order: SourceRecord
-    ) -> None:
-        registries.target.register("other", STRING)
-        kept = uses(order, decoded=False)
-        assert list(register(registries, kept, ask_ids(registries, kept))) == []
-        assert registries.target.subjects() == ("other",)
-
-        registries.target.register("A.orders-value", ORDER)
-        decoded = uses(order)
-        assert list(register(registries, decoded, ask_ids(registries, decoded))) == []
-
-    def test_given_a_read_only_target_then_its_refusal_is_told(
-        self,
-        registries: Registries,
-        local: tuple[LocalSchemaRegistry, LocalSchemaRegistry],
-        order: SourceRecord,
-    ) -> None:
-        local[1].answer("PUT", "/mode", None, b'{"mode": "READONLY"}')
-        asked = uses(order)
-        found = ask_ids(registries, asked)
-
-        with pytest.raises(SchemaRefusedError):
-            list(register(registries, asked, found))
-
-
-class TestSettings:
-    SET = model.SchemaRegistry(("http://registry:8081",))
-
-    def test_given_a_registry_that_is_not_set_then_its_key_is_named(self, subtests: pytest.Subtests) -> None:
-        for transforms, lacking in [
-            (FlowTransforms(), ["source", "target"]),
-            (FlowTransforms(source_registry=self.SET), ["target"]),
-            (FlowTransforms(target_registry=self.SET), ["source"]),
-        ]:
-            with subtests.test(transforms=transforms):
-                with pytest.raises(ConfigurationError) as caught:
-                    registries_of(transforms, "A->B")
-
-                for side in ("source", "target"):
-                    assert (f"mirror.transform.registry.{side}.url" in caught.value.action) is (side in lacking)
-
-    def test_given_a_written_side_then_the_latest_version_is_used_and_a_missing_subject_is_refused(
-        self, registries: Registries
-    ) -> None:
-        chain = TransformChain(
-            (Transform("set", columns=ColumnExpressions(value="value"), decode=DecodeSettings(value=AVRO)),),
-            source_registry=model.SchemaRegistry(registries.source.access.urls),
-        )
-        with pytest.raises(ConfigurationError, match="no subject orders-value"):
-            written_by(chain, "value", "orders", "A.orders")
-        registries.source.register("orders-value", LONG)
-        latest = registries.source.register("orders-value", ORDER)
-
-        assert written_by(chain, "value", "orders", "A.orders") == latest
-        assert written_by(chain, "key", "orders", "A.orders") is None
-
 
 def finding(outcome: Outcome, *, topic: str = "orders", number: int = 7, records: int = 3) -> Finding:
     return Finding(topic, "value", SchemaUse(number, IN_FRONT), records, outcome, 9, f"A.{topic}-value")
@@ -371,27 +278,6 @@ class TestReport:
         assert report.in_order
         assert list(report.lines()) == []
         assert list(report.summary())[-1] == "No schemas were found."
-
-    def test_given_several_topics_then_those_that_need_something_come_first_and_the_sample_is_told(self) -> None:
-        report = SchemaPreflight(
-            self.SAMPLES,
-            (
-                finding(Outcome.SAME, topic="carts"),
-                finding(Outcome.REWRITTEN),
-                finding(Outcome.MISSING, number=8, records=1),
-            ),
-        )
-
-        assert list(report.lines()) == [
-            "orders: 1,000 of at most 5,000 records sampled",
-            "  value id 8 (in 1 record): missing on the target, to be registered under A.orders-value",
-            "  value id 7 (in 3 records): rewritten to 9 (A.orders-value)",
-            "carts: 10 of at most 10 records sampled, 1 more could not be read",
-            "  value id 7 (in 3 records): the same on the target",
-        ]
-        first, last = report.summary()
-        assert first.startswith("Sample: 1,010 of at most 5,010 records of 3 topics, the oldest and the newest")
-        assert last == "Schemas in use: 3. Correct on the target: 2, 1 missing."
 
     def test_given_a_report_then_its_data_is_json_and_tells_ids_and_guids_apart(self) -> None:
         by_guid = Finding("orders", "key", SchemaUse(GUID, IN_HEADER), 1, Outcome.SAME)

@@ -14,70 +14,27 @@ from mirror_lib.transform.smt import model
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.errors import SmtError
 from mirror_lib.transform.smt.record import RawRecord, Side, SmtRecord
-from mirror_lib.transform.smt.settings import parse_settings
+from tests.support.smt_chains import smt_chain
 
-PACKAGE = "org.apache.kafka.connect.transforms"
-JSON = "org.apache.kafka.connect.json.JsonConverter"
-TEXT = "org.apache.kafka.connect.storage.StringConverter"
-
-
-def chain(*transforms: dict[str, str], decodes: bool = True, **settings: str) -> SmtChain:
-    """A chain of transforms t0, t1...; `_` in the names of options stands for a dot."""
-    lines = {name.replace("_", "."): text for name, text in settings.items()}
-    lines["transforms"] = ",".join(f"t{number}" for number in range(len(transforms)))
-    for number, options in enumerate(transforms):
-        for name, text in options.items():
-            value = f"{PACKAGE}.{text}" if name == "type" else text
-            lines[f"transforms.t{number}.{name.replace('_', '.')}"] = value
-    parsed = parse_settings(lines)
-    assert parsed.chain is not None, parsed.problems
-    return SmtChain(parsed.chain, decodes)
-
-
-PLAIN_VALUES = {"value_converter": JSON, "value_converter_schemas_enable": "false"}
-PLAIN_KEYS = {"key_converter": JSON, "key_converter_schemas_enable": "false"}
 MASK = {"type": "MaskField$Value", "fields": "card"}
-ONLY_ORDERS = {
-    "predicates": "orders",
-    "predicates_orders_type": f"{PACKAGE}.predicates.TopicNameMatches",
-    "predicates_orders_pattern": "orders",
-}
-
-
-def test_transforms_work_in_their_order() -> None:
-    both = chain(
-        {"type": "RegexRouter", "regex": "a", "replacement": "b"},
-        {"type": "RegexRouter", "regex": "b", "replacement": "c"},
-    )
-
-    assert both.transform(RawRecord("a")) == RawRecord("c")
-    assert both.apply(SmtRecord("a")) == SmtRecord("c")
+ONLY_ORDERS = {"orders": {"type": "TopicNameMatches", "pattern": "orders"}}
 
 
 def test_predicates_see_what_transforms_before_have_made() -> None:
-    dropping = chain(
+    dropping = smt_chain(
         {"type": "RegexRouter", "regex": "test-(.*)", "replacement": "$1"},
         {"type": "Filter", "predicate": "orders"},
-        **ONLY_ORDERS,
+        predicates=ONLY_ORDERS,
     )
 
     assert dropping.transform(RawRecord("test-orders")) is None
+    assert dropping.apply(SmtRecord("test-orders")) is None
     assert dropping.transform(RawRecord("test-other")) == RawRecord("other")
-
-
-def test_a_masked_value_keeps_all_else() -> None:
-    record = RawRecord(
-        "orders", 2, b"\xffkey", b'{"id": 123456789012345678901, "card": "4711", "sum": 1.10}', (("h", b"\xff"),), 5
-    )
-
-    after = chain(MASK, **PLAIN_VALUES).transform(record)
-
-    value = b'{"id":123456789012345678901,"card":"","sum":1.10}'
-    assert after == RawRecord("orders", 2, b"\xffkey", value, (("h", b"\xff"),), 5)
+    assert dropping.apply(SmtRecord("test-other")) == SmtRecord("other")
 
 
 def test_records_that_no_transform_works_on_need_not_be_json() -> None:
-    masking = chain(MASK | {"predicate": "orders"}, **PLAIN_VALUES, **ONLY_ORDERS)
+    masking = smt_chain(MASK | {"predicate": "orders"}, value="json", predicates=ONLY_ORDERS)
     binary = RawRecord("pictures", value=b"\xff\xd8")
 
     assert masking.transform(binary) is binary or masking.transform(binary) == binary
@@ -86,10 +43,10 @@ def test_records_that_no_transform_works_on_need_not_be_json() -> None:
 
 
 def test_a_value_that_stays_the_same_keeps_its_bytes() -> None:
-    copying = chain(
+    copying = smt_chain(
         {"type": "HeaderFrom$Value", "fields": "a", "headers": "a", "operation": "copy"},
-        **PLAIN_VALUES,
-        header_converter="org.apache.kafka.connect.storage.SimpleHeaderConverter",
+        value="json",
+        header="simple",
     )
 
     after = copying.transform(RawRecord("t", value=b' { "a" : 1.0 } '))
@@ -100,11 +57,11 @@ def test_a_value_that_stays_the_same_keeps_its_bytes() -> None:
 
 
 def test_the_key_is_made_of_the_value() -> None:
-    keying = chain(
+    keying = smt_chain(
         {"type": "ValueToKey", "fields": "id"},
         {"type": "ExtractField$Key", "field": "id"},
-        key_converter=TEXT,
-        **PLAIN_VALUES,
+        key="text",
+        value="json",
     )
 
     after = keying.transform(RawRecord("t", key=b"\xff", value=b'{ "id": 42 }'))
@@ -114,7 +71,7 @@ def test_the_key_is_made_of_the_value() -> None:
 
 def test_a_tombstone_meets_a_transform_that_cannot_take_it() -> None:
     with pytest.raises(SmtError) as caught:
-        chain(MASK, **PLAIN_VALUES).transform(RawRecord("t"))
+        smt_chain(MASK, value="json").transform(RawRecord("t"))
 
     error = caught.value.at(Where(topic="t", partition=0, offset=7))
     assert (error.configured, error.class_name) == ("transforms.t0", "MaskField$Value")
@@ -126,46 +83,21 @@ def test_a_tombstone_meets_a_transform_that_cannot_take_it() -> None:
     assert again.attributes()["offset"] == 7
 
 
-def test_tombstones_may_be_kept_from_a_transform_and_an_empty_chain_hands_the_record_on() -> None:
-    sparing = chain(
-        MASK | {"predicate": "tombstone", "negate": "true"},
-        **PLAIN_VALUES,
-        predicates="tombstone",
-        predicates_tombstone_type=f"{PACKAGE}.predicates.RecordIsTombstone",
-    )
-
-    assert sparing.transform(RawRecord("t")) == RawRecord("t")
-    assert sparing.transform(RawRecord("t", value=b'{"card":1}')) == RawRecord("t", value=b'{"card":0}')
-
+def test_an_empty_chain_hands_the_record_on() -> None:
     record = RawRecord("t", 1, b"k", b"v", (("h", None),), 3)
 
     assert SmtChain(model.ChainSettings()).transform(record) is record
 
 
-class TestAsMirrorMaker:
-    """With `decodes=False`: the record is bytes to transforms, and converters only write."""
-
-    def test_transforms_of_fields_fail(self) -> None:
-        with pytest.raises(SmtError, match=r"Only Struct objects supported for \[mask fields\], found: \[B"):
-            chain(MASK, decodes=False, **PLAIN_VALUES).transform(RawRecord("t", value=b"{}"))
-
-    def test_bytes_are_written_as_base64(self) -> None:
-        hoisting = chain({"type": "HoistField$Value", "field": "data"}, decodes=False, **PLAIN_VALUES, **PLAIN_KEYS)
-
-        after = hoisting.transform(RawRecord("t", key=b"k", value=b"hi"))
-
-        assert after == RawRecord("t", key=b'"aw=="', value=b'{"data":"aGk="}')
-
-
 def test_what_a_chain_and_its_transforms_say_of_themselves() -> None:
-    plain = chain({"type": "DropHeaders", "headers": "a"})
+    plain = smt_chain({"type": "DropHeaders", "headers": "a"})
     assert (plain.may_drop, plain.may_route, plain.may_change_key, plain.may_change_value) == (False,) * 4
     assert plain.may_change_headers
 
-    assert chain({"type": "Filter", "predicate": "orders"}, **ONLY_ORDERS).may_drop
-    assert chain({"type": "TimestampRouter"}).may_route
-    assert chain({"type": "ValueToKey", "fields": "a"}, **PLAIN_VALUES, **PLAIN_KEYS).may_change_key
-    masking = chain(MASK, **PLAIN_VALUES)
+    assert smt_chain({"type": "Filter", "predicate": "orders"}, predicates=ONLY_ORDERS).may_drop
+    assert smt_chain({"type": "TimestampRouter"}).may_route
+    assert smt_chain({"type": "ValueToKey", "fields": "a"}, value="json", key="json").may_change_key
+    masking = smt_chain(MASK, value="json")
     assert (masking.may_change_key, masking.may_change_value) == (False, True)
     assert not masking.may_change_headers
 
@@ -174,22 +106,11 @@ def test_what_a_chain_and_its_transforms_say_of_themselves() -> None:
     assert model.HeaderFrom(Side.KEY, (("a", "b"),), move=False).changed_sides() == frozenset()
 
 
-def test_a_chain_crosses_processes() -> None:
-    masking = chain(MASK, {"type": "TimestampRouter"}, **PLAIN_VALUES)
-
-    again = pickle.loads(pickle.dumps(masking))
-
-    record = RawRecord("t", value=b'{"card":1}', timestamp=0)
-    assert again.transform(record) == masking.transform(record) == RawRecord(
-        "t-19700101", value=b'{"card":0}', timestamp=0
-    )  # fmt: skip
-
-
 @given(st.none() | st.binary(), st.none() | st.binary(), st.lists(st.tuples(st.text(), st.none() | st.binary())))
 def test_routing_leaves_contents_alone(
     key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
 ) -> None:
-    routing = chain({"type": "RegexRouter", "regex": "(.*)", "replacement": "x.$1"}, **PLAIN_VALUES)
+    routing = smt_chain({"type": "RegexRouter", "regex": "(.*)", "replacement": "x.$1"}, value="json")
 
     after = routing.transform(RawRecord("t", 1, key, value, tuple(headers), 9))
 
@@ -198,7 +119,7 @@ def test_routing_leaves_contents_alone(
 
 @given(st.binary() | st.dictionaries(st.text(), st.integers()).map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_transformed_or_refused_with_the_place(value: bytes) -> None:
-    masking = chain(MASK, **PLAIN_VALUES)
+    masking = smt_chain(MASK, value="json")
     try:
         is_object = isinstance(json.loads(value.decode()), dict)
     except ValueError:

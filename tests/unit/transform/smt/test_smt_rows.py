@@ -16,14 +16,8 @@ from mirror_lib.transform.smt.rows.columnar import runs_by_columns
 from mirror_lib.transform.smt.rows.model import RefusedRowError
 from mirror_lib.transform.smt.rows.stage import SmtRows
 from mirror_lib.transform.smt.settings import parse_settings
+from tests.support.smt_chains import smt_settings
 
-PACKAGE = "org.apache.kafka.connect.transforms"
-CONVERTER = {
-    "bytes": "org.apache.kafka.connect.converters.ByteArrayConverter",
-    "text": "org.apache.kafka.connect.storage.StringConverter",
-    "json": "org.apache.kafka.connect.json.JsonConverter",
-    "simple": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
-}
 #: Those that need no look into a key or value come first.
 BY_COLUMNS = (
     {"type": "RegexRouter", "regex": r"A\.(.*)", "replacement": "B.$1"},
@@ -55,23 +49,13 @@ PREDICATES = {
     "b": {"type": "TopicNameMatches", "pattern": r"B\..*"},
 }
 _predicates = st.sampled_from([None, *PREDICATES])
-_times = st.sampled_from([None, 0, -1, 1_767_225_599_999, 1_767_225_600_000, -12_219_292_800_000])
+_times = st.sampled_from([None, 0, -1, 1_767_225_599_999, 1_767_225_600_000, -12_219_292_800_000, -(2**50)])
 _times |= st.integers(-12_219_292_800_000, 4_000_000_000_000)
 
 
 def chain(transforms: list[dict[str, str]], *, decodes: bool = True, **converters: str) -> SmtChain | None:
     """A chain of transforms with converters for `key`, `value` and `header`; None where they do not go together."""
-    lines = {f"{side}.converter": CONVERTER[kind] for side, kind in converters.items()}
-    lines |= {f"{side}.converter.schemas.enable": "false" for side in converters}
-    lines["predicates"] = ",".join(PREDICATES)
-    for name, options in PREDICATES.items():
-        lines |= {f"predicates.{name}.{option}": text for option, text in options.items()}
-        lines[f"predicates.{name}.type"] = f"{PACKAGE}.predicates.{options['type']}"
-    lines["transforms"] = ",".join(f"t{number}" for number in range(len(transforms)))
-    for number, options in enumerate(transforms):
-        lines |= {f"transforms.t{number}.{option}": text for option, text in options.items()}
-        lines[f"transforms.t{number}.type"] = f"{PACKAGE}.{options['type']}"
-    parsed = parse_settings(lines)
+    parsed = parse_settings(smt_settings(*transforms, predicates=PREDICATES, **converters))
     return None if parsed.chain is None else SmtChain(parsed.chain, decodes)
 
 
@@ -208,51 +192,3 @@ def test_rows_that_fit_become_what_records_become(smts: SmtChain, given: list[Ro
 @given(chains(BY_COLUMNS + BY_RECORDS, decodes=False), rows(_contents | _json))
 def test_so_they_do_where_nothing_is_decoded(smts: SmtChain, given: list[Row]) -> None:
     assert by_columns(smts, batch_of(given)) == one_after_the_other(smts, given)
-
-
-def test_only_what_looks_into_nothing_runs_by_columns() -> None:
-    for each in BY_COLUMNS:
-        smts = chain([{**each, "predicate": "tombstone"}], header="simple")
-
-        assert smts is not None, each
-        assert runs_by_columns(smts), each
-
-    for each in BY_RECORDS:
-        smts = chain([each], key="json", value="json", header="simple")
-
-        assert smts is not None, each
-        assert not runs_by_columns(smts), each
-
-
-def test_the_first_record_that_fails_is_told_whatever_it_fails_of() -> None:
-    smts = chain(
-        [{"type": "TimestampRouter", "topic.format": "${timestamp}", "timestamp.format": "yyyy", "predicate": "a"}]
-    )
-    assert smts is not None
-    row = {
-        "key": None,
-        "value": b"v",
-        "topic": "orders",
-        "partition": 0,
-        "offset": 0,
-        "timestampType": 0,
-        "headers": (),
-    }
-    given = [row | {"timestamp": 0}, row | {"timestamp": None}, row | {"timestamp": -(2**60)}]
-
-    found = by_columns(smts, batch_of(given))
-
-    assert found == one_after_the_other(smts, given)
-    assert found[0] == 1
-
-
-def test_a_batch_of_which_nothing_is_left_is_empty() -> None:
-    smts = chain([{"type": "Filter"}, *BY_COLUMNS[:4], BY_COLUMNS[6]], header="simple")
-    assert smts is not None
-    batch = batch_of([dict.fromkeys(KAFKA_SCHEMA.names) | {"topic": "orders", "headers": ()}])
-
-    made = SmtRows(smts, target_topic).run(batch)
-
-    assert made.kept is not None
-    assert len(made.kept) == 0
-    assert all(len(column) == 0 for column in made.columns.values())

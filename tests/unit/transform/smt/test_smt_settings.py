@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.transform.smt import model
-from mirror_lib.transform.smt.model import ConverterKind, SettingProblem, Stage
+from mirror_lib.transform.smt.model import SettingProblem
 from mirror_lib.transform.smt.record import Side
 from mirror_lib.transform.smt.settings import parse_settings
-from mirror_lib.transform.smt.values.data import BYTES, STRING, Schema, SchemaType
 
 PACKAGE = "org.apache.kafka.connect.transforms"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
@@ -46,36 +45,6 @@ def only_error(settings: dict[str, str]) -> SettingProblem:
     return found.errors[0]
 
 
-def test_a_file_of_mirror_maker_is_read() -> None:
-    parsed = parse_settings(
-        {
-            "topics": ".*",
-            "transforms": "dropTest, mask",
-            "transforms.dropTest.type": f"{PACKAGE}.Filter",
-            "transforms.dropTest.predicate": "isTest",
-            "transforms.dropTest.negate": "false",
-            "transforms.mask.type": f"{PACKAGE}.MaskField$Value",
-            "transforms.mask.fields": "email,card",
-            "transforms.mask.replacement": "****",
-            "predicates": "isTest",
-            "predicates.isTest.type": f"{PACKAGE}.predicates.TopicNameMatches",
-            "predicates.isTest.pattern": "test-.*",
-            "value.converter": JSON["value.converter"],
-            "value.converter.schemas.enable": "false",
-        }
-    )
-
-    assert parsed.errors == ()
-    assert parsed.chain is not None
-    assert parsed.chain.stages == (
-        Stage("dropTest", model.Filter(), model.TopicNameMatches("test-.*")),
-        Stage("mask", model.MaskField(Side.VALUE, ("email", "card"), "****")),
-    )
-    assert parsed.chain.key_converter.kind is ConverterKind.BYTES
-    assert parsed.chain.value_converter.kind is ConverterKind.JSON
-    assert not parsed.chain.value_converter.schemas_enable
-
-
 def test_without_transforms_nothing_is_looked_at() -> None:
     parsed = parse_settings({"topics": ".*", "value.converter": "com.example.AvroConverter"})
 
@@ -84,10 +53,9 @@ def test_without_transforms_nothing_is_looked_at() -> None:
 
 
 def test_options_become_values() -> None:
+    # All others are compared with Connect's classes in `tests/integration/transform/test_smt_like_java.py`.
     for settings, expected in [
         (one("RegexRouter", regex="a(.*)", replacement="$1"), model.RegexRouter("a(.*)", "$1")),
-        (one("DropHeaders", headers="a, b"), model.DropHeaders(frozenset({"a", "b"}))),
-        (one("ValueToKey", fields="id"), model.ValueToKey(("id",))),
         (
             one("InsertField$Key", topic_field="t", partition_field="p!", static_field="s?", static_value="x"),
             model.InsertField(
@@ -99,34 +67,9 @@ def test_options_become_values() -> None:
             ),
         ),
         (
-            one("ReplaceField$Value", exclude="a", include="b,c", renames="b:d"),
-            model.ReplaceField(Side.VALUE, frozenset({"a"}), frozenset({"b", "c"}), {"b": "d"}),
-        ),
-        (
             one("ReplaceField$Value", blacklist="a", whitelist="b"),
             model.ReplaceField(Side.VALUE, frozenset({"a"}), frozenset({"b"})),
         ),
-        (
-            one("HeaderFrom$Value", fields="a,b", headers="x,y", operation="move"),
-            model.HeaderFrom(Side.VALUE, (("a", "x"), ("b", "y")), True),
-        ),
-        (
-            one("ExtractField$Value", field="a.`b.c`", field_syntax_version="v2"),
-            model.ExtractField(Side.VALUE, "a.`b.c`", ("a", "b.c")),
-        ),
-        (one("ExtractField$Value", field="a.b"), model.ExtractField(Side.VALUE, "a.b", ("a.b",))),
-        (one("HoistField$Key", field="k"), model.HoistField(Side.KEY, "k")),
-        (one("Flatten$Value"), model.Flatten(Side.VALUE, ".")),
-        (
-            one("Cast$Value", spec="a:int32, b:String"),
-            model.Cast(Side.VALUE, {"a": SchemaType.INT32, "b": SchemaType.STRING}),
-        ),
-        (one("Cast$Value", spec="float64"), model.Cast(Side.VALUE, whole=SchemaType.FLOAT64)),
-        (
-            one("TimestampConverter$Value", target_type="unix", unix_precision="seconds"),
-            model.TimestampConverter(Side.VALUE, model.TimestampType.UNIX, precision=model.UnixPrecision.SECONDS),
-        ),
-        (one("InsertHeader", header="h", value_literal="text"), model.InsertHeader("h", STRING, "text")),
         (
             one("MaskField$Value", fields="a", replace_null_with_default="FALSE"),
             model.MaskField(Side.VALUE, ("a",), replace_null_with_default=False),
@@ -242,51 +185,6 @@ def test_settings_that_no_transform_reads_are_warnings() -> None:
 
     assert parsed.chain == model.ChainSettings()
     assert [(problem.key, problem.warning) for problem in parsed.problems] == [("transforms.forgotten.type", True)]
-
-
-def test_a_key_made_of_the_value_may_be_written_as_text() -> None:
-    settings = {
-        **JSON,
-        "key.converter": TEXT,
-        "transforms": "toKey, extract",
-        "transforms.toKey.type": f"{PACKAGE}.ValueToKey",
-        "transforms.toKey.fields": "id",
-        "transforms.extract.type": f"{PACKAGE}.ExtractField$Key",
-        "transforms.extract.field": "id",
-    }
-
-    assert errors(settings) == []
-
-
-def test_mere_routing_works_with_the_default_converters() -> None:
-    settings = one("RegexRouter", regex="a", replacement="b")
-    for key in JSON:
-        del settings[key]
-
-    assert parse_settings(settings).problems == ()
-
-
-def test_options_of_the_json_converter() -> None:
-    settings = one("MaskField$Value", fields="a") | {
-        "value.converter.decimal.format": "numeric",
-        "value.converter.replace.null.with.default": "false",
-        "value.converter.schemas.cache.size": "10",
-    }
-
-    parsed = parse_settings(settings)
-
-    assert parsed.chain is not None
-    assert parsed.chain.value_converter == model.ConverterSettings(
-        "value.converter", ConverterKind.JSON, True, numeric_decimals=True, replace_null_with_default=False
-    )
-
-
-def test_types_of_literals() -> None:
-    literal = the_transform(one("InsertHeader", header="h", value_literal="5"))
-
-    assert isinstance(literal, model.InsertHeader)
-    assert literal.schema == Schema(SchemaType.INT8)
-    assert BYTES.type is SchemaType.BYTES
 
 
 @given(

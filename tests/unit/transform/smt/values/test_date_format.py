@@ -1,4 +1,4 @@
-"""SimpleDateFormat: expectations are those of the examples in Java's documentation of the class, in UTC."""
+"""SimpleDateFormat, in UTC; `tests/integration/transform/test_smt_like_java.py` compares with Java's own."""
 
 from __future__ import annotations
 
@@ -14,29 +14,8 @@ from mirror_lib.transform.smt.values.date_format import DateFormat
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def milliseconds(*parts: int) -> int:
-    return (datetime(*parts, tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)  # type: ignore[misc,arg-type]
-
-
-#: 4 July 2001, 12:08:56.235, as in the documentation.
-INDEPENDENCE = milliseconds(2001, 7, 4, 12, 8, 56, 235_000)
-
-
-def test_formats() -> None:
-    for pattern, text in [
-        ("yyyy.MM.dd 'at' HH:mm:ss z", "2001.07.04 at 12:08:56 UTC"),
-        ("EEE, MMM d, ''yy", "Wed, Jul 4, '01"),
-        ("h:mm a", "12:08 PM"),
-        ("hh 'o''clock' a, zzzz", "12 o'clock PM, Coordinated Universal Time"),
-        ("K:mm a, z", "0:08 PM, UTC"),
-        ("yyyyy.MMMMM.dd hh:mm aaa", "02001.July.04 12:08 PM"),
-        ("EEE, d MMM yyyy HH:mm:ss Z", "Wed, 4 Jul 2001 12:08:56 +0000"),
-        ("yyMMddHHmmssZ", "010704120856+0000"),
-        ("yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "2001-07-04T12:08:56.235Z"),
-        ("yyyyMMdd", "20010704"),
-        ("D u k EEEE S SSSSSS y M", "185 3 12 Wednesday 235 000235 2001 7"),
-    ]:
-        assert DateFormat.compile(pattern).format(INDEPENDENCE) == text, pattern
+#: 4 July 2001, 12:08:56.235.
+INDEPENDENCE = 994_248_536_235
 
 
 @pytest.mark.parametrize(
@@ -50,24 +29,7 @@ def test_what_cannot_be_is_refused_by_its_letter(pattern: str, says: str) -> Non
         DateFormat.compile(pattern)
 
 
-def test_texts_are_read_as_leniently_as_java_does_or_refused(subtests: pytest.Subtests) -> None:
-    for pattern, text, moment in [
-        ("yyyyMMddHHmmss", "20010704120856", milliseconds(2001, 7, 4, 12, 8, 56)),
-        ("yyyy-MM-dd HH:mm", "2001-07-04 12:08 and more", milliseconds(2001, 7, 4, 12, 8)),
-        ("yyyy-MM-dd", "2001-13-32", milliseconds(2002, 2, 1)),
-        ("yyyy-M-d", "2001-7-4", milliseconds(2001, 7, 4)),
-        ("d MMM yyyy", "4 july 2001", milliseconds(2001, 7, 4)),
-        ("EEE, d MMM yyyy HH:mm:ss Z", "Wed, 4 Jul 2001 12:08:56 -0700", milliseconds(2001, 7, 4, 19, 8, 56)),
-        ("yyyy-MM-dd'T'HH:mm:ssX", "2001-07-04T12:08:56+02", milliseconds(2001, 7, 4, 10, 8, 56)),
-        ("yyyy-MM-dd'T'HH:mm:ssXXX", "2001-07-04T12:08:56Z", milliseconds(2001, 7, 4, 12, 8, 56)),
-        ("yyyy-MM-dd hh:mm a", "2001-07-04 12:08 AM", milliseconds(2001, 7, 4, 0, 8)),
-        ("yyyy-MM-dd hh:mm a", "2001-07-04 01:08 pm", milliseconds(2001, 7, 4, 13, 8)),
-        ("yyyy-MM-dd kk", "2001-07-04 24", milliseconds(2001, 7, 4)),
-        ("ss.SSS", "1.5", 1005),
-        ("yyyy", "  2001", milliseconds(2001, 1, 1)),
-    ]:
-        assert DateFormat.compile(pattern).parse(text) == moment, pattern
-
+def test_texts_of_another_pattern_are_refused(subtests: pytest.Subtests) -> None:
     for pattern, text in [
         ("yyyy-MM-dd", "2001/07/04"),
         ("yyyy", "x"),

@@ -9,18 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.transform.smt.values.data import (
-    DATE,
     STRING,
-    TIME,
-    TIMESTAMP,
     DataError,
     Field,
     Float32,
-    Int8,
-    Int16,
-    Int32,
     Moment,
-    Schema,
     SchemaType,
     Struct,
     struct_schema,
@@ -80,41 +73,16 @@ def test_values_as_connect_writes_them_in_headers_and_java_prints_them() -> None
 T = SchemaType
 
 
-def test_literals_are_read_as_connect_reads_them_but_arrays_and_maps(subtests: pytest.Subtests) -> None:
-    for literal, schema, value in [
-        ("text", STRING, "text"),
-        ("", STRING, ""),
-        ("  ", STRING, "  "),
-        (" null ", None, None),
-        ("null=", STRING, "null="),
-        ("true", Schema(T.BOOLEAN), True),
-        ("true}", STRING, "true}"),
-        ("False", STRING, "False"),
-        ("5", Schema(T.INT8), Int8(5)),
-        ("-129", Schema(T.INT16), Int16(-129)),
-        ("32768", Schema(T.INT32), Int32(32768)),
-        ("2147483648", Schema(T.INT64), 2147483648),
-        ("1e3", Schema(T.INT16), Int16(1000)),
-        ("1.50", Schema(T.FLOAT32), Float32(1.5)),
-        ("1e39", Schema(T.FLOAT64), 1e39),
-        ("10:30", Schema(T.INT8), Int8(10)),
-        ("1,5", Schema(T.INT8), Int8(1)),
-        ("1st", STRING, "1st"),
-        ("-", STRING, "-"),
-        ('"quoted"', STRING, '"quoted"'),
-        ("2019-08-23", DATE, Moment(1_566_518_400_000)),
-        ("14:34:54.346Z", TIME, Moment(52_494_346)),
-        ("2019-08-23T14:34:54.346Z", TIMESTAMP, Moment(1_566_570_894_346)),
-        ("14:34:54.346", Schema(T.INT8), Int8(14)),
-    ]:
-        assert parse_literal(literal) == (schema, value), literal
-
+def test_what_a_number_beyond_a_double_and_a_null_become_and_that_arrays_and_maps_are_refused(
+    subtests: pytest.Subtests,
+) -> None:
     schema, value = parse_literal("123456789012345678901234567890")
 
     assert value == Decimal("123456789012345678901234567890")
     assert schema is not None
     assert (schema.type, schema.parameters) == (T.BYTES, (("scale", "0"),))
 
+    assert parse_literal(" null ") == (None, None)
     for literal in ["[1]", " {a:1}", "[", "{"]:
         with subtests.test(literal), pytest.raises(ValueError, match="arrays and maps"):
             parse_literal(literal)
