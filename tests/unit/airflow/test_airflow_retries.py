@@ -18,8 +18,3 @@ def test_what_only_a_person_can_mend_fails_at_once_and_what_may_pass_is_left_to_
 
     for passing in (BrokerUnreachableError("x"), TransientError("x"), ReplicationRunError("x"), RuntimeError("x")):
         assert ErrorClassRetryPolicy().evaluate(passing, try_number=1, max_tries=3) == RetryDecision.default(), passing
-
-
-def test_the_policy_survives_the_dags_serialisation():
-    policy = ErrorClassRetryPolicy()
-    assert isinstance(ErrorClassRetryPolicy.deserialize(policy.serialize()), ErrorClassRetryPolicy)
