@@ -73,7 +73,8 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
     "target-deleted": (
         f"{_TARGETS}::TestADeletedTargetTopic::test_a_decision_leads_on",
         f"{_TARGETS}::TestADeletedTargetTopic::test_it_stops_the_partition_and_is_not_created_again",
-        f"{_DECISIONS}::TestATargetThatChanged::test_setting_the_position",
+        "tests/integration/cli/test_position_command.py::"
+        "test_a_target_that_lost_everything_is_filled_again_from_the_start",
     ),
     "target-diverged": (
         f"{_DECISIONS}::TestTargetDiverged::test_setting_the_position",
@@ -177,7 +178,7 @@ BACKFILL_STOPS: Mapping[str, tuple[str, ...]] = {
         f"{_SAME}::test_flow_that_never_ran",
     ),
     "unclean-start": (
-        f"{_ANOTHER}::test_interrupted_and_the_target_emptied",
+        f"{_BACKFILLS}::TestTheList::test_each_state_is_shown_with_the_command_that_leads_to_the_next",
         f"{_SAME}::test_interrupted_the_flow_names_it",
         f"{_SAME}::test_foreign_records_behind_an_idle_flow",
         f"{_SAME}::test_interrupted_flow",
