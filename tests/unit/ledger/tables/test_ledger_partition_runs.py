@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -27,17 +26,6 @@ def started(ledger: Ledger) -> Iterator[Ledger]:
 
 def _without_time(rows: tuple[PartitionRunRow, ...]) -> list[PartitionRunRow]:
     return [replace(row, updated_at=None) for row in rows]
-
-
-def test_a_row_comes_back_as_it_was_given_with_the_time_of_storing(started: Ledger) -> None:
-    before = datetime.now(UTC)
-
-    started.save_partition_runs([PLANNED])
-
-    (stored,) = started.partition_runs("r1")
-    assert replace(stored, updated_at=None) == PLANNED
-    assert stored.updated_at is not None
-    assert before <= stored.updated_at <= datetime.now(UTC)
 
 
 def test_a_later_row_of_the_same_round_replaces_the_earlier_one(started: Ledger) -> None:
