@@ -15,23 +15,16 @@ import pytest
 from mirror_lib.cluster.auth.kerberos import KerberosLogin
 from mirror_lib.cluster.auth.kerberos_tickets import Tickets
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import AuthenticationError, ConfigurationError, Where
+from tests.support.connections import connection_of
 
 WHERE = Where(cluster="A")
 MODULE = "com.sun.security.auth.module.Krb5LoginModule required"
 
 
 def connect(options: str, **properties: str) -> Connection:
-    settings = {
-        "bootstrap.servers": "a:1",
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "GSSAPI",
-        "sasl.kerberos.service.name": "kafka",
-        "sasl.jaas.config": f"{MODULE} {options};",
-        **{name.replace("_", "."): value for name, value in properties.items()},
-    }
-    return Connection.from_settings(ClientSettings(cluster="A", role="admin", properties=settings))
+    usual = {"sasl_kerberos_service_name": "kafka", "sasl_jaas_config": f"{MODULE} {options};"}
+    return connection_of(security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI", **(usual | properties))
 
 
 def login(options: str, **properties: str) -> KerberosLogin:
