@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from mirror_lib.cluster.auth.oauth_tokens import Token, forget_token, token_of
+from mirror_lib.cluster.auth.oauth_tokens import Token, token_of
 from mirror_lib.cluster.auth.sasl import OAuthLogin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import ClientSettings
@@ -25,7 +25,7 @@ from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
 from tests.support.brokers.java_classes import jars_with
 from tests.support.http_server import Reply, Request, json_reply, serving
-from tests.support.security.logins import LET_IN, admin_client, records_client, try_both
+from tests.support.security.logins import LET_IN, admin_client, forget_token_of, records_client, try_both
 from tests.support.security.secure_cluster import SERVICE, SecureCluster
 from tests.support.security.sts import Sts, sts
 from tests.support.security.token_endpoint import TokenEndpoint
@@ -53,8 +53,7 @@ class Service:
         servers = self.cluster.bootstrap_servers_of("CLOUD")
         given = {"bootstrap.servers": servers, "security.protocol": "SASL_PLAINTEXT", **properties}
         made = Connection.from_settings(ClientSettings(cluster="B", role="test", properties=given))
-        assert isinstance(made.security.sasl, OAuthLogin)
-        forget_token(made.security.sasl.source)
+        forget_token_of(made)
         assert not any(secret in repr(made) for secret in SECRETS)
         return made
 
@@ -320,7 +319,7 @@ class TestAzure:
     ) -> None:
         caplog.set_level(logging.DEBUG)
         connection = self.connection(guarded, 'azure.credential.client-id="app"')
-        _forget(connection)
+        forget_token_of(connection)
         assert try_both(connection) == LET_IN
         ((path, header),) = identity
         assert "client_id=app" in path
@@ -334,15 +333,10 @@ class TestAzure:
         machine.delenv("IDENTITY_ENDPOINT", raising=False)
         machine.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
         connection = self.connection(guarded)
-        _forget(connection)
+        forget_token_of(connection)
         for client in (records_client, admin_client):
             with pytest.raises(MirrorError, match="Entra ID returned no token for https://"):
                 client(connection)
-
-
-def _forget(connection: Connection) -> None:
-    assert isinstance(connection.security.sasl, OAuthLogin)
-    forget_token(connection.security.sasl.source)
 
 
 def _token(connection: Connection) -> Token:

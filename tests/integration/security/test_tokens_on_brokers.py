@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.auth.oauth_tokens import forget_token
-from mirror_lib.cluster.auth.sasl import OAuthLogin
-from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.raw.client import ProducedPartition, RawClient, open_clients
 from mirror_lib.cluster.raw.connection import DataConnection
@@ -21,7 +18,7 @@ from mirror_lib.errors import AuthenticationError, BrokerUnreachableError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.kafka import create_topic
 from tests.support.records.record_batches import SourceRecord, ready
-from tests.support.security.logins import LET_IN, admin_client, asked, records_client, try_both
+from tests.support.security.logins import LET_IN, admin_client, asked, forget_token_of, records_client, try_both
 from tests.support.security.secure_cluster import SERVICE, SecureCluster
 from tests.support.security.token_endpoint import TokenEndpoint
 
@@ -29,14 +26,9 @@ from tests.support.security.token_endpoint import TokenEndpoint
 @pytest.fixture(autouse=True)
 def as_new(guarded: SecureCluster, tokens: TokenEndpoint) -> None:
     """What a test before this one has changed or left in memory is gone."""
-    forget(guarded.with_token())
+    forget_token_of(guarded.with_token())
     tokens.behaviour.lifetime_seconds, tokens.behaviour.answer = 600.0, None
     tokens.asked.clear()
-
-
-def forget(connection: Connection) -> None:
-    assert isinstance(connection.security.sasl, OAuthLogin)
-    forget_token(connection.security.sasl.source)
 
 
 @pytest.mark.parametrize("tls", [True, False], ids=["SASL_SSL", "SASL_PLAINTEXT"])
@@ -50,7 +42,7 @@ def test_given_what_librdkafka_cannot_ask_for_by_itself_then_both_clients_share_
     guarded: SecureCluster, tokens: TokenEndpoint
 ) -> None:
     connection = guarded.with_token(sasl_oauthbearer_header_urlencode="true")
-    forget(connection)
+    forget_token_of(connection)
     assert try_both(connection) == LET_IN
     assert len(tokens.asked) == 1
 
@@ -87,7 +79,7 @@ def test_given_a_token_that_the_broker_does_not_believe_then_both_clients_say_so
     for tried in try_both(guarded.with_token()):
         assert tried.error == "AuthenticationError"
         assert tried.said.startswith("cluster secure: ")
-    forget(guarded.with_token())
+    forget_token_of(guarded.with_token())
 
 
 def test_given_a_token_that_was_refused_then_the_next_connection_asks_for_another(

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.auth.oauth_tokens import forget_token
+from mirror_lib.cluster.auth.sasl import OAuthLogin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.errors import MirrorError
@@ -80,6 +82,12 @@ def admin_client(connection: Connection) -> list[int]:
     with ClusterAdmin(connection) as admin:
         admin.list_topics()
     return [1]
+
+
+def forget_token_of(connection: Connection) -> None:
+    """The next client of the connection asks for a token of its own."""
+    assert isinstance(connection.security.sasl, OAuthLogin)
+    forget_token(connection.security.sasl.source)
 
 
 def try_both(connection: Connection) -> tuple[Tried, Tried]:

@@ -160,26 +160,25 @@ class TestTickets:
     def tickets(self, realm: StandIn) -> Any:
         return Tickets()
 
-    @pytest.mark.parametrize("lifetime", [600, None])
-    def test_given_both_then_a_current_ticket_of_the_cache_is_used(
-        self, realm: StandIn, tickets: Any, lifetime: int | None
-    ) -> None:
-        realm.caches[b"ticket"] = Held("me@R", lifetime)
-
-        found = tickets.credentials(KerberosLogin("kafka", "me@R", b"keys", b"ticket"), WHERE)
-
-        assert (found.name, realm.by_keytab) == ("me@R", [])
-
-    @pytest.mark.parametrize("held", [None, ("other@R", 600), ("me@R", 0)], ids=["broken", "of another", "over"])
-    def test_given_both_and_no_current_ticket_in_the_cache_then_one_is_got_by_the_keytab(
-        self, realm: StandIn, tickets: Any, held: tuple[str, int] | None
+    @pytest.mark.parametrize(
+        ("held", "by_keytab"),
+        [
+            pytest.param(("me@R", 600), [], id="current"),
+            pytest.param(("me@R", None), [], id="without an end"),
+            pytest.param(None, ["me@R"], id="broken"),
+            pytest.param(("other@R", 600), ["me@R"], id="of another"),
+            pytest.param(("me@R", 0), ["me@R"], id="over"),
+        ],
+    )
+    def test_given_both_then_a_current_ticket_of_the_cache_is_used_and_for_another_one_is_got_by_the_keytab(
+        self, realm: StandIn, tickets: Any, held: tuple[str, int | None] | None, by_keytab: list[str]
     ) -> None:
         if held is not None:
             realm.caches[b"ticket"] = Held(*held)
 
         found = tickets.credentials(KerberosLogin("kafka", "me@R", b"keys", b"ticket"), WHERE)
 
-        assert (found.name, realm.by_keytab) == ("me@R", ["me@R"])
+        assert (found.name, realm.by_keytab) == ("me@R", by_keytab)
 
     def test_given_a_cache_only_then_its_failure_is_told(self, realm: StandIn, tickets: Any) -> None:
         with pytest.raises(AuthenticationError, match="Kerberos rejected me@R"):

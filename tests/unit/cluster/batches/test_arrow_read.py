@@ -421,15 +421,12 @@ class TestTransactions:
                 assert rows(parts) == one_by_one(self.RAW, aborted, read_committed=read_committed)
                 assert parts[-1].next_offset == 22
 
-    def test_where_all_is_hidden_reading_goes_on_behind_it(self) -> None:
-        (part,) = read(marker(7, 5, abort=False) + marker(8, 5, abort=True), start=7)
+    def test_where_all_is_hidden_or_gone_reading_goes_on_behind_it(self) -> None:
+        compacted = with_body(batch(numbered(1, first=7), last_offset=8), b"", count=0)
+        for raw in (marker(7, 5, abort=False) + marker(8, 5, abort=True), compacted):
+            (part,) = read(raw, start=7)
 
-        assert (part.records.num_rows, part.next_offset) == (0, 9)
-
-    def test_batches_from_which_compaction_has_taken_all_records_are_passed_over(self) -> None:
-        (part,) = read(with_body(batch(numbered(1, first=5), last_offset=8), b"", count=0), start=5)
-
-        assert (part.records.num_rows, part.next_offset) == (0, 9)
+            assert (part.records.num_rows, part.next_offset) == (0, 9)
 
 
 class TestDamage:
