@@ -109,6 +109,8 @@ class Story:
     topics: tuple[str, ...]
     import_errors: Mapping[str, str]
     topics_before: frozenset[str]
+    #: With a key that the form of its DAG does not have.
+    misspelt: Ran
     dry: Ran
     first: Ran
     second: Ran
@@ -140,7 +142,7 @@ def story(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> Stor
         )
 
     import_errors, topics_before = host.import_errors(), topics_of(kafka_pair)
-    dry, first, second = run({"dry_run": True}), run(), run()
+    misspelt, dry, first, second = run({"dryrun": True}), run({"dry_run": True}), run(), run()
     write(kafka_pair, topics, 50, start=1000)
     narrowed, rest = run({"topics": [topics[0]]}), run()
     choices = {"topics": [topics[0]], "name": "old", "from": "earliest", "to": "latest", "target_name": ".old"}
@@ -153,6 +155,7 @@ def story(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> Stor
         topics,
         import_errors,
         topics_before,
+        misspelt,
         dry,
         first,
         second,
@@ -179,6 +182,14 @@ def assert_done(outcome: DagOutcome, host: DagHost) -> None:
     # Steps that have nothing to do say so by being skipped.
     assert set(outcome.tasks.values()) <= {"success", "skipped"}, f"{outcome}\n{host.log_tail()}"
     assert outcome.state == "success"
+
+
+def test_a_run_with_an_unknown_key_fails_in_its_first_task_and_does_nothing_else(story: Story) -> None:
+    tasks = story.misspelt.outcome.tasks
+    assert (story.misspelt.outcome.state, tasks["preflight"]) == ("failed", "failed")
+    assert set(tasks.values()) <= {"failed", "upstream_failed"}
+    assert "did you mean dry_run?" in story.log
+    assert story.misspelt.target_topics == story.topics_before
 
 
 def test_a_dry_run_changes_nothing_on_the_target(story: Story, host: DagHost) -> None:

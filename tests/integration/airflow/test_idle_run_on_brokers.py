@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
@@ -12,7 +11,6 @@ from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY
 from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.sync.topics.plan import plan_topics
 from tests.support.airflow.preflights import other_tasks, run_preflight
 from tests.support.flows import Flow
 from tests.support.kafka import Record, add_partitions, create_topic, delete_topic, delete_topics, records
@@ -74,19 +72,6 @@ def test_records_are_left_to_spark(flow: Flow, mirrored: MirroredTopic) -> None:
     assert flow.ledger.runs("A->B", 5) == before
 
 
-def test_topics_are_planned_once_with_and_without_records(
-    flow: Flow, mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planned = Mock(wraps=plan_topics)
-    monkeypatch.setattr("mirror_lib.sync.topics.flow.plan_topics", planned)
-
-    assert "sync_topics" in run_preflight(flow.path).skipped
-    assert planned.call_count == 1
-    mirrored.produce(records(1))
-    assert "sync_topics" in run_preflight(flow.path).skipped
-    assert planned.call_count == 2
-
-
 def test_a_new_topic_without_records_is_left_to_the_tasks(mirrored: MirroredTopic) -> None:
     create_topic(mirrored.source, f"{mirrored.name}-1")
     made = mirrored.flow(topics=f"{mirrored.name}.*", settings=_ONE_REPLICA)
@@ -105,14 +90,6 @@ def test_a_partition_that_the_copy_lacks_is_left_to_the_task_of_topics(flow: Flo
 
     assert "sync_topics" not in ran.skipped
     assert "emit_heartbeats" in ran.skipped
-
-
-def test_a_copy_that_was_created_again_is_never_idle(flow: Flow, mirrored: MirroredTopic) -> None:
-    delete_topic(mirrored.target, mirrored.remote)
-    mirrored.create_remote(partitions=2)
-
-    assert "replicate" not in run_preflight(flow.path).skipped
-    assert flow.run().exit_code == 3
 
 
 def test_a_record_of_another_program_in_a_copy_is_logged_as_by_any_run(

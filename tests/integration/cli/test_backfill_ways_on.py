@@ -154,15 +154,6 @@ class TestIntoAnotherTopic:
         done(scene.console.follow(failure, "backfill run"))
         assert scene.on_target(f"{scene.old}.anew") == scene.written
 
-    def test_interrupted_and_the_target_emptied(self, scene: Scene) -> None:
-        scene.define(into=scene.old)
-        done(scene.repeat("history", "--max-bytes", "500"))
-        scene.interrupt(up_to(12))
-        delete_records(scene.pair.target, scene.old, before=12)
-        failure = scene.stopped("unclean-start")
-        done(scene.console.follow(failure, "backfill run"))
-        assert scene.on_target(f"{scene.old}.anew") == scene.written
-
     def test_file_without_the_topic(self, scene: Scene) -> None:
         scene.define(into=scene.old)
         scene.interrupt(up_to(12))

@@ -242,23 +242,22 @@ class TestTopology:
             }
         )
         scene.produce(10)
+        said = scene.console.run()
+        assert (said.exit_code, said.reasons, len(said.failures)) == (3, {"topology"}, 2), said.document
         return other
 
     def test_excluding_a_topic(self, scene: Scene, other: str) -> None:
-        self.both_stop(scene)
         scene.console.change({"topics.exclude": other})
         scene.console.runs_on()
         assert len(scene.on_target(f"{scene.topic}.one")) == 10
 
     def test_another_name(self, scene: Scene, other: str) -> None:
-        self.both_stop(scene)
         scene.console.change({"mirror.topics.rename": f"{scene.topic}:{scene.topic}.one"})
         scene.console.runs_on()
         assert len(scene.on_target(f"{scene.topic}.one")) == 10
         assert len(scene.on_target(f"A.{other}")) == 5
 
     def test_merging(self, scene: Scene, other: str) -> None:
-        self.both_stop(scene)
         scene.console.change({"mirror.topics.merge.enabled": "true"})
         scene.console.runs_on()
         assert len(scene.on_target(f"{scene.topic}.one")) == 15
@@ -273,10 +272,6 @@ class TestTopology:
         scene.console.follow(said.failures[0], "topics apply")
         scene.console.runs_on()
         assert scene.on_target() == written
-
-    def both_stop(self, scene: Scene) -> None:
-        said = scene.console.run()
-        assert (said.exit_code, said.reasons, len(said.failures)) == (3, {"topology"}, 2), said.document
 
 
 class TestTopicMissing:
@@ -326,16 +321,6 @@ class TestATargetThatChanged:
         scene.console.change({"mirror.topics.rename": ""})
         scene.console.runs_on()
         assert len(scene.on_target()) == 15
-
-    def test_setting_the_position(self, scene: Scene) -> None:
-        scene.produce(10)
-        scene.console.copied()
-        scene.produce(5, start=10)
-        delete_topic(scene.pair.target, scene.remote)
-        scene.console.stopped("target-deleted")
-        scene.console.say("position", "set", "--topic", scene.topic, "--to", "12", "--yes")
-        scene.console.runs_on()
-        assert len(scene.on_target()) == 3
 
 
 class TestTargetTruncated:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mirror_lib.config.local_state import project_root
-from mirror_lib.dev.processes import process_facts, session_members
-from mirror_lib.ledger.store import Ledger
 from tests.support.flows import Flow
 from tests.support.kafka import consume, records
 from tests.support.mirrored_topic import MirroredTopic
@@ -70,86 +66,7 @@ def test_given_new_records_when_planned_run_and_looked_at_then_every_command_tel
     ]
 
 
-def test_given_a_target_that_holds_foreign_records_when_run_then_it_ends_with_3_and_says_what_to_do(
-    flow: Flow, mirrored: MirroredTopic, environment: dict[str, str]
-) -> None:
-    flow.sync_topics()
-    mirrored.produce_remote(records(5))
-
-    done = mirror(environment, "run", "--config", str(flow.path), "--flow", "A->B", "--no-topics", expected=3)
-
-    assert [(each["topic"], each["partition"], each["reason"]) for each in done["failures"]] == [
-        (mirrored.name, 0, "target-not-empty")
-    ]
-    assert all(each["action"] for each in done["failures"])
-    assert done["run"]["records"] == 300, "the other partition is copied"
-
-
-def test_given_a_run_under_way_when_interrupted_then_no_process_stays_and_the_ledger_says_failed(
-    flow: Flow, environment: dict[str, str]
-) -> None:
-    command = subprocess.Popen(
-        [*PROGRAM, "run", "--config", str(flow.path), "--flow", "A->B", "--json"],
-        env=environment,
-        cwd=project_root(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        run_id, child = _wait_for_job(flow.ledger, command)
-        command.send_signal(signal.SIGINT)
-        shown, errors = command.communicate(timeout=60)
-    finally:
-        if command.poll() is None:
-            command.kill()
-            command.communicate()
-
-    assert command.returncode == 1, errors
-    assert json.loads(shown)["error"]["reason"] == "interrupted"
-    assert session_members(child) == ()
-    row = flow.ledger.run(run_id)
-    assert row is not None
-    assert row.state == "failed"
-
-
-def test_given_a_run_that_was_killed_when_run_again_then_the_ledger_says_that_it_died(
-    flow: Flow, environment: dict[str, str]
-) -> None:
-    arguments = [*PROGRAM, "run", "--config", str(flow.path), "--flow", "A->B", "--json"]
-    command = subprocess.Popen(
-        arguments, env=environment, cwd=project_root(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        run_id, child = _wait_for_job(flow.ledger, command)
-        os.killpg(child, signal.SIGKILL)
-    finally:
-        command.kill()
-        command.communicate()
-
-    subprocess.run(arguments, env=environment, cwd=project_root(), check=True, capture_output=True, timeout=_SECONDS)
-
-    row = flow.ledger.run(run_id)
-    assert row is not None
-    assert (row.state, row.error and row.error["reason"]) == ("failed", "run-died")
-
-
 PROGRAM = [sys.executable, "-m", "mirror_lib.cli.main"]
-
-
-def _wait_for_job(ledger: Ledger, command: subprocess.Popen[str]) -> tuple[str, int]:
-    """Wait until the job has begun its run; the run's id and the id of the child."""
-    deadline = time.monotonic() + _SECONDS
-    while not (runs := ledger.runs("A->B")):
-        assert command.poll() is None, command.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    (child,) = (
-        pid
-        for pid in map(int, Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split())
-        if (facts := process_facts(pid)) is not None and facts.session == pid
-    )
-    return runs[0].id, child
 
 
 def mirror(environment: dict[str, str], *arguments: str, expected: int = 0) -> dict[str, Any]:

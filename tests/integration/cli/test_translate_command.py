@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException
-from confluent_kafka import TopicPartition as NativePartition
-from typer.testing import CliRunner
 
-from mirror_lib.cli.main import app
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.offsets.offset_map import OffsetMap
 from tests.support.clusters import KafkaPair
+from tests.support.console import Console
+from tests.support.cutovers import commit
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import (
     Record,
@@ -29,9 +24,6 @@ from tests.support.kafka import (
     watermarks,
 )
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.waiting import wait_for
-
-_NOT_COMPACTED = "the broker did not compact the topic"
 
 
 class Scene:
@@ -53,8 +45,8 @@ class Scene:
 
     def say(self, *words: str) -> tuple[int, dict[str, Any]]:
         """A command, with its exit code and document."""
-        result = CliRunner().invoke(app, [*words, "--config", str(self.flow.path), "--flow", "A->B", "--json"])
-        return result.exit_code, json.loads(result.stdout)
+        said = Console(self.flow.path).say(*words)
+        return said.exit_code, dict(said.document)
 
     def translated(self, *words: str) -> list[dict[str, Any]]:
         code, found = self.say("translate", *words)
@@ -92,24 +84,6 @@ def offsets(numbers: list[int]) -> list[str]:
     return [word for number in numbers for word in ("--offset", str(number))]
 
 
-def commit(cluster: KafkaCluster, group: str, topic: str, offset: int) -> None:
-    reader = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 3})
-    deadline = time.monotonic() + 120
-    try:
-        while True:
-            try:
-                reader.commit(offsets=[NativePartition(topic, 0, offset)], asynchronous=False)
-            except KafkaException:
-                # The first group of a cluster makes it create the topic of committed offsets.
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.5)
-            else:
-                return
-    finally:
-        reader.close()
-
-
 @pytest.fixture
 def transactional(mirrored: MirroredTopic) -> Scene:
     """Committed and aborted transactions, copied in three runs."""
@@ -120,14 +94,6 @@ def transactional(mirrored: MirroredTopic) -> Scene:
             transaction(mirrored.source, mirrored.name, values, commit=number != 2)
         scene.copy()
     return scene
-
-
-def compacted(mirrored: MirroredTopic) -> None:
-    """Write 300 records of 5 keys and wait until the broker has taken most of them away."""
-    for number in range(6):
-        found = [Record(key=b"%d" % (n % 5), value=b"%d-%d" % (number, n)) for n in range(50)]
-        mirrored.produce(found)
-        time.sleep(0.2)
 
 
 class TestTranslate:
@@ -153,13 +119,13 @@ class TestTranslate:
         truth = transactional.truth()
         group = f"{transactional.topic}-group"
         behind, ahead = sorted(truth)[7], watermarks(transactional.pair.source, transactional.topic)[1]
-        commit(transactional.pair.source, group, transactional.topic, behind)
+        commit(transactional.pair.source, group, transactional.topic, {0: behind})
 
         (row,) = transactional.translated("--group", group)
 
         assert (row["target_topic"], row["target_offset"]) == (f"A.{transactional.topic}", truth[behind])
         assert (row["landing"], row["read_again"]) == ("exact", 0)
-        commit(transactional.pair.source, group, transactional.topic, ahead)
+        commit(transactional.pair.source, group, transactional.topic, {0: ahead})
         (row,) = transactional.translated("--group", group)
         assert (row["target_offset"], row["landing"]) == (max(truth.values()) + 1, "beyond")
 
@@ -250,33 +216,6 @@ class TestRebuild:
         assert (found["only_in_ledger"], found["only_in_logs"], found["same"]) == (20, 50, 30)
         assert scene.map().columns.runs() == whole.columns.runs()
 
-    def test_a_topic_that_was_compacted_before_and_after(self, mirrored: MirroredTopic) -> None:
-        configs = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01", "segment_ms": "100"}
-        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder, **configs, min_compaction_lag_ms="0")
-        compacted(mirrored)
-        wait_for(
-            lambda: len(consume(mirrored.source, mirrored.name)) < 300, 60, why="the broker did not compact the topic"
-        )
-        scene.copy()
-        left = len(consume(mirrored.source, mirrored.name))
-        compacted_again = [Record(key=b"%d" % (n % 5), value=b"again-%d" % n) for n in range(60)]
-        mirrored.produce(compacted_again)
-        scene.copy()
-        time.sleep(0.2)
-        mirrored.produce([Record(key=b"6", value=b"rolls the segment")])
-        scene.copy()
-        wait_for(lambda: len(consume(mirrored.source, mirrored.name)) < left + 60, 60, why=_NOT_COMPACTED)
-        known = scene.lose_ledger()
-
-        found = scene.rebuilt("--apply")
-
-        truth = scene.truth()
-        rebuilt = scene.map()
-        assert len(truth) >= 5
-        assert {offset: rebuilt.to_target(offset).offset for offset in truth} == truth
-        assert rebuilt.columns.records == found["records"] <= known.records
-        assert all(known.to_target(run.source_first).offset == run.target_first for run in rebuilt.columns.runs())
-
     def test_logs_that_do_not_match_leave_the_ledger_alone(self, mirrored: MirroredTopic) -> None:
         scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)
         mirrored.produce(records(20))
@@ -293,12 +232,10 @@ class TestRebuild:
         folder.mkdir()
         wrong = pair_flow(folder, mirrored.pair, topics=mirrored.name, settings=settings)
 
-        words = ["map", "rebuild", "--apply", "--config", str(wrong.path), "--flow", "A->B", "--json"]
-        result = CliRunner().invoke(app, words)
+        said = Console(wrong.path).say("map", "rebuild", "--apply")
 
-        found = json.loads(result.stdout)
-        assert result.exit_code == 3
-        (error,) = found["errors"]
+        assert said.exit_code == 3
+        (error,) = said.document["errors"]
         assert (error["reason"], error["topic"]) == ("target-diverged", mirrored.name)
-        assert (found["written"], wrong.ledger.segments("A->B", mirrored.name, 0)) == (0, ())
+        assert (said.document["written"], wrong.ledger.segments("A->B", mirrored.name, 0)) == (0, ())
         assert known.records == 21

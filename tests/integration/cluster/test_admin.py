@@ -20,7 +20,7 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, TopicMissingError, TransientError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
-from tests.support.kafka import create_topic, delete_topic, open_transaction, produce, records
+from tests.support.kafka import create_topic, open_transaction, produce, records
 from tests.support.mirrored_topic import MirroredTopic
 
 
@@ -63,16 +63,6 @@ class TestDescribing:
         )
         assert described.replication_factor == 1
 
-    def test_a_topic_made_anew_under_its_name_has_another_id(self, mirrored: MirroredTopic) -> None:
-        with administer(mirrored.source) as admin:
-            ids = []
-            for _ in range(2):
-                mirrored.create()
-                wait_known(admin, mirrored.name)
-                ids.append(admin.describe_topics([mirrored.name])[mirrored.name].topic_id)
-                delete_topic(mirrored.source, mirrored.name)
-        assert ids[0] != ids[1]
-
     def test_missing_topics_are_reported_beside_the_others(self, mirrored: MirroredTopic) -> None:
         mirrored.create()
         with administer(mirrored.source) as admin:
@@ -104,12 +94,7 @@ class TestDescribing:
         assert configs.set_on_topic() == {"cleanup.policy": "compact", "retention.ms": "-1"}
         assert configs.entries["cleanup.policy"].origin is ConfigOrigin.TOPIC
         assert configs.entries["max.message.bytes"].origin is ConfigOrigin.DEFAULT
-
-    def test_a_brokers_own_file_is_told_apart_from_the_default(self, mirrored: MirroredTopic) -> None:
-        mirrored.create()
-        with administer(mirrored.source) as admin:
-            configs = admin.topic_configs([mirrored.name])[mirrored.name]
-        # Set by the test cluster as `min.insync.replicas` in server.properties; KRaft copies it into the metadata.
+        # Set by the test cluster in server.properties; KRaft copies it into the metadata.
         assert configs.entries["min.insync.replicas"].origin in (ConfigOrigin.BROKER_FILE, ConfigOrigin.CLUSTER)
 
 

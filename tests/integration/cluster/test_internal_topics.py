@@ -10,12 +10,11 @@ from mirror_lib.cluster.topics.internal import OffsetSyncWriter, PositionSnapsho
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.cluster.topics.reader import NewRecord, RecordPlace, SmallTopicWriter
-from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError, TransientError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
-from tests.support.kafka import Record, admin, consume, create_topic, leaders, produce
+from tests.support.kafka import admin, consume, create_topic, leaders
 
 KEY = b'["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"foo"}]'
 #: Where Java's partitioner puts KEY among 25 partitions.
@@ -24,8 +23,7 @@ FOO = TopicPartition("foo", 0)
 
 
 def connection_to(bootstrap_servers: str) -> Connection:
-    properties = {"bootstrap.servers": bootstrap_servers}
-    return Connection.from_settings(ClientSettings(cluster="B", role="test", properties=properties))
+    return Connection("B", tuple(bootstrap_servers.split(",")))
 
 
 @pytest.fixture
@@ -83,20 +81,6 @@ def test_when_what_was_done_beside_it_fails_then_nobody_waits_for_a_cluster_that
         raise ZeroDivisionError
 
 
-def test_the_bytes_are_those_that_mm2_looks_for(
-    store: PositionStore, target: KafkaCluster, position_topic: str
-) -> None:
-    store.write([Position("foo", 0, 41)])
-    (record,) = consume(target, position_topic)
-    assert (record.partition, record.key, record.value) == (KEY_PARTITION, KEY, b'{"offset":41}')
-    assert record.headers == ()
-
-
-def test_the_last_record_of_a_partition_counts(store: PositionStore) -> None:
-    store.write([Position("foo", 0, offset) for offset in range(50)])
-    assert positions_of(store.read_all()) == {FOO: Position("foo", 0, 49)}
-
-
 def test_a_run_that_wakes_up_late_does_not_undo_what_its_successor_stored(store: PositionStore) -> None:
     successor = Position("foo", 0, 70, 70, PositionState.CLOSED, run_id="second", claim=2)
     store.write([Position("foo", 0, 40, 40, PositionState.OPEN, run_id="first", claim=1), successor])
@@ -113,18 +97,6 @@ def test_a_run_that_wakes_up_late_does_not_undo_what_its_successor_stored(store:
     assert (positions_of(again), again.buried) == ({FOO: successor}, frozenset())
 
 
-def test_a_position_that_was_forgotten_does_not_come_back_with_a_late_record(
-    store: PositionStore, target: KafkaCluster, position_topic: str
-) -> None:
-    store.write([Position("foo", 0, 40, 40, PositionState.OPEN, claim=3)])
-    produce(target, position_topic, [Record(key=KEY, value=None, partition=KEY_PARTITION)])
-    store.write([Position("foo", 0, 50, 50, PositionState.OPEN, claim=3)])
-
-    snapshot = store.read_all()
-
-    assert (positions_of(snapshot), snapshot.claims) == ({}, {FOO: 3})
-
-
 def test_reading_since_a_snapshot_gives_all_later_records_in_order(store: PositionStore) -> None:
     store.write([Position("foo", 0, 1), Position("bar", 0, 1)])
     before = store.read_all()
@@ -137,29 +109,6 @@ def test_reading_since_a_snapshot_gives_all_later_records_in_order(store: Positi
 def test_a_snapshot_from_before_the_topic_existed_sees_everything_since(store: PositionStore) -> None:
     store.write([Position("foo", 0, 5)])
     assert [stored.position.offset for stored in store.read_since(PositionSnapshot())] == [5]
-
-
-def test_mm2s_and_other_peoples_records_are_told_apart(
-    store: PositionStore, target: KafkaCluster, position_topic: str
-) -> None:
-    bar, baz = KEY.replace(b"foo", b"bar"), KEY.replace(b"foo", b"baz")
-    produce(
-        target,
-        position_topic,
-        [
-            Record(key=KEY, value=b'{"offset":12}', partition=KEY_PARTITION),
-            Record(key=KEY.replace(b'"A"', b'"Z"'), value=b'{"offset":99}'),
-            Record(key=b'["MirrorHeartbeatConnector",{"sourceClusterAlias":"A"}]', value=b'{"offset":0}'),
-            Record(key=bar, value=b'{"offset":3}'),
-            Record(key=bar, value=b"garbage"),
-            Record(key=baz, value=b'{"offset":3}'),
-            Record(key=baz, value=None),
-        ],
-    )
-    snapshot = store.read_all()
-    assert positions_of(snapshot) == {FOO: Position("foo", 0, 12)}
-    assert list(snapshot.unreadable) == [TopicPartition("bar", 0)]
-    assert snapshot.unreadable[TopicPartition("bar", 0)].error.what == "the value is not JSON"
 
 
 def test_five_thousand_positions_are_read(store: PositionStore) -> None:
@@ -231,12 +180,6 @@ def test_offset_syncs_go_to_partition_0_in_their_order(target: KafkaCluster, top
     found = consume(target, topic_name)
     assert [OffsetSync.decode(record.key, record.value) for record in found] == syncs
     assert {record.headers for record in found} == {()}
-
-
-def test_offset_syncs_for_a_missing_topic_are_refused(target: KafkaCluster, topic_name: str) -> None:
-    connection = connection_to(target.bootstrap_servers)
-    with OffsetSyncWriter(connection, topic_name) as writer, pytest.raises(TopicMissingError):
-        writer.write([OffsetSync("orders", 0, 1, 1)])
 
 
 def test_a_client_that_cannot_be_set_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import MirrorError, TopicMissingError
 from mirror_lib.topology.names import TopicPartition
-from tests.support.clusters import KafkaPair, start_together
+from tests.support.clusters import start_together
+from tests.support.connections import connection_of
 from tests.support.kafka import create_topic, produce, records
 from tests.support.mirrored_topic import MirroredTopic
 
@@ -22,8 +22,7 @@ FIRST = 1_704_067_200_000
 
 
 def connection(cluster: KafkaCluster) -> Connection:
-    properties = {"bootstrap.servers": cluster.bootstrap_servers, "request.timeout.ms": "3000"}
-    return Connection.from_settings(ClientSettings(cluster="A", role="data-consumer", properties=properties))
+    return connection_of(cluster.bootstrap_servers, request_timeout_ms="3000")
 
 
 def epoch_ends(
@@ -45,10 +44,6 @@ def test_the_current_epoch_ends_with_the_log_and_an_unknown_one_nowhere(mirrored
 
     assert (found[first], found[second], found[third]) == (10, -1, 0)
     assert isinstance(found[absent], TopicMissingError)
-
-
-def test_nothing_is_asked_about_no_partitions(kafka_pair: KafkaPair) -> None:
-    assert epoch_ends(kafka_pair.source, {}) == {}
 
 
 def test_a_former_epoch_ends_where_the_next_began_and_a_leader_that_is_away_is_told(

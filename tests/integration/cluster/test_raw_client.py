@@ -6,22 +6,20 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 import uvloop
 from aiokafka.protocol.metadata import MetadataRequest
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.fields import encode_topic_id
 from mirror_lib.cluster.raw import brokers as broker_connections
 from mirror_lib.cluster.raw.client import FetchRequestPartition, ProducedPartition, RawClient, open_clients
 from mirror_lib.cluster.raw.connection import Buffer, DataConnection
-from mirror_lib.cluster.raw.handshake import SILENCE, Handshake, shake_hands
-from mirror_lib.config.model import ClientSettings
+from mirror_lib.cluster.raw.handshake import SILENCE, shake_hands
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import free_ports
 from mirror_lib.errors import BrokerUnreachableError, TopicMissingError
@@ -29,14 +27,13 @@ from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic, produce, records
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.records.record_batches import SourceRecord, ready
+from tests.support.records.record_batches import SourceRecord, assembler, fed, ready
 
 T = TypeVar("T")
 
 
 def connection(servers: str) -> Connection:
-    settings = ClientSettings(cluster="A", role="data-consumer", properties={"bootstrap.servers": servers})
-    return Connection.from_settings(settings)
+    return Connection("A", tuple(servers.split(",")))
 
 
 def asked(cluster: KafkaCluster, question: Callable[[RawClient], Awaitable[T]]) -> T:
@@ -106,17 +103,7 @@ def test_fetch_returns_bytes_watermarks_and_errors_of_each_partition(mirrored: M
         first, second = sorted(answers, key=lambda answer: answer.partition)
         assert (first.topic, first.error_code, first.high_watermark, first.log_start) == (mirrored.name, 0, 40, 0)
         assert first.last_stable_offset == 40
-        assembler = BatchAssembler(
-            topic=mirrored.name,
-            partition=0,
-            start=0,
-            end=40,
-            passthrough_min_bytes=0,
-            batch_max_bytes=1 << 20,
-            target_max_message_bytes=1 << 20,
-            read_committed=False,
-        )
-        assert sum(each.count for each in assembler.feed(first.records)) == 40
+        assert sum(each.count for each in fed(assembler(end=40), first.records)) == 40
         assert second.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         assert len(second.records) == 0
 
@@ -182,33 +169,12 @@ def test_a_topic_that_was_created_again_is_another_one_to_who_names_it_by_its_id
     asked(mirrored.target, scene)
 
 
-def test_a_broker_takes_any_sequence_of_a_producer_that_it_does_not_know(mirrored: MirroredTopic) -> None:
-    # Why a writer sends its first batch alone.
-    create_topic(mirrored.target, mirrored.name)
-
-    async def scene(client: RawClient) -> list[ProducedPartition]:
-        await client.refresh_leaders([mirrored.name])
-        identity = await client.producers.init_producer_id(f"tests-{mirrored.name}", deadline=time.monotonic() + 30)
-        held = {"producer_id": identity.producer_id, "epoch": identity.epoch}
-        answers = []
-        for sequence in (5, 0):
-            payload = ready(SourceRecord(sequence), sequence=sequence, **held)
-            answers += await client.produce(
-                leader_of(client, mirrored.name), [(mirrored.name, 0, payload)], timeout_ms=9_000
-            )
-        return answers
-
-    later, first = asked(mirrored.target, scene)
-
-    assert (later.error_code, later.base_offset) == (ErrorCode.NONE, 0)
-    assert first.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-
-
 def test_a_broker_that_restarts_forgets_the_producers_of_old_records(
     kafka_jars: Path, cluster_folder: Path, topic_name: str
 ) -> None:
     # It drops those whose newest timestamp, the record's own, is older than `producer.id.expiration.ms` (a day); of the
-    # others it remembers the last batch only. Why a writer looks at the log before it sends a batch again.
+    # others it remembers the last batch only, and of a producer that it does not know it takes any sequence. Why a
+    # writer sends its first batch alone, and looks at the log before it sends a batch again.
     topics = old, new = f"{topic_name}-old", f"{topic_name}-new"
     times = {old: 1_600_000_000_000, new: int(time.time() * 1000)}
 
@@ -233,54 +199,6 @@ def test_a_broker_that_restarts_forgets_the_producers_of_old_records(
     # The same batches again: known is only the last one, and only where it is new.
     assert after[new] == [(0, 1), (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
     assert after[old] == [(0, 2), (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
-
-
-def test_requests_reach_a_broker_in_their_order_while_connections_are_made(
-    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    create_topic(mirrored.target, mirrored.name)
-
-    async def slowly(*place: Any, **options: Any) -> Handshake:
-        await asyncio.sleep(0.1)
-        return await shake_hands(*place, **options)
-
-    monkeypatch.setattr(broker_connections, "shake_hands", slowly)
-
-    async def scene(client: RawClient) -> list[int]:
-        await client.refresh_leaders([mirrored.name])
-        identity = await client.producers.init_producer_id(f"tests-{mirrored.name}", deadline=time.monotonic() + 30)
-        held = {"producer_id": identity.producer_id, "epoch": identity.epoch}
-        node = leader_of(client, mirrored.name)
-
-        async def send(number: int) -> list[ProducedPartition]:
-            await asyncio.sleep(number / 40)
-            payload = ready(SourceRecord(number), sequence=number, **held)
-            return await client.produce(node, [(mirrored.name, 0, payload)], timeout_ms=9_000)
-
-        return [answer.base_offset for (answer,) in await asyncio.gather(*map(send, range(10)))]
-
-    assert asked(mirrored.target, scene) == list(range(10))
-
-
-def test_an_older_epoch_is_refused_after_the_fence(mirrored: MirroredTopic) -> None:
-    create_topic(mirrored.target, mirrored.name)
-    target = TopicPartition(mirrored.name, 0)
-
-    async def scene(client: RawClient) -> None:
-        await client.refresh_leaders([mirrored.name])
-        node = leader_of(client, mirrored.name)
-        deadline = time.monotonic() + 30
-        old = await client.producers.init_producer_id(f"tests-{mirrored.name}", deadline=deadline)
-        payload = ready(SourceRecord(0), producer_id=old.producer_id, epoch=old.epoch, sequence=0)
-        (answer,) = await client.produce(node, [(mirrored.name, 0, payload)], timeout_ms=10_000)
-        assert answer.error_code == 0
-        new = await client.producers.fence(f"tests-{mirrored.name}", target, deadline=deadline)
-        assert (new.producer_id, new.epoch) > (old.producer_id, old.epoch)
-        late = ready(SourceRecord(1), producer_id=old.producer_id, epoch=old.epoch, sequence=1)
-        (answer,) = await client.produce(node, [(mirrored.name, 0, late)], timeout_ms=10_000)
-        assert answer.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
-
-    asked(mirrored.target, scene)
 
 
 def test_log_sizes_count_the_bytes_on_disk(mirrored: MirroredTopic) -> None:
@@ -348,20 +266,6 @@ def test_records_that_are_not_replicated_are_at_the_end_of_the_log_only(
         return [await client.log_ends(node, TopicPartition(topic_name, 0))]
 
     assert asked(three_brokers, scene) == [(0, 2)]
-
-
-def test_a_batch_that_the_target_refuses_is_answered_by_its_code(mirrored: MirroredTopic) -> None:
-    create_topic(mirrored.target, mirrored.name, configs={"max.message.bytes": "100"})
-
-    async def scene(client: RawClient) -> int:
-        await client.refresh_leaders([mirrored.name])
-        payload = ready(SourceRecord(0, value=bytes(500)))
-        (answer,) = await client.produce(
-            leader_of(client, mirrored.name), [(mirrored.name, 0, payload)], timeout_ms=10_000
-        )
-        return answer.error_code
-
-    assert asked(mirrored.target, scene) == ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_a_broker_that_nobody_runs_is_unreachable() -> None:

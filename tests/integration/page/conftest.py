@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -48,11 +47,3 @@ def phone(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
     yield context.new_page()
     context.close()
-
-
-@pytest.fixture
-def broken_config(tmp_path: Path) -> Path:
-    """A configuration whose ledger is no database."""
-    config = write_config(tmp_path)
-    (tmp_path / "ledger.sqlite3").write_bytes(b"this is no database" * 100)
-    return config

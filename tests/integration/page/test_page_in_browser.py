@@ -33,16 +33,6 @@ def test_the_picture_names_each_flow_for_those_who_cannot_see_it(page: Page, sit
     expect(page.locator(".flow-head h2")).to_have_text("berlin → frankfurt")
 
 
-def test_a_click_on_a_flow_leads_to_its_plots(page: Page, site: Site) -> None:
-    page.goto(site.url)
-
-    page.get_by_role("region", name="Flows").get_by_role("link", name="frankfurt→dublin").click()
-
-    expect(page.get_by_role("img", name="Lag (records): from")).to_be_visible()
-    expect(page.get_by_role("img", name="Records per second of the last 20 runs")).to_be_visible()
-    expect(page.locator(".flow-head .age")).to_contain_text("observed")
-
-
 def test_the_state_tiles_and_the_text_narrow_the_list(page: Page, site: Site) -> None:
     page.goto(site.url)
     rows = page.get_by_role("region", name="Flows").locator("tbody tr")
@@ -213,12 +203,6 @@ def test_before_the_first_run_flows_are_shown_as_never_run(page: Page, tmp_path:
         expect(page.locator("main")).to_contain_text("No observations in this time range.")
 
 
-def test_a_ledger_that_cannot_be_read_is_said_with_what_to_do(page: Page, broken_config: Path) -> None:
-    with served_page(page_app(broken_config, Airflow())) as url:
-        page.goto(url)
-        expect(page.get_by_role("alert")).to_contain_text("restore it from a backup")
-
-
 def test_a_server_that_is_gone_is_said_and_can_be_tried_again(page: Page, site: Site) -> None:
     page.goto(site.url)
     expect(page.get_by_role("region", name="Flows")).to_be_visible()
@@ -249,13 +233,3 @@ def test_a_dag_that_is_no_flow_is_answered_in_words(page: Page, site: Site) -> N
     page.goto(f"{site.url}?dag=somebody_elses")
 
     expect(page.get_by_role("alert")).to_contain_text("There is no flow with the DAG somebody_elses")
-
-
-def test_everything_comes_from_airflow_itself(page: Page, site: Site) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-
-    page.goto(site.url)
-    expect(page.get_by_role("region", name="Flows")).to_be_visible()
-
-    assert {url.split("/replication/")[0] for url in asked} == {site.url.split("/replication/")[0]}

@@ -12,62 +12,22 @@ from cryptography.hazmat.primitives import serialization
 
 from mirror_lib.cluster.auth.keystores import KeystoreError, read_keystore
 from mirror_lib.dev.java import find_java
-from mirror_lib.errors import AuthenticationError, ConfigurationError
-from tests.support.security.logins import Tried, admin_client, records_client, try_both
+from mirror_lib.errors import AuthenticationError
+from tests.support.security.logins import LET_IN, admin_client, records_client, try_both
 from tests.support.security.pki import PASSWORD, Certified
 from tests.support.security.secure_cluster import SecureCluster
 
 KEY_PASSWORD = "of-the-key"
-LET_IN = (Tried((1,)), Tried((1,)))
 
 
 def keytool(*arguments: str) -> None:
     subprocess.run([str(find_java().with_name("keytool")), *arguments], check=True, capture_output=True)
 
 
-def converted(old: Path, new: Path, kind: str, *more: str) -> Path:
-    stores = ("-srckeystore", str(old), "-destkeystore", str(new), "-deststoretype", kind)
-    keytool("-importkeystore", "-noprompt", *stores, "-srcstorepass", PASSWORD, "-deststorepass", PASSWORD, *more)
-    return new
-
-
 def generated(store: Path, alias: str, kind: str, algorithm: str, key_password: str) -> None:
     passwords = ("-storepass", PASSWORD, "-keypass", key_password)
     named = ("-alias", alias, "-dname", f"CN={alias}", "-keyalg", algorithm)
     keytool("-genkeypair", "-keystore", str(store), "-storetype", kind, *named, *passwords)
-
-
-@pytest.fixture(scope="module")
-def jks(guarded: SecureCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A trust store and a key store in the old format; the key has a password of its own, and a chain."""
-    folder = tmp_path_factory.mktemp("stores")
-    (folder / "trust.p12").write_bytes(guarded.root.truststore())
-    (folder / "key.p12").write_bytes(guarded.client.keystore())
-    trust = converted(folder / "trust.p12", folder / "trust.jks", "JKS")
-    key = converted(folder / "key.p12", folder / "key.jks", "JKS", "-srcalias", "me", "-destkeypass", KEY_PASSWORD)
-    return {
-        "security_protocol": "SSL",
-        "ssl_truststore_type": "JKS",
-        "ssl_truststore_location": str(trust),
-        "ssl_truststore_password": PASSWORD,
-        "ssl_keystore_type": "JKS",
-        "ssl_keystore_location": str(key),
-        "ssl_keystore_password": PASSWORD,
-        "ssl_key_password": KEY_PASSWORD,
-    }
-
-
-def test_given_jks_stores_with_a_key_password_then_both_clients_show_their_certificate(
-    guarded: SecureCluster, jks: dict[str, str]
-) -> None:
-    assert try_both(guarded.connection("MUTUAL", **jks)) == LET_IN
-
-
-def test_given_the_stores_password_for_a_key_that_has_another_then_the_error_says_which_is_wrong(
-    guarded: SecureCluster, jks: dict[str, str]
-) -> None:
-    with pytest.raises(ConfigurationError, match=r"ssl\.keystore\.location=.*key\.jks: .*wrong ssl\.key\.password"):
-        guarded.connection("MUTUAL", **{**jks, "ssl_key_password": PASSWORD})
 
 
 @pytest.mark.parametrize("algorithm", ["RSA", "EC", "Ed25519"])

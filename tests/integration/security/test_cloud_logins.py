@@ -8,18 +8,15 @@ import sys
 import traceback
 import urllib.parse
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import ClassVar
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from mirror_lib.cluster.auth.oauth_tokens import Token, forget_token, token_of
+from mirror_lib.cluster.auth.oauth_tokens import Token, token_of
 from mirror_lib.cluster.auth.sasl import OAuthLogin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import ClientSettings
@@ -27,8 +24,9 @@ from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
 from tests.support.brokers.java_classes import jars_with
-from tests.support.security.logins import Tried, admin_client, records_client, try_both
-from tests.support.security.secure_cluster import EVENT_HUBS, EVENT_HUBS_PASSWORD, SERVICE, SecureCluster
+from tests.support.http_server import Reply, Request, json_reply, serving
+from tests.support.security.logins import LET_IN, admin_client, forget_token_of, records_client, try_both
+from tests.support.security.secure_cluster import SERVICE, SecureCluster
 from tests.support.security.sts import Sts, sts
 from tests.support.security.token_endpoint import TokenEndpoint
 
@@ -55,8 +53,7 @@ class Service:
         servers = self.cluster.bootstrap_servers_of("CLOUD")
         given = {"bootstrap.servers": servers, "security.protocol": "SASL_PLAINTEXT", **properties}
         made = Connection.from_settings(ClientSettings(cluster="B", role="test", properties=given))
-        assert isinstance(made.security.sasl, OAuthLogin)
-        forget_token(made.security.sasl.source)
+        forget_token_of(made)
         assert not any(secret in repr(made) for secret in SECRETS)
         return made
 
@@ -120,28 +117,21 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPat
     return monkeypatch
 
 
-LET_IN = (Tried((1,)), Tried((1,)))
-
-
 class TestMsk:
     def test_given_credentials_of_the_machine_then_both_clients_are_let_in(self, service: Service) -> None:
         assert try_both(service.msk()) == LET_IN
 
-    def test_given_the_oauthbearer_form_then_both_clients_are_let_in(self, service: Service) -> None:
-        connection = service.connection(
+    def test_given_a_profile_then_its_credentials_sign_in_both_forms_of_the_login(self, service: Service) -> None:
+        oauthbearer = service.connection(
             {
                 "sasl.mechanism": "OAUTHBEARER",
                 "sasl.jaas.config": f'{OAUTH} required awsProfileName="mirror";',
                 "sasl.login.callback.handler.class": "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler",
             }
         )
-        assert try_both(connection) == LET_IN
-        assert _principal(connection) == PROFILE
-
-    def test_given_a_profile_then_its_credentials_sign(self, service: Service) -> None:
-        connection = service.msk('awsProfileName="mirror"')
-        assert try_both(connection) == LET_IN
-        assert _principal(connection) == PROFILE
+        for connection in (oauthbearer, service.msk('awsProfileName="mirror"')):
+            assert try_both(connection) == LET_IN
+            assert _principal(connection) == PROFILE
 
     def test_given_a_role_then_it_is_assumed_once_for_both_clients(
         self, service: Service, role_service: Sts, machine: pytest.MonkeyPatch
@@ -243,39 +233,24 @@ def google(tmp_path: Path, machine: pytest.MonkeyPatch) -> Iterator[list[bytes]]
     """Credentials of a service account, with Google's token endpoint on this machine; yields what it is asked."""
     asked: list[bytes] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(self.rfile.read(int(self.headers["Content-Length"])))
-            body = json.dumps({"access_token": GOOGLE_TOKEN, "expires_in": 3600, "token_type": "Bearer"}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: Request) -> Reply:
+        asked.append(request.body)
+        return json_reply({"access_token": GOOGLE_TOKEN, "expires_in": 3600, "token_type": "Bearer"})
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    account = {
-        "type": "service_account",
-        "client_email": GOOGLE_ACCOUNT,
-        "private_key_id": "1",
-        "private_key": key.decode(),
-        "token_uri": f"http://{LOOPBACK}:{server.server_address[1]}/token",
-    }
-    (tmp_path / "account.json").write_text(json.dumps(account), encoding="ascii")
-    machine.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "account.json"))
-    machine.delenv("GOOGLE_MANAGED_KAFKA_AUTH_PRINCIPAL", raising=False)
-    with ExitStack() as ends:
-        thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        ends.callback(thread.join)
-        ends.callback(server.server_close)
-        ends.callback(server.shutdown)
+    with serving(answer) as url:
+        account = {
+            "type": "service_account",
+            "client_email": GOOGLE_ACCOUNT,
+            "private_key_id": "1",
+            "private_key": key.decode(),
+            "token_uri": f"{url}/token",
+        }
+        (tmp_path / "account.json").write_text(json.dumps(account), encoding="ascii")
+        machine.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "account.json"))
+        machine.delenv("GOOGLE_MANAGED_KAFKA_AUTH_PRINCIPAL", raising=False)
         yield asked
 
 
@@ -328,37 +303,23 @@ class TestAzure:
         """A managed identity; yields path and header of each request."""
         asked: list[tuple[str, str]] = []
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                asked.append((self.path, self.headers["X-IDENTITY-HEADER"]))
-                given = {"access_token": tokens.token(SERVICE), "expires_in": "600", "token_type": "Bearer"}
-                body = json.dumps({**given, "expires_on": "4102444800", "resource": "r"}).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+        def answer(request: Request) -> Reply:
+            asked.append((request.path, request.headers["X-IDENTITY-HEADER"]))
+            given = {"access_token": tokens.token(SERVICE), "expires_in": "600", "token_type": "Bearer"}
+            return json_reply({**given, "expires_on": "4102444800", "resource": "r"})
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
-        machine.setenv("IDENTITY_ENDPOINT", f"http://{LOOPBACK}:{server.server_address[1]}/token")
-        machine.setenv("IDENTITY_HEADER", "h3ader")
-        machine.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
-        thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        yield asked
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        with serving(answer) as url:
+            machine.setenv("IDENTITY_ENDPOINT", f"{url}/token")
+            machine.setenv("IDENTITY_HEADER", "h3ader")
+            machine.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
+            yield asked
 
     def test_given_a_managed_identity_then_both_clients_are_let_in(
         self, guarded: SecureCluster, identity: list[tuple[str, str]], caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)
         connection = self.connection(guarded, 'azure.credential.client-id="app"')
-        _forget(connection)
+        forget_token_of(connection)
         assert try_both(connection) == LET_IN
         ((path, header),) = identity
         assert "client_id=app" in path
@@ -372,19 +333,10 @@ class TestAzure:
         machine.delenv("IDENTITY_ENDPOINT", raising=False)
         machine.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
         connection = self.connection(guarded)
-        _forget(connection)
+        forget_token_of(connection)
         for client in (records_client, admin_client):
             with pytest.raises(MirrorError, match="Entra ID returned no token for https://"):
                 client(connection)
-
-
-def test_given_a_connection_string_of_event_hubs_then_both_clients_are_let_in(guarded: SecureCluster) -> None:
-    assert try_both(guarded.with_password("PLAIN", EVENT_HUBS, EVENT_HUBS_PASSWORD)) == LET_IN
-
-
-def _forget(connection: Connection) -> None:
-    assert isinstance(connection.security.sasl, OAuthLogin)
-    forget_token(connection.security.sasl.source)
 
 
 def _token(connection: Connection) -> Token:

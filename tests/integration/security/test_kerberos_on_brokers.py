@@ -7,28 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.security.kdc import Realm
-from tests.support.security.logins import Tried, try_with_kerberos
+from tests.support.security.logins import LET_IN, Tried, try_with_kerberos
 from tests.support.security.secure_cluster import KERBEROS_SERVICE, SERVICE, SecureCluster
 
 #: The client is built once on a machine.
 pytestmark = pytest.mark.timeout(1_800)
-LET_IN = (Tried((1,)), Tried((1,)))
 
 
 @pytest.fixture
 def keytab(realm: Realm) -> Path:
     return realm.keytab(SERVICE)
-
-
-def test_given_a_keytab_then_both_clients_are_let_in_without_the_file(
-    guarded: SecureCluster, realm: Realm, kerberos_client: Path, keytab: Path, tmp_path: Path
-) -> None:
-    copied = tmp_path / "me.keytab"
-    copied.write_bytes(keytab.read_bytes())
-    connections = [guarded.with_ticket(copied, tls=tls) for tls in (True, False)]
-    copied.unlink()
-
-    assert try_with_kerberos(connections, kerberos_client, realm.environment) == [LET_IN, LET_IN]
 
 
 def test_given_a_ticket_cache_then_both_clients_are_let_in_without_the_file(

@@ -6,13 +6,12 @@ import pickle
 
 import pytest
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetSpec, TopicSpec
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.dev.ports import LOOPBACK, free_ports
-from mirror_lib.errors import AuthenticationError, AuthorizationError, BrokerUnreachableError, MirrorError
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.errors import AuthenticationError, BrokerUnreachableError
 from tests.support.security.logins import admin_client, asked, records_client
-from tests.support.security.secure_cluster import ALICE, ALICE_PASSWORD, SecureCluster
+from tests.support.security.secure_cluster import SecureCluster
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -80,25 +79,3 @@ def test_given_plaintext_on_a_tls_listener_then_it_is_told(guarded: SecureCluste
         pytest.raises(BrokerUnreachableError, match=r"security\.protocol"),
     ):
         admin.list_topics()
-
-
-def test_given_a_user_without_permissions_then_every_item_is_denied_by_itself(
-    guarded: SecureCluster, topic_name: str
-) -> None:
-    with ClusterAdmin(guarded.with_password()) as admin:
-        assert admin.create_topics([TopicSpec(topic_name, 1, 1)]) == {topic_name: None}
-
-    with ClusterAdmin(guarded.with_password(user=ALICE, password=ALICE_PASSWORD)) as denied:
-        assert denied.list_topics() == []
-        described = denied.describe_topics([topic_name])
-        offsets = denied.list_offsets([TopicPartition(topic_name, 0)], OffsetSpec.LATEST)
-        refusals: list[MirrorError | None] = [
-            described.errors[topic_name],
-            denied.topic_configs([topic_name]).errors[topic_name],
-            offsets[TopicPartition(topic_name, 0)].error,
-            denied.create_topics([TopicSpec(f"{topic_name}-2", 1, 1)])[f"{topic_name}-2"],
-            denied.create_partitions({topic_name: 2})[topic_name],
-        ]
-    assert len(described) == 0
-    assert [type(refusal) for refusal in refusals] == [AuthorizationError] * 5
-    assert all(refusal is not None and refusal.where.cluster == "secure" for refusal in refusals)

@@ -11,60 +11,40 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.auth.oauth_tokens import forget_token
-from mirror_lib.cluster.auth.sasl import OAuthLogin
-from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.raw.client import ProducedPartition, RawClient, open_clients
 from mirror_lib.cluster.raw.connection import DataConnection
-from mirror_lib.dev.ports import LOOPBACK
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.kafka import create_topic
 from tests.support.records.record_batches import SourceRecord, ready
-from tests.support.security.logins import Tried, admin_client, asked, records_client, try_both
-from tests.support.security.pki import Certified
-from tests.support.security.secure_cluster import SERVICE, SERVICE_SECRET, SecureCluster
+from tests.support.security.logins import LET_IN, admin_client, asked, forget_token_of, records_client, try_both
+from tests.support.security.secure_cluster import SERVICE, SecureCluster
 from tests.support.security.token_endpoint import TokenEndpoint
 
 
 @pytest.fixture(autouse=True)
 def as_new(guarded: SecureCluster, tokens: TokenEndpoint) -> None:
     """What a test before this one has changed or left in memory is gone."""
-    forget(guarded.with_token())
+    forget_token_of(guarded.with_token())
     tokens.behaviour.lifetime_seconds, tokens.behaviour.answer = 600.0, None
     tokens.asked.clear()
-
-
-def forget(connection: Connection) -> None:
-    assert isinstance(connection.security.sasl, OAuthLogin)
-    forget_token(connection.security.sasl.source)
 
 
 @pytest.mark.parametrize("tls", [True, False], ids=["SASL_SSL", "SASL_PLAINTEXT"])
 def test_given_client_credentials_then_both_clients_are_let_in(
     guarded: SecureCluster, tokens: TokenEndpoint, tls: bool
 ) -> None:
-    assert try_both(guarded.with_token(tls=tls)) == (Tried((1,)), Tried((1,)))
+    assert try_both(guarded.with_token(tls=tls)) == LET_IN
 
 
 def test_given_what_librdkafka_cannot_ask_for_by_itself_then_both_clients_share_one_token(
     guarded: SecureCluster, tokens: TokenEndpoint
 ) -> None:
     connection = guarded.with_token(sasl_oauthbearer_header_urlencode="true")
-    forget(connection)
-    assert try_both(connection) == (Tried((1,)), Tried((1,)))
+    forget_token_of(connection)
+    assert try_both(connection) == LET_IN
     assert len(tokens.asked) == 1
-
-
-def test_given_a_private_authority_of_the_token_endpoint_then_both_clients_trust_it(guarded: SecureCluster) -> None:
-    root = Certified.root("Identity")
-    pem = root.pem.replace("\n", " ")
-    login = f'clientId="{SERVICE}" clientSecret="{SERVICE_SECRET}" ssl.truststore.certificates="{pem}"'
-    assert guarded.tokens is not None
-    with guarded.tokens.over_tls(root.issue("idp", addresses=(LOOPBACK,))) as url:
-        connection = guarded.with_login("OAUTHBEARER", login, sasl_oauthbearer_token_endpoint_url=url)
-        assert try_both(connection) == (Tried((1,)), Tried((1,)))
 
 
 def test_given_a_file_with_a_token_then_both_clients_are_let_in(
@@ -74,7 +54,7 @@ def test_given_a_file_with_a_token_then_both_clients_are_let_in(
     path.write_text(tokens.token(SERVICE), encoding="ascii")
     connection = guarded.with_login("OAUTHBEARER", "", sasl_oauthbearer_token_endpoint_url=path.as_uri())
     path.unlink()
-    assert try_both(connection) == (Tried((1,)), Tried((1,)))
+    assert try_both(connection) == LET_IN
 
 
 def test_given_a_wrong_secret_then_both_clients_say_so_without_repeating_it(guarded: SecureCluster) -> None:
@@ -99,7 +79,7 @@ def test_given_a_token_that_the_broker_does_not_believe_then_both_clients_say_so
     for tried in try_both(guarded.with_token()):
         assert tried.error == "AuthenticationError"
         assert tried.said.startswith("cluster secure: ")
-    forget(guarded.with_token())
+    forget_token_of(guarded.with_token())
 
 
 def test_given_a_token_that_was_refused_then_the_next_connection_asks_for_another(

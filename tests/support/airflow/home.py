@@ -6,6 +6,7 @@ the services of docker-compose.yaml make their databases themselves.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sqlite3
@@ -23,6 +24,14 @@ _PROJECT = Path(__file__).resolve().parents[3]
 _DATABASE, _FILE = "airflow.db", "airflow.cfg"
 _HOME = "{{home}}"
 _SECONDS = 180
+
+
+def use_temporary_home() -> None:
+    """Let this process import Airflow with a folder of its own, unless it has one."""
+    home = tempfile.mkdtemp(prefix="mirror-airflow-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    os.environ.setdefault("AIRFLOW_HOME", home)
+    os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 
 
 def migrate(home: Path) -> None:

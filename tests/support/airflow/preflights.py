@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,17 +17,6 @@ _DAG_RUN = SimpleNamespace(dag_id="mirror__A__B", run_id="scheduled 1")
 
 
 @dataclass
-class _Instance:
-    """What a task is given of its task instance; keeps what it pushes."""
-
-    try_number: int
-    pushed: dict[str, Any] = field(default_factory=dict)
-
-    def xcom_push(self, key: str, value: Any) -> None:
-        self.pushed[key] = value
-
-
-@dataclass
 class Preflight:
     """A preflight: the tasks that it has Airflow skip, and what it hands over."""
 
@@ -37,12 +26,13 @@ class Preflight:
 
 def run_preflight(path: Path, *, try_number: int = 1, **choices: Any) -> Preflight:
     """Of the flow A->B of a file, with some choices of the trigger form."""
-    instance = _Instance(try_number)
+    pushed: dict[str, Any] = {}
+    instance = SimpleNamespace(try_number=try_number, xcom_push=lambda key, value: pushed.update({key: value}))
     try:
         preflight("A->B", str(path), {**_USUAL, **choices}, ti=instance, dag_run=_DAG_RUN)
     except DownstreamTasksSkipped as skip:
-        return Preflight(set(skip.tasks), instance.pushed)
-    return Preflight(set(), instance.pushed)
+        return Preflight(set(skip.tasks), pushed)
+    return Preflight(set(), pushed)
 
 
 def other_tasks(path: Path) -> set[str]:

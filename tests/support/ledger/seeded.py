@@ -12,16 +12,15 @@ from mirror_lib.ledger.cutover_rows import CutoverStepRow, CutRow
 from mirror_lib.ledger.location import FILE_NAME, open_ledger
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
-    FlowObservationRow,
-    GroupObservationRow,
     HeartbeatObservationRow,
     PartitionObservationRow,
     StepOutcomeRow,
 )
-from mirror_lib.ledger.rows import GapRow, PartitionRunRow, RoundRow, VerificationRow
+from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.writing import upsert
 from mirror_lib.runbook.model import CutoverDefinition, Step
+from tests.support.ledger import rows
 from tests.support.ledger.cutover_rows import cutover_row
 
 _EVERY = timedelta(minutes=5)
@@ -115,19 +114,16 @@ def _seed_flow(ledger: Ledger, story: Story, number: int, partitions: int, obser
     _seed_runs(ledger, story, newest)
     _seed_groups(ledger, story, newest)
     _seed_proofs(ledger, story, partitions, newest)
-    ledger.observations.save_heartbeats(
-        story.flow,
-        [
-            HeartbeatObservationRow(
-                flow=story.flow,
-                pair=story.flow,
-                observed_at=newest,
-                emitted_at=newest - timedelta(seconds=40 if story.kind != "stale" else 9000),
-                verdict="fresh" if story.kind != "stale" else "stale",
-                detail=None if story.kind != "stale" else "the newest heartbeat is older than 11 minutes",
-            )
-        ],
+    is_stale = story.kind == "stale"
+    beat = HeartbeatObservationRow(
+        flow=story.flow,
+        pair=story.flow,
+        observed_at=newest,
+        emitted_at=newest - timedelta(seconds=9000 if is_stale else 40),
+        verdict="stale" if is_stale else "fresh",
+        detail="the newest heartbeat is older than 11 minutes" if is_stale else None,
     )
+    ledger.observations.save_heartbeats(story.flow, [beat])
     for step, differences, failed in (
         ("sync_topics", 0, 0),
         ("sync_topic_configs", 3, 0),
@@ -156,8 +152,7 @@ def _seed_flow(ledger: Ledger, story: Story, number: int, partitions: int, obser
 def _seed_history(
     ledger: Ledger, story: Story, number: int, partitions: int, observations: int, newest: datetime
 ) -> None:
-    rows = [_partition(story, index, newest) for index in range(partitions)]
-    outlook = {"tight": "tight", "lagging": "ok", "stalled": "ok"}.get(story.kind, "ok")
+    observed = [_partition(story, index, newest) for index in range(partitions)]
     for back in range(observations - 1, -1, -1):
         at = newest - back * _EVERY
         wave = 0.5 + 0.5 * sin((observations - back) / 23 + number)
@@ -166,28 +161,27 @@ def _seed_history(
             records += (observations - back) * 9_000
         if story.kind == "stalled" and back < 60:
             records += (60 - back) * 22_000
-        last = back == 0
-        behind = sum(row.records_behind for row in rows) if last else records
+        behind = records if back else sum(row.records_behind for row in observed)
         ledger.observations.save_flow(
-            FlowObservationRow(
+            rows.observed_flow(
                 flow=story.flow,
                 observed_at=at,
                 partitions=partitions,
-                lagging=sum(row.records_behind > 0 for row in rows),
-                stalled=sum(row.reason is not None for row in rows),
+                lagging=sum(row.records_behind > 0 for row in observed),
+                stalled=sum(row.reason is not None for row in observed),
                 records_behind=behind,
                 bytes_behind=behind * 410,
                 seconds_behind=float(behind // 700),
                 catch_up_seconds=inf if story.kind == "tight" else behind / 4_000,
                 headroom_seconds=7_200.0 if story.kind == "tight" else inf,
-                outlook=outlook,
+                outlook="tight" if story.kind == "tight" else "ok",
                 writes_per_second=700 + 300 * wave,
                 groups=6,
                 groups_behind=2 if story.kind in ("lagging", "stalled") else 0,
                 read_again=1_240 if story.kind in ("lagging", "stalled") else 0,
                 open_gaps=1 if story.kind == "stalled" else 0,
             ),
-            rows if last else (),
+            () if back else observed,
         )
 
 
@@ -201,7 +195,7 @@ def _partition(story: Story, index: int, at: datetime) -> PartitionObservationRo
     stalled = story.kind == "stalled" and index in (2, 10)
     if stalled:
         behind = 640_000
-    return PartitionObservationRow(
+    return rows.observed_partition(
         flow=story.flow,
         topic=topic,
         partition=number,
@@ -250,16 +244,11 @@ def _seed_runs(ledger: Ledger, story: Story, newest: datetime) -> None:
         records = 0 if failed else 180_000 + 90_000 * ((back * 7) % 5)
         ledger.save_partition_runs(
             [
-                PartitionRunRow(
-                    run_id=run_id,
-                    round=1,
-                    topic="orders",
-                    partition=0,
+                rows.partition_run(
+                    run_id,
                     target_topic=f"{story.source}.orders",
-                    start_offset=0,
                     end_offset=records,
                     source_next=records,
-                    target_first=0,
                     target_next=records,
                     records=records,
                     bytes=records * 410,
@@ -298,16 +287,16 @@ def _date_run(ledger: Ledger, run_id: str, ended: datetime) -> None:
 
 
 def _seed_groups(ledger: Ledger, story: Story, at: datetime) -> None:
-    rows = []
+    groups = []
     for number, group in enumerate(("billing", "search-indexer", "fraud", "warehouse", "mailer", "reports")):
         for partition in range(6):
             behind = story.kind in ("lagging", "stalled") and number < 2
-            rows.append(
-                GroupObservationRow(
+            groups.append(
+                rows.observed_group(
+                    group,
+                    partition,
                     flow=story.flow,
-                    group=group,
                     topic=_TOPICS[number],
-                    partition=partition,
                     target_topic=f"{story.source}.{_TOPICS[number]}",
                     observed_at=at,
                     upstream=900_000 + partition,
@@ -319,15 +308,15 @@ def _seed_groups(ledger: Ledger, story: Story, at: datetime) -> None:
                     what="continues at the last known offset before its own" if behind else None,
                 )
             )
-    ledger.observations.save_groups(story.flow, rows)
+    ledger.observations.save_groups(story.flow, groups)
 
 
 def _seed_proofs(ledger: Ledger, story: Story, partitions: int, at: datetime) -> None:
-    rows = []
+    proofs = []
     for index in range(partitions):
         different = story.kind == "different" and index == 5
-        rows.append(
-            VerificationRow(
+        proofs.append(
+            rows.verification(
                 id=f"verify-{story.flow}",
                 flow=story.flow,
                 topic=_TOPICS[index % len(_TOPICS)],
@@ -337,7 +326,6 @@ def _seed_proofs(ledger: Ledger, story: Story, partitions: int, at: datetime) ->
                 verdict="different" if different else "equal",
                 source_first=1_000_000,
                 source_next=3_900_000 + index,
-                target_first=0,
                 target_next=2_900_000 + index,
                 records=2_900_000,
                 bytes=2_900_000 * 410,
@@ -349,15 +337,13 @@ def _seed_proofs(ledger: Ledger, story: Story, partitions: int, at: datetime) ->
                 finished_at=at - timedelta(hours=2),
             )
         )
-    ledger.save_verifications(rows)
+    ledger.save_verifications(proofs)
     if story.kind == "stalled":
         ledger.record_gap(
-            GapRow(
+            rows.gap(
                 id="9f6d2c1e-0000-4000-8000-000000000001",
                 flow=story.flow,
                 topic="shipments",
-                partition=0,
-                cause="retention-gap",
                 first_offset=3_370_638,
                 next_offset=3_375_838,
                 first_time=at - timedelta(hours=5),
@@ -373,18 +359,10 @@ def _seed_cutover(ledger: Ledger, story: Story, moment: datetime) -> None:
     definition = CutoverDefinition(name="orders-wave-1", flow=story.flow, topics=("orders", "payments"))
     row = cutover_row(definition, step="approve", at=begun, by="marta")
     ledger.cutovers.create(replace(row, updated_at=moment - timedelta(minutes=1)))
-    gates: dict[Step, list[tuple[str, bool, str]]] = {
-        Step.PREFLIGHT: [
-            ("permissions", True, "all needed permissions are granted on both clusters"),
-            ("gaps", True, "no open gaps"),
-        ],
-        Step.DRAIN: [
-            ("lag", True, "0 records left to copy"),
-            ("no new source records", True, "no writes to the source for 12 s"),
-        ],
-        Step.VERIFY: [("equal", True, "12 partitions are equal up to the cut")],
-        Step.TRANSLATE: [("duplicates", True, "0 duplicates; the maximum is 0")],
-        Step.APPROVE: [("failback", False, "the flow frankfurt->berlin is not enabled")],
+    failback = {"name": "failback", "passed": False, "what": "the flow frankfurt->berlin is not enabled"}
+    gates = {
+        Step.DRAIN: [{"name": "lag", "passed": True, "what": "0 records left to copy"}],
+        Step.APPROVE: [{**failback, "action": "Enable it."}],
     }
     at = begun
     steps = (
@@ -408,10 +386,7 @@ def _seed_cutover(ledger: Ledger, story: Story, moment: datetime) -> None:
                 step=step.value,
                 attempt=attempts[step],
                 state=state,
-                gates=[
-                    {"name": name, "passed": passed, "what": what, "action": "Enable it."}
-                    for name, passed, what in gates.get(step, [])
-                ],
+                gates=gates.get(step, []),
                 facts={"rounds": 2} if step is Step.DRAIN else {},
                 by="marta",
                 started_at=at,

@@ -111,6 +111,18 @@ def fed(
     return [*out, held] if held is not None else out
 
 
+def content(made: ReadyBatch) -> tuple[object, ...]:
+    """All of a batch that is ready, to compare it with another."""
+    return (
+        bytes(made.payload),
+        made.count,
+        made.source_runs,
+        made.source_next,
+        made.first_timestamp,
+        made.max_timestamp,
+    )
+
+
 def marker(offset: int, producer_id: int, *, abort: bool) -> bytes:
     """A transaction marker as a broker writes it: key (version 0, type 0 abort or 1 commit)."""
     key = struct.pack(">hh", 0, 0 if abort else 1)

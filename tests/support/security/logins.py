@@ -10,11 +10,13 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.auth.oauth_tokens import forget_token
+from mirror_lib.cluster.auth.sasl import OAuthLogin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.errors import MirrorError
@@ -34,6 +36,10 @@ class Tried:
     #: The name of the error's class.
     error: str | None = None
     said: str = ""
+
+
+#: Of both clients, by a cluster with one broker.
+LET_IN = (Tried((1,)), Tried((1,)))
 
 
 def asked(connection: Connection, question: Callable[[RawClient], Awaitable[_Answer]]) -> _Answer:
@@ -78,6 +84,12 @@ def admin_client(connection: Connection) -> list[int]:
     return [1]
 
 
+def forget_token_of(connection: Connection) -> None:
+    """The next client of the connection asks for a token of its own."""
+    assert isinstance(connection.security.sasl, OAuthLogin)
+    forget_token(connection.security.sasl.source)
+
+
 def try_both(connection: Connection) -> tuple[Tried, Tried]:
     """The client for records, then the one for administration; in this process, without the files it was made from."""
     there = pickle.loads(pickle.dumps(connection))
@@ -114,22 +126,16 @@ def try_with_kerberos(
     )
     assert done.returncode == 0, done.stderr
     pairs = json.loads(done.stdout.splitlines()[-1])
-    return [(_from_plain(records), _from_plain(admin)) for records, admin in pairs]
+    return [(_from_plain(**records), _from_plain(**admin)) for records, admin in pairs]
 
 
-def _plain(tried: Tried) -> list[object]:
-    return [list(tried.brokers), tried.error, tried.said]
-
-
-def _from_plain(told: Sequence[object]) -> Tried:
-    brokers, error, said = told
-    assert isinstance(brokers, list)
-    return Tried(tuple(brokers), None if error is None else str(error), str(said))
+def _from_plain(brokers: list[int], error: str | None, said: str) -> Tried:
+    return Tried(tuple(brokers), error, said)
 
 
 def _main() -> None:
     connections = [pickle.loads(base64.b64decode(text)) for text in json.load(sys.stdin)]
-    print(json.dumps([[_plain(each) for each in try_both(connection)] for connection in connections]))
+    print(json.dumps([[asdict(each) for each in try_both(connection)] for connection in connections]))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import ssl
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from cryptography import x509
@@ -60,6 +63,15 @@ class Certified:
         return self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
         ).decode()
+
+    def server_context(self) -> ssl.SSLContext:
+        """For a server that shows the chain."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "server.pem")
+            path.write_text(self.key_pem() + self.chain_pem, encoding="ascii")
+            context.load_cert_chain(path)
+        return context
 
     def keystore(self, password: str = PASSWORD) -> bytes:
         """PKCS12 with the key and the chain."""

@@ -71,7 +71,7 @@ class Granter:
 
     def set(self, grants: Iterable[Grant]) -> None:
         """Take all away that the user was granted, and grant this."""
-        wanted = {_binding(grant) for grant in grants}
+        wanted = {binding(grant) for grant in grants}
         present = set(self._present())
         _wait(self.client.delete_acls([_exactly(each) for each in present - wanted]) if present - wanted else {})
         _wait(self.client.create_acls(sorted(wanted - present, key=str)) if wanted - present else {})
@@ -98,12 +98,13 @@ def _wait(futures: Mapping[Any, Any]) -> None:
         future.result(timeout=20)
 
 
-def _binding(grant: Grant) -> AclBinding:
+def binding(grant: Grant, user: str = USER) -> AclBinding:
+    """The ACL that gives a user a right."""
     return AclBinding(
         _TYPES[grant.resource],
         grant.name,
         _PATTERNS[grant.pattern],
-        f"User:{USER}",
+        f"User:{user}",
         "*",
         AclOperation[grant.operation.value],
         AclPermissionType.ALLOW,

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
 
 from mirror_lib.access.model import AccessTask, RequiredAccess
 from mirror_lib.cluster.connection import Connection
@@ -46,7 +38,7 @@ from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats, emit_heartbea
 from mirror_lib.sync.heartbeats.rules import emitting_flows
 from mirror_lib.sync.topics.flow import apply_flow_topics
 from mirror_lib.sync.topics.internal import ensure_internal_topics
-from mirror_lib.topology.access import Operation
+from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.verify.model import VerifyMode
 from mirror_lib.verify.raw.local import run_locally
 from mirror_lib.verify.run import VerifyOptions, verify_flow
@@ -54,7 +46,8 @@ from mirror_lib.verify.state.lost import find_lost_deletions
 from tests.support.brokers.compaction import create_compacted, forget, put
 from tests.support.flows import copy_here
 from tests.support.kafka import admin, create_topic, delete_topic, produce, records, set_config
-from tests.support.security.restricted import World
+from tests.support.security.restricted import World, binding
+from tests.support.waiting import wait_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +219,7 @@ def _without_heartbeats(world: World) -> None:
     for cluster in (world.pair.source.cluster, world.pair.target.cluster):
         with suppress(KafkaException):
             delete_topic(cluster, "heartbeats")
-        _until(partial(_lacks_heartbeats, cluster))
+        wait_for(partial(_lacks_heartbeats, cluster))
 
 
 def _lacks_heartbeats(cluster: KafkaCluster) -> bool:
@@ -276,16 +269,8 @@ def _configured(world: World) -> None:
 
 def _granted(world: World) -> None:
     _copied(world)
-    for operation in (AclOperation.READ, AclOperation.WRITE):
-        acl = AclBinding(
-            ResourceType.TOPIC,
-            world.orders,
-            ResourcePatternType.LITERAL,
-            "User:alice",
-            "*",
-            operation,
-            AclPermissionType.ALLOW,
-        )
+    for operation in (Operation.READ, Operation.WRITE):
+        acl = binding(Grant.on_topic(operation, world.orders), "alice")
         world.pair.source.client.create_acls([acl])[acl].result(timeout=20)
 
 
@@ -337,13 +322,6 @@ def lose_deletions(world: World) -> None:
 def _behind(world: World) -> None:
     _copied(world)
     produce(world.pair.source.cluster, world.orders, records(5, start=20))
-
-
-def _until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 TASKS: Mapping[AccessTask, Task] = {

@@ -15,22 +15,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.dev.ports import LOOPBACK
+from tests.support.connections import connection_of
 from tests.support.security.kdc import Realm
 from tests.support.security.pki import PASSWORD, Certified
 from tests.support.security.token_endpoint import AUDIENCE, ISSUER, TokenEndpoint
 
-ADMIN, ADMIN_PASSWORD = "admin", 'adm"in\\1'
-#: May log in, and is allowed nothing.
-ALICE, ALICE_PASSWORD = "alice", "wonderland"
-#: As Azure Event Hubs wants it, with all characters that a connection string may have.
-EVENT_HUBS = "$ConnectionString"
-EVENT_HUBS_PASSWORD = (
-    "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=s3cret+/a#b!%25="
-)
+#: With all characters that a connection string of Azure Event Hubs may have, and those that JAAS quotes.
+ADMIN, ADMIN_PASSWORD = "admin", 'adm"in\\1;sb://ns=s3cret+/a#b!%25='
 #: The user of tokens, and of tickets.
 SERVICE, SERVICE_SECRET = "mirror", "t0ken-secret"
 #: The first part of the broker's principal.
@@ -71,18 +65,10 @@ class SecureCluster:
 
     def connection(self, listener: str, **properties: str) -> Connection:
         """A connection that trusts the broker's authority unless it names a store; properties have `_` for `.`."""
-        own = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": self.root.pem}
-        return Connection.from_settings(
-            ClientSettings(
-                cluster="secure",
-                role="test",
-                properties={
-                    "bootstrap.servers": self.cluster.bootstrap_servers_of(listener),
-                    **({} if "ssl_truststore_location" in properties else own),
-                    **{name.replace("_", "."): value for name, value in properties.items()},
-                },
-            )
-        )
+        own = {"ssl_truststore_type": "PEM", "ssl_truststore_certificates": self.root.pem}
+        trust = {} if "ssl_truststore_location" in properties else own
+        servers = properties.pop("bootstrap_servers", self.cluster.bootstrap_servers_of(listener))
+        return connection_of(servers, cluster="secure", **(trust | properties))
 
     def with_login(self, mechanism: str, options: str, *, tls: bool = True, **properties: str) -> Connection:
         """On a listener for SASL, with these options of the mechanism's login module."""
@@ -175,14 +161,7 @@ def secure_cluster(
     (stores / "broker.p12").write_bytes(middle.issue("broker", addresses=(LOOPBACK,)).keystore())
     (stores / "trust.p12").write_bytes(root.truststore())
     mechanisms = {
-        "PLAIN": " ".join(
-            f'user_{user}="{quoted(password)}"'
-            for user, password in (
-                (ADMIN, ADMIN_PASSWORD),
-                (ALICE, ALICE_PASSWORD),
-                (EVENT_HUBS, EVENT_HUBS_PASSWORD),
-            )
-        ),
+        "PLAIN": f'user_{ADMIN}="{quoted(ADMIN_PASSWORD)}"',
         "SCRAM-SHA-256": "",
         "SCRAM-SHA-512": "",
     }

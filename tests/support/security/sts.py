@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from mirror_lib.dev.ports import LOOPBACK
+from tests.support.http_server import Reply, Request, serving
 
 _ASSUMED = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
 <AccessKeyId>{key}</AccessKeyId><SecretAccessKey>{secret}</SecretAccessKey><SessionToken>{token}</SessionToken>
@@ -50,26 +48,9 @@ def sts(access_key: str, secret_key: str, session_token: str) -> Iterator[Sts]:
     """Run one."""
     running = Sts(access_key, secret_key, session_token)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            status, text = running.answer(dict(urllib.parse.parse_qsl(body)))
-            self.send_response(status)
-            self.send_header("Content-Type", "text/xml")
-            self.send_header("Content-Length", str(len(text.encode())))
-            self.end_headers()
-            self.wfile.write(text.encode())
+    def answer(request: Request) -> Reply:
+        status, text = running.answer(dict(urllib.parse.parse_qsl(request.body.decode())))
+        return Reply(status, text.encode(), {"Content-Type": "text/xml"})
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    running.url = f"http://{LOOPBACK}:{server.server_address[1]}"
-    try:
+    with serving(answer) as running.url:
         yield running
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -1,19 +1,15 @@
-"""A small identity provider: hands out signed tokens for client credentials, and publishes its key (JWKS)."""
+"""A small identity provider: hands out signed tokens for client credentials, and its key as a file (JWKS)."""
 
 from __future__ import annotations
 
 import base64
 import json
-import ssl
-import tempfile
-import threading
 import time
 import urllib.parse
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,7 +17,7 @@ from typing import Any, Self
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from mirror_lib.dev.ports import LOOPBACK
+from tests.support.http_server import Reply, Request, json_reply, serving
 from tests.support.security.pki import Certified
 
 ISSUER, AUDIENCE = "https://issuer.test", "kafka"
@@ -68,62 +64,26 @@ class TokenEndpoint:
             certified: for https.
         """
         self.clients = dict(clients)
+        #: Where tokens are given, once it runs.
+        self.url = ""
         self.behaviour = Behaviour()
         self.asked: list[Asked] = []
         self._key = _key()
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                endpoint._answer_token(self)
-
-            def do_GET(self) -> None:
-                _send(self, 200, endpoint.jwks)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
-        self._scheme = "http"
-        if certified is not None:
-            self._scheme = "https"
-            self._server.socket = _server_context(certified).wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-
-    @contextmanager
-    def over_tls(self, certified: Certified) -> Iterator[str]:
-        """A second endpoint, by https, with the same clients and tokens; yields where it gives them."""
-        with TokenEndpoint(self.clients, certified) as other:
-            other._key = self._key
-            yield other.url
-
-    @property
-    def url(self) -> str:
-        """Where tokens are given."""
-        return f"{self._scheme}://{LOOPBACK}:{self._server.server_address[1]}/token"
-
-    @cached_property
-    def jwks(self) -> dict[str, Any]:
-        """The key that tokens are checked by (RFC 7517)."""
-        numbers = self._key.public_key().public_numbers()
-        return {
-            "keys": [
-                {
-                    "kty": "RSA",
-                    "kid": _KEY_ID,
-                    "use": "sig",
-                    "alg": "RS256",
-                    "n": _base64url(numbers.n.to_bytes(256)),
-                    "e": _base64url(numbers.e.to_bytes(3)),
-                }
-            ]
-        }
+        self._tls = None if certified is None else certified.server_context()
+        self._running = ExitStack()
 
     def write_jwks(self, path: Path) -> str:
-        """The same as a file; returns its URL."""
-        path.write_text(json.dumps(self.jwks), encoding="utf-8")
+        """Write the key that tokens are checked by (RFC 7517); returns the file's URL."""
+        numbers = self._key.public_key().public_numbers()
+        key = {
+            "kty": "RSA",
+            "kid": _KEY_ID,
+            "use": "sig",
+            "alg": "RS256",
+            "n": _base64url(numbers.n.to_bytes(256)),
+            "e": _base64url(numbers.e.to_bytes(3)),
+        }
+        path.write_text(json.dumps({"keys": [key]}), encoding="utf-8")
         return path.as_uri()
 
     def token(self, subject: str, *, lifetime_seconds: float | None = None, **claims: Any) -> str:
@@ -146,41 +106,35 @@ class TokenEndpoint:
         return f"{signed}.{_base64url(signature)}"
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self.url = f"{self._running.enter_context(serving(self._answer, self._tls))}/token"
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._running.close()
 
-    def _answer_token(self, request: BaseHTTPRequestHandler) -> None:
-        body = request.rfile.read(int(request.headers.get("Content-Length", "0"))).decode()
-        form = dict(urllib.parse.parse_qsl(body))
+    def _answer(self, request: Request) -> Reply:
+        form = dict(urllib.parse.parse_qsl(request.body.decode()))
         client_id, _, secret = base64.b64decode(request.headers["Authorization"].split()[1]).decode().partition(":")
         right = client_id in self.clients and self.clients[client_id] == secret
         self.asked.append(Asked(client_id, right, form, dict(request.headers)))
-        if self.behaviour.redirect is not None:
-            request.send_response(307)
-            request.send_header("Location", self.behaviour.redirect)
-            request.send_header("Content-Length", "0")
-            request.end_headers()
-        elif self.behaviour.failures:
-            _send(request, self.behaviour.failures.pop(0), {"error": "temporarily_unavailable"})
-        elif not right:
-            _send(request, 401, {"error": "invalid_client", "error_description": f"{client_id}:{secret} is wrong"})
-        elif self.behaviour.drip:
-            _drip(request)
-        elif self.behaviour.raw is not None:
-            _send_text(request, 200, self.behaviour.raw)
-        elif self.behaviour.answer is not None:
-            _send(request, self.behaviour.status, self.behaviour.answer)
-        else:
-            lifetime = self.behaviour.lifetime_seconds
-            token = self.token(client_id)
-            _send(request, 200, {"access_token": token, "token_type": "Bearer", "expires_in": int(lifetime)})
+        behaviour = self.behaviour
+        if behaviour.redirect is not None:
+            return Reply(307, headers={"Location": behaviour.redirect})
+        if behaviour.failures:
+            return json_reply({"error": "temporarily_unavailable"}, behaviour.failures.pop(0))
+        if not right:
+            description = f"{client_id}:{secret} is wrong"
+            return json_reply({"error": "invalid_client", "error_description": description}, 401)
+        if behaviour.drip:
+            return Reply(body=_dripping(), headers={"Content-Length": "100000000"})
+        if behaviour.raw is not None:
+            return Reply(body=behaviour.raw.encode(), headers={"Content-Type": "application/json"})
+        if behaviour.answer is not None:
+            return json_reply(behaviour.answer, behaviour.status)
+        lifetime = int(behaviour.lifetime_seconds)
+        return json_reply({"access_token": self.token(client_id), "token_type": "Bearer", "expires_in": lifetime})
 
 
 @cache
@@ -189,37 +143,11 @@ def _key() -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
-def _send(request: BaseHTTPRequestHandler, code: int, value: object) -> None:
-    _send_text(request, code, json.dumps(value))
-
-
-def _drip(request: BaseHTTPRequestHandler) -> None:
-    """Until the other side is gone."""
-    request.send_response(200)
-    request.send_header("Content-Length", "100000000")
-    request.end_headers()
-    with suppress(OSError):
-        while True:
-            request.wfile.write(b" ")
-            threading.Event().wait(0.02)
-
-
-def _send_text(request: BaseHTTPRequestHandler, code: int, text: str) -> None:
-    body = text.encode()
-    request.send_response(code)
-    request.send_header("Content-Type", "application/json")
-    request.send_header("Content-Length", str(len(body)))
-    request.end_headers()
-    request.wfile.write(body)
-
-
-def _server_context(certified: Certified) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "server.pem")
-        path.write_text(certified.key_pem() + certified.chain_pem, encoding="ascii")
-        context.load_cert_chain(path)
-    return context
+def _dripping() -> Iterator[bytes]:
+    """An answer without an end."""
+    while True:
+        yield b" "
+        time.sleep(0.02)
 
 
 def _base64url(content: bytes) -> str:

@@ -6,32 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from mirror_lib.airflow.backfill import tasks as backfill_tasks
-from mirror_lib.airflow.backfill.dag import build_backfill_dag, build_backfill_dags
 from mirror_lib.airflow.backfill.form import BackfillChoices, Target, backfill_form
 from mirror_lib.airflow.backfill.operator import BackfillOperator
 from mirror_lib.errors import ConfigurationError
-from tests.support.flow_files import write_flow
 
 
 def defaults(flow):
     return {name: param.value for name, param in backfill_form(flow).items()}
-
-
-def test_it_is_triggered_by_hand_and_defines_before_it_copies(make_flow):
-    dag = build_backfill_dag(make_flow(), "/etc/mirror.properties")
-
-    assert dag.dag_id == "mirror_backfill__A__B"
-    assert dag.schedule is None
-    assert dag.get_task("copy").upstream_task_ids == {"define"}
-
-
-def test_every_enabled_flow_has_one_and_a_file_that_cannot_be_read_is_named_to_a_task_that_needs_it(tmp_path):
-    path = write_flow(tmp_path)
-
-    assert list(build_backfill_dags([path])) == ["mirror_backfill__A__B"]
-    assert build_backfill_dags([path], only="mirror__A__B") == {}
-    with pytest.raises(ConfigurationError, match="nowhere"):
-        build_backfill_dags([tmp_path / "nowhere"], only="mirror_backfill__A__B")
 
 
 def test_the_form_keeps_off_the_flows_own_topics_unless_told_otherwise(make_flow):

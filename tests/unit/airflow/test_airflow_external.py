@@ -20,6 +20,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from mirror_lib.airflow.dags import mirror_dags
 from mirror_lib.airflow.external import dag_file
 from mirror_lib.airflow.external.task import DagRun
+from mirror_lib.dev.processes import session_members
 
 _MIRROR = Path(sys.executable).with_name("mirror")
 _CONFIG = """\
@@ -55,6 +56,11 @@ def _load(folder: Path, config: Path) -> dict:
 
 def _dags_in(found: dict) -> dict:
     return {name: dag for name, dag in found.items() if name.startswith("mirror_")}
+
+
+def _describe(config: Path) -> subprocess.CompletedProcess[str]:
+    command = [_MIRROR, "airflow", "describe", "--config", config]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -142,9 +148,7 @@ def test_external_dags_are_those_of_the_other_execution(write, defined):
 def test_each_execution_leaves_the_flows_of_the_other_alone(write):
     assert mirror_dags(write("external")) == {}
 
-    done = subprocess.run(
-        [_MIRROR, "airflow", "describe", "--config", write("in-process")], capture_output=True, text=True, check=False
-    )
+    done = _describe(write("in-process"))
 
     assert done.returncode == 2
     assert "mirror.airflow.execution = external" in done.stderr
@@ -177,9 +181,7 @@ def test_the_description_is_made_again_when_the_file_has_changed_and_a_file_that
 def test_settings_without_effect_are_named(write):
     path = write("external", more="mirror.airflow.deadline.seconds = 900\nmirror.airflow.deferrable = true\n")
 
-    done = subprocess.run(
-        [_MIRROR, "airflow", "describe", "--config", path], capture_output=True, text=True, check=True
-    )
+    done = _describe(path)
 
     assert "mirror.airflow.deadline.seconds of A->B has no effect" in done.stderr
     assert "mirror.airflow.deferrable of A->B has no effect" in done.stderr
@@ -265,12 +267,6 @@ def silent_broker():
         yield server
 
 
-def _members(leader: int) -> list[int]:
-    from mirror_lib.dev.processes import session_members
-
-    return list(session_members(leader))
-
-
 def test_a_killed_task_ends_its_process(write, load, silent_broker):
     dag = load(write("external", servers=f"localhost:{silent_broker.getsockname()[1]}"))["mirror__A__B"]
     task = dag.get_task("preflight")
@@ -287,7 +283,7 @@ def test_a_killed_task_ends_its_process(write, load, silent_broker):
         task.execute(_context(dag))
     killer.join()
 
-    assert _members(task._child.pid) == []
+    assert session_members(task._child.pid) == ()
 
 
 def test_a_process_whose_airflow_task_is_gone_ends_itself(write, silent_broker):

@@ -14,6 +14,7 @@ from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.airflow.heartbeats.dag import build_heartbeat_dag, build_heartbeat_dags, heartbeat_dag_id
 from mirror_lib.config.loader import load
 from mirror_lib.errors import ClusterError, ConfigurationError
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync import heartbeats as flow_heartbeats
 from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat, HeartbeatCheck
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
@@ -93,9 +94,9 @@ def asked(monkeypatch):
     """Pairs whose heartbeats were written, a list for each time."""
     found = []
 
-    def write(pairs, ledger):
+    def write(pairs, ledger, error=None):
         found.append(sorted(str(pair.flow) for pair in pairs))
-        return tuple(EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1) for pair in pairs)
+        return tuple(EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1, error) for pair in pairs)
 
     monkeypatch.setattr(heartbeat_tasks, "write_heartbeats", write)
     return found
@@ -115,21 +116,15 @@ def test_heartbeats_are_emitted_at_their_interval_whichever_task_asks_unless_som
         assert asked.pop() == ["A->B", "B->A"], cleared
 
 
-def test_a_heartbeat_that_could_not_be_written_is_due_at_once(write_config, monkeypatch):
-    asked = []
-
-    def write(pairs, ledger):
-        asked.append(len(pairs))
-        lost = ClusterError("no broker responds.")
-        return tuple(EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1, lost) for pair in pairs)
-
-    monkeypatch.setattr(heartbeat_tasks, "write_heartbeats", write)
+def test_a_heartbeat_that_could_not_be_written_is_due_at_once(write_config, asked, monkeypatch):
+    lost = partial(heartbeat_tasks.write_heartbeats, error=ClusterError("no broker responds."))
+    monkeypatch.setattr(heartbeat_tasks, "write_heartbeats", lost)
     path = str(write_config("emit.heartbeats.interval.seconds = 3600"))
 
     emit_heartbeats(path)
     emit_heartbeats(path)
 
-    assert asked == [2, 2]
+    assert asked == [["A->B", "B->A"]] * 2
 
 
 def test_a_dry_run_and_switched_off_heartbeats_are_skipped_visibly(write_config):
@@ -198,6 +193,18 @@ def test_clusters_behind_the_source_are_a_warning(check, caplog):
 def test_a_run_whose_heartbeats_nobody_writes_or_copies_does_not_check_them(check, lines, choice, why):
     with pytest.raises(AirflowSkipException, match=why):
         check(ABSENT, lines=lines, **choice)
+
+
+def test_each_check_is_kept_for_every_cluster_upstream_and_forgotten_once_nobody_writes_heartbeats(check, tmp_path):
+    check(STALE, UpstreamHeartbeat("C", 2, HeartbeatState.FRESH, newest_ms=1_700_000_000_000))
+
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
+        assert {row.pair: row.verdict for row in ledger.observations.heartbeats()} == {"A->B": "stale", "C->B": "fresh"}
+        (step,) = ledger.observations.steps("A->B")
+        assert (step.step, step.differences) == ("heartbeats", 1)
+        with pytest.raises(AirflowSkipException):
+            check(ABSENT)
+        assert ledger.observations.heartbeats() == ()
 
 
 @pytest.mark.parametrize(("seconds", "interval"), [(1, 60), (60, 60), (300, 300)])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.airflow.dags import KINDS, mirror_dags
-from mirror_lib.airflow.python_task import LateFunction, PythonTask
+from mirror_lib.airflow.python_task import PythonTask
 from tests.support.flow_files import write_flow
 
 #: They take a second or more to import, and DAGs are parsed every few seconds.
@@ -52,10 +52,3 @@ def test_parsing_the_dags_imports_neither_kafka_nor_spark(config: Path) -> None:
     )
 
     assert json.loads(done.stdout.splitlines()[-1]) == []
-
-
-def test_a_function_is_called_with_what_the_task_has() -> None:
-    function = LateFunction("os.path:join")
-
-    assert function("a", "b") == os.path.join("a", "b")  # noqa: PTH118
-    assert function.__name__ == "join"

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from airflow.sdk.execution_time.comms import ErrorResponse
 
-from mirror_lib.airflow.compatibility import DAG, AirflowRuntimeError, BaseHook, ErrorType, Variable
+from mirror_lib.airflow.compatibility import AirflowRuntimeError, BaseHook, ErrorType, Variable
 from mirror_lib.airflow.files.loaded_files import load_readable as load_for_dags
 from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
-from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.retries import is_hopeless
 from mirror_lib.airflow.secret_provider import secret_texts, task_secrets
 from mirror_lib.config.loader import InvalidConfigurationError, load
@@ -153,16 +152,6 @@ def test_users_and_switches_of_a_login_module_are_not_masked_but_all_that_was_gi
         assert "given-secret" in set(secret_texts(key, value, ["given-secret"])), key
 
 
-def test_python_tasks_have_the_lookups(file: Path) -> None:
-    def read() -> str:
-        return str("sly-badger-71" in _password(load(file)))
-
-    with DAG("d", schedule=None):
-        task = PythonTask(task_id="read", python_callable=read)
-
-    assert task.execute({"ti": None}) == "True"
-
-
 def test_outside_airflow_a_connections_uri_is_read_as_airflow_does() -> None:
     from airflow.sdk import Connection
 
@@ -227,15 +216,6 @@ def test_values_that_no_environment_can_hold_are_refused_by_name(
 
     assert "sly-badger-71" not in str(refusal.value)
     assert not submit.has_run
-
-
-def test_a_file_that_takes_nothing_from_airflow_hands_nothing_over(
-    replicate: Callable[[], StandInSubmit], file: Path
-) -> None:
-    file.write_text(
-        _FILE.replace("${airflow:connection/kafka_berlin:login}", "me").replace("${airflow:", "$ {airflow:")
-    )
-    assert HANDED_OVER not in replicate().environment
 
 
 def test_a_driver_inside_the_cluster_and_a_file_with_errors_are_refused_before_spark_starts(

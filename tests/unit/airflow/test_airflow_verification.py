@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.airflow.retries import is_hopeless
-from mirror_lib.airflow.verify.dag import build_verify_dag, build_verify_dags, verify_dag_id
+from mirror_lib.airflow.verify.dag import build_verify_dag
 from mirror_lib.airflow.verify.operator import RESULT_KEY, VerifyOperator
 from mirror_lib.airflow.verify.outcome import (
     NotVerifiableError,
@@ -15,10 +15,8 @@ from mirror_lib.airflow.verify.outcome import (
     VerifyOutcome,
 )
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.topology.names import FlowId
 from mirror_lib.verify.job_arguments import VerifyArguments
 from mirror_lib.verify.model import VerifyMode
-from tests.support.flow_files import write_flow
 
 NO_CHOICE = {"topics": None, "mode": "recent", "max_bytes": None, "max_seconds": None, "seed": 0}
 
@@ -70,11 +68,6 @@ def verify(submit):
     return run
 
 
-def test_its_id_is_stable_and_holds_only_what_airflow_allows():
-    assert verify_dag_id(FlowId("A", "B")) == "mirror_verify__A__B"
-    assert verify_dag_id(FlowId("us west", "eu/1")) == "mirror_verify__us_west__eu_1"
-
-
 def test_it_runs_by_its_own_schedule_or_by_hand_only(make_flow):
     dag = build_verify_dag(make_flow(schedule="5m", verify_schedule="6h"), "f")
 
@@ -82,15 +75,6 @@ def test_it_runs_by_its_own_schedule_or_by_hand_only(make_flow):
     assert dag.catchup is False
     assert dag.max_active_runs == 1
     assert build_verify_dag(make_flow(schedule="5m"), "f").schedule is None
-
-
-def test_it_is_one_task_that_knows_the_file_and_the_flow_and_no_secrets(make_flow):
-    dag = build_verify_dag(make_flow(spark_connection="spark_big"), "/etc/mirror.properties")
-
-    (task,) = dag.tasks
-    assert (task.task_id, task.flow, task.config_path) == ("verify", "A->B", "/etc/mirror.properties")
-    assert task.spark_conn_id == "spark_big"
-    assert "very-secret" not in repr(vars(task))
 
 
 def test_the_forms_choices_become_arguments(verify):
@@ -177,13 +161,3 @@ def test_a_job_that_died_without_a_report_is_tried_again(verify, submit, tmp_pat
     path = tmp_path / "half.json"
     path.write_text('{"exit_code": 0, "par')
     assert VerifyOutcome.read(path) is None
-
-
-def test_every_enabled_flow_of_every_file_has_one(tmp_path):
-    paths = [
-        write_flow(tmp_path, name="ab.properties"),
-        write_flow(tmp_path, source="B", target="C", name="bc.properties"),
-    ]
-
-    assert set(build_verify_dags(paths)) == {"mirror_verify__A__B", "mirror_verify__B__C"}
-    assert set(build_verify_dags(paths, only="mirror_verify__B__C")) == {"mirror_verify__B__C"}

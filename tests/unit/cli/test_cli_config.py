@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -110,10 +108,3 @@ def test_keys_are_listed() -> None:
     code, text = _run("config", "keys", "--markdown")
     assert code == 0
     assert "# Configuration" in text
-
-
-def test_the_command_line_starts_without_heavy_packages() -> None:
-    heavy = ("aiokafka", "confluent_kafka", "sqlalchemy", "pyspark", "airflow", "pyarrow")
-    code = f"import sys, mirror_lib.cli.main; print([m for m in {heavy!r} if m in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""`mirror config import`."""
+"""`mirror config import` of files of MirrorMaker 1, and `mirror config import-topics`."""
 
 from __future__ import annotations
 
@@ -75,8 +75,7 @@ def test_errors_that_remain_are_told_with_exit_code_2(old_files: list[str], tmp_
 
     code, shown, told = _run(*old_files)
 
-    assert code == 2
-    assert "B.bootstrap.servers = b\n" in shown
+    assert (code, "B.bootstrap.servers = b\n" in shown) == (2, True)
     assert "B.bootstrap.servers must be a list of addresses" in told
 
 
@@ -104,3 +103,59 @@ def test_given_a_blacklist_then_the_regex_selects_all_other_topics(old_files: li
     names = ["orders", "test-1", "orders2", "testing", "a"]
     assert [name for name in names if regex.fullmatch(name)] == ["orders2", "testing", "a"]
     assert "newer versions of MirrorMaker 1 ignored it" in shown
+
+
+_ARTICLE = """\
+bootstrap.servers = src:9092
+ssl.truststore.password = hush
+target.cluster.bootstrap.servers = dst:9092
+source.replication.topic.orders = sales
+source.replication.topic.a* = b
+"""
+
+
+@pytest.fixture
+def article(tmp_path: Path) -> Path:
+    path = tmp_path / "article.properties"
+    path.write_text(_ARTICLE)
+    return path
+
+
+def _topics(*arguments: object) -> tuple[int, str, str]:
+    return invoke("config", "import-topics", *arguments)
+
+
+def test_topics_of_an_article_become_a_file_and_stderr_tells_what_became_of_the_lines(
+    article: Path, tmp_path: Path
+) -> None:
+    code, shown, told = _topics(article, "--source", "A", "--target", "B")
+
+    assert code == 0
+    assert "A->B.mirror.topics.rename = orders:sales\n" in shown
+    assert "line 5: source.replication.topic.a*: 'a*' is not a valid topic name" in told
+    new = tmp_path / "new.properties"
+    new.write_text(shown)
+    assert invoke("config", "check", new)[:2] == (0, f"{new}: 0 error(s), 0 warning(s)\n")
+
+
+def test_json_tells_the_same_of_an_article_without_secrets(article: Path) -> None:
+    code, shown, _ = _topics(article, "--json")
+
+    document = json.loads(shown)
+    assert code == document["exit_code"] == 0
+    assert "hush" not in shown
+    assert {"name": "source->target.mirror.topics.rename", "value": "orders:sales"} in document["settings"]
+    assert [each["line"] for each in document["translated"]] == [1, 2, 3, 4]
+    assert [each["line"] for each in document["untranslated"]] == [5]
+    assert document["problems"] == []
+
+
+def test_an_article_whose_result_has_errors_or_that_has_no_such_settings_ends_with_2(article: Path) -> None:
+    for text, why in (
+        (_ARTICLE + "tasks.max = 0\n", "tasks.max must be at least 1"),
+        ("clusters = A, B\n", "no source.replication.topic"),
+    ):
+        article.write_text(text)
+        code, _, told = _topics(article)
+        assert code == 2
+        assert why in told

@@ -46,17 +46,6 @@ def test_one_command_shows_what_each_event_does_in_each_state() -> None:
     assert all(set(row) == {"state", *(event.value.replace(" ", "_") for event in Event)} for row in told["states"])
 
 
-def test_a_yes_to_a_cutover_that_nobody_carries_out_is_refused_and_changes_nothing(call: Call, ledger: Ledger) -> None:
-    before = ledger.cutovers.steps(WAVE.name)
-
-    code, told = call("confirm", "scope", "freeze", "--yes")
-
-    assert code == 3
-    assert "cutover scope has no running process: an answer would have no effect." in told
-    assert "Trigger it again: `mirror cutover run scope`, or the DAG with this name." in told
-    assert ledger.cutovers.steps(WAVE.name) == before
-
-
 def test_a_ledger_without_cutovers_is_said_to_have_none(call: Call, terminal: Terminal) -> None:
     assert terminal.ledger.cutovers.find("scope") is None
     assert call("list") == (0, "No cutovers found.\n")

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.rows import GapState
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.topology.names import TopicPartition
+from tests.support.ledger.rows import gap
 from tests.support.terminal import Terminal
 
-GAP = GapRow(
-    id="1111-gap",
-    flow="A->B",
-    topic="orders",
-    partition=0,
-    cause="retention-gap",
-    first_offset=40,
-    next_offset=60,
-    first_time=datetime(2026, 1, 31, 11, tzinfo=UTC),
-    detail="records 40 to 59 were deleted.",
-    found_at=datetime(2026, 1, 31, 12, tzinfo=UTC),
-)
+GAP = gap(id="1111-gap", flow="A->B", first_offset=40, next_offset=60, detail="records 40 to 59 were deleted.")
 
 
 class Gaps(Terminal):
@@ -64,8 +53,8 @@ def test_gaps_that_wait_are_listed_and_want_a_person(terminal: Gaps) -> None:
 
 
 def test_once_all_are_decided_nothing_waits(terminal: Gaps) -> None:
-    for gap in terminal.ledger.open_gaps("A->B"):
-        terminal.ledger.decide_gap(gap.id, GapState.ACCEPTED, by="alice", note="test data")
+    for each in terminal.ledger.open_gaps("A->B"):
+        terminal.ledger.decide_gap(each.id, GapState.ACCEPTED, by="alice", note="test data")
 
     code, found = terminal.json("list")
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from mirror_lib.cli import plan as plan_command
-from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRangeError, TopicMissingError
 from mirror_lib.observe.forecasts import Outlook, PartitionForecast
 from mirror_lib.relay.health.forecast import FlowForecast
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
-from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.paths import Path as Way
 from mirror_lib.transform.paths import TopicPath
@@ -47,35 +46,10 @@ def _plan(*errors: MirrorError) -> RunPlan:
     )
 
 
-class Planner:
-    """Stands for both clusters; notes what it was asked."""
-
-    def __init__(self, plan: RunPlan) -> None:
-        self.plan = plan
-        self.asked: list[RunOptions] = []
-
-    def __call__(self, flow: FlowConfig, options: RunOptions, ledger: object) -> RunPlan:
-        assert str(flow.flow) == "A->B"
-        self.asked.append(options)
-        return self.plan
-
-
-class Forecaster:
-    """Stands for the source, which tells what is to be expected."""
-
-    def __init__(self) -> None:
-        self.found = FlowForecast(partitions=(), speed=None, interval_seconds=None)
-        self.error: MirrorError | None = None
-
-    def __call__(self, flow: FlowConfig, plan: RunPlan, ledger: object) -> FlowForecast:
-        if self.error is not None:
-            raise self.error
-        return self.found
-
-
 @pytest.fixture(autouse=True)
-def forecaster(monkeypatch: pytest.MonkeyPatch) -> Forecaster:
-    made = Forecaster()
+def forecaster(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Stands for the source, which tells what is to be expected."""
+    made = Mock(return_value=FlowForecast(partitions=(), speed=None, interval_seconds=None))
     monkeypatch.setattr(plan_command, "forecast_plan", made)
     return made
 
@@ -96,8 +70,9 @@ def _expected(number: int, outlook: Outlook) -> PartitionForecast:
 
 
 @pytest.fixture
-def planner(monkeypatch: pytest.MonkeyPatch) -> Planner:
-    made = Planner(_plan())
+def planner(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Stands for both clusters."""
+    made = Mock(return_value=_plan())
     monkeypatch.setattr(plan_command, "plan_flow", made)
     return made
 
@@ -108,7 +83,7 @@ def run(terminal: Terminal) -> Run:
 
 
 def test_the_console_shows_tasks_and_partitions_and_json_the_document_of_the_jobs_dry_run(
-    planner: Planner, run: Run
+    planner: Mock, run: Run
 ) -> None:
     code, shown, _ = run()
 
@@ -121,9 +96,10 @@ def test_the_console_shows_tasks_and_partitions_and_json_the_document_of_the_job
     code, shown, _ = run("--json", "--topics", "a.*", "--topics", "b", "--tasks", "5")
 
     assert code == 0
-    assert json.loads(shown) == {**planner.plan.to_dict(), "forecast": [], "exit_code": 0}
+    assert json.loads(shown) == {**planner.return_value.to_dict(), "forecast": [], "exit_code": 0}
     # The options narrow the plan.
-    assert [(options.topics, options.tasks_max) for options in planner.asked[1:]] == [(("a.*", "b"), 5)]
+    flow, options, _ = planner.call_args.args
+    assert (str(flow.flow), options.topics, options.tasks_max) == ("A->B", ("a.*", "b"), 5)
 
 
 @pytest.mark.parametrize(
@@ -134,8 +110,8 @@ def test_the_console_shows_tasks_and_partitions_and_json_the_document_of_the_job
         (OffsetOutOfRangeError("records are lost.", action="Decide."), 3),
     ],
 )
-def test_problems_are_told_with_what_to_do(planner: Planner, run: Run, error: MirrorError, expected: int) -> None:
-    planner.plan = _plan(error)
+def test_problems_are_told_with_what_to_do(planner: Mock, run: Run, error: MirrorError, expected: int) -> None:
+    planner.return_value = _plan(error)
 
     code, shown, _ = run()
 
@@ -145,17 +121,17 @@ def test_problems_are_told_with_what_to_do(planner: Planner, run: Run, error: Mi
     assert str(WHOLE_TOPIC) not in shown
 
 
-def test_wrong_usage_ends_with_2(planner: Planner, run: Run, terminal: Terminal) -> None:
+def test_wrong_usage_ends_with_2(planner: Mock, run: Run, terminal: Terminal) -> None:
     assert run("--flow", "A->C")[0] == 2
     assert run("--tasks", "0")[0] == 2
     assert invoke("plan", "--config", terminal.file)[0] == 2
-    assert planner.asked == []
+    planner.assert_not_called()
 
 
 @pytest.mark.usefixtures("planner")
-def test_what_retention_endangers_is_shown_and_what_is_well_only_counted(forecaster: Forecaster, run: Run) -> None:
+def test_what_retention_endangers_is_shown_and_what_is_well_only_counted(forecaster: Mock, run: Run) -> None:
     found = (_expected(1, Outlook.WILL_BE_LOST), _expected(0, Outlook.OK))
-    forecaster.found = FlowForecast(partitions=found, speed=None, interval_seconds=None)
+    forecaster.return_value = FlowForecast(partitions=found, speed=None, interval_seconds=None)
 
     code, shown, _ = run()
 
@@ -173,8 +149,8 @@ def test_what_retention_endangers_is_shown_and_what_is_well_only_counted(forecas
 
 
 @pytest.mark.usefixtures("planner")
-def test_a_plan_is_shown_though_nothing_can_be_forecast(forecaster: Forecaster, run: Run) -> None:
-    forecaster.error = BrokerUnreachableError("nobody answers.")
+def test_a_plan_is_shown_though_nothing_can_be_forecast(forecaster: Mock, run: Run) -> None:
+    forecaster.side_effect = BrokerUnreachableError("nobody answers.")
 
     code, shown, _ = run()
 
@@ -183,16 +159,16 @@ def test_a_plan_is_shown_though_nothing_can_be_forecast(forecaster: Forecaster, 
     assert "No forecast: nobody answers." in shown
 
 
-def test_the_way_of_each_topic_is_told_where_there_are_transforms(planner: Planner, run: Run) -> None:
+def test_the_way_of_each_topic_is_told_where_there_are_transforms(planner: Mock, run: Run) -> None:
     raw = TopicPath("orders", Way.RAW_COPY, (), "the flow has no transforms")
-    planner.plan = replace(_plan(), paths=(raw,))
+    planner.return_value = replace(_plan(), paths=(raw,))
 
     assert "raw copy" not in run()[1]
     (told,) = json.loads(run("--json")[1])["paths"]
     assert told == {"topic": "orders", "path": "raw copy", "transforms": [], "reason": "the flow has no transforms"}
 
     changed = TopicPath("orders", Way.TRANSFORM, ("route", "mask"), "mask applies to all topics")
-    planner.plan = replace(
+    planner.return_value = replace(
         _plan(), paths=(changed, TopicPath("logs", Way.RAW_COPY, (), "no transform selects it: mask"))
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,22 +17,9 @@ from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat
 from tests.support.flow_files import AWAY, write_flow
 
 
-class Told:
-    """What a command would print."""
-
-    def __init__(self) -> None:
-        self.documents: dict[str, Any] = {}
-        self.notes: list[str] = []
-
-    def document(self, more: dict[str, Any]) -> None:
-        self.documents |= more
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
-def emit(tmp_path: Path, *lines: str) -> Any:
-    output: Any = Told()
+def emit(tmp_path: Path, *lines: str) -> Mock:
+    """Return the output of the command."""
+    output = Mock()
     _emit_heartbeats(FlowCommand(output, write_flow(tmp_path, *AWAY, *lines), "A->B"))
     return output
 
@@ -51,11 +39,12 @@ def test_one_is_written_into_the_source_and_one_into_the_target_and_a_refusal_is
 
     told = emit(tmp_path)
 
-    assert [each["pair"] for each in told.documents["heartbeats"]] == ["B->A", "A->B"]
-    assert told.notes == ["Warning: heartbeat of B->A: it may not be written."]
+    (document,) = told.document.call_args.args
+    assert [each["pair"] for each in document["heartbeats"]] == ["B->A", "A->B"]
+    told.note.assert_called_once_with("Warning: heartbeat of B->A: it may not be written.")
 
 
 def test_none_is_written_when_they_are_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "emit_heartbeats", SimpleNamespace())
 
-    assert emit(tmp_path, "emit.heartbeats.enabled = false").documents == {"heartbeats": []}
+    emit(tmp_path, "emit.heartbeats.enabled = false").document.assert_called_once_with({"heartbeats": []})

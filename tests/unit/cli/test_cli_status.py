@@ -15,6 +15,7 @@ from mirror_lib.ledger.rows import PartitionRunRow, RoundRow
 from mirror_lib.ledger.store import Ledger
 from tests.support.flow_files import LEDGER, write_flow
 from tests.support.ledger.ledgers import ready_ledger
+from tests.support.ledger.rows import partition_run
 from tests.support.terminal import invoke
 
 _REFUSED = DirtyStartError("the last run did not end.", where=Where(flow="A->B", topic="t", partition=1), action="Ask.")
@@ -34,7 +35,7 @@ def ledger(file: Path) -> Iterator[Ledger]:
 def _row(run_id: str, partition: int, **more: Any) -> PartitionRunRow:
     values = {"start_offset": 10, "end_offset": 40, "source_next": 40, "target_first": 5, "target_next": 35}
     values |= {"records": 30, "bytes": 2_500_000, "seconds": 1.5, "state": "done", **more}
-    return PartitionRunRow(run_id=run_id, round=1, topic="t", partition=partition, target_topic="A.t", **values)
+    return partition_run(run_id, partition, topic="t", target_topic="A.t", **values)
 
 
 def _run(*arguments: object) -> tuple[int, str]:

@@ -11,11 +11,10 @@ import pytest
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.cutover_rows import HandedOverRow
-from mirror_lib.ledger.offset_rows import SegmentRow
-from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.sync import cluster_identity
 from mirror_lib.sync.offset_lookup import parse_time
+from tests.support.ledger.rows import segment_of
 from tests.support.terminal import Terminal
 
 #: Ten records, a hole of two offsets, ten more; on the target from 100 on without a hole.
@@ -29,20 +28,7 @@ class Maps(Terminal):
         super().__init__(folder, "A->B.topics = orders, more")
 
     def map(self, topic: str, partition: int, runs: tuple[OffsetRun, ...]) -> None:
-        columns = RunColumns.of(runs)
-        row = SegmentRow(
-            flow="A->B",
-            topic=topic,
-            partition=partition,
-            source_first=runs[0].source_first,
-            source_next=runs[-1].source_next,
-            target_first=runs[0].target_first,
-            target_next=runs[-1].target_next,
-            records=columns.records,
-            runs=columns.encode() if len(columns) > 1 else None,
-            run_id="r1",
-        )
-        self.ledger.append_segments([row])
+        self.ledger.append_segments([segment_of(runs, flow="A->B", topic=topic, partition=partition)])
 
     def translated(self, topic: str, *words: str) -> list[dict[str, Any]]:
         code, found = self.json("translate", "--topic", topic, "--partition", "0", *words)
@@ -123,28 +109,6 @@ def test_what_is_not_clear_is_wrong_usage(terminal: Maps) -> None:
     ):
         code, found = terminal.json("translate", *words)
         assert (code, found["error"]["reason"]) == (2, "configuration"), words
-
-
-def test_a_spark_checkpoint_folder_is_rewritten(terminal: Maps, tmp_path: Path) -> None:
-    folder, out = tmp_path / "checkpoint", tmp_path / "out"
-    for name, content in {
-        "metadata": '{"id":"5a2d0f80-4e02-4d7f-9d8c-1f4a3a3f8f0e"}',
-        "offsets/0": 'v1\n{}\n{"orders":{"0":14}}',
-        "offsets/1": 'v1\n{}\n{"orders":{"0":30}}',
-        "commits/0": "v1\n{}",
-        "sources/0/0": '\0v1\n{"orders":{"0":5},"more":{"3":-1}}',
-    }.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content)
-
-    code, shown, _ = terminal.say("translate", "--checkpoint-folder", folder, "--out", out)
-
-    assert code == 0
-    assert "would be skipped" not in shown
-    assert (out / "offsets/0").read_text().endswith('{"A.orders":{"0":109}}')
-    assert (out / "offsets/1").read_text().endswith('{"A.orders":{"0":120}}')
-    assert (out / "sources/0/0").read_text().endswith('{"A.more":{"3":-1},"A.orders":{"0":100}}')
-    assert "re-read up to 3 records" in shown
 
 
 def test_a_query_behind_the_map_may_miss_records_and_needs_a_person(terminal: Maps, tmp_path: Path) -> None:

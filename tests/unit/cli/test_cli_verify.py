@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.terminal import Terminal, invoke
+from tests.support.terminal import Terminal
 
 
 def test_a_mode_or_flow_that_does_not_exist_is_wrong_usage(terminal: Terminal) -> None:
@@ -11,7 +11,3 @@ def test_a_mode_or_flow_that_does_not_exist_is_wrong_usage(terminal: Terminal) -
     assert code == 2
     assert "full, sample, recent" in found["error"]["action"]
     assert terminal.say("verify", "--flow", "A->C")[0] == 2
-
-
-def test_the_help_says_what_the_exit_codes_mean() -> None:
-    assert "1 not verifiable" in " ".join(invoke("verify", "--help")[1].split())

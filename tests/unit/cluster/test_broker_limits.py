@@ -7,7 +7,6 @@ import pytest
 from mirror_lib.cluster import broker_limits as module
 from mirror_lib.cluster.broker_limits import version_limits
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.model import ClientSettings
 
 # API key -> oldest and newest version, from the request schemas of each release.
 METADATA, OFFSET_FETCH, FETCH = 3, 9, 1
@@ -42,8 +41,7 @@ class Brokers:
 
 def test_what_a_cluster_is_too_old_for(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
     monkeypatch.setattr(module, "RawClient", Brokers)
-    settings = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": "localhost:1"})
-    connection = Connection.from_settings(settings)
+    connection = Connection("A", ("localhost:1",))
     for versions, as_source, as_target in (
         ((KAFKA_2_7,), ["2.8", "3.0"], ["3.0", "4.0"]),
         ((KAFKA_2_8,), ["3.0"], ["3.0", "4.0"]),

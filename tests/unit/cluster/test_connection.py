@@ -18,6 +18,8 @@ from tests.support.security.pki import PASSWORD, Certified
 ROOT = Certified.root("Root")
 MIDDLE = ROOT.issue("Middle", authority=True)
 CLIENT = MIDDLE.issue("client")
+#: Of keytool; the key has the store's password.
+JKS_KEYSTORE = str(Path(__file__).parent / "auth" / "data" / "keystore.jks")
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="s3cret";'
 PLAIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": JAAS}
 
@@ -137,13 +139,11 @@ class TestTls:
     def test_given_no_truststore_then_the_systems_authorities_are_trusted(self) -> None:
         assert "ssl.ca.pem" not in connect({"security.protocol": "SSL"}).librdkafka()
 
-    def test_given_only_tls_1_3_then_neither_client_speaks_less(self) -> None:
+    def test_given_one_version_of_tls_then_records_take_no_other_and_administration_nothing_older(self) -> None:
         connection = connect({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1.3"})
         assert connection.aiokafka()["ssl_context"].minimum_version is ssl.TLSVersion.TLSv1_3
         # librdkafka has no setting for versions: it is left without a suite of TLS 1.2 that could be agreed on.
         assert connection.librdkafka()["ssl.cipher.suites"].startswith("PSK-")
-
-    def test_given_only_tls_1_2_then_records_take_nothing_newer(self) -> None:
         connection = connect({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1.2"})
         assert connection.aiokafka()["ssl_context"].maximum_version is ssl.TLSVersion.TLSv1_2
 
@@ -179,6 +179,14 @@ class TestTls:
             ({"ssl.truststore.certificates": "x", "ssl.truststore.location": "y"}, "are mutually exclusive"),
             ({"ssl.keystore.key": "x", "ssl.keystore.location": "y"}, "are mutually exclusive"),
             ({"ssl.keystore.key": CLIENT.key_pem()}, "no PEM certificate"),
+            (
+                {
+                    "ssl.keystore.location": JKS_KEYSTORE,
+                    "ssl.keystore.password": "changeit",
+                    "ssl.key.password": "wr0ng",
+                },
+                r"ssl\.keystore\.location=.*keystore\.jks: .*wrong ssl\.key\.password",
+            ),
             ({"ssl.endpoint.identification.algorithm": "ldaps"}, "ldaps is unknown"),
             ({"ssl.enabled.protocols": "TLSv1.1"}, r"ssl\.enabled\.protocols has neither TLSv1\.2 nor TLSv1\.3"),
             ({"ssl.cipher.suites": "TLS_RSA_WITH_RC4_128_SHA"}, r"ssl\.cipher\.suites: TLS_RSA_WITH_RC4_128_SHA"),

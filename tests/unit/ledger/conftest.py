@@ -48,27 +48,17 @@ def _kept_postgres_url(postgres_url: str) -> str:
     return url
 
 
-def _ledger_url(database: str, request: pytest.FixtureRequest, folder: Path) -> str:
-    if database == "sqlite":
-        url = f"sqlite:///{folder}/ledger.sqlite3"
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a ledger with its tables and without a row."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path}/ledger.sqlite3"
         ready_ledger(url).close()
         return url
     kept: str = request.getfixturevalue("_kept_postgres_url")
     # Making the tables again for each test would take ten times as long.
     _execute(kept, f"TRUNCATE {', '.join(METADATA.tables)} RESTART IDENTITY")
     return kept
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
-def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a ledger with its tables and without a row."""
-    return _ledger_url(request.param, request, tmp_path)
-
-
-@pytest.fixture
-def ledger_urls(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
-    """The URLs of a ledger in each of the databases."""
-    return [_ledger_url(database, request, tmp_path) for database in ("sqlite", "postgres")]
 
 
 @pytest.fixture

@@ -193,6 +193,7 @@ def test_errors_of_the_database_pickle_like_all_others(database_url: str) -> Non
 
     copied = pickle.loads(pickle.dumps(caught.value))
     assert str(copied) == str(caught.value)
+    assert "tables are missing" in copied.action
 
 
 @pytest.mark.integration

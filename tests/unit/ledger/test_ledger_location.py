@@ -23,16 +23,6 @@ def test_without_a_setting_it_is_a_file_in_the_state_folder(tmp_path: Path, monk
     assert ledger_url(_config(None)) == f"sqlite:///{tmp_path}/ledger.sqlite3"
 
 
-def test_the_state_folder_is_that_of_the_project_from_any_working_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(STATE_DIR_VARIABLE, raising=False)
-    monkeypatch.chdir(tmp_path)
-    project = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
-
-    assert ledger_url(_config(None)) == f"sqlite:///{project}/.mirror/ledger.sqlite3"
-
-
 def test_only_a_relative_file_counts_from_the_configuration_file() -> None:
     """Airflow, Spark and people run the same file from different folders."""
     assert ledger_url(_config("sqlite:///state/l.sqlite3")) == "sqlite:////etc/mirror/state/l.sqlite3"

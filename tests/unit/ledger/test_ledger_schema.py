@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -23,37 +22,7 @@ from mirror_lib.ledger.database import VERSION_TABLE, Database
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
 
-TABLES = {
-    "run",
-    "partition_run",
-    "round",
-    "position",
-    "offset_segment",
-    "routed_range",
-    "run_lock",
-    "cluster_pair",
-    "rate_claim",
-    "gap",
-    "replicated_acl",
-    "sync_time",
-    "verification",
-    "backfill",
-    "flow_observation",
-    "partition_observation",
-    "group_observation",
-    "heartbeat_observation",
-    "step_outcome",
-    "audit",
-    "cutover",
-    "cutover_step",
-    "cutover_carrier",
-    "cutover_question",
-    "cut",
-    "handed_over_topic",
-    "detached_driver",
-    "known_topics",
-    VERSION_TABLE,
-}
+TABLES = {*METADATA.tables, VERSION_TABLE}
 
 
 def _tables(database: Database) -> set[str]:
@@ -100,14 +69,6 @@ def test_the_migrations_make_exactly_the_tables_of_the_models(database: Database
             assert found == expected
 
 
-def test_migrating_again_changes_nothing_and_keeps_the_rows(ledger: Ledger) -> None:
-    ledger.start_run(run_id="r1", flow="a->b", trigger="cli")
-
-    ledger.migrate()
-
-    assert [run.id for run in ledger.runs()] == ["r1"]
-
-
 def test_a_database_can_go_back_to_nothing_and_up_again(database: Database) -> None:
     _downgrade(database, "base")
     assert _tables(database) == {VERSION_TABLE}
@@ -151,21 +112,6 @@ def test_tables_of_an_unknown_version_are_refused(database: Database) -> None:
             schema.upgrade(database)
 
         assert caught.value.action
-
-
-def test_a_ledger_without_tables_says_how_they_come(database_url: str) -> None:
-    with Ledger.open(database_url) as ledger, pytest.raises(LedgerError) as caught:
-        ledger.runs()
-
-    assert "tables are missing" in caught.value.action
-
-
-def test_the_migrations_are_part_of_the_package() -> None:
-    """They are found as package data, so that an installed wheel can migrate too."""
-    versions = Path(str(files("mirror_lib.ledger") / "migrations" / "versions"))
-
-    assert (versions / "v0009_tables_of_0_1_0.py").is_file()
-    assert (versions.parent / "env.py").is_file()
 
 
 def test_the_version_that_is_looked_for_is_the_newest_migration() -> None:

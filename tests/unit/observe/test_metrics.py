@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from math import inf
 from pathlib import Path
 
@@ -24,7 +25,6 @@ from mirror_lib.ledger.flow_figures import (
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
     HeartbeatObservationRow,
-    PartitionObservationRow,
     StepOutcomeRow,
 )
 from mirror_lib.ledger.rows import DISASTER, RunRow
@@ -32,9 +32,11 @@ from mirror_lib.observe import metrics
 from mirror_lib.observe.metrics import Metric, is_healthy, late_after_seconds, samples
 from tests.support.flow_files import write_flow
 from tests.support.ledger.cutover_rows import cutover_row
+from tests.support.ledger.rows import NOON, observed_flow, observed_partition
 
-NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = "A->B"
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
+ROW = re.compile(r"^\| `(mirror_[a-z_]+)` \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
 
 
 @pytest.fixture
@@ -47,20 +49,9 @@ def make_flow(tmp_path: Path):
 
 def observation(age: float = 0.0, **values: object) -> FlowObservationRow:
     """A flow that is at the source's end, looked at so many seconds before noon."""
-    row = FlowObservationRow(
-        flow=FLOW,
-        observed_at=NOON - timedelta(seconds=age),
-        partitions=4,
-        lagging=0,
-        stalled=0,
-        records_behind=0,
-        bytes_behind=0,
-        seconds_behind=0.0,
-        catch_up_seconds=0.0,
-        headroom_seconds=inf,
-        outlook="ok",
-    )
-    return replace(row, **values)
+    at_the_end = {"lagging": 0, "bytes_behind": 0, "seconds_behind": 0.0, "catch_up_seconds": 0.0}
+    seen = {"flow": FLOW, "observed_at": NOON - timedelta(seconds=age), "headroom_seconds": inf}
+    return observed_flow(**{**seen, **at_the_end, **values})
 
 
 def behind(age: float = 0.0, **values: object) -> FlowObservationRow:
@@ -85,15 +76,6 @@ def values(make_flow):
         return {sample.labels[1:]: sample.value for sample in found}
 
     return read
-
-
-def test_names_are_unique_and_counters_end_in_total() -> None:
-    names = [metric.name for metric in metrics.METRICS]
-
-    assert len(set(names)) == len(names)
-    for metric in metrics.METRICS:
-        assert metric.name.startswith("mirror_")
-        assert metric.name.endswith("_total") == (metric.kind is metrics.Kind.COUNTER)
 
 
 def test_how_far_a_flow_is_behind_grows_while_nobody_looks_and_the_time_until_retention_runs_out(values) -> None:
@@ -134,10 +116,7 @@ def test_partitions_that_stand_still_are_counted_by_reason(values) -> None:
 
 
 def test_only_partitions_asked_for_are_named(values) -> None:
-    worst = PartitionObservationRow(
-        flow=FLOW, topic="orders", partition=3, target_topic="A.orders", observed_at=NOON, log_start=0, log_end=9,
-        position=2, outlook="ok",
-    )  # fmt: skip
+    worst = observed_partition(flow=FLOW, partition=3, log_start=0, log_end=9, position=2)
 
     assert values(metrics.PARTITION_BEHIND) == {}
     assert values(metrics.PARTITION_BEHIND, worst=(worst,)) == {("orders", "3"): 7.0}
@@ -275,3 +254,17 @@ def test_health_is_progress_towards_the_end_of_the_source() -> None:
     ):
         figures = FlowFigures(FLOW, observed=seen, observed_before=before)
         assert is_healthy(figures, late_after=900, now=NOON) is healthy, what
+
+
+def test_every_metric_has_a_row_with_its_unit_labels_and_meaning_and_no_other_is_spoken_of() -> None:
+    text = DOCUMENT.read_text()
+    rows = {name: (unit, labels, meaning) for name, unit, labels, meaning in ROW.findall(text)}
+
+    names = {metric.name for metric in metrics.METRICS}
+    assert set(rows) == names
+    for metric in metrics.METRICS:
+        unit, labels, meaning = rows[metric.name]
+        assert unit.strip(), metric.name
+        assert re.findall(r"`([a-z]+)`", labels) == list(metric.labels)
+        assert meaning == metric.help
+    assert set(re.findall(r"\bmirror_[a-z_]+\b", text)) == names

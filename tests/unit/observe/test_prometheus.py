@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from math import inf
 from pathlib import Path
 
@@ -11,14 +11,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mirror_lib.config.loader import load
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObservationRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.metrics import METRICS
 from mirror_lib.observe.prometheus import CONTENT_TYPE, render_metrics, write_textfile
 from tests.support.flow_files import LEDGER, write_flow
 from tests.support.ledger.ledgers import ready_ledger
+from tests.support.ledger.rows import NOON, observed_flow, observed_partition
 
-NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = "A->B"
 
 
@@ -34,14 +33,8 @@ def ledger(tmp_path: Path):
 
 
 def observe(ledger: Ledger, topic: str = "orders") -> None:
-    row = PartitionObservationRow(
-        flow=FLOW, topic=topic, partition=0, target_topic="A.orders", observed_at=NOON, log_start=0, log_end=9,
-        position=2, outlook="ok",
-    )  # fmt: skip
-    flow = FlowObservationRow(
-        flow=FLOW, observed_at=NOON, partitions=1, lagging=1, stalled=0, records_behind=7, seconds_behind=20.0,
-        headroom_seconds=inf, outlook="ok",
-    )  # fmt: skip
+    row = observed_partition(flow=FLOW, topic=topic, log_start=0, log_end=9, position=2)
+    flow = observed_flow(flow=FLOW, partitions=1, records_behind=7, seconds_behind=20.0, headroom_seconds=inf)
     ledger.observations.save_flow(flow, [row])
 
 

@@ -45,12 +45,6 @@ def client(seeded_config: Path, airflow: Airflow) -> Client:
     return Client(page_app(seeded_config, airflow))
 
 
-@pytest.fixture(scope="session")
-def reading(seeded_config: Path) -> Client:
-    """For very many requests that only read."""
-    return Client(page_app(seeded_config, Airflow(), MIRROR_PAGE_LIMITS="actions=0,lists=0,metrics=0"))
-
-
 @pytest.fixture
 def acting(own_config: Path, airflow: Airflow) -> Client:
     return Client(page_app(own_config, airflow))

@@ -37,26 +37,6 @@ def gap_of(config: Path) -> GapRow:
         return gap
 
 
-def test_a_dag_is_paused_and_runs_are_started_with_what_was_chosen(
-    acting: Client, own_config: Path, airflow: Airflow
-) -> None:
-    answer = acting.act(f"{FLOW}/pause", {"paused": True})
-
-    assert answer.status_code == 200
-    assert airflow.dags == {DAG: True}
-    assert [(row.by, row.action, row.subject) for row in audit_of(own_config)] == [("marta", "pause", DAG)]
-
-    airflow.dags = None
-    acting.act(f"{FLOW}/run", {"dry_run": True})
-    acting.act(f"{FLOW}/verify", {"mode": "full"})
-
-    assert airflow.triggered == [
-        (DAG, {"dry_run": True}, "marta"),
-        ("mirror_verify__berlin__cloud", {"mode": "full"}, "marta"),
-    ]
-    assert {row.action for row in audit_of(own_config)} == {"pause", "run-now", "verify"}
-
-
 @pytest.mark.parametrize("decision", ["accept", "recopy"])
 def test_a_decision_that_needs_the_clusters_is_made_by_a_run_of_the_flow(
     acting: Client, own_config: Path, airflow: Airflow, decision: str
@@ -120,17 +100,6 @@ def test_orders_that_make_no_sense_are_refused(acting: Client, airflow: Airflow)
     of_another_flow = acting.act(f"/api/flows/mirror__berlin__frankfurt/gaps/{GAP}", {"decision": "accept"})
     assert of_another_flow.status_code == 404
     assert airflow.triggered == []
-
-
-def test_a_dag_that_airflow_does_not_know_is_said_and_the_failure_is_kept(
-    acting: Client, own_config: Path, airflow: Airflow
-) -> None:
-    airflow.dags = {}
-
-    answer = acting.act(f"{FLOW}/run", {})
-
-    assert (answer.status_code, answer.json()["detail"]["reason"]) == (404, "dag-unknown")
-    assert {row.action for row in audit_of(own_config)} == {"run-now", "run-now-failed"}
 
 
 def _refuse_notes(config: Path, ending: str) -> None:

@@ -251,22 +251,6 @@ def test_a_ledger_that_cannot_be_used_is_a_problem_that_says_what_to_do(tmp_path
     assert "restore it from a backup" in flow.json()["detail"]["action"]
 
 
-def test_a_broken_configuration_file_is_a_problem_and_is_read_again_when_it_changes(
-    tmp_path: Path, airflow: Airflow
-) -> None:
-    config = write_config(tmp_path, STORIES[:1])
-    good = config.read_text()
-    client = Client(page_app(config, airflow))
-    config.write_text("clusters = a\na->a.enabled = true\nclusters\n" * 3)
-    broken = client.get("/api/overview").json()
-
-    config.write_text(good)
-
-    assert broken["flows"] == []
-    assert len(broken["problems"]) == 1
-    assert len(client.get("/api/overview").json()["flows"]) == 1
-
-
 @pytest.mark.parametrize(
     "broken",
     [

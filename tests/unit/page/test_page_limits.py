@@ -69,14 +69,6 @@ def test_over_any_time_no_more_come_through_than_a_full_bucket_and_what_grew(ste
     assert through <= 10 + (clock.now - began) * 10 / 60 + 1e-6
 
 
-def test_visitors_and_routes_have_buckets_of_their_own() -> None:
-    limits = RateLimits({"MIRROR_PAGE_LIMITS": "lists=2"}, Clock())
-
-    assert taken(limits, 5) == 2
-    assert taken(limits, 5, visitor="otto") == 2
-    assert taken(limits, 5, route="GET /y") == 2
-
-
 def test_many_visitors_take_no_more_memory_than_so_many_buckets() -> None:
     limits = RateLimits({"MIRROR_PAGE_LIMITS": "lists=2"}, Clock())
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import RunRow
 from mirror_lib.page.flow import thin
 from mirror_lib.page.flow_state import FlowFacts, Level, judge
 from mirror_lib.page.flows import longest_wait_seconds
+from tests.support.ledger.rows import NOON, observed_flow
 
-NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-SEEN = FlowObservationRow(
-    flow="a->b", observed_at=NOON, partitions=4, lagging=0, stalled=0, records_behind=0, outlook="ok"
-)
+SEEN = observed_flow(lagging=0)
 RUN = RunRow(id="r", flow="a->b", trigger="cli", state="succeeded", started_at=NOON, heartbeat_at=NOON)
 FINE = FlowFacts(now=NOON + timedelta(minutes=4), stale_after_seconds=900, observation=SEEN, run=RUN)
 

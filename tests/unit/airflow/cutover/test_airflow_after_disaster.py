@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,19 +25,10 @@ def config(tmp_path: Path) -> Path:
     return write_flow(tmp_path, _IDENTITY, *_BACK)
 
 
-@dataclass
-class TaskInstance:
-    """What a task can ask Airflow: the answer to the question before it, None where there is none."""
-
-    answered: dict[str, Any] | None
-
-    def xcom_pull(self, task_ids: str) -> dict[str, Any] | None:
-        assert task_ids == "agreed"
-        return self.answered
-
-
 def answered(config: Path, given: dict[str, Any] | None) -> None:
-    hand_over("A->B", str(config), "agreed", params={"topics": None}, patience_seconds=0.0, ti=TaskInstance(given))
+    """Hand over after an answer to the question, None if there is none."""
+    instance = SimpleNamespace(xcom_pull=lambda task_ids: {"agreed": given}[task_ids])
+    hand_over("A->B", str(config), "agreed", params={"topics": None}, patience_seconds=0.0, ti=instance)
 
 
 def test_a_flow_with_a_way_back_has_the_dag_and_the_way_back_has_none(config: Path) -> None:

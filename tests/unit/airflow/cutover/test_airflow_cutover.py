@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,10 +18,11 @@ from mirror_lib.airflow.approval import NO, YES
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.cutover.dag import build_cutover_dag
 from mirror_lib.airflow.cutover.form import definition_from, refuse_other_values
+from mirror_lib.airflow.cutover.patient_load import load_patiently
 from mirror_lib.airflow.cutover.tasks import answer, await_question, begin
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.location import ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
@@ -34,14 +36,7 @@ from tests.support.ledger.seeded import write_config
 
 WAVE = CutoverDefinition(name="wave-1", flow="berlin->frankfurt", topics=("orders",))
 DAG_ID, RUN = "mirror_cutover__berlin__frankfurt", "manual-1"
-
-
-@dataclass
-class DagRun:
-    """The run of the DAG that a task belongs to."""
-
-    dag_id: str = DAG_ID
-    run_id: str = RUN
+DAG_RUN = SimpleNamespace(dag_id=DAG_ID, run_id=RUN)
 
 
 @dataclass
@@ -67,21 +62,6 @@ class TaskInstance:
         assert (dag_id, task_ids, run_ids) == (DAG_ID, ["carry_out"], [RUN])
         state = self.carries.pop(0) if len(self.carries) > 1 else self.carries[0]
         return {RUN: {"carry_out": state}}
-
-
-@dataclass
-class OfCarryOut:
-    """What the task that carries the cutover out can ask Airflow."""
-
-    answers: str
-
-    def xcom_pull(self, task_ids: str) -> str:
-        assert task_ids == "begin"
-        return WAVE.name
-
-    def get_task_states(self, dag_id: str, task_ids: list[str], run_ids: list[str]) -> dict[str, dict[str, str]]:
-        assert (dag_id, task_ids, run_ids) == (DAG_ID, ["note_approve"], [RUN])
-        return {RUN: {"note_approve": self.answers}}
 
 
 @pytest.fixture
@@ -115,24 +95,6 @@ class Process:
             QuestionRow(cutover=WAVE.name, step="freeze", attempt=number, carrier=self.id, asked_at=NOON)
         )
 
-    @contextmanager
-    def takes_the_answer(self, number: int = 1) -> Iterator[None]:
-        """As the job does that waits for it."""
-        question = self.question(number)
-
-        def take() -> None:
-            while not ended.wait(0.02) and self.ledger.carriers.take(question) is None:
-                pass
-
-        ended = threading.Event()
-        waiting = threading.Thread(target=take)
-        waiting.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            waiting.join()
-
     @property
     def answered(self) -> tuple[str | None, str | None]:
         """What the first question was answered, and by whom."""
@@ -162,11 +124,11 @@ def pass_on(config: Path, answered: dict[str, Any] | None, asked: TaskInstance |
     task = asked or TaskInstance()
     task.answered = answered
     of_step = ("freeze", str(config), WAVE.name, "writers_stopped", "carry_out")
-    return answer(*of_step, patience_seconds=0.0, ti=task, dag_run=DagRun())
+    return answer(*of_step, patience_seconds=0.0, ti=task, dag_run=DAG_RUN)
 
 
 def wait_to_ask(config: Path, task: TaskInstance, step: str = "freeze") -> str:
-    return await_question(step, str(config), WAVE.name, "carry_out", ti=task, dag_run=DagRun())
+    return await_question(step, str(config), WAVE.name, "carry_out", ti=task, dag_run=DAG_RUN)
 
 
 def question_of_freeze(config: Path) -> Any:
@@ -176,16 +138,6 @@ def question_of_freeze(config: Path) -> Any:
 
 def said(option: str) -> dict[str, Any]:
     return {"chosen_options": [option], "responded_by_user": {"id": "7", "name": "marta"}}
-
-
-def test_a_yes_confirms_the_step_in_the_name_of_who_said_it(config: Path) -> None:
-    with at_work(config) as job:
-        job.asks()
-        with job.takes_the_answer():
-            told = pass_on(config, said(YES))
-
-        assert told == "step freeze confirmed by marta"
-        assert job.answered == ("yes", "marta")
 
 
 @pytest.mark.parametrize(
@@ -314,8 +266,12 @@ def test_a_job_that_was_cleared_without_the_tasks_that_ask_does_not_begin(
     carry_out = build_cutover_dag(make_flow(), config).get_task("carry_out")
 
     for state in ("failed", "upstream_failed", "success"):
+        instance = SimpleNamespace(
+            xcom_pull=lambda task_ids: {"begin": WAVE.name}[task_ids],
+            get_task_states=lambda state=state, **_: {RUN: {"note_approve": state}},
+        )
         with pytest.raises(AirflowFailException, match="no answer could be passed on"):
-            carry_out.execute({"ti": OfCarryOut(state), "dag_run": DagRun()})
+            carry_out.execute({"ti": instance, "dag_run": DAG_RUN})
 
 
 @pytest.fixture
@@ -383,4 +339,9 @@ def test_a_trigger_with_other_topics_does_not_continue_an_existing_cutover(confi
     params = {**form, "name": WAVE.name, "topics": ["payments"]}
 
     with pytest.raises(MirrorError, match="topics is orders, not payments"):
-        begin(WAVE.flow, str(config), params=params, dag_run=DagRun())
+        begin(WAVE.flow, str(config), params=params, dag_run=DAG_RUN)
+
+
+def test_a_file_that_stays_broken_ends_the_waiting(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_patiently(tmp_path / "gone.properties", patience_seconds=0)

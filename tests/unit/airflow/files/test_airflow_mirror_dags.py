@@ -1,10 +1,10 @@
-import os
+from pathlib import Path
 
 import pytest
 from airflow.utils.types import DagRunType
 
 from mirror_lib.airflow.dags import KINDS, mirror_dags
-from mirror_lib.airflow.files.loaded_files import load_readable
+from mirror_lib.airflow.files.flow_dags import build_flow_dags, config_files
 from mirror_lib.errors import ConfigurationError
 from tests.support.flow_files import write_flow
 
@@ -81,12 +81,23 @@ def test_no_scheduled_dag_takes_airflows_backfills(config):
         assert {kind.value for kind in DagRunType} - set(dag.allowed_run_types) == {"backfill"}
 
 
-def test_a_file_is_read_once_until_it_changes(config):
-    first = load_readable(config)
-    assert load_readable(config) is first
+def test_the_variable_names_one_file_or_several():
+    assert config_files({"MIRROR_CONFIG": "/a:/b"}, Path("/p")) == [Path("/a"), Path("/b")]
 
-    write_flow(config.parent, _POOL, "tasks.max = 7")
-    os.utime(config, ns=(1, 1))
 
-    assert load_readable(config) is not first
-    assert load_readable(config).config.flow("A->B").tasks_max == 7
+def test_without_the_variable_the_local_clusters_file_comes_before_the_example(tmp_path):
+    assert config_files({}, tmp_path) == [tmp_path / "examples" / "mirror.properties"]
+    local = tmp_path / ".mirror" / "mirror.properties"
+    local.parent.mkdir()
+    local.touch()
+    assert config_files({}, tmp_path) == [local]
+
+
+def test_every_enabled_flow_of_every_file_has_a_dag_and_a_worker_gets_the_one_that_it_wants(tmp_path):
+    paths = [
+        write_flow(tmp_path, name="ab.properties"),
+        write_flow(tmp_path, source="B", target="C", name="bc.properties"),
+    ]
+
+    assert set(build_flow_dags(paths)) == {"mirror__A__B", "mirror__B__C"}
+    assert set(build_flow_dags(paths, only="mirror__B__C")) == {"mirror__B__C"}

@@ -1,25 +1,12 @@
 import pytest
 
 from mirror_lib.airflow.flow.assets import NewRecords, flow_alias, new_records, topic_asset
-from mirror_lib.ledger.rows import PartitionRunRow
+from tests.support.ledger.rows import partition_run
 
 
 def row(topic: str, partition: int, *, first: int, records: int, run: str = "1", round_: int = 1, state: str = "done"):
-    return PartitionRunRow(
-        run_id=run,
-        round=round_,
-        topic=topic,
-        partition=partition,
-        target_topic=f"A.{topic}",
-        start_offset=0,
-        end_offset=1000,
-        source_next=records,
-        target_first=first,
-        target_next=first + records,
-        records=records,
-        bytes=records * 10,
-        state=state,
-    )
+    offsets = {"target_first": first, "target_next": first + records, "records": records, "bytes": records * 10}
+    return partition_run(run, partition, topic=topic, target_topic=f"A.{topic}", round=round_, state=state, **offsets)
 
 
 def test_an_assets_uri_names_the_cluster_by_its_alias_and_is_its_name():

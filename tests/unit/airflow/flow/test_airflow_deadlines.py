@@ -1,12 +1,9 @@
 import asyncio
-import json
 import logging
-from datetime import timedelta
 
 import pytest
 
-from mirror_lib.airflow.flow.dag import build_flow_dag
-from mirror_lib.airflow.flow.deadline import DEADLINE_MISSED, deadline_alert, tell_deadline_missed
+from mirror_lib.airflow.flow.deadline import tell_deadline_missed
 from mirror_lib.config.loader import load
 from mirror_lib.ledger.location import ledger_url, open_ledger
 from tests.support.flow_files import LEDGER, write_flow
@@ -23,28 +20,6 @@ def config(tmp_path):
 def miss(config, run_id="manual 1", **dag_run):
     context = {"dag_run": {"dag_run_id": run_id, **dag_run}, "deadline": {"id": "1"}}
     asyncio.run(tell_deadline_missed("A->B", str(config), 60.0, context=context))
-
-
-def test_the_dag_of_a_flow_with_a_deadline_carries_an_alert(make_flow):
-    assert deadline_alert(make_flow(), "/f") is None
-    assert not build_flow_dag(make_flow(), "/f").deadline
-
-    (alert,) = build_flow_dag(make_flow(airflow_deadline_seconds=90), "/f").deadline
-
-    assert alert.interval == timedelta(seconds=90)
-    # It counts from when the run was queued, and its callback is an importable path with plain data.
-    assert type(alert.reference).__name__ == "DagRunQueuedAtDeadline"
-    assert alert.callback.path == "mirror_lib.airflow.flow.deadline.tell_deadline_missed"
-    assert json.loads(json.dumps(alert.callback.kwargs)) == {"flow": "A->B", "config_path": "/f", "seconds": 90.0}
-
-
-def test_a_missed_deadline_is_logged_and_noted_in_the_ledger(config, caplog):
-    miss(config)
-
-    assert "DAG run manual 1 missed its deadline: not finished 60 s after it was queued" in caplog.text
-    with open_ledger(load(config)) as ledger:
-        (noted,) = ledger.audits.newest("A->B")
-    assert (noted.action, noted.subject, noted.detail) == (DEADLINE_MISSED, "manual 1", {"seconds": 60.0})
 
 
 def test_an_alert_is_told_even_when_the_file_is_gone(tmp_path, caplog):

@@ -4,6 +4,7 @@ import pytest
 
 from mirror_lib.airflow.flow import report_task
 from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.airflow.schedule import airflow_schedule
 from mirror_lib.config.model import CopySettings
 from mirror_lib.observe.airflow_runs import dag_id_of
 from mirror_lib.topology.names import FlowId
@@ -26,6 +27,15 @@ def test_a_flow_runs_by_its_schedule_never_twice_at_a_time_nor_makes_up_for_the_
     assert dag.catchup is False
     assert dag.schedule == timedelta(minutes=5)
     assert build_flow_dag(make_flow(), "f").schedule is None
+
+
+def test_intervals_become_timedeltas_and_all_else_is_airflows_own():
+    assert airflow_schedule("30s") == timedelta(seconds=30)
+    assert airflow_schedule("5m") == timedelta(minutes=5)
+    assert airflow_schedule("2h") == timedelta(hours=2)
+    assert airflow_schedule("1d") == timedelta(days=1)
+    for own in (None, "@hourly", "*/5 * * * *"):
+        assert airflow_schedule(own) == own
 
 
 def test_a_run_may_take_twelve_hours_more_than_its_copy_and_one_without_a_limit_is_never_ended(make_flow):

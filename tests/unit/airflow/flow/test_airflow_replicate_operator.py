@@ -11,7 +11,7 @@ from mirror_lib.airflow.compatibility import AirflowSkipException
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
 from mirror_lib.airflow.spark import submission
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
-from mirror_lib.errors import AnotherRunError, ConfigurationError, ReplicationError, RunLockedError, Where
+from mirror_lib.errors import AnotherRunError, ConfigurationError, RunLockedError, Where
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.job.arguments import JobArguments
 from mirror_lib.spark.settings import SPARK_SETTINGS, TRANSFORMING_JVM
@@ -67,14 +67,6 @@ def test_the_trigger_forms_choices_become_arguments(spark, submit):
     assert submit.environment["MIRROR_LOG_LEVEL"] == "DEBUG"
 
 
-def test_a_connection_names_the_cluster(spark, monkeypatch):
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "spark://m", "port": 7077}')
-    arguments = spark()
-    assert arguments[arguments.index("--master") + 1] == "spark://m:7077"
-    # Executors elsewhere have a Python of their own.
-    assert not any(word.startswith("spark.pyspark.python=") for word in arguments)
-
-
 def test_a_flow_with_transforms_gets_a_jvm_for_them(spark, tmp_path):
     file = write_flow(tmp_path, "A->B.mirror.transforms = live", "mirror.transform.live.filter = key IS NOT NULL")
     assert f"spark.driver.defaultJavaOptions={TRANSFORMING_JVM}" in spark(config_path=str(file))
@@ -124,13 +116,6 @@ def test_a_retried_task_submits_a_run_of_its_own_for_the_rest_of_the_longest_tim
     assert given[0].trigger == given[1].trigger == trigger_text("mirror__A__B", "manual 1")
     assert not any(word.startswith("--elapsed-seconds") for word in first)
     assert 36_000 <= given[1].elapsed_seconds < 36_600
-
-
-@pytest.mark.parametrize(("code", "kind"), [(1, ReplicationRunError), (2, ConfigurationError), (3, ReplicationError)])
-def test_the_exit_code_becomes_a_typed_error_and_the_report_still_reaches_xcom(spark, submit, code, kind):
-    with pytest.raises(kind):
-        spark({**DONE, "exit_code": code})
-    assert submit.pushed[REPORT_KEY]["exit_code"] == code
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,10 @@ def config(tmp_path):
     return write_flow(tmp_path, *AWAY, LEDGER, "sync.group.offsets.enabled = true")
 
 
-def run(kind, config, instance=None):
+def run(kind, config, instance=None, **choices):
     dag_run = SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1")
-    return TASKS[kind]("A->B", str(config), NO_CHOICE, dag_run=dag_run, ti=instance or Instance())
+    params = {**NO_CHOICE, **choices}
+    return TASKS[kind]("A->B", str(config), params, dag_run=dag_run, ti=instance or Instance())
 
 
 def note_done(config, *steps):
@@ -70,12 +71,18 @@ def test_a_step_that_is_switched_off_or_not_due_is_shown_as_skipped_and_is_done_
     assert "is false" in instance.pushed[STEP_KEY]["skipped"]
 
 
-@pytest.mark.parametrize("kind", TASKS)
-def test_a_cluster_that_is_away_is_an_error_that_may_pass(config, kind):
-    with pytest.raises(BrokerUnreachableError) as caught:
-        run(kind, config)
+def test_how_a_step_ended_is_kept_under_the_name_of_its_task_unless_it_was_for_some_topics(config):
+    write_flow(config.parent, *AWAY, LEDGER, "sync.topic.configs.enabled = false")
+    with ready_ledger(f"sqlite:///{config.parent / 'ledger.sqlite3'}") as ledger:
+        with pytest.raises(AirflowSkipException):
+            run("sync.topic.configs", config, topics=["orders"])
+        assert ledger.observations.steps("A->B") == ()
 
-    assert caught.value.retriable
+        with pytest.raises(AirflowSkipException):
+            run("sync.topic.configs", config)
+
+        (kept,) = ledger.observations.steps("A->B")
+    assert (kept.step, kept.skipped) == ("sync_topic_configs", "sync.topic.configs.enabled is false")
 
 
 def test_a_step_gives_its_counts_and_one_that_was_refused_in_part_fails_and_leaves_its_reasons_for_the_report():

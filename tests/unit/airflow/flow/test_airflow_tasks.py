@@ -7,11 +7,13 @@ from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipEx
 from mirror_lib.airflow.flow import check, report_task
 from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.flow.report import report_text, steps_text
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
-from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.observe.run_totals import TopicTotal
 from tests.support.flow_files import AWAY, LEDGER, write_flow
 from tests.support.ledger.ledgers import ready_ledger
+from tests.support.ledger.rows import partition_run
 
 OUTCOME = {"exit_code": 0, "dry_run": False, "problems": [], "failed": 0, "planned": [], "run_id": "r"}
 NOTHING_TO_DO = {"skipped": "it is not due", "failed": 0, "problems": []}
@@ -31,40 +33,26 @@ def ledger(tmp_path):
 def note_run(ledger, trigger, records, state="done"):
     run_id = str(uuid.uuid4())
     ledger.start_run(run_id=run_id, flow="A->B", trigger=trigger)
-    row = PartitionRunRow(
-        run_id=run_id,
-        round=1,
-        topic="orders",
-        partition=0,
-        target_topic="A.orders",
-        start_offset=0,
-        end_offset=10,
-        source_next=records,
-        target_first=0,
-        target_next=records,
-        records=records,
-        state=state,
-    )
-    ledger.save_partition_runs([row])
+    ledger.save_partition_runs([partition_run(run_id, records=records, state=state)])
     return run_id
+
+
+def run_with(pull, get_task_states=lambda **_: {}):
+    """What the report task is given of a run."""
+    return {
+        "ti": SimpleNamespace(xcom_pull=pull, get_task_states=get_task_states),
+        "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"),
+    }
 
 
 def context(outcome, **steps):
     """A run whose tasks beside the copy had nothing to do, or what a test says."""
 
     def pull(task_ids, key):
-        if task_ids == "preflight":
-            return None
-        return (
-            outcome
-            if task_ids == "replicate"
-            else steps.get(task_ids, None if key == "return_value" else NOTHING_TO_DO)
-        )
+        nothing = None if task_ids == "preflight" or key == "return_value" else NOTHING_TO_DO
+        return {"replicate": outcome, **steps}.get(task_ids, nothing)
 
-    return {
-        "ti": SimpleNamespace(xcom_pull=pull, get_task_states=lambda **_: {}),
-        "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"),
-    }
+    return run_with(pull)
 
 
 def after_preflight(states, steps, **outcomes):
@@ -78,10 +66,7 @@ def after_preflight(states, steps, **outcomes):
     def get_task_states(dag_id, task_ids, run_ids):
         return {run_ids[0]: {task: states.get(task, "skipped") for task in task_ids}}
 
-    return {
-        "ti": SimpleNamespace(xcom_pull=pull, get_task_states=get_task_states),
-        "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"),
-    }
+    return run_with(pull, get_task_states)
 
 
 DONE_BEFORE = dict.fromkeys(report_task.REPORTED_STEPS, NOTHING_TO_DO)
@@ -218,3 +203,48 @@ def test_preflight_says_which_cluster_cannot_be_reached(config, caplog, monkeypa
 def test_what_is_wrong_is_a_configuration_error_before_any_cluster_is_asked(config, flow, name, topics, what):
     with pytest.raises(ConfigurationError, match=what):
         check.check_flow(flow, str(config.parent / name), TriggerChoices(topics=topics))
+
+
+def test_a_run_that_copied_shows_a_line_for_each_topic():
+    total = TopicTotal("orders", "A.orders", 4, 1_200, 34_500, 1.26, 0)
+    assert report_text("A->B", OUTCOME, [total]).splitlines() == [
+        "Flow A->B copied 1,200 records:",
+        "",
+        "topic   target topic  partitions  records     size  seconds  failed",
+        "------  ------------  ----------  -------  -------  -------  ------",
+        "orders      A.orders           4    1,200  34.5 kB      1.3",
+    ]
+
+
+def test_a_run_with_nothing_new_and_a_job_that_never_ended_are_told_apart():
+    assert report_text("A->B", OUTCOME, []) == "Flow A->B: no new records to copy."
+    assert "copied nothing" in report_text("A->B", None, [])
+
+
+def test_problems_are_listed_and_those_left_out_are_counted():
+    outcome = {**OUTCOME, "exit_code": 1, "problems": ["[fenced] a-0: x"], "failed": 3}
+    assert report_text("A->B", outcome, []).splitlines()[-2:] == ["- [fenced] a-0: x", "- ... and 2 more"]
+
+
+def test_a_dry_run_shows_the_plan():
+    planned = [{"topic": "t", "target_topic": "A.t", "partitions": 2, "offsets": 1100, "estimated_bytes": 5}]
+    text = report_text("A->B", {**OUTCOME, "dry_run": True, "planned": planned}, [])
+    assert "nothing was changed" in text
+    assert "1,100" in text
+
+
+def test_what_was_left_out_is_told_though_the_run_succeeded():
+    outcome = {**OUTCOME, "left_out": 1_200, "left_out_ranges": ["[record-too-large] orders-0, offset 7 (skipped): x"]}
+    assert report_text("A->B", outcome, []).splitlines()[-2:] == [
+        "Skipped by mirror.poison.policy, 1,200 records:",
+        "- [record-too-large] orders-0, offset 7 (skipped): x",
+    ]
+
+
+def test_records_that_groups_would_skip_or_read_again_and_denials_left_out_are_told():
+    groups = {"skipped": None, "failed": 0, "problems": [], "groups": 2, "read_again": 3, "skipped_records": 60}
+    acls = {"skipped": None, "failed": 0, "problems": [], "denials_left_out": 1, "notices": ["1 denials ..."]}
+    assert steps_text({"sync_group_offsets": groups, "sync_topic_acls": acls}).splitlines()[1:] == [
+        "- sync_group_offsets: 2 groups, 3 duplicates, 60 records skipped",
+        "- sync_topic_acls: 1 DENY ACLs not copied; note: 1 denials ...",
+    ]

@@ -19,15 +19,10 @@ from mirror_lib.airflow.forms.conf import check_conf
 from mirror_lib.airflow.forms.fields import chosen_topics
 from mirror_lib.airflow.forms.slow_patterns import takes_for_ever
 from mirror_lib.airflow.verify.form import VerifyChoices, verify_form
-from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.topology.names import FlowId
+from tests.support.flow_configs import flow_config
 
-
-def _flow() -> FlowConfig:
-    client = ClientSettings(cluster="A", role="admin", properties={"bootstrap.servers": "a:9092"})
-    clients = dict.fromkeys(FlowClients.model_fields, client)
-    return FlowConfig(flow=FlowId("A", "B"), enabled=True, clients=FlowClients(**clients), topics=("orders.*",))
+_FLOW = flow_config(topics=("orders.*",))
 
 
 def _define(params: Mapping[str, Any]) -> object:
@@ -36,11 +31,11 @@ def _define(params: Mapping[str, Any]) -> object:
 
 #: DAG -> its form, and what its first task makes of the values.
 FORMS: Mapping[str, tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], object]]] = {
-    "flow": (trigger_form(_flow()), TriggerChoices.from_params),
-    "verify": (verify_form(_flow()), VerifyChoices.from_params),
-    "backfill": (backfill_form(_flow()), BackfillChoices.from_params),
-    "cutover": (cutover_form(_flow()), _define),
-    "after disaster": (after_disaster_form(_flow()), chosen_topics),
+    "flow": (trigger_form(_FLOW), TriggerChoices.from_params),
+    "verify": (verify_form(_FLOW), VerifyChoices.from_params),
+    "backfill": (backfill_form(_FLOW), BackfillChoices.from_params),
+    "cutover": (cutover_form(_FLOW), _define),
+    "after disaster": (after_disaster_form(_FLOW), chosen_topics),
 }
 
 _LONG = "x" * 1_000_000

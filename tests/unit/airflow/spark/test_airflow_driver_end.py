@@ -10,18 +10,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from mirror_lib.dev.processes import process_facts
-from tests.support.spark.driver_hosts import StandInHost
+from tests.support.spark.driver_hosts import PROJECT, StandInHost, wait_until
 
-_PROJECT = Path(__file__).resolve().parents[4]
-_SECONDS = 60
 #: Begins as every job does; its clean-up takes a while, as answers of a server and of the ledger do.
 _JOB = """
 import os, sys, time
@@ -80,7 +77,7 @@ def supervisor() -> Iterator[subprocess.Popen[str]]:
     """Takes the environment of a task as a line of JSON, and answers with the process that runs it."""
     with subprocess.Popen(
         [sys.executable, "-c", _SUPERVISOR],
-        env={**os.environ, "PYTHONPATH": str(_PROJECT)},
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -97,14 +94,14 @@ class Killed:
         (folder / "stand_in_job.py").write_text(_JOB)
         self._notes = folder / "notes"
         self._notes.touch()
-        path = os.pathsep.join([str(folder), str(_PROJECT)])
+        path = os.pathsep.join([str(folder), str(PROJECT)])
         assert supervisor.stdin is not None
         assert supervisor.stdout is not None
         variables = {"PYTHONPATH": path, "PYSPARK_DRIVER_PYTHON": sys.executable, **environment}
         supervisor.stdin.write(json.dumps(variables) + "\n")
         supervisor.stdin.flush()
         self.task = int(supervisor.stdout.readline())
-        self.wait_until(lambda: len(self.noted) == 1)
+        wait_until(lambda: len(self.noted) == 1)
         self.driver = int(self.noted[0])
 
     @property
@@ -113,12 +110,6 @@ class Killed:
 
     def signal_group(self, number: signal.Signals) -> None:
         os.killpg(self.task, number)
-
-    def wait_until(self, so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _SECONDS
-        while not so():
-            assert time.monotonic() < deadline, self.noted
-            time.sleep(0.05)
 
     def driver_is_gone(self) -> bool:
         return _is_gone(self.driver)
@@ -140,7 +131,7 @@ def killed(request: pytest.FixtureRequest, supervisor: subprocess.Popen[str], tm
         for pid in (found.task, found.driver):
             if not _is_gone(pid):
                 os.kill(pid, signal.SIGKILL)
-        found.wait_until(found.task_is_gone)
+        wait_until(found.task_is_gone)
 
 
 def _is_gone(pid: int) -> bool:
@@ -156,9 +147,9 @@ def _parent(pid: int) -> int:
 def test_a_killed_task_has_its_driver_clean_up_once_and_whole(killed: Killed) -> None:
     """It may get SIGTERM more than once: by whoever ends all processes of a container, and by `on_kill`."""
     os.kill(killed.driver, signal.SIGTERM)
-    killed.wait_until(lambda: len(killed.noted) == 2)
+    wait_until(lambda: len(killed.noted) == 2)
     killed.signal_group(signal.SIGTERM)
-    killed.wait_until(killed.task_is_gone)
+    wait_until(killed.task_is_gone)
 
     assert killed.noted[1:] == ["begins to clean up", "is done"]
     assert killed.driver_is_gone()
@@ -167,15 +158,15 @@ def test_a_killed_task_has_its_driver_clean_up_once_and_whole(killed: Killed) ->
 def test_the_driver_cleans_up_though_the_supervisor_kills_the_group_meanwhile(killed: Killed) -> None:
     """Airflow gives a group five seconds (`WatchedSubprocess.kill`)."""
     killed.signal_group(signal.SIGTERM)
-    killed.wait_until(lambda: len(killed.noted) == 2)
+    wait_until(lambda: len(killed.noted) == 2)
     killed.signal_group(signal.SIGKILL)
-    killed.wait_until(killed.driver_is_gone)
+    wait_until(killed.driver_is_gone)
 
     assert killed.noted[1:] == ["begins to clean up", "is done"]
 
 
 def test_the_driver_of_a_task_that_was_killed_outright_ends_too(killed: Killed) -> None:
     killed.signal_group(signal.SIGKILL)
-    killed.wait_until(killed.driver_is_gone)
+    wait_until(killed.driver_is_gone)
 
     assert killed.noted[1:] == ["begins to clean up", "is done"]

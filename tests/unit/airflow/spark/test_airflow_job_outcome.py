@@ -1,5 +1,15 @@
+from mirror_lib.airflow.compatibility import RetryDecision
+from mirror_lib.airflow.retries import ErrorClassRetryPolicy
 from mirror_lib.airflow.spark.outcome import ReplicationRunError, exit_code_in, failure_of, xcom_value
-from mirror_lib.errors import ConfigurationError, ReplicationError, Where
+from mirror_lib.errors import (
+    AuthenticationError,
+    BrokerUnreachableError,
+    ConfigurationError,
+    ReplicationError,
+    TargetDivergedError,
+    TransientError,
+    Where,
+)
 from mirror_lib.relay.job.report import Failure, JobReport, PlannedTopic
 
 
@@ -53,3 +63,13 @@ def test_an_error_names_the_first_failures_and_counts_the_rest():
     text = str(failure_of("A->B", 3, JobReport(exit_code=3, failures=failures(5))))
     assert "5 partition(s)" in text
     assert "[fenced] a-2: x (and 2 more)" in text
+
+
+def test_what_only_a_person_can_mend_fails_at_once_and_what_may_pass_is_left_to_the_tasks_retries():
+    for lasting in (ConfigurationError("x"), TargetDivergedError("x"), AuthenticationError("x")):
+        decision = ErrorClassRetryPolicy().evaluate(lasting, try_number=1, max_tries=3)
+        assert decision.action == RetryDecision.fail().action, lasting
+        assert "not retried" in decision.reason
+
+    for passing in (BrokerUnreachableError("x"), TransientError("x"), ReplicationRunError("x"), RuntimeError("x")):
+        assert ErrorClassRetryPolicy().evaluate(passing, try_number=1, max_tries=3) == RetryDecision.default(), passing

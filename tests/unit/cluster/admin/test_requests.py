@@ -13,16 +13,10 @@ from mirror_lib.cluster.admin import requests as admin_calls
 from mirror_lib.cluster.admin.requests import AdminCalls, Question
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol.error_codes import LocalCode
-from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.topology.access import Grant, Operation
 
 _SECONDS = 0.4
-
-
-def calls() -> AdminCalls:
-    properties = {"bootstrap.servers": "localhost:1"}
-    return AdminCalls(Connection.from_settings(ClientSettings(cluster="A", role="admin", properties=properties)), 30.0)
 
 
 def test_after_a_silence_the_requests_behind_it_get_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +38,7 @@ def test_after_a_silence_the_requests_behind_it_get_little_time(monkeypatch: pyt
         "ask", 10, ask, lambda _: Where(cluster="A"), lambda _: Grant.on_topic(Operation.DESCRIBE, "orders")
     )
 
-    found, codes = calls().ask_once(question, range(300), _SECONDS)
+    found, codes = AdminCalls(Connection("A", ("localhost:1",)), 30.0).ask_once(question, range(300), _SECONDS)
 
     assert sorted(found) == list(range(300))
     assert {key for key, answer in found.items() if not isinstance(answer, MirrorError)} == set(codes) ^ set(range(300))

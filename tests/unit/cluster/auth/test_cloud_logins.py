@@ -21,6 +21,7 @@ from mirror_lib.config.loader import load_flow
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.config.security.cloud_classes import AZURE_LOGIN_HANDLERS, GOOGLE_LOGIN_HANDLER, MSK_LOGIN_HANDLER
 from mirror_lib.errors import ConfigurationError
+from tests.support.connections import connection_of
 
 SERVERLESS = "boot-1a2b.c3.kafka-serverless.us-east-1.amazonaws.com:9098"
 MSK = "software.amazon.msk.auth.iam.IAMLoginModule required"
@@ -41,9 +42,7 @@ def no_region(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def login(servers: str = SERVERLESS, **properties: str) -> OAuthLogin:
     """As a client's properties name it; `_` stands for `.`."""
-    given = {name.replace("_", "."): value for name, value in properties.items()}
-    settings = {"bootstrap.servers": servers, "security.protocol": "SASL_SSL", **given}
-    connection = Connection.from_settings(ClientSettings(cluster="A", role="admin", properties=settings))
+    connection = connection_of(servers, security_protocol="SASL_SSL", **properties)
     assert "s3cret" not in repr(connection)
     found = pickle.loads(pickle.dumps(connection)).security.sasl
     assert isinstance(found, OAuthLogin)

@@ -15,23 +15,16 @@ import pytest
 from mirror_lib.cluster.auth.kerberos import KerberosLogin
 from mirror_lib.cluster.auth.kerberos_tickets import Tickets
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import AuthenticationError, ConfigurationError, Where
+from tests.support.connections import connection_of
 
 WHERE = Where(cluster="A")
 MODULE = "com.sun.security.auth.module.Krb5LoginModule required"
 
 
 def connect(options: str, **properties: str) -> Connection:
-    settings = {
-        "bootstrap.servers": "a:1",
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "GSSAPI",
-        "sasl.kerberos.service.name": "kafka",
-        "sasl.jaas.config": f"{MODULE} {options};",
-        **{name.replace("_", "."): value for name, value in properties.items()},
-    }
-    return Connection.from_settings(ClientSettings(cluster="A", role="admin", properties=settings))
+    usual = {"sasl_kerberos_service_name": "kafka", "sasl_jaas_config": f"{MODULE} {options};"}
+    return connection_of(security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI", **(usual | properties))
 
 
 def login(options: str, **properties: str) -> KerberosLogin:
@@ -167,26 +160,25 @@ class TestTickets:
     def tickets(self, realm: StandIn) -> Any:
         return Tickets()
 
-    @pytest.mark.parametrize("lifetime", [600, None])
-    def test_given_both_then_a_current_ticket_of_the_cache_is_used(
-        self, realm: StandIn, tickets: Any, lifetime: int | None
-    ) -> None:
-        realm.caches[b"ticket"] = Held("me@R", lifetime)
-
-        found = tickets.credentials(KerberosLogin("kafka", "me@R", b"keys", b"ticket"), WHERE)
-
-        assert (found.name, realm.by_keytab) == ("me@R", [])
-
-    @pytest.mark.parametrize("held", [None, ("other@R", 600), ("me@R", 0)], ids=["broken", "of another", "over"])
-    def test_given_both_and_no_current_ticket_in_the_cache_then_one_is_got_by_the_keytab(
-        self, realm: StandIn, tickets: Any, held: tuple[str, int] | None
+    @pytest.mark.parametrize(
+        ("held", "by_keytab"),
+        [
+            pytest.param(("me@R", 600), [], id="current"),
+            pytest.param(("me@R", None), [], id="without an end"),
+            pytest.param(None, ["me@R"], id="broken"),
+            pytest.param(("other@R", 600), ["me@R"], id="of another"),
+            pytest.param(("me@R", 0), ["me@R"], id="over"),
+        ],
+    )
+    def test_given_both_then_a_current_ticket_of_the_cache_is_used_and_for_another_one_is_got_by_the_keytab(
+        self, realm: StandIn, tickets: Any, held: tuple[str, int | None] | None, by_keytab: list[str]
     ) -> None:
         if held is not None:
             realm.caches[b"ticket"] = Held(*held)
 
         found = tickets.credentials(KerberosLogin("kafka", "me@R", b"keys", b"ticket"), WHERE)
 
-        assert (found.name, realm.by_keytab) == ("me@R", ["me@R"])
+        assert (found.name, realm.by_keytab) == ("me@R", by_keytab)
 
     def test_given_a_cache_only_then_its_failure_is_told(self, realm: StandIn, tickets: Any) -> None:
         with pytest.raises(AuthenticationError, match="Kerberos rejected me@R"):

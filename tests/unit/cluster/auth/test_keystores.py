@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -11,44 +11,18 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.auth.keystores import KeyPair, KeystoreError, read_keystore, read_pem_key, read_truststore
+from mirror_lib.cluster.auth.keystores import KeystoreError, read_keystore, read_pem_key, read_truststore
 from tests.support.security.pki import PASSWORD, Certified
 
+DATA = Path(__file__).parent / "data"
 #: keytool -importcert -alias ca -file ca.pem -storetype JKS -storepass changeit
-JKS_TRUSTSTORE = base64.b64decode(
-    "/u3+7QAAAAIAAAABAAAAAgACY2EAAAGh/Q51xAAFWC41MDkAAAGAMIIBfDCCASGgAwIBAgIUJMSRYaSRU4S2xfW4yBDey6c08gww"
-    "CgYIKoZIzj0EAwIwEjEQMA4GA1UEAwwHVGVzdCBDQTAgFw0yNjExMjEwNzQyMjVaGA8yMTI2MTAyODA3NDIyNVowEjEQMA4GA1UE"
-    "AwwHVGVzdCBDQTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABDEAKL2chI1HLZZXcp2m+ZYW8NJFj8chpzD2+PCglslgIaE1PkeV"
-    "yyZItC0UHh3X0PuQD7LGf2SXD4pEym04ZXyjUzBRMB0GA1UdDgQWBBRKJOyiy503bzW/Zs3yx1AKXmqm1DAfBgNVHSMEGDAWgBRK"
-    "JOyiy503bzW/Zs3yx1AKXmqm1DAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0kAMEYCIQDkD6GqBMbz9ApVK9DkkIRj4OV9"
-    "v7fpf1ebxVAba6iGkgIhAMM9cCrgDEtpX+ubLGOIeHjZaM8zQWjEOlQKxnppB0PK6BlMbk5tT/GfapOqlMk/Az2EeH4="
-)
+JKS_TRUSTSTORE = (DATA / "truststore.jks").read_bytes()
 #: The same certificate: keytool -importcert ... -storetype PKCS12
-PKCS12_TRUSTSTORE = base64.b64decode(
-    "MIIC8gIBAzCCApwGCSqGSIb3DQEHAaCCAo0EggKJMIIChTCCAoEGCSqGSIb3DQEHBqCCAnIwggJuAgEAMIICZwYJKoZIhvcNAQcB"
-    "MGYGCSqGSIb3DQEFDTBZMDgGCSqGSIb3DQEFDDArBBQPeh2R8yzoBH6W3rNCbB2tKWzi2AICJxACASAwDAYIKoZIhvcNAgkFADAd"
-    "BglghkgBZQMEASoEEI6T0QPDy7EW08MUzWlER1CAggHw2To4YCFrltyELNJuXYt/4sQiReLrrWAEyHS1sxqHEivAXtbVvR94qL5I"
-    "OCqh7sbky07EzyEWk89Lx7vhESIWqNG0QCapWzFjXBYhy8aIQrK4yzjRTYczZ6XukfBItU0uAohunbwyk3OTT1eUauZni3C5n8FM"
-    "X5mIuDnkloCZqw+T06UCaUZhK+JfALYxGMedcYpCwacWgDvnEHBVcgYWXL6fWfIqX8nu1CVF7D4GMeFY67pIAgPHIuL1lzHumnre"
-    "4FIXCOyio/IX074KcgrI901g20rDBFCAkl9iEmlJcFSxAIiWSIlVvwyccF42KZLkcX8Nb9S1MFogWzkkR9/gCRkobx7C57Wt4f4G"
-    "7ERGtP18b2T1xUdo13vv/87Leq4tG/B4vGVDEReNDQHIhkr1ng6LlRnqFRVH23/63SZXi3B1iaL2WmeTkuJr15V5h7J71s/6J4X8"
-    "+D0MA518FJ3nZDka/lkACB2XfaY+taNid+ze55PGepb4k0BOxFX3kyzklsxq2XUgutZt+hkSGjow3QrATRfZyh+oovD9Jb2kM+FB"
-    "5mB1jNcxk77i42HQeaRTEt2aESSdG2+1ddy059vQ0TKpd+k6vaxDRqjRZVJ0KPTLhnG+sUOm6SX63jnrdO6oPBVVcZKNTLo22zB7"
-    "Pk6z8zBNMDEwDQYJYIZIAWUDBAIBBQAEIHUVKvFBY3as4nvTDh4dUbaqHdd8xFvTf7FtyxDPpWuIBBTTg4kGEda3ZTi2kWk/1n0L"
-    "477sQQICJxA="
-)
+PKCS12_TRUSTSTORE = (DATA / "truststore.p12").read_bytes()
 #: Its fingerprint, by openssl x509 -fingerprint -sha256
 FINGERPRINT = "bd0bb57db7960757becabac7215dce3ac80df02f7b7b5e0c00165d09f32038bf"
 #: keytool -genkeypair -alias me -storetype JKS -storepass changeit -keypass changeit
-JKS_KEYSTORE = base64.b64decode(
-    "/u3+7QAAAAIAAAABAAAAAQACbWUAAAGh/Q54KAAAAH8wfTAOBgorBgEEASoCEQEBBQAEaysjpt52WZi/yGD2VQo6eaV2FAE76igj"
-    "1MkN6YxTL1igzXcorJc/RwVP/O2L6Y0UAE6a0OP2AgoYrZxNNdsGCAvSsNbdHGt7KPtooK4XNy+8xIZKZF4uGnrWaIzb2euoL8IT"
-    "rGS4g49zbJR4AAAAAQAFWC41MDkAAAE3MIIBMzCB2aADAgECAghYMpMPzyQ9hzAKBggqhkjOPQQDAjANMQswCQYDVQQDEwJtZTAg"
-    "Fw0yNjExMjEwNzQyMjZaGA8yMTI2MTAyODA3NDIyNlowDTELMAkGA1UEAxMCbWUwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATO"
-    "PJVwVAScnMBGQpwIGYR1QIGJm1cmonv/yed90OMsx0sdQ1bBdWVU4l8I9fOX5D1E6QON/iCB26R+zuyI1iuboyEwHzAdBgNVHQ4E"
-    "FgQUvPxdT0obtVbnMxoakduJw/tgOIAwCgYIKoZIzj0EAwIDSQAwRgIhAOBHLSzEm76NlmoDdWKgxPr4YMhUqJwhGIrCuSDB6DVK"
-    "AiEAtAPwnJYn9E85T1PV+aEn0g+XWCzPnzZv2GGrihR7j8MC+cia0Sq+wPo3nvvBao28ttkK8g=="
-)
+JKS_KEYSTORE = (DATA / "keystore.jks").read_bytes()
 
 ROOT = Certified.root("Root")
 MIDDLE = ROOT.issue("Middle", authority=True)
@@ -69,15 +43,12 @@ def same_key(pem: str, holder: Certified) -> bool:
 
 
 def test_given_a_truststore_of_keytool_then_its_certificate_is_trusted() -> None:
-    for case, store in (
-        ("JKS", JKS_TRUSTSTORE),
-        ("PKCS12", PKCS12_TRUSTSTORE),
+    for case, store, password in (
+        ("JKS", JKS_TRUSTSTORE, "changeit"),
+        ("JKS, unchecked as Java reads it without a password", JKS_TRUSTSTORE, None),
+        ("PKCS12", PKCS12_TRUSTSTORE, "changeit"),
     ):
-        assert fingerprints(read_truststore(store, "changeit")) == [FINGERPRINT], case
-
-
-def test_given_a_jks_truststore_without_a_password_then_it_is_read_unchecked_as_java_does() -> None:
-    assert fingerprints(read_truststore(JKS_TRUSTSTORE, None)) == [FINGERPRINT]
+        assert fingerprints(read_truststore(store, password)) == [FINGERPRINT], case
 
 
 def test_given_a_wrong_password_then_the_error_says_so_without_repeating_it(subtests: pytest.Subtests) -> None:
@@ -116,10 +87,12 @@ def test_given_an_unusable_truststore_then_the_error_says_why(subtests: pytest.S
             read_truststore(content, None)
 
 
-@given(st.integers(5, len(JKS_TRUSTSTORE) - 1))
-def test_given_a_truncated_jks_truststore_then_it_is_refused(size: int) -> None:
+@given(st.integers(5, len(JKS_TRUSTSTORE) - 1), st.integers(5, len(JKS_KEYSTORE) - 1))
+def test_given_a_truncated_jks_store_then_it_is_refused(of_trust: int, of_keys: int) -> None:
     with pytest.raises(KeystoreError):
-        read_truststore(JKS_TRUSTSTORE[:size], "changeit")
+        read_truststore(JKS_TRUSTSTORE[:of_trust], "changeit")
+    with pytest.raises(KeystoreError):
+        read_keystore(JKS_KEYSTORE[:of_keys], None, "changeit")
 
 
 def test_given_a_pkcs12_keystore_then_the_chain_is_leaf_first_and_the_key_unencrypted() -> None:
@@ -163,12 +136,6 @@ def test_given_a_wrong_password_of_a_jks_keystore_then_the_error_says_which(subt
             assert "wr0ng" not in str(refusal.value)
 
 
-@given(st.integers(5, len(JKS_KEYSTORE) - 1))
-def test_given_a_truncated_jks_keystore_then_it_is_refused(size: int) -> None:
-    with pytest.raises(KeystoreError):
-        read_keystore(JKS_KEYSTORE[:size], None, "changeit")
-
-
 @given(st.integers(28, 158), st.integers(1, 255))
 def test_given_a_changed_byte_in_the_key_of_a_jks_keystore_then_it_is_refused(place: int, change: int) -> None:
     """The key's size and the key; a store without a password has no digest that would tell."""
@@ -199,7 +166,3 @@ def test_given_an_unusable_pem_key_then_the_error_says_why(subtests: pytest.Subt
 def test_given_an_unencrypted_key_with_a_password_then_the_password_does_not_matter() -> None:
     """One ssl.key.password may serve several clients."""
     assert same_key(read_pem_key(CLIENT.key_pem(), CLIENT.pem, "anything").key, CLIENT)
-
-
-def test_a_key_pair_hides_its_key() -> None:
-    assert "PRIVATE" not in repr(KeyPair(CLIENT.pem, CLIENT.key_pem()))

@@ -33,9 +33,9 @@ from mirror_lib.cluster.auth.oauth_tokens import (
 )
 from mirror_lib.cluster.auth.sasl import OAuthLogin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
+from tests.support.connections import connection_of
 from tests.support.security.pki import PASSWORD, Certified
 from tests.support.security.token_endpoint import TokenEndpoint
 
@@ -53,18 +53,12 @@ def endpoint() -> Iterator[TokenEndpoint]:
 
 def login(options: str, **properties: str) -> OAuthLogin:
     """As a client's properties name it; `_` stands for `.`."""
-    settings = ClientSettings(
-        cluster="A",
-        role="admin",
-        properties={
-            "bootstrap.servers": "a:1",
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "OAUTHBEARER",
-            "sasl.jaas.config": f"{MODULE} {options};",
-            **{name.replace("_", "."): value for name, value in properties.items()},
-        },
+    connection = connection_of(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="OAUTHBEARER",
+        sasl_jaas_config=f"{MODULE} {options};",
+        **properties,
     )
-    connection = Connection.from_settings(settings)
     assert "s3cret" not in repr(connection)
     found = pickle.loads(pickle.dumps(connection)).security.sasl
     assert isinstance(found, OAuthLogin)
@@ -195,13 +189,6 @@ class TestClientCredentials:
                 assert "s3cret" not in str(refusal.value)
                 assert refusal.value.__suppress_context__
 
-    def test_given_a_pause_of_nothing_between_attempts_then_the_endpoint_is_not_flooded(
-        self, endpoint: TokenEndpoint
-    ) -> None:
-        source = by_credentials(endpoint, sasl_login_retry_backoff_ms="0").source
-        assert isinstance(source, ClientCredentials)
-        assert source.backoff == 0.05
-
     def test_given_a_redirect_then_the_secret_is_not_carried_elsewhere(self, endpoint: TokenEndpoint) -> None:
         endpoint.behaviour.redirect = f"{endpoint.url}/elsewhere"
         with pytest.raises(AuthenticationError, match="HTTP 307"):
@@ -238,6 +225,9 @@ class TestClientCredentials:
         for end in ("1e300", "9" * 300, "99999999999"):
             endpoint.behaviour.raw = answered(ending(end))
             assert fetch(by_credentials(endpoint).source).fresh_until < time.time() + 86_400, end
+        # Of an opaque one the end comes with it.
+        endpoint.behaviour.raw = answered("opaque", "60")
+        assert 50 < fetch(by_credentials(endpoint).source).ends - time.time() <= 60
 
     def test_given_an_endpoint_that_echoes_the_secret_everywhere_then_the_error_does_not(
         self, endpoint: TokenEndpoint, subtests: pytest.Subtests
@@ -282,11 +272,6 @@ class TestClientCredentials:
         with pytest.raises(AuthenticationError, match="Failed to acquire SASL OAUTHBEARER token") as refusal:
             noted.raise_refusal()
         assert SECRET not in str(refusal.value)
-
-    def test_given_an_opaque_token_then_its_lifetime_comes_with_it(self, endpoint: TokenEndpoint) -> None:
-        endpoint.behaviour.answer = {"access_token": "opaque", "expires_in": 60}
-        token = fetch(by_credentials(endpoint).source)
-        assert 50 < token.ends - time.time() <= 60
 
 
 class TestTrust:
@@ -353,7 +338,7 @@ class TestSharing:
         assert token_of(first, WHERE) == token_of(second, WHERE)
         assert len(endpoint.asked) == 1
 
-    def test_given_three_quarters_of_its_life_are_over_then_a_token_is_renewed(self, endpoint: TokenEndpoint) -> None:
+    def test_given_three_quarters_of_its_life_are_over_then_a_token_is_renewed(self) -> None:
         token = Token("x", began=1000.0, ends=1100.0, principal="me")
         assert token.fresh_until == 1075.0
 
@@ -415,12 +400,14 @@ class TestSharing:
             "sasl.oauthbearer.extensions": "logicalCluster=lkc-1,b=2",
         }
 
-    def test_given_the_endpoints_authority_then_librdkafka_trusts_it_for_tokens(self) -> None:
+    def test_given_the_endpoints_authority_then_librdkafka_trusts_it_unless_the_name_is_not_to_be_checked(self) -> None:
         root = Certified.root("Identity")
         pem = root.pem.replace("\n", " ")
-        with TokenEndpoint({CLIENT: SECRET}, root.issue("idp", addresses=(LOOPBACK,))) as endpoint:
-            given = by_credentials(endpoint, f'ssl.truststore.certificates="{pem}"').librdkafka(WHERE)
-        assert given["https.ca.pem"] == root.pem
+        unchecked = ' ssl.endpoint.identification.algorithm=""'
+        for more, addresses, ca, ours in (("", (LOOPBACK,), root.pem, False), (unchecked, (), None, True)):
+            with TokenEndpoint({CLIENT: SECRET}, root.issue("idp", addresses=addresses)) as endpoint:
+                given = by_credentials(endpoint, f'ssl.truststore.certificates="{pem}"{more}').librdkafka(WHERE)
+            assert (given.get("https.ca.pem"), "oauth_cb" in given) == (ca, ours)
 
     def test_given_what_librdkafka_cannot_say_then_it_is_given_our_tokens(self, endpoint: TokenEndpoint) -> None:
         found = by_credentials(endpoint, 'extension_a="1,2"')
@@ -429,13 +416,6 @@ class TestSharing:
         assert given.keys() == {"sasl.mechanism", "oauth_cb"}
         assert given["oauth_cb"]("") == (token.value, token.ends, CLIENT, {"a": "1,2"})
 
-    def test_given_an_endpoint_whose_name_is_not_checked_then_librdkafka_is_given_our_tokens(self) -> None:
-        root = Certified.root("Identity")
-        pem = root.pem.replace("\n", " ")
-        options = f'ssl.truststore.certificates="{pem}" ssl.endpoint.identification.algorithm=""'
-        with TokenEndpoint({CLIENT: SECRET}, root.issue("idp without an address")) as endpoint:
-            assert by_credentials(endpoint, options).librdkafka(WHERE).keys() == {"sasl.mechanism", "oauth_cb"}
-
     def test_given_no_token_then_no_client_of_librdkafka_is_made(self, endpoint: TokenEndpoint) -> None:
         endpoint.clients.clear()
         with pytest.raises(AuthenticationError, match="rejected client me"):
@@ -443,7 +423,7 @@ class TestSharing:
 
 
 class TestTokenFiles:
-    def test_given_a_file_then_what_stands_in_it_now_is_the_token(
+    def test_given_a_file_then_what_stands_in_it_now_is_the_token_and_without_it_what_stood_there_first(
         self, endpoint: TokenEndpoint, tmp_path: Path
     ) -> None:
         path = tmp_path / "token"
@@ -451,13 +431,7 @@ class TestTokenFiles:
         source = login("", sasl_oauthbearer_token_endpoint_url=path.as_uri()).source
         path.write_text(endpoint.token("second"), encoding="ascii")
         assert fetch(source).principal == "second"
-
-    def test_given_a_machine_without_the_file_then_what_stood_in_it_serves(
-        self, endpoint: TokenEndpoint, tmp_path: Path
-    ) -> None:
-        path = tmp_path / "token"
-        path.write_text(endpoint.token("first"), encoding="ascii")
-        source = login("", sasl_oauthbearer_token_endpoint_url=path.as_uri()).source
+        # As on a machine that has no such file.
         path.unlink()
         assert fetch(source).principal == "first"
 
@@ -496,9 +470,12 @@ def test_given_an_extension_that_sasl_does_not_allow_then_it_is_refused(
             by_credentials(endpoint, extension)
 
 
-def test_given_timeouts_in_milliseconds_then_the_longest_counts(endpoint: TokenEndpoint) -> None:
-    source = by_credentials(endpoint, sasl_login_connect_timeout_ms="1500", sasl_login_read_timeout_ms="2500").source
+def test_given_times_in_milliseconds_then_the_longest_timeout_counts_and_no_pause_floods(
+    endpoint: TokenEndpoint,
+) -> None:
+    timeouts = {"sasl_login_connect_timeout_ms": "1500", "sasl_login_read_timeout_ms": "2500"}
+    source = by_credentials(endpoint, sasl_login_retry_backoff_ms="0", **timeouts).source
     assert isinstance(source, ClientCredentials)
-    assert source.timeout == 2.5
+    assert (source.timeout, source.backoff) == (2.5, 0.05)
     with pytest.raises(ConfigurationError, match=r"sasl\.login\.read\.timeout\.ms=soon is not a number"):
         by_credentials(endpoint, sasl_login_read_timeout_ms="soon")

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -28,7 +28,7 @@ from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.cluster.batches.varint import encode_varint
 from mirror_lib.errors import RecordTooLargeError
 from tests.support.records.logs import numbered
-from tests.support.records.record_batches import SourceRecord, read_with_aiokafka, read_with_kafka_python
+from tests.support.records.record_batches import SourceRecord, content, read_with_aiokafka, read_with_kafka_python
 
 MEBIBYTE = 1 << 20
 TIME = 1_700_000_000_000
@@ -74,28 +74,6 @@ def contents(ready: Sequence[ReadyBatch]) -> list[tuple[object, ...]]:
 
 def sources(batch: ReadyBatch) -> list[int]:
     return [offset for first, count in batch.source_runs for offset in range(first, first + count)]
-
-
-class Content(NamedTuple):
-    """A batch without the place of its records in the log."""
-
-    payload: bytes
-    count: int
-    source_runs: tuple[tuple[int, int], ...]
-    source_next: int
-    first_timestamp: int
-    max_timestamp: int
-
-
-def content(batch: ReadyBatch) -> Content:
-    return Content(
-        bytes(batch.payload),
-        batch.count,
-        batch.source_runs,
-        batch.source_next,
-        batch.first_timestamp,
-        batch.max_timestamp,
-    )
 
 
 def record(source: SourceRecord) -> Record:
@@ -323,17 +301,14 @@ class TestSourceOffsets:
     def at(*offsets: int, size: int = 10) -> list[SourceRecord]:
         return [SourceRecord(offset, value=b"v" * size) for offset in offsets]
 
-    def test_offsets_in_a_row_are_one_run(self) -> None:
-        (batch,) = written(builder(), self.at(5, 6, 7, 10, 11, 20))
+    def test_offsets_in_a_row_are_one_run_and_rows_of_one_offset_runs_of_their_own(self) -> None:
+        (ascending,) = written(builder(), self.at(5, 6, 7, 10, 11, 20))
+        (repeated,) = written(builder(), self.at(5, 6, 6, 6), self.at(6, 7, 8, 10, 10))
 
-        assert batch.source_runs == ((5, 3), (10, 2), (20, 1))
-        assert batch.source_next == 21
-
-    def test_rows_of_one_source_offset_are_runs_of_their_own(self) -> None:
-        (batch,) = written(builder(), self.at(5, 6, 6, 6), self.at(6, 7, 8, 10, 10))
-
-        assert batch.source_runs == ((5, 1), (6, 1), (6, 1), (6, 1), (6, 1), (7, 2), (10, 1), (10, 1))
-        assert sum(count for _, count in batch.source_runs) == batch.count
+        assert ascending.source_runs == ((5, 3), (10, 2), (20, 1))
+        assert ascending.source_next == 21
+        assert repeated.source_runs == ((5, 1), (6, 1), (6, 1), (6, 1), (6, 1), (7, 2), (10, 1), (10, 1))
+        assert repeated.count == 9
 
     def test_the_caller_may_know_that_the_source_goes_on_later(self) -> None:
         ready = written(builder(batch_max=100), self.at(5, 6, 7, 9, 11), source_next=40)

@@ -17,6 +17,7 @@ from tests.support.records.record_batches import (
     SourceRecord,
     assembler,
     batch,
+    content,
     fed,
     sealed,
 )
@@ -90,10 +91,7 @@ def test_memory_that_may_be_written_to_gives_the_same_batches_as_other_memory(si
 
     in_place, copied = ready(bytearray(data)), ready(data)
 
-    assert [bytes(each.payload) for each in in_place] == [bytes(each.payload) for each in copied]
-    assert [(each.source_runs, each.source_next, each.count) for each in in_place] == [
-        (each.source_runs, each.source_next, each.count) for each in copied
-    ]
+    assert list(map(content, in_place)) == list(map(content, copied))
 
 
 @settings(max_examples=300)
@@ -118,11 +116,7 @@ def test_whatever_stands_among_full_batches_the_same_becomes_of_it(
         for number, each in enumerate(out):
             stamp(each, 4711, 1, number)
         told = None if subject.failure is None else (type(subject.failure), str(subject.failure))
-        batches = [
-            (bytes(each.payload), each.source_runs, each.source_next, each.first_timestamp, each.max_timestamp)
-            for each in out
-        ]
-        outcomes.append((batches, subject.next_offset, subject.leader_epoch, told))
+        outcomes.append((list(map(content, out)), subject.next_offset, subject.leader_epoch, told))
 
     assert outcomes[0] == outcomes[1]
 

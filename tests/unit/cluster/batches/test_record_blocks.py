@@ -133,30 +133,6 @@ def test_aborted_transactions_are_hidden_from_who_reads_committed_ones_only() ->
     assert [record.offset for record in _records(all_of_them)] == list(range(20))
 
 
-def test_an_incomplete_batch_is_left_to_the_next_fetch() -> None:
-    raw = log(numbered(20), _SMALL)
-
-    found, size = read_blocks(memoryview(raw[:-5]), (), read_committed=True)
-
-    assert size == len(log(numbered(19), _SMALL))
-    assert found[-1].next_offset == 19
-
-
-def test_a_damaged_batch_ends_what_is_read_before_it(subtests: pytest.Subtests) -> None:
-    for place in (30, 70):
-        with subtests.test(place=place):
-            good = log(numbered(20), _SMALL)
-            bad = bytearray(log(numbered(20, first=20), _SMALL))
-            bad[place] ^= 1
-
-            found, size = read_blocks(memoryview(good + bytes(bad)), (), read_committed=True)
-
-            assert size == len(good)
-            assert found[-1].next_offset == 20
-            with pytest.raises(RecordError):
-                read_blocks(memoryview(bytes(bad)), (), read_committed=True)
-
-
 def test_a_body_that_is_not_what_its_header_says_is_left_for_the_one_who_decodes_it(subtests: pytest.Subtests) -> None:
     for change in ({61: 0x7F}, {61: 0x01}, {60: 9}):
         with subtests.test(change=change):

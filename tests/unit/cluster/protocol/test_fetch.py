@@ -112,9 +112,9 @@ WANTED = [
 ]
 
 
-def request(version: int) -> bytes:
+def request(version: int, rack: str = "") -> bytes:
     parts: list[Buffer] = encode_fetch(
-        WANTED, max_bytes=9_000, max_wait_ms=500, min_bytes=1, read_committed=True, version=version
+        WANTED, max_bytes=9_000, max_wait_ms=500, min_bytes=1, read_committed=True, version=version, rack=rack
     )
     return b"".join(bytes(part) for part in parts)
 
@@ -159,21 +159,4 @@ def test_a_rack_stands_at_the_end_of_the_request() -> None:
         (PLAIN_VERSION, struct.pack(">i", 0) + b"\0\5rack1"),
         (EPOCH_CHECKING_VERSION, b"\1\6rack1\0"),
     ):
-        parts = encode_fetch(
-            [FetchRequestPartition("a", 3, 70, 1_000)],
-            max_bytes=9_000,
-            max_wait_ms=500,
-            min_bytes=1,
-            read_committed=False,
-            version=version,
-            rack="rack1",
-        )
-
-        assert b"".join(bytes(part) for part in parts).endswith(end), version
-
-
-def test_an_answer_may_name_a_replica_instead_of_records() -> None:
-    for version in (PLAIN_VERSION, EPOCH_CHECKING_VERSION):
-        referred = FetchedPartition("a", 3, 0, 70, 60, 5, (), memoryview(b""), preferred_replica=0)
-
-        assert parse_fetch(answer(referred, version=version), version) == [referred], version
+        assert request(version, "rack1").endswith(end), version

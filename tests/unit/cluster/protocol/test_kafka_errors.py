@@ -178,7 +178,5 @@ def test_an_api_that_librdkafka_cannot_use_is_named_with_what_does_without(subte
 def test_what_a_cluster_does_not_offer_needs_a_decision_because_no_retry_helps() -> None:
     for code in (ErrorCode.UNSUPPORTED_VERSION, LocalCode.UNSUPPORTED_FEATURE, ErrorCode.SECURITY_DISABLED):
         assert error_for_code(code, where=HERE, doing="try").exit_code == 3, code
-
-
-def test_a_topic_that_exists_already_is_for_the_next_run_which_sees_it() -> None:
+    # The next run sees that the topic exists.
     assert error_for_code(ErrorCode.TOPIC_ALREADY_EXISTS, where=HERE, doing="try").exit_code == 1

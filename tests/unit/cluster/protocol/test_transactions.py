@@ -24,9 +24,13 @@ from tests.support.brokers.described_transactions import described_producers, de
 ORDERS = TopicPartition("orders", 3)
 
 
-def test_the_question_who_writes_to_a_partition_is_in_the_compact_encoding() -> None:
+def test_questions_are_in_the_compact_encoding() -> None:
     # Tagged fields of the header; one topic with its name and one number; tagged fields of topic and request.
     assert b"".join(encode_describe_producers(ORDERS)) == b"\0\x02\x07orders\x02\0\0\0\x03\0\0"
+    # A length of 201 has two bytes as a varint.
+    assert b"".join(encode_describe_transaction("m" * 200)) == b"\0\x02\xc9\x01" + b"m" * 200 + b"\0"
+    # No filter by state, two ids.
+    assert b"".join(encode_list_transactions([7, 258])) == b"\0\x01\x03" + bytes(7) + b"\x07" + bytes(6) + b"\1\2\0"
 
 
 def test_the_producers_of_many_partitions_are_asked_for_topic_by_topic() -> None:
@@ -52,18 +56,6 @@ def test_the_producers_of_many_partitions_are_told_by_partition() -> None:
     }
 
 
-def test_the_question_for_a_transaction_is_in_the_compact_encoding() -> None:
-    name = "m" * 200
-
-    # A length of 201 has two bytes as a varint.
-    assert b"".join(encode_describe_transaction(name)) == b"\0\x02\xc9\x01" + name.encode() + b"\0"
-
-
-def test_the_question_for_the_names_of_producers_is_in_the_compact_encoding() -> None:
-    # No filter by state, two ids.
-    assert b"".join(encode_list_transactions([7, 258])) == b"\0\x01\x03" + bytes(7) + b"\x07" + bytes(6) + b"\1\2\0"
-
-
 def test_names_of_producers_are_told() -> None:
     one, two = (b"\x03" + name + bytes(7) + number + b"\x06Empty\0" for name, number in ((b"t1", b"7"), (b"t2", b"8")))
 
@@ -73,15 +65,12 @@ def test_names_of_producers_are_told() -> None:
     )
 
 
-def test_producers_are_told_by_id_with_what_they_have_open() -> None:
+def test_producers_are_told_by_id_with_what_they_have_open_and_a_refusal_by_its_code() -> None:
     answer = described_producers(ORDERS, [(7, 4, 120), (8, 0, -1)])
 
     assert parse_describe_producers(answer) == DescribedProducers(
         0, {7: ProducerState(7, 4, 120), 8: ProducerState(8, 0, None)}
     )
-
-
-def test_a_refusal_to_tell_the_producers_is_told_by_its_code() -> None:
     assert parse_describe_producers(described_producers(ORDERS, error_code=6)) == DescribedProducers(6, {})
 
 

@@ -12,12 +12,10 @@ import pytest
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.connection import Buffer
-from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import MirrorError, TransientError
 from mirror_lib.topology.names import TopicPartition
 
 PLACE = TopicPartition("orders", 3)
-SETTINGS = ClientSettings(cluster="B", role="test", properties={"bootstrap.servers": "localhost:1"})
 NOT_LEADER = 6
 
 
@@ -37,7 +35,7 @@ class Scripted(RawClient):
     """A client of a broker that leads, or does not, as the script says."""
 
     def __init__(self, *answers: Answer) -> None:
-        super().__init__(Connection.from_settings(SETTINGS))
+        super().__init__(Connection("B", ("localhost:1",)))
         self._answers = list(answers)
         #: A consumer (-1) gets an answer from leaders only, a debugging replica (-2) from all.
         self.replicas: list[int] = []

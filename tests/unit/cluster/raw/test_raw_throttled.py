@@ -10,7 +10,6 @@ from typing import Any
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import FetchRequestPartition, RawClient
 from mirror_lib.cluster.raw.connection import Buffer
-from mirror_lib.config.model import ClientSettings
 
 _WANTED = FetchRequestPartition("orders", 0, 5, 1024)
 
@@ -29,8 +28,7 @@ class Throttled(RawClient):
     """Gives scripted answers."""
 
     def __init__(self, *answers: memoryview) -> None:
-        properties = {"bootstrap.servers": "localhost:1"}
-        super().__init__(Connection.from_settings(ClientSettings(cluster="A", role="data", properties=properties)))
+        super().__init__(Connection("A", ("localhost:1",)))
         self.left = list(answers)
 
     async def speaks(self, node: int, api_key: int, version: int) -> bool:

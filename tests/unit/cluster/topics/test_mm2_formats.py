@@ -43,23 +43,13 @@ def test_a_record_has_the_bytes_that_java_writes(subtests: pytest.Subtests) -> N
             assert type(record).decode(record.key(), record.value()) == record
 
 
-@given(names, partitions, offsets, offsets)
-def test_any_offset_sync_reads_back(topic: str, partition: int, upstream: int, downstream: int) -> None:
-    sync = OffsetSync(topic, partition, upstream, downstream)
-    assert OffsetSync.decode(sync.key(), sync.value()) == sync
-    assert len(sync.value()) == 16
-
-
-@given(names, names, partitions, offsets, offsets, names)
-def test_any_checkpoint_reads_back(group: str, topic: str, partition: int, up: int, down: int, metadata: str) -> None:
-    checkpoint = Checkpoint(group, topic, partition, up, down, metadata)
-    assert Checkpoint.decode(checkpoint.key(), checkpoint.value()) == checkpoint
-
-
-@given(names, names, offsets)
-def test_any_heartbeat_reads_back(source: str, target: str, timestamp: int) -> None:
-    heartbeat = Heartbeat(source, target, timestamp)
-    assert Heartbeat.decode(heartbeat.key(), heartbeat.value()) == heartbeat
+@given(
+    st.builds(OffsetSync, names, partitions, offsets, offsets)
+    | st.builds(Checkpoint, names, names, partitions, offsets, offsets, names)
+    | st.builds(Heartbeat, names, names, offsets)
+)
+def test_any_record_reads_back(record: OffsetSync | Checkpoint | Heartbeat) -> None:
+    assert type(record).decode(record.key(), record.value()) == record
 
 
 @given(st.binary(max_size=20), st.binary(max_size=20))

@@ -17,7 +17,6 @@ from mirror_lib.cluster.topics.positions import (
     Position,
     PositionKeys,
     PositionState,
-    decode_part,
     encode_part,
     encode_value,
     split_map,
@@ -124,7 +123,3 @@ def test_given_parts_of_another_connector_or_cluster_then_they_are_not_seen() ->
         assert KEYS.decode_part(key) is None
         assert KEYS.decode(key) is None
         assert other.decode_part(key) == part
-
-
-def test_given_a_part_when_encoded_then_it_is_read_again() -> None:
-    assert decode_part(encode_part(holes(100))) == holes(100)

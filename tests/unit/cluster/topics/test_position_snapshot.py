@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.topics.internal import PositionSnapshot, snapshot_of
 from mirror_lib.cluster.topics.positions import (
+    ClusterPair,
     LastRecord,
     OmittedRange,
     Position,
@@ -95,6 +96,17 @@ class TestRecordsInTurn:
         assert found.positions[ORDERS].position == closed
         assert found.buried == {ORDERS}
 
+    def test_one_that_was_forgotten_does_not_come_back_with_a_late_record(self) -> None:
+        found = snapshot(encode_value(position(3, OPEN)), None, encode_value(position(3, OPEN, offset=50)))
+
+        assert (found.positions, found.claims) == ({}, {ORDERS: 3})
+
+    def test_one_that_cannot_be_read_takes_the_place_of_the_one_before_and_is_told(self) -> None:
+        found = snapshot(encode_value(position(3, CLOSED)), b"garbage")
+
+        assert found.positions == {}
+        assert found.unreadable[ORDERS].error.what == "the value is not JSON"
+
     def test_partitions_do_not_mix(self) -> None:
         key, other = KEYS.encode(ORDERS), KEYS.encode(PAYMENTS)
         mine = [encode_value(position(claim, CLOSED)) for claim in (1, 2)]
@@ -138,6 +150,9 @@ def test_how_the_records_are_written_does_not_matter(history: Sequence[Written])
         epoch=st.none() | st.integers(0, 2**15 - 1),
         run_id=st.none() | st.uuids().map(str) | st.text(max_size=5),
         topic_id=st.none() | st.text(max_size=5),
+        target_topic=st.none() | st.text(max_size=5),
+        target_topic_id=st.none() | st.text(max_size=5),
+        clusters=st.none() | st.builds(ClusterPair, st.text(max_size=5), st.text(max_size=5)),
         leader_epoch=st.none() | st.integers(0, 9),
         last_record=st.none() | st.builds(LastRecord, *[st.integers(0, 10**18 - 1)] * 3),
         claim=st.none() | st.integers(0, 2**63 - 1),

@@ -26,14 +26,12 @@ from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import TopicPartition
 
 SOURCE = TopicPartition("foo", 0)
-INT64 = 2**63 - 1
+OPEN, CLOSED = PositionState.OPEN, PositionState.CLOSED
 NO_TEXTS = (b"1", b"[]", b"{}", b"true")
 NO_RECORDS = (b"1", b'"1:2"', b'"1:2:3:4"', b'"1:2:x"', b'"-1:2:3"', b'"1:2:"', b"[1,2,3]")
 
 topics = st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True)
 partition_numbers = st.integers(min_value=0, max_value=2**31 - 1)
-optional_numbers = st.none() | st.integers(min_value=0, max_value=INT64)
-optional_texts = st.none() | st.text(max_size=40)
 
 
 def test_a_key_has_the_bytes_by_which_mm2_finds_it(subtests: pytest.Subtests) -> None:
@@ -84,109 +82,47 @@ def test_a_connector_in_a_shared_connect_cluster_may_have_any_name() -> None:
     assert PositionKeys("A").decode(key) is None
 
 
-def test_a_value_carries_mm2s_offset_first_and_our_fields_after_it() -> None:
-    position = Position("foo", 0, 41, 40, PositionState.CLOSED, 4001, 3, "run-1", "8Iu1")
-    assert encode_value(position) == (
-        b'{"offset":41,"target_offset":40,"state":"closed","producer_id":4001,"epoch":3,'
-        b'"run_id":"run-1","topic_id":"8Iu1"}'
-    )
-    assert encode_value(Position("foo", 0, 41)) == b'{"offset":41}'
-
-
-@given(
-    st.integers(min_value=-1, max_value=INT64),
-    optional_numbers,
-    st.none() | st.sampled_from(PositionState),
-    optional_numbers,
-    optional_numbers,
-    optional_texts,
-    optional_texts,
-    optional_texts,
-    optional_texts,
-    st.none() | st.builds(ClusterPair, st.text(max_size=40), st.text(max_size=40)),
-)
-def test_any_position_reads_back(
-    offset: int,
-    target: int | None,
-    state: PositionState | None,
-    producer: int | None,
-    epoch: int | None,
-    run: str | None,
-    topic_id: str | None,
-    target_topic: str | None,
-    target_topic_id: str | None,
-    clusters: ClusterPair | None,
-) -> None:
-    position = Position(
-        "foo",
-        0,
-        offset,
-        target,
-        state,
-        producer,
-        epoch,
-        run,
-        topic_id,
-        target_topic=target_topic,
-        target_topic_id=target_topic_id,
-        clusters=clusters,
-    )
-    assert decode_value(SOURCE, encode_value(position)) == position
-
-
-def test_what_was_left_out_stands_in_the_value() -> None:
-    ranges = (OmittedRange(3, 5, None, "corrupt-batch"), OmittedRange(9, 10, 1, "record-too-large", True))
-    position = Position("foo", 0, 41, state=PositionState.OPEN, claim=7, left_out=ranges)
-
-    value = encode_value(position)
-
-    assert json.loads(json.loads(value)["left_out"]) == [
-        [3, 5, None, "corrupt-batch", False],
-        [9, 10, 1, "record-too-large", True],
-    ]
-    assert decode_value(SOURCE, value) == position
-
-
-def test_a_position_that_its_run_stores_in_transactions_says_so() -> None:
-    position = Position("foo", 0, 41, 40, PositionState.OPEN, claim=7, in_transactions=True)
-
-    assert json.loads(encode_value(position))["in_transactions"] is True
-    assert decode_value(SOURCE, encode_value(position)) == position
-    assert claim_of(encode_value(position)) is None
-
-
-def test_a_position_names_its_target_topic_and_both_clusters() -> None:
-    position = Position(
-        "foo",
-        0,
-        41,
-        40,
-        PositionState.CLOSED,
-        claim=7,
-        target_topic="A.foo",
-        target_topic_id="8Iu1",
-        clusters=ClusterPair("cluster-1", "cluster-2"),
-    )
-
-    assert encode_value(position) == (
-        b'{"offset":41,"target_offset":40,"state":"closed","target_topic":"A.foo","target_topic_id":"8Iu1",'
-        b'"source_cluster":"cluster-1","target_cluster":"cluster-2","claim":7}'
-    )
-    # Most records of a large flow are only looked at for their claims.
-    assert claim_of(encode_value(position)) == (7, False)
-
-
-def test_a_position_tells_of_a_record_that_was_copied_last() -> None:
+def test_a_value_carries_mm2s_offset_first_and_our_fields_after_it(subtests: pytest.Subtests) -> None:
+    left_out = (OmittedRange(3, 5, None, "corrupt-batch"), OmittedRange(9, 10, 1, "record-too-large", True))
+    pair = ClusterPair("cluster-1", "cluster-2")
     known = LastRecord(offset=38, batch_bytes=1_024, checksum=4_294_967_295)
-    position = Position("foo", 0, 41, 40, PositionState.CLOSED, leader_epoch=2, last_record=known, claim=7)
-
-    encoded = encode_value(position)
-
-    assert encoded == (
-        b'{"offset":41,"target_offset":40,"state":"closed","leader_epoch":2,"last_record":"38:1024:4294967295","claim":7}'
-    )
-    assert decode_value(SOURCE, encoded) == position
-    assert claim_of(encoded) == (7, False)
+    # Most records of a large flow are only looked at for their claims.
+    for position, value, claim in (
+        (Position("foo", 0, 41), '{"offset":41}', None),
+        (
+            Position("foo", 0, 41, 40, CLOSED, 4001, 3, "run-1", "8Iu1"),
+            '{"offset":41,"target_offset":40,"state":"closed","producer_id":4001,"epoch":3,'
+            '"run_id":"run-1","topic_id":"8Iu1"}',
+            None,
+        ),
+        (
+            Position("foo", 0, 41, state=OPEN, claim=7, left_out=left_out),
+            '{"offset":41,"state":"open","claim":7,"left_out":"[[3,5,null,\\"corrupt-batch\\",false],'
+            '[9,10,1,\\"record-too-large\\",true]]"}',
+            None,
+        ),
+        (
+            Position("foo", 0, 41, 40, OPEN, claim=7, in_transactions=True),
+            '{"offset":41,"target_offset":40,"state":"open","claim":7,"in_transactions":true}',
+            None,
+        ),
+        (
+            Position("foo", 0, 41, 40, CLOSED, claim=7, target_topic="A.foo", target_topic_id="8Iu1", clusters=pair),
+            '{"offset":41,"target_offset":40,"state":"closed","target_topic":"A.foo","target_topic_id":"8Iu1",'
+            '"source_cluster":"cluster-1","target_cluster":"cluster-2","claim":7}',
+            (7, False),
+        ),
+        (
+            Position("foo", 0, 41, 40, CLOSED, leader_epoch=2, last_record=known, claim=7),
+            '{"offset":41,"target_offset":40,"state":"closed","leader_epoch":2,'
+            '"last_record":"38:1024:4294967295","claim":7}',
+            (7, False),
+        ),
+    ):
+        with subtests.test(value=value):
+            assert encode_value(position).decode() == value
+            assert decode_value(SOURCE, value.encode()) == position
+            assert claim_of(value.encode()) == claim
 
 
 def test_every_field_is_one_that_connect_takes() -> None:
@@ -196,7 +132,7 @@ def test_every_field_is_one_that_connect_takes() -> None:
         0,
         41,
         40,
-        PositionState.OPEN,
+        OPEN,
         4001,
         3,
         "run-1",
@@ -232,9 +168,6 @@ def test_lists_as_version_0_1_0_wrote_them_are_read() -> None:
     assert position is not None
     assert position.left_out == (OmittedRange(3, 5, None, "corrupt-batch"),)
     assert position.routes == (Route("other", 1, 17),)
-
-
-OPEN, CLOSED = PositionState.OPEN, PositionState.CLOSED
 
 
 def test_a_position_that_was_overtaken_does_not_count() -> None:

@@ -8,17 +8,17 @@ import pytest
 
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.ledger.store import Ledger
+from tests.support.ledger import rows
 
 
 def row(run_id: str, partition: int, **more: Any) -> PartitionRunRow:
-    values = {"start_offset": 0, "end_offset": 100, "source_next": 100, "target_first": 0, "target_next": 100}
-    values |= {"records": 100, "bytes": 5_000, "seconds": 2.0, "state": "done", "round": 1, **more}
-    return PartitionRunRow(run_id=run_id, topic="t", partition=partition, target_topic="A.t", **values)
+    values = {"end_offset": 100, "source_next": 100, "target_next": 100, "records": 100, "bytes": 5_000}
+    return rows.partition_run(run_id, partition, **{**values, "seconds": 2.0, **more})
 
 
-def run(ledger: Ledger, run_id: str, *rows: PartitionRunRow, flow: str = "A->B", ended: bool = True) -> None:
+def run(ledger: Ledger, run_id: str, *partitions: PartitionRunRow, flow: str = "A->B", ended: bool = True) -> None:
     ledger.start_run(run_id=run_id, flow=flow, trigger="cli")
-    ledger.save_partition_runs(rows)
+    ledger.save_partition_runs(partitions)
     if ended:
         ledger.finish_run(run_id, state="succeeded")
 

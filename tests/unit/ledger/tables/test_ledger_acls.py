@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import pytest
-
-from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.rows import ReplicatedAclRow
 from mirror_lib.ledger.store import Ledger
 
@@ -49,11 +46,6 @@ def test_only_the_given_acls_are_forgotten(ledger: Ledger) -> None:
 
     assert ledger.acls("a->b") == (other,)
     assert len(ledger.acls("b->a")) == 1
-
-
-def test_a_state_that_does_not_exist_is_refused(ledger: Ledger) -> None:
-    with pytest.raises(LedgerError):
-        ledger.save_acls([replace(ROW, state="perhaps")])
 
 
 def test_the_time_of_a_step_is_kept_for_each_flow(ledger: Ledger) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mirror_lib.ledger.directions import MapPart, map_parts
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.tables import segment_runs, segments
+from mirror_lib.ledger.tables import segments
 from mirror_lib.ledger.tables.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, groups_to_merge
 from mirror_lib.ledger.tables.segments import SMALL_ROWS_AT_MOST
 from mirror_lib.offsets.offset_map import OffsetMap
@@ -90,16 +90,6 @@ def test_other_partitions_are_left_alone(ledger: Ledger) -> None:
 
     assert len(_stored(ledger)) == 1
     assert _stored(ledger, partition=1) == tuple(others)
-
-
-def test_a_dense_row_goes_on_as_one_row_behind_compacted_ones(ledger: Ledger) -> None:
-    ledger.append_segments([_with_hole(number) for number in range(3)])
-    ledger.compact_segments(FLOW, "orders", 0)
-
-    for number in range(5):
-        ledger.append_segments([segment_of((OffsetRun(30 + number, 24 + number, 1),))])
-
-    assert [row.records for row in _stored(ledger)] == [24, 5]
 
 
 def test_a_damaged_row_keeps_nothing_from_being_stored(ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
@@ -209,15 +199,6 @@ def test_no_more_partitions_than_planned_are_compacted_in_one_call(
 
     assert after_one == [1, SMALL_ROWS_AT_MOST + 1]
     assert [len(_stored(ledger)), len(_stored(ledger, partition=1))] == [2, 1]
-
-
-def test_one_row_of_many_is_as_good_as_they_are() -> None:
-    rows = [_with_hole(number) for number in range(3)]
-
-    one = segment_runs.merge(rows)
-
-    assert (one.source_first, one.source_next, one.target_first, one.target_next) == (0, 29, 0, 24)
-    assert _all_runs([one]) == _all_runs(rows)
 
 
 def test_rows_that_both_flows_have_copied_stay_apart(ledger: Ledger) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from sqlalchemy import text, update
@@ -153,39 +149,3 @@ def test_given_threads_that_want_it_at_once_then_one_has_it_and_all_agree(ledger
         answers = list(pool.map(lambda number: acquire(ledger, f"r{number}"), range(6)))
 
     assert {answer.run_id for answer in answers} == {answers[0].run_id}
-
-
-def _contend(urls: list[str], name: str, rounds: int, seen: Path) -> None:
-    """Hold the lock in each ledger; each time note begin and end in a file, by a clock that all processes share."""
-    for number, url in enumerate(urls):
-        with Ledger.open(url) as ledger, (seen / f"{number}-{name}").open("a", buffering=1) as notes:
-            for attempt in range(rounds):
-                run_id = f"{name}-{attempt}"
-                while acquire(ledger, run_id, name).run_id != run_id:
-                    time.sleep(0.002)
-                began = time.monotonic_ns()
-                time.sleep(0.002)
-                ended = time.monotonic_ns()
-                ledger.release_lock(flow=FLOW, run_id=run_id, holder=name)
-                notes.write(f"{began} {ended}\n")
-
-
-@pytest.mark.integration
-def test_given_processes_that_contend_then_never_two_hold_it(ledger_urls: list[str], tmp_path: Path) -> None:
-    seen = tmp_path / "seen"
-    seen.mkdir()
-    context = multiprocessing.get_context("spawn")
-    # The same processes in both databases: to start them takes longer than to contend.
-    processes = [context.Process(target=_contend, args=(ledger_urls, f"p{number}", 8, seen)) for number in range(3)]
-
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-
-    assert [process.exitcode for process in processes] == [0] * 3
-    for number, url in enumerate(ledger_urls):
-        lines = [line.split() for file in seen.glob(f"{number}-*") for line in file.read_text().splitlines()]
-        held = sorted((int(began), int(ended)) for began, ended in lines)
-        assert len(held) == 24, url
-        assert all(before[1] <= after[0] for before, after in pairwise(held)), url

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -27,17 +26,6 @@ def started(ledger: Ledger) -> Iterator[Ledger]:
 
 def _without_time(rows: tuple[PartitionRunRow, ...]) -> list[PartitionRunRow]:
     return [replace(row, updated_at=None) for row in rows]
-
-
-def test_a_row_comes_back_as_it_was_given_with_the_time_of_storing(started: Ledger) -> None:
-    before = datetime.now(UTC)
-
-    started.save_partition_runs([PLANNED])
-
-    (stored,) = started.partition_runs("r1")
-    assert replace(stored, updated_at=None) == PLANNED
-    assert stored.updated_at is not None
-    assert before <= stored.updated_at <= datetime.now(UTC)
 
 
 def test_a_later_row_of_the_same_round_replaces_the_earlier_one(started: Ledger) -> None:
@@ -81,30 +69,3 @@ def test_rows_of_a_run_that_was_not_started_are_refused_whole(started: Ledger) -
 
     assert caught.value.action
     assert started.partition_runs("r1") == ()
-
-
-def test_a_failure_keeps_its_reason_and_words_whatever_characters_they_have(started: Ledger) -> None:
-    failed = replace(PLANNED, state="failed", reason="record-refused", detail="key b'\x00' and \ud800 of Zürich")
-
-    started.save_partition_runs([failed])
-
-    (stored,) = started.partition_runs("r1")
-    assert stored.reason == "record-refused"
-    assert stored.detail == "key b'\N{REPLACEMENT CHARACTER}' and ? of Zürich"
-
-
-def test_no_rows_are_no_work_and_an_unknown_run_has_none(started: Ledger) -> None:
-    started.save_partition_runs([])
-
-    assert started.partition_runs("r1") == started.partition_runs("r2") == ()
-
-
-def test_ten_thousand_rows_are_stored_and_replaced(started: Ledger) -> None:
-    rows = [replace(PLANNED, topic=f"topic-{number % 100}", partition=number // 100) for number in range(10_000)]
-
-    started.save_partition_runs(rows)
-    started.save_partition_runs([replace(row, state="copying") for row in rows])
-
-    stored = started.partition_runs("r1")
-    assert len(stored) == 10_000
-    assert {row.state for row in stored} == {"copying"}

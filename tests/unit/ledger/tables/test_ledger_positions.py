@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.topology import TopicPartition
@@ -49,23 +46,6 @@ def test_a_later_position_replaces_the_earlier_one_and_none_are_no_work(ledger: 
     ledger.save_positions([])
 
     assert _stored(ledger) == [later]
-
-
-def test_a_position_that_mirror_maker_wrote_has_only_an_offset(ledger: Ledger) -> None:
-    foreign = PositionRow(flow="a->b", topic="orders", partition=0, offset=7, state="closed")
-
-    ledger.save_positions([foreign])
-
-    (stored,) = ledger.positions("a->b")
-    assert replace(stored, updated_at=None) == foreign
-    assert stored.updated_at is not None
-
-
-def test_a_state_that_does_not_exist_is_refused_and_nothing_is_stored(ledger: Ledger) -> None:
-    with pytest.raises(LedgerError):
-        ledger.save_positions([replace(CLOSED, partition=1), replace(CLOSED, state="ajar")])
-
-    assert _stored(ledger) == []
 
 
 def test_given_positions_that_are_reset_then_only_those_are_gone(ledger: Ledger) -> None:

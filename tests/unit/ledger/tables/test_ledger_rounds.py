@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -63,10 +62,3 @@ def test_the_rounds_that_tell_a_speed_are_the_newest_and_the_largest(ledger: Led
     found = ledger.measured_rounds("A->B", newest=2, largest=2)
 
     assert [row.run_id for row in found] == ["small-5", "small-4", "huge"]
-
-
-def test_a_round_is_plain_data_for_reports(ledger: Ledger) -> None:
-    data = save(ledger, "r", 1, opening_seconds=1.0, copying_seconds=2.0, committing_seconds=0.25).to_dict()
-
-    assert data["seconds"] == 3.25
-    assert json.loads(json.dumps(data)) == data

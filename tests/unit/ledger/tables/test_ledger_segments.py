@@ -38,13 +38,6 @@ def _segments(ledger: Ledger) -> tuple[SegmentRow, ...]:
     return ledger.segments(FLOW, "orders", 0)
 
 
-def test_rows_that_follow_each_other_without_a_hole_are_one_for_ever(ledger: Ledger) -> None:
-    for run in range(5):
-        ledger.append_segments([segment(run * 10, 100 + run * 10, 10, run_id=f"r{run}")])
-
-    assert _segments(ledger) == (segment(0, 100, 50, run_id="r4"),)
-
-
 def test_rows_of_one_call_merge_like_those_of_several_and_those_without_records_are_not_stored(ledger: Ledger) -> None:
     for nothing in ([], [replace(segment(7, 7, 1), source_next=7, target_next=7, records=0)]):
         ledger.append_segments(nothing)
@@ -53,44 +46,6 @@ def test_rows_of_one_call_merge_like_those_of_several_and_those_without_records_
     ledger.append_segments([segment(0, 0, 3), segment(3, 3, 4), segment(10, 7, 1), segment(11, 8, 1)])
 
     assert _segments(ledger) == (segment(0, 0, 7), segment(10, 7, 2))
-
-
-def test_a_hole_on_either_side_begins_a_new_row(ledger: Ledger) -> None:
-    """A fence leaves a marker on the target, a compacted or aborted record a hole in the source."""
-    for partition, (source_first, target_first) in enumerate(((11, 10), (10, 11), (11, 11))):
-        rows = tuple(
-            segment(*first, count, partition=partition)
-            for first, count in (((0, 0), 10), ((source_first, target_first), 5))
-        )
-        for row in rows:
-            ledger.append_segments([row])
-        assert ledger.segments(FLOW, "orders", partition) == rows
-
-
-def test_a_segment_with_holes_inside_keeps_its_runs_and_merges_with_nothing(ledger: Ledger) -> None:
-    holes = segment_of([OffsetRun(10, 10, 5), OffsetRun(20, 15, 5)])
-
-    ledger.append_segments([segment(0, 0, 10)])
-    ledger.append_segments([holes])
-    ledger.append_segments([segment(25, 20, 5)])
-
-    assert _segments(ledger) == (segment(0, 0, 10), holes, segment(25, 20, 5))
-
-
-def test_appending_the_same_rows_again_changes_nothing(ledger: Ledger) -> None:
-    rows = [
-        segment(0, 0, 10),
-        segment(10, 10, 5),
-        segment_of([OffsetRun(15, 15, 1), OffsetRun(20, 16, 1)]),
-        segment(21, 17, 2),
-    ]
-    ledger.append_segments(rows)
-    once = _segments(ledger)
-
-    ledger.append_segments(rows)
-    ledger.append_segments(rows[2:])
-
-    assert _segments(ledger) == once
 
 
 def test_partitions_topics_and_flows_do_not_mix(ledger: Ledger) -> None:

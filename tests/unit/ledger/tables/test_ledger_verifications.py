@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
-from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.rows import VerificationRow, VerifiedRow
 from mirror_lib.ledger.store import Ledger
 from tests.support.ledger.rows import verification
@@ -90,8 +87,3 @@ def test_after_a_difference_everything_has_to_be_verified_anew(ledger: Ledger) -
     ledger.save_verifications([again])
 
     assert [(row.source_next, row.verified_at) for row in ledger.verified_up_to("a->b")] == [(60, again.finished_at)]
-
-
-def test_a_verdict_that_does_not_exist_is_refused(ledger: Ledger) -> None:
-    with pytest.raises(LedgerError):
-        ledger.save_verifications([replace(EQUAL, verdict="perhaps")])
