@@ -220,7 +220,6 @@ RETURN_STATES: Mapping[str, tuple[str, ...]] = {
 }
 
 _GATES, _CUTOVERS = "tests/integration/runbook/test_cutover_ways_on.py", "tests/integration/runbook/test_cutover.py"
-_INTERRUPTED = "tests/integration/runbook/test_cutover_interrupted.py"
 #: Tests by gate of a cutover that can fail: what it says is done, and the cutover ends.
 CUTOVER_GATES: Mapping[str, tuple[str, ...]] = {
     "answered": (
@@ -241,7 +240,7 @@ CUTOVER_GATES: Mapping[str, tuple[str, ...]] = {
     "no new source records": (
         f"{_CUTOVERS}::test_what_is_written_between_the_word_and_the_drain_has_the_freeze_asked_again",
         f"{_CUTOVERS}::test_a_writer_that_does_not_stop_is_noticed_before_the_switch",
-        f"{_INTERRUPTED}::test_a_straggler_between_switch_and_release_opens_the_freeze_again_and_is_copied",
+        f"{_CUTOVERS}::test_a_writer_that_comes_back_after_the_cut_opens_the_freeze_again",
     ),
     "no writer on the source": (f"{_GATES}::test_a_writer_that_stayed_on_the_source",),
     "not split": (
