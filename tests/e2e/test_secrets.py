@@ -7,7 +7,6 @@ searched for all of them.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -26,19 +25,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from cryptography.fernet import Fernet
 from sqlalchemy import create_engine, text
 
-from mirror_lib.dev.airflow import airflow_settings
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK, free_ports
-from mirror_lib.page.app import create_app
-from mirror_lib.page.flows import FlowSource
-from tests.support.airflow.home import migrate
-from tests.support.airflow.parts import SELDOM_PARSED, Parts, RunningAirflow
-from tests.support.class_archives import jvm_options
+from tests.support.airflow.shared import SharedAirflow, shared_airflow
 from tests.support.clusters import start_together
 from tests.support.kafka import consume, create_topic, produce, records
 from tests.support.ledger.postgres import postgres_server
-from tests.support.page.app import Airflow
+from tests.support.page.app import Airflow, page_app
+from tests.support.page.routes import routes_of
 from tests.support.security.pki import PASSWORD, Certified
 from tests.support.security.planted import (
     Planted,
@@ -53,7 +48,6 @@ from tests.support.security.planted import (
 
 pytestmark = pytest.mark.timeout(900)
 
-_PROJECT = Path(__file__).resolve().parents[2]
 FLOW, DAG_ID, VERIFY_DAG_ID = "berlin->paris", "mirror__berlin__paris", "mirror_verify__berlin__paris"
 TOPIC, RECORDS = "orders", 300
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -104,8 +98,7 @@ class Site:
     kept: Path
     source: KafkaCluster
     target: KafkaCluster
-    airflow: RunningAirflow
-    environment: dict[str, str]
+    airflow: SharedAirflow
     planted: Planted
     #: Those that count at first, and what the target's second user has.
     passwords: Mapping[str, str]
@@ -119,6 +112,11 @@ class Site:
         return self.kept / "mirror.properties"
 
     @property
+    def log(self) -> str:
+        """The last lines of the scheduler."""
+        return self.airflow.running.parts.log("scheduler")
+
+    @property
     def ledger(self) -> str:
         """The ledger's database, for who needs no password."""
         return self.postgres.replace("postgresql://", "postgresql+psycopg://").replace("/postgres", "/ledger")
@@ -126,7 +124,7 @@ class Site:
     def run(self, dag_id: str = DAG_ID) -> DagRunStatus:
         """A run that says as much as it can, watched from outside."""
         with Watch(self.spark_ui) as watch:
-            status = self.airflow.run(dag_id, {"log_level": "DEBUG"})
+            status = self.airflow.running.run(dag_id, {"log_level": "DEBUG"})
         self.see("command lines", "\n".join(watch.command_lines))
         self.see("pages of Spark", "\n".join(watch.spark_pages))
         return status
@@ -147,7 +145,7 @@ class Site:
         done = subprocess.run(
             [sys.executable, "-m", "mirror_lib.cli.main", *arguments],
             env={
-                **self.environment,
+                **self.airflow.environment,
                 "AIRFLOW_CONN_KAFKA_BERLIN": json.dumps(connection),
                 "AIRFLOW_VAR_BERLIN_KEY": (self.kept / "variable").read_text(),
                 "MIRROR_LOG_LEVEL": "DEBUG",
@@ -161,15 +159,14 @@ class Site:
 
     def page(self) -> dict[str, int]:
         """Ask every route of the page; path -> status code."""
-        app = create_app(FlowSource({}, _PROJECT), Airflow())
-        paths = {path for path, methods in _routes(app) if "GET" in methods}
         codes: dict[str, int] = {}
-        with httpx.Client(base_url=f"{self.airflow.url}/replication", trust_env=False, timeout=60) as client:
-            for path in sorted(paths):
-                given = path.replace("{dag_id}", DAG_ID).replace("{name}", "page.css")
-                answer = client.get(given)
-                codes[path] = answer.status_code
-                self.see("the page", f"{given}: {as_text(answer)}")
+        with httpx.Client(base_url=f"{self.airflow.running.url}/replication", trust_env=False, timeout=60) as client:
+            for route in routes_of(page_app(None, Airflow())):
+                if route.method == "GET":
+                    given = route.path.format(**route.path_values(DAG_ID))
+                    answer = client.get(given, params=route.query_values())
+                    codes[route.path] = answer.status_code
+                    self.see("the page", f"{given}: {as_text(answer)}")
         return codes
 
     def set_connection(self, password: str) -> None:
@@ -184,7 +181,7 @@ class Site:
             "host": host,
             "port": int(port),
         }
-        with httpx.Client(base_url=f"{self.airflow.url}/api/v2", trust_env=False, timeout=60) as client:
+        with httpx.Client(base_url=f"{self.airflow.running.url}/api/v2", trust_env=False, timeout=60) as client:
             one, all_of_them = "/connections/kafka_berlin", "/connections"
             known = client.get(one).is_success
             answer = client.patch(one, json=body) if known else client.post(all_of_them, json=body)
@@ -192,16 +189,15 @@ class Site:
 
     def set_file(self, password: str, user: str = "mirror") -> None:
         """What the file provider gives for the target, whose users cannot change their passwords."""
-        _replace(self.kept / "paris.properties", f"user = {user}\npassword = {password}\n")
-
-
-def _routes(app: object) -> Iterator[tuple[str, frozenset[str]]]:
-    for path, methods in app.openapi()["paths"].items():  # type: ignore[attr-defined]
-        yield path, frozenset(method.upper() for method in methods)
+        _replace(self.kept / "paris.properties", _file_of(user, password))
 
 
 def _in_jaas(password: str) -> str:
     return password.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _file_of(user: str, password: str) -> str:
+    return f"user = {user}\npassword = {password}\n"
 
 
 def _replace(path: Path, content: str) -> None:
@@ -302,41 +298,31 @@ def site(kafka_jars: Path, brokers_folder: Path, tmp_path_factory: pytest.TempPa
         )
         create_topic(source, TOPIC)
         produce(source, TOPIC, records(RECORDS, size=200))
-        environment, spark_ui = _environment(folder, kept, store)
-        with Parts(folder) as parts:
-            airflow = _start_airflow(parts, environment)
-            running = Site(folder, kept, source, target, airflow, environment, planted, passwords, postgres, spark_ui)
-            running.set_file(file)
-            airflow.wait_ready([DAG_ID, VERIFY_DAG_ID])
+        _replace(kept / "paris.properties", _file_of("mirror", file))
+        (ui,) = free_ports(1)
+        variables = _variables(folder, store, ui)
+        with shared_airflow(folder, [kept / "mirror.properties"], variables, triggerer=False) as airflow:
+            pages = f"http://{LOOPBACK}:{ui}"
+            running = Site(folder, kept, source, target, airflow, planted, passwords, postgres, pages)
+            airflow.running.wait_ready([DAG_ID, VERIFY_DAG_ID])
             running.set_connection(connection)
             body = {"key": "berlin_key", "value": variable}
-            made = httpx.post(f"{airflow.url}/api/v2/variables", json=body, trust_env=False, timeout=60)
+            made = httpx.post(f"{airflow.running.url}/api/v2/variables", json=body, trust_env=False, timeout=60)
             assert made.is_success, made.status_code
             yield running
 
 
-def _environment(folder: Path, kept: Path, store: str) -> tuple[dict[str, str], str]:
-    port, ui, task_logs, trigger_logs = free_ports(4)
+def _variables(folder: Path, store: str, ui: int) -> dict[str, str]:
+    """Of Airflow, which says as much as it can, and of its Spark."""
     (folder / "spark" / "spark-defaults.conf").write_text(
         f"spark.eventLog.enabled true\nspark.eventLog.compress false\nspark.eventLog.dir file://{folder}/events\n"
         f"spark.ui.port {ui}\n"
     )
-    environment = {
-        **{key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW_", "SPARK_", "MIRROR_"))},
-        **jvm_options({}),
-        **airflow_settings(folder / "airflow", _PROJECT, port),
-        **SELDOM_PARSED,
+    return {
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[1]"}),
         # As docs/secrets.md asks for it: without a key Airflow keeps connections as they are.
         "AIRFLOW__CORE__FERNET_KEY": Fernet.generate_key().decode(),
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "DEBUG",
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(task_logs),
-        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_logs),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYTHONPATH": str(_PROJECT),
-        "NO_PROXY": f"{LOOPBACK},localhost",
-        "no_proxy": f"{LOOPBACK},localhost",
-        "MIRROR_CONFIG": str(kept / "mirror.properties"),
         "MIRROR_STATE_DIR": str(folder / "state"),
         "BERLIN_STORE": store,
         "TMPDIR": str(folder / "temporary"),
@@ -344,15 +330,6 @@ def _environment(folder: Path, kept: Path, store: str) -> tuple[dict[str, str], 
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_LOCAL_DIRS": str(folder / "temporary"),
     }
-    return environment, f"http://{LOOPBACK}:{ui}"
-
-
-def _start_airflow(parts: Parts, environment: dict[str, str]) -> RunningAirflow:
-    airflow = [sys.executable, "-m", "airflow"]
-    migrate(Path(environment["AIRFLOW_HOME"]))
-    for name in ("api-server", "scheduler", "dag-processor", "triggerer"):
-        parts.start(name, [*airflow, name], environment)
-    return RunningAirflow(parts, f"http://{LOOPBACK}:{environment['AIRFLOW__API__PORT']}")
 
 
 def _temporary_files(site: Site) -> list[str]:
@@ -481,7 +458,7 @@ def test_the_secrets_are_where_they_belong(story: Story) -> None:
 def test_a_run_copies_by_passwords_of_five_sources(story: Story) -> None:
     site = story.site
 
-    assert (story.first_run.state, story.first_run.failed_tasks) == ("success", ()), site.airflow.parts.log("scheduler")
+    assert (story.first_run.state, story.first_run.failed_tasks) == ("success", ()), site.log
     assert story.first_copied == RECORDS
     assert "spark_jobs/replicate.py --config=" in site.seen["command lines"]
     assert "spark.eventLog.enabled" in site.seen["pages of Spark"]
@@ -515,7 +492,7 @@ def test_new_passwords_count_from_the_next_run_on_without_any_restart(story: Sto
     run = story.run_after_rotation
 
     assert not {name: code for name, code in story.page_after_rotation.items() if code >= 500}
-    assert (run.state, run.failed_tasks) == ("success", ()), story.site.airflow.parts.log("scheduler")
+    assert (run.state, run.failed_tasks) == ("success", ()), story.site.log
     assert story.copied_after_rotation == 2 * RECORDS
 
 

@@ -152,18 +152,10 @@ items:
       kubectl.kubernetes.io/last-applied-configuration: |
         {"apiVersion":"kafka.strimzi.io/v1beta2","kind":"KafkaMirrorMaker2","spec":{"mirrors":[]}}
     creationTimestamp: "2025-01-08T10:00:00Z"
-    generation: 7
     managedFields:
-    - apiVersion: kafka.strimzi.io/v1beta2
-      fieldsType: FieldsV1
-      fieldsV1:
-        f:spec:
-          .: {}
-          f:clusters: {}
-      manager: kubectl
+    - manager: kubectl
     name: mm2
     namespace: kafka
-    uid: 0a1b2c3d-0000-1111-2222-333344445555
   spec:
     clusters:
     - alias: london
@@ -229,9 +221,6 @@ items:
         memory: 4Gi
     version: 3.9.0
   status:
-    conditions:
-    - status: "True"
-      type: Ready
     observedGeneration: 7
 kind: List
 metadata:

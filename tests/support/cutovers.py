@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,16 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.runbook.context import CutoverContext, Engine
 from mirror_lib.runbook.machine import Machine, Progress, Word, create, progress
-from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
-from mirror_lib.runbook.opening import open_cutover
+from mirror_lib.runbook.model import Attempt, CutoverDefinition, CutoverState, Gate, Step, StepState
+from mirror_lib.runbook.opening import failback_of, open_cutover
+from mirror_lib.runbook.order import last_attempts
 from mirror_lib.runbook.records import attempts_of
 from mirror_lib.runbook.states.situation import Situation, situation_of
 from mirror_lib.verify.raw.local import run_locally
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
-from tests.support.kafka import Record, admin, create_topic, produce
+from tests.support.kafka import Record, admin, consume, create_topic, produce
+from tests.support.waiting import wait_for
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 _COORDINATOR_COMES = frozenset(
@@ -89,6 +90,33 @@ class Migration:
         while waiting := [attempt.step for attempt in done.attempts if attempt.state is StepState.WAITING]:
             done = self.run(definition, until=until, agrees_to=waiting[0])
         return done
+
+    def finish(self, definition: CutoverDefinition) -> Progress:
+        """Take it on to its end, which has to be a good one."""
+        done = self.run_to_the_end(definition)
+        assert done.state is CutoverState.FINISHED, [
+            str(gate) for each in done.attempts for gate in each.gates if not gate.passed
+        ]
+        return done
+
+    def fail_back(self, name: str, new_name: str | None = None, **settings: Any) -> CutoverDefinition:
+        """Define the cutover that brings home what another one has moved."""
+        back = replace(failback_of(self.config, self.ledger, name, new_name), **settings)
+        create(self.ledger, back, by="test", context=self.context(back))
+        return back
+
+    def last(self, definition: CutoverDefinition, step: Step) -> Attempt:
+        """The newest attempt at a step."""
+        return last_attempts(self.where(definition).attempts)[step]
+
+    def gates(self, definition: CutoverDefinition, step: Step) -> dict[str, Gate]:
+        """The gates of the newest attempt at a step, by their names."""
+        return {gate.name: gate for gate in self.last(definition, step).gates}
+
+    def values(self, topic: str, *, target: bool = True) -> list[bytes]:
+        """What a topic holds, in the order of the numbers."""
+        cluster = self.pair.target if target else self.pair.source
+        return sorted(record.value or b"" for record in consume(cluster, topic))
 
     def known(self, name: str) -> CutoverDefinition:
         """What a cutover is, as the ledger has it."""
@@ -230,17 +258,14 @@ class Writer:
             self._next += len(batch)
 
 
+def numbers(*ranges: tuple[int, int]) -> list[bytes]:
+    """The values of numbered records, [first, following) each, as `Migration.values` has them."""
+    return sorted(b"%08d" % number for first, following in ranges for number in range(first, following))
+
+
 def numbered(first: int, following: int, partitions: int = 1) -> list[Record]:
     """Records [first, following) of a `Writer`."""
     return [Record(b"%08d" % number, partition=number % partitions) for number in range(first, following)]
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait until something has come to pass."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass in time"
-        time.sleep(0.05)
 
 
 def has_members(cluster: KafkaCluster, group: str) -> bool:

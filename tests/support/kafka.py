@@ -13,6 +13,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    ConfigSource,
     NewPartitions,
     NewTopic,
     OffsetSpec,
@@ -148,6 +149,26 @@ def delete_topics(cluster: KafkaCluster, containing: str = "") -> None:
             # Somebody else was faster.
             if error is not None and error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise error
+
+
+def topic_names(cluster: KafkaCluster) -> set[str]:
+    """All topics but Kafka's own."""
+    return {name for name in admin(cluster).list_topics(timeout=_WAIT_SECONDS).topics if not name.startswith("__")}
+
+
+def partition_count(cluster: KafkaCluster, topic: str) -> int:
+    """How many partitions a topic has."""
+    return len(admin(cluster).list_topics(topic, timeout=_WAIT_SECONDS).topics[topic].partitions)
+
+
+def own_configs(cluster: KafkaCluster, topic: str) -> dict[str, str]:
+    """The configs that are set on the topic itself."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    # A future lives as long as its client.
+    client = admin(cluster)
+    entries: Any = client.describe_configs([resource])[resource].result(timeout=_WAIT_SECONDS)
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {name: entry.value for name, entry in entries.items() if entry.source == own}
 
 
 def set_config(cluster: KafkaCluster, topic: str, name: str, value: str) -> None:

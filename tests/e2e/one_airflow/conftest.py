@@ -1,55 +1,52 @@
-"""One Airflow for the files of this folder, and the configuration files of each of them."""
+"""One Airflow for the files of this folder, with the wheel installed, and the configuration files of each of them."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.driver_host import DriverHost
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
+from mirror_lib.spark.submit import find_spark_home
 from tests.support.airflow.shared import SharedAirflow, shared_airflow
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, migration
+from tests.support.environments import Environment, build_wheel, make_environment
+from tests.support.flow_files import flow_between
 from tests.support.names import unique_name
 
-_CONFIG = """\
-clusters = {one}, {two}
-{one}.bootstrap.servers = {source}
-{two}.bootstrap.servers = {target}
-{one}->{two}.enabled = true
-{one}->{two}.topics = {topic}
-{two}->{one}.enabled = false
-emit.heartbeats.enabled = false
-replication.factor = 1
-offset-syncs.topic.replication.factor = 1
-checkpoints.topic.replication.factor = 1
-offset.storage.replication.factor = 1
-offset.storage.topic = mm2-offsets.{topic}.internal
-offset.flush.interval.ms = 1000
-tasks.max = 1
-mirror.ledger.url = sqlite:///{folder}/ledger.db
-"""
-
 #: Drivers of this flow are killed, and each time somebody waits until its lock has expired.
-_SHORT_LEASE = "mirror.run.lease.seconds = 12\n"
-_WATCHED = """\
-U->V.mirror.schedule = on-new-records
-U->V.mirror.schedule.poll = 1s
-U->V.mirror.schedule.longest = 1d
-"""
+_SHORT_LEASE = "mirror.run.lease.seconds = 12"
+_WATCHED = (
+    "U->V.mirror.schedule = on-new-records",
+    "U->V.mirror.schedule.poll = 1s",
+    "U->V.mirror.schedule.longest = 1d",
+)
+_EXISTING = (
+    "primary->backup.mirror.airflow.pool = kafka_backup",
+    "primary->backup.mirror.airflow.deadline.seconds = 3",
+    "primary->backup.mirror.spark.connection = our_spark",
+)
+#: What docs/deployment.md tells people to write.
+_DAG_FILE = """\
+# The replication DAGs of our clusters.
+from mirror_lib.airflow.dags import mirror_dags
 
+globals().update(mirror_dags({config!r}))
+"""
+_PROJECT = Path(__file__).resolve().parents[3]
 
 #: More flows than the Airflow has worker slots.
 WAITING = ("W1", "W2", "W3", "W4")
-_WAITING = """\
-mirror.airflow.deferrable = true
-mirror.spark.connection = warm
-"""
+_WAITING = (
+    "mirror.airflow.deferrable = true",
+    "mirror.spark.connection = warm",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +69,15 @@ class Files:
     #: Of the flows from each of `WAITING` to X, whose copies are deferred, with the same ledger.
     waiting: Path
     waiting_topic: str
+    #: Of the flow primary->backup, whose DAGs have a file of their own, with the same ledger.
+    existing: Path
+    existing_topic: str
     #: Of the flows A->B and B->A, with a ledger of their own.
     moving: Migration
     moving_topics: tuple[str, str, str]
-    #: The Spark Connect server that the test of `waiting` starts, and the driver host.
+    #: Of the Spark Connect server and the driver host that the test of `waiting` starts.
     spark_port: int
-    drivers: DriverHost
+    drivers: Path
 
     @property
     def ledger_url(self) -> str:
@@ -88,37 +88,39 @@ class Files:
 @pytest.fixture(scope="package")
 def files(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
     folder = tmp_path_factory.mktemp("one-airflow")
-    servers = {"source": kafka_pair.source.bootstrap_servers, "target": kafka_pair.target.bootstrap_servers}
-    topic, marked_topic, others, quiet_topic, watched_topic, waiting_topic = (
-        unique_name(name) for name in ("orders", "marked", "others", "quiet", "watched", "waiting")
+
+    def text(flow: str, topic: str, *lines: str, topics: str | None = None) -> str:
+        ledger = f"mirror.ledger.url = sqlite:///{folder}/ledger.db"
+        usual = ("offset.flush.interval.ms = 1000", "tasks.max = 1", ledger)
+        return flow_between(kafka_pair, flow, topics or topic, topic, *usual, *lines)
+
+    topic, marked_topic, others, quiet_topic, watched_topic, waiting_topic, existing_topic = (
+        unique_name(name) for name in ("orders", "marked", "others", "quiet", "watched", "waiting", "existing")
     )
-    one, other, quiet, watched, waiting = (
-        folder / f"{name}.properties" for name in ("one", "other", "quiet", "watched", "waiting")
+    one, other, quiet, watched, waiting, existing = (
+        folder / f"{name}.properties" for name in ("one", "other", "quiet", "watched", "waiting", "existing")
     )
-    text = _CONFIG.format(one="N", two="S", topic=topic, folder=folder, **servers) + _SHORT_LEASE
-    one.write_text(_with_flow(text, "M->S", servers["source"], marked_topic))
-    other.write_text(_CONFIG.format(one="C", two="D", topic=others, folder=folder, **servers))
-    quiet.write_text(_CONFIG.format(one="Q", two="R", topic=quiet_topic, folder=folder, **servers))
-    watched.write_text(_CONFIG.format(one="U", two="V", topic=watched_topic, folder=folder, **servers) + _WATCHED)
-    waiting.write_text(_waiting(waiting_topic, folder, **servers))
+    servers = kafka_pair.source.bootstrap_servers
+    one.write_text(_with_flow(text("N->S", topic, _SHORT_LEASE), "M->S", servers, marked_topic))
+    other.write_text(text("C->D", others))
+    quiet.write_text(text("Q->R", quiet_topic))
+    watched.write_text(text("U->V", watched_topic, *_WATCHED))
+    flows = text(f"{WAITING[0]}->X", waiting_topic, *_WAITING)
+    for alias in WAITING[1:]:
+        flows = _with_flow(flows, f"{alias}->X", servers, waiting_topic)
+    waiting.write_text(flows)
+    existing.write_text(text("primary->backup", existing_topic, *_EXISTING, topics=f"{existing_topic}.*"))
     (folder / "moving").mkdir()
     moving_topics = unique_name("moving"), unique_name("lost"), unique_name("kept")
     moving = migration(folder / "moving", kafka_pair, ",".join(moving_topics))
     yield Files(
         folder,
         *(one, topic, marked_topic, other, quiet, quiet_topic, watched, watched_topic, waiting, waiting_topic),
-        *(moving, moving_topics),
+        *(existing, existing_topic, moving, moving_topics),
         free_ports(1)[0],
-        DriverHost(folder / "drivers"),
+        folder / "private" / "drivers",
     )
     moving.ledger.close()
-
-
-def _waiting(topic: str, folder: Path, *, source: str, target: str) -> str:
-    text = _CONFIG.format(one=WAITING[0], two="X", topic=topic, folder=folder, source=source, target=target) + _WAITING
-    for alias in WAITING[1:]:
-        text = _with_flow(text, f"{alias}->X", source, topic)
-    return text
 
 
 def _with_flow(text: str, flow: str, source: str, topic: str) -> str:
@@ -128,10 +130,42 @@ def _with_flow(text: str, flow: str, source: str, topic: str) -> str:
     return "\n".join([text.replace("clusters = ", f"clusters = {alias}, ", 1), *lines, ""])
 
 
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The wheel in two environments: of Airflow with its tasks, and of Spark's drivers and executors."""
+
+    airflow: Environment
+    spark: Environment
+
+
 @pytest.fixture(scope="package")
-def airflow(files: Files) -> Iterator[SharedAirflow]:
+def installed(files: Files) -> Installed:
+    wheel = build_wheel(files.folder / "dist")
+    return Installed(*(make_environment(files.folder / f"{name}-venv", wheel) for name in ("airflow", "spark")))
+
+
+@pytest.fixture(scope="package")
+def airflow(files: Files, installed: Installed) -> Iterator[SharedAirflow]:
     warm = {"conn_type": "spark_connect", "host": LOOPBACK, "port": files.spark_port}
-    more = {"AIRFLOW_CONN_WARM": json.dumps(warm), DRIVER_HOST_VARIABLE: str(files.drivers.socket)}
+    programs = (str(installed.airflow.python.parent), "/usr/local/bin", "/usr/bin", "/bin")
+    more = {
+        "AIRFLOW_CONN_WARM": json.dumps(warm),
+        DRIVER_HOST_VARIABLE: str(files.drivers),
+        # Nothing of this project: neither its folder nor the programs of its environment.
+        "PATH": os.pathsep.join(programs),
+        "PYTHONPATH": "",
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(files.folder / "our-plugins"),
+        "SPARK_HOME": str(find_spark_home(os.environ)),
+        "PYSPARK_PYTHON": str(installed.spark.python),
+        "PYSPARK_DRIVER_PYTHON": str(installed.spark.python),
+        "SPARK_LOCAL_IP": LOOPBACK,
+    }
+    example = (_PROJECT / "examples" / "dags" / "new_orders.py").read_text()
+    dag_files = {
+        "replication.py": _DAG_FILE.format(config=str(files.existing)),
+        "new_orders.py": example.replace('"primary.orders"', f'"primary.{files.existing_topic}"'),
+    }
     watched = [files.one, files.other, files.quiet, files.watched, files.waiting, files.moving.there.path]
-    with shared_airflow(files.folder, watched, more) as running:
+    python = installed.airflow.python
+    with shared_airflow(files.folder, watched, more, dag_files=dag_files, python=python) as running:
         yield running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,12 +16,13 @@ from mirror_lib.dev.spark_connect import SparkConnectServer
 from mirror_lib.ledger.rows import RunRow, RunState
 from mirror_lib.ledger.store import Ledger
 from tests.e2e.one_airflow.conftest import WAITING
+from tests.support.airflow.parts import Parts
 from tests.support.airflow.shared import SharedAirflow
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import consume, create_topic, produce, records
 
 if TYPE_CHECKING:
-    from tests.e2e.one_airflow.conftest import Files
+    from tests.e2e.one_airflow.conftest import Files, Installed
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -60,15 +62,18 @@ def flow_of(alias: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def ledger(kafka_pair: KafkaPair, files: Files, airflow: SharedAirflow) -> Iterator[Ledger]:
+def ledger(kafka_pair: KafkaPair, files: Files, installed: Installed, airflow: SharedAirflow) -> Iterator[Ledger]:
     """That of the flows; their Spark is ready."""
     create_topic(kafka_pair.source, files.waiting_topic)
     produce(kafka_pair.source, files.waiting_topic, records(RECORDS, size=SIZE))
     spark = SparkConnectServer(files.folder / "spark")
     try:
         spark.start(master=f"local[{len(WAITING)}]", port=files.spark_port)
-        files.drivers.start()
-        with Ledger.open(files.ledger_url) as opened:
+        # Of the environment of Spark's drivers.
+        command = [str(installed.spark.python), "-m", "spark_jobs.driver_host", str(files.drivers)]
+        with Parts(files.folder) as parts, Ledger.open(files.ledger_url) as opened:
+            parts.start("driver-host", command, os.environ)
+            parts.wait(files.drivers.exists, "the driver host", 60)
             opened.migrate()
             yield opened
             for alias in WAITING:
@@ -77,7 +82,6 @@ def ledger(kafka_pair: KafkaPair, files: Files, airflow: SharedAirflow) -> Itera
                     if (row := opened.drivers.find(run.id)) is not None:
                         shutil.rmtree(row.folder, ignore_errors=True)
     finally:
-        files.drivers.stop()
         spark.stop()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,13 +28,9 @@ def smts(*given: dict[str, str], **converters: str) -> dict[str, str]:
     predicates = {
         **TOMBSTONE,
         "test": {"type": "HasHeaderKey", "name": "test"},
-        "gone": {"type": "TopicNameMatches", "pattern": ".*-nothing"},
     }
     settings = smt_settings(*given, predicates=predicates, **converters)
     return {f"A->B.{name}": text for name, text in settings.items()}
-
-
-MASKING = smts({"type": "MaskField$Value", "fields": "card"}, value="json")
 
 
 def record(number: int, partition: int = 0) -> Record:
@@ -72,7 +67,7 @@ def plain(found: list[Record], partition: int = 0) -> list[Record]:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Two runs of a flow without other transforms, and of one with a key and a select behind Connect's."""
+    """Two runs of a flow without other transforms, and one of a flow with a key behind Connect's."""
 
     prefix: str
     first: RunReport
@@ -83,7 +78,7 @@ class Ran:
 @pytest.fixture(scope="module")
 def ran(spark: SparkSession, kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     prefix = unique_name("smts")
-    for name in ("plain", "nothing", "routed", "keyed", "twice"):
+    for name in ("plain", "routed", "keyed"):
         create_topic(kafka_pair.source, f"{prefix}-{name}", partitions=2)
         produce(kafka_pair.source, f"{prefix}-{name}", [*GIVEN[0], *GIVEN[1]])
     for name in (f"test.{prefix}-routed", f"B.{prefix}-keyed"):
@@ -91,22 +86,16 @@ def ran(spark: SparkSession, kafka_pair: KafkaPair, tmp_path_factory: pytest.Tem
     usual = ({"type": "Filter", "predicate": "tombstone"}, {"type": "DropHeaders", "headers": "trace"})
     theirs = smts(
         *usual,
-        {"type": "Filter", "predicate": "gone"},
         {"type": "RegexRouter", "regex": r"A\.(.*-routed)", "replacement": "test.$1", "predicate": "test"},
     )
     flow = pair_flow(
         tmp_path_factory.mktemp("smts"),
         kafka_pair,
-        topics=", ".join(f"{prefix}-{name}" for name in ("plain", "nothing", "routed")),
+        topics=", ".join(f"{prefix}-{name}" for name in ("plain", "routed")),
         settings=theirs,
     )
     first, second = (flow.run(runner=copy_with(spark)) for _ in range(2))
     folder = tmp_path_factory.mktemp("both")
-    (folder / "twice.sql").write_text(
-        "SELECT value, concat(substring(cast(key AS string), 2), '-', cast(copy AS string)) AS key\n"
-        "FROM records LATERAL VIEW explode(array(1, 2)) AS copy\n"
-        "WHERE value LIKE '%4000-1%' -- some of them\n"
-    )
     both = {
         **smts(
             *usual,
@@ -114,34 +103,19 @@ def ran(spark: SparkSession, kafka_pair: KafkaPair, tmp_path_factory: pytest.Tem
             {"type": "RegexRouter", "regex": r"A\.(.*-keyed)", "replacement": "B.$1"},
             header="simple",
         ),
-        **transforms(
-            transform("keyed", f"{prefix}-keyed", key="topic"),
-            transform("twice", f"{prefix}-twice", sql__file="twice.sql"),
-        ),
+        **transforms(transform("keyed", f"{prefix}-keyed", key="topic")),
     }
-    topics = f"{prefix}-keyed, {prefix}-twice"
-    ours = pair_flow(folder, kafka_pair, topics=topics, settings=both).run(runner=copy_with(spark))
+    ours = pair_flow(folder, kafka_pair, topics=f"{prefix}-keyed", settings=both).run(runner=copy_with(spark))
     return Ran(prefix, first, second, ours)
 
 
 def test_a_filter_and_dropped_headers_when_run_twice_then_the_second_run_has_nothing_to_do(
     ran: Ran, kafka_pair: KafkaPair
 ) -> None:
-    assert (ran.first.errors, ran.second.results, ran.second.idle) == ((), (), 6)
+    assert (ran.first.errors, ran.second.results, ran.second.idle) == ((), (), 4)
     found = consume(kafka_pair.target, f"A.{ran.prefix}-plain")
     for partition, kept in KEPT.items():
         assert plain(found, partition) == kept
-
-
-def test_a_filter_that_leaves_nothing_when_run_then_the_positions_are_at_the_end(
-    ran: Ran, kafka_pair: KafkaPair
-) -> None:
-    ends = {each.source: each.source_next for each in ran.first.results}
-
-    assert {source.partition: end for source, end in ends.items() if source.topic == f"{ran.prefix}-nothing"} == {
-        partition: len(records) for partition, records in GIVEN.items()
-    }
-    assert consume(kafka_pair.target, f"A.{ran.prefix}-nothing") == []
 
 
 def test_a_router_when_run_then_the_records_that_its_predicate_takes_are_in_the_other_topic(
@@ -167,49 +141,3 @@ def test_transforms_of_both_kinds_when_run_then_ours_see_what_connects_have_made
         assert plain(found, partition) == [
             replace(each, key=topic.encode(), headers=(*each.headers, ORIGIN)) for each in kept
         ]
-
-
-def test_a_select_behind_connects_transforms_when_run_then_each_record_that_it_takes_is_there_twice(
-    ran: Ran, kafka_pair: KafkaPair
-) -> None:
-    found = consume(kafka_pair.target, f"A.{ran.prefix}-twice")
-
-    for partition, kept in KEPT.items():
-        wanted = [each for each in kept if b"4000-1" in (each.value or b"")]
-        made = plain(found, partition)
-        assert [each.value for each in made] == [each.value for each in wanted for _ in range(2)]
-        assert [each.key for each in made] == [
-            b"%s-%d" % ((each.key or b"")[1:], copy) for each in wanted for copy in (1, 2)
-        ]
-        assert {each.headers[-1] for each in made} == {ORIGIN}
-
-
-@pytest.mark.parametrize("policy", ["skip", "fail"])
-def test_records_that_a_transform_refuses_when_run_then_the_policy_says_what_becomes_of_them(
-    spark: SparkSession, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, policy: str
-) -> None:
-    create_topic(kafka_pair.source, topic_name, partitions=2)
-    records = [replace(record(number), value=b'{"card":"%d"}' % number) for number in range(900)]
-    for broken in (0, 899):
-        records[broken] = replace(records[broken], value=b'{"card')
-    # A tombstone is no map.
-    others = [replace(each, partition=1) for each in [*records[1:5], record(4), *records[5:10]]]
-    produce(kafka_pair.source, topic_name, [*records, *others])
-    settings = {**MASKING, "mirror.poison.policy": policy}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
-
-    report = flow.run(runner=copy_with(spark))
-
-    found = consume(kafka_pair.target, f"A.{topic_name}")
-    gaps = sorted((gap.partition, gap.first_offset, gap.cause) for gap in flow.ledger.gaps("A->B"))
-    errors = {(each.reason, each.where.topic, each.where.partition, each.where.offset) for each in report.errors}
-    if policy == "skip":
-        assert (errors, report.left_out) == (set(), 3)
-        assert [(each.partition, each.value) for each in found] == [(0, b'{"card":""}')] * 898 + [
-            (1, b'{"card":""}')
-        ] * 9
-        assert gaps == [(0, 0, "transform"), (0, 899, "transform"), (1, 4, "transform")]
-    else:
-        assert errors == {("transform", topic_name, 0, 0), ("transform", topic_name, 1, 4)}
-        assert [each.key for each in found] == [each.key for each in records[1:5]]
-        assert {each.partition for each in found} == {1}

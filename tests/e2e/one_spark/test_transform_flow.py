@@ -231,27 +231,3 @@ def test_a_record_whose_content_names_another_record_when_it_fails_then_it_alone
     assert [gap.first_offset for gap in flow.ledger.gaps("A->B")] == [11]
     found = [record.value for record in consume(kafka_pair.target, f"A.{topic_name}")]
     assert found == [value for value in values if value != forged]
-
-
-def test_records_that_cannot_be_transformed_when_the_policy_is_quarantine_then_copies_of_them_are_kept(
-    spark: SparkSession,
-    kafka_pair: KafkaPair,
-    topic_name: str,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    given = payments(800)
-    produce(kafka_pair.source, topic_name, with_broken(given, 0, 799))
-    settings = {**transforms(mask("mask", topic_name)), "mirror.poison.policy": "quarantine"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
-
-    report = flow.run(runner=copy_with(spark))
-
-    assert (report.errors, report.left_out) == ((), 2)
-    assert told(consume(kafka_pair.target, f"A.{topic_name}")) == masked(given[1:-1])
-    assert sorted((gap.first_offset, gap.cause) for gap in flow.ledger.gaps("A->B")) == [
-        (0, "transform"),
-        (799, "transform"),
-    ]
-    assert "searching for it" not in caplog.text

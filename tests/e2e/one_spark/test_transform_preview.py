@@ -168,20 +168,6 @@ def test_a_topic_that_is_not_there_or_not_of_the_flow_when_previewed_then_that_i
     assert (code, found["error"]["reason"]) == refused
 
 
-def test_a_transform_that_spark_refuses_when_previewed_then_the_configuration_is_wrong(
-    server: ConnectAddress, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    produce(kafka_pair.source, topic_name, [Record(value=b"v")])
-    wrong = {"A->B.mirror.transforms": "wrong", "A->B.mirror.transform.wrong.value": "date_add(value, 1)"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=wrong)
-
-    code, found = document(flow, "preview", "--topic", topic_name, "--master", str(server))
-
-    assert (code, found["error"]["reason"]) == (2, "configuration")
-    assert "mirror.transform.wrong.value" in found["error"]["what"]
-
-
 def test_the_ways_of_all_topics_when_listed_then_those_with_transforms_are_told_apart(flow: Flow, prefix: str) -> None:
     code, found = document(flow, "list")
 

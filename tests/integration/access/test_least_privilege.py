@@ -5,27 +5,57 @@ The rights of a task are taken away one at a time. If nothing failed then, the r
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from mirror_lib.access.model import ON_DEMAND, AccessTask, RequiredAccess, grants_by_cluster
 from mirror_lib.access.required import scheduled_access
+from mirror_lib.cli.main import app
 from mirror_lib.errors import MirrorError
 from mirror_lib.runbook.dependency_facts import read_belonging
 from mirror_lib.runbook.scope import ScopeTopic
 from mirror_lib.topology.access import Grant, Operation, Resource
 from mirror_lib.topology.acls import AclPattern
 from mirror_lib.verify.model import VerifyMode
-from tests.support.kafka import create_topic, produce, records, set_config, transaction
-from tests.support.security.restricted import RestrictedPair, World, example_rights, new_world
+from tests.support.clusters import start_together
+from tests.support.kafka import consume, create_topic, delete_topics, produce, records, set_config, transaction
+from tests.support.names import unique_name
+from tests.support.security.restricted import (
+    Granter,
+    RestrictedPair,
+    World,
+    example_rights,
+    new_world,
+    restricted_cluster,
+)
 from tests.support.security.restricted_tasks import TASKS, delete_lost_keys, lose_deletions, verified
 
 #: What errors say: an operation, on what, and on which cluster.
 _SAID = re.compile(r"needs (\w+) on (?:(topic|group|transactional id) (\S+) of cluster (\w+)|the cluster (\w+))")
+
+
+@pytest.fixture(scope="module")
+def restricted_pair(kafka_jars: Path, brokers_folder: Path) -> Iterator[RestrictedPair]:
+    """Two single-broker clusters with authorizers."""
+    folder = brokers_folder / unique_name("restricted")
+    source, target = (restricted_cluster(name, folder, kafka_jars) for name in ("restricted-a", "restricted-b"))
+    with start_together(source, target):
+        yield RestrictedPair(Granter(source), Granter(target))
+
+
+@pytest.fixture(autouse=True)
+def _no_topics_for_the_next_test(restricted_pair: RestrictedPair) -> Iterator[None]:
+    """Each test has a world of its own, and a hundred worlds would slow down the last ones."""
+    yield
+    for granter in (restricted_pair.source, restricted_pair.target):
+        delete_topics(granter.cluster)
 
 
 def _try(world: World, task: AccessTask, grants: dict[str, tuple[Grant, ...]]) -> list[str]:
@@ -237,6 +267,75 @@ def test_keeping_what_cannot_be_copied_needs_the_quarantine_topic(
 
     assert _names(told, keeping) is not allowed, told
     assert bool(told) is not allowed
+
+
+def test_a_copy_without_transactional_ids_names_the_setting_that_copies_without_them(
+    restricted_pair: RestrictedPair, tmp_path: Path
+) -> None:
+    # Given a target on which the user may do everything but use transactional ids, as some managed services
+    task = TASKS[AccessTask.COPY]
+
+    def told(settings: dict[str, str]) -> tuple[list[str], int]:
+        world = new_world(restricted_pair, tmp_path, {**task.settings, **settings})
+        task.prepare(world)
+        rights = [
+            each for each in task.needs(AccessTask.COPY, world) if each.grant.resource is not Resource.TRANSACTIONAL_ID
+        ]
+        said = _try(world, AccessTask.COPY, grants_by_cluster(rights))
+        return said, len(consume(restricted_pair.target.cluster, f"{world.source_alias}.{world.orders}"))
+
+    # when a run copies, then it says what to set,
+    said, copied = told({})
+    assert said
+    assert all("set mirror.fencing=none" in each for each in said)
+    assert copied == 0
+    # and with that it copies.
+    said, copied = told({"mirror.fencing": "none"})
+    assert said == []
+    assert copied > 0
+
+
+def test_a_refused_commit_is_told_by_apply_and_status(restricted_pair: RestrictedPair, tmp_path: Path) -> None:
+    task = TASKS[AccessTask.SYNC_GROUP_OFFSETS]
+    url = {"mirror.ledger.url": f"sqlite:///{tmp_path}/ledger-NUMBER.sqlite3"}
+    world = new_world(restricted_pair, tmp_path, {**task.settings, **url})
+    task.prepare(world)
+    wanted = [
+        each
+        for each in task.needs(AccessTask.SYNC_GROUP_OFFSETS, world)
+        if not (
+            each.cluster == world.target_alias
+            and each.grant.resource is Resource.GROUP
+            and each.grant.operation is Operation.READ
+        )
+    ]
+
+    def say(verb: str) -> tuple[int, dict[str, Any]]:
+        result = CliRunner().invoke(
+            app, ["groups", verb, "--config", str(world.named.path), "--flow", world.name, "--json"]
+        )
+        return result.exit_code, json.loads(result.stdout)
+
+    granted = grants_by_cluster(wanted)
+    # To see the group is not to move it.
+    seen = [each.grant for each in task.needs(AccessTask.SYNC_GROUP_OFFSETS, world) if each not in wanted]
+    granted[world.target_alias] = (
+        *granted[world.target_alias],
+        *(replace(each, operation=Operation.DESCRIBE) for each in seen),
+    )
+    with restricted_pair.granting(world.flow, granted):
+        applied = say("apply")
+        looked = say("status")
+
+    for code, told in (applied, looked):
+        assert code == 3
+        assert told["reasons"] == {"refused": 1}
+        (row,) = told["not_in_sync"]
+        assert "READ on group" in row["what"]
+    # When the right is there again, nothing is stored that stands in the way.
+    with restricted_pair.granting(world.flow, grants_by_cluster(task.needs(AccessTask.SYNC_GROUP_OFFSETS, world))):
+        assert say("apply")[0] == 0
+        assert say("status")[1]["reasons"] == {"in-sync": 1}
 
 
 def _names(told: Iterable[str], missing: RequiredAccess, *, exactly: bool = False) -> bool:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
 from mirror_lib.cluster.admin.model import TopicSpec
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetSync
@@ -20,8 +18,9 @@ from mirror_lib.sync.heartbeats.rules import emitting_flows, heartbeats_topic
 from mirror_lib.sync.topics.internal import offset_syncs_topic, position_topic
 from mirror_lib.topology.names import TopicPartition as Source
 from testbed.mm2 import MirrorMaker
+from tests.support.brokers.groups import commit_offset
 from tests.support.clusters import KafkaPair
-from tests.support.kafka import Record, admin, consume, create_topic, produce, records
+from tests.support.kafka import Record, consume, create_topic, own_configs, partition_count, produce, records
 from tests.support.mirror_maker import SharedFlow, contents, shared_flow, wait_until
 
 PARTITIONS = 3
@@ -42,22 +41,6 @@ NAMINGS = {
 def write(shared: SharedFlow, topic: str, counts: tuple[int, ...], *, start: int) -> None:
     for partition, count in enumerate(counts):
         produce(shared.pair.source, topic, records(count, partition=partition, start=start))
-
-
-def commit(cluster: KafkaCluster, group: str, topic: str, offset: int) -> None:
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 3})
-    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-    consumer.close()
-
-
-def described(cluster: KafkaCluster, name: str) -> TopicSpec:
-    """A topic as it is, with the configs that are set on it."""
-    client = admin(cluster)
-    partitions = len(client.list_topics(name, timeout=10).topics[name].partitions)
-    resource = ConfigResource(ResourceType.TOPIC, name)
-    found = client.describe_configs([resource])[resource].result(10)
-    own = {key: entry.value for key, entry in found.items() if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
-    return TopicSpec(name, partitions, 1, own)
 
 
 @dataclass(frozen=True)
@@ -157,7 +140,7 @@ def test_mirror_maker_goes_on_where_our_flow_closed(
     ours = internal_records(shared)
     before = shared.topics_on_target()
     # a group that is somewhere within it, and records that came since,
-    commit(interop_pair.source, GROUP, topic_name, GROUP_OFFSET)
+    commit_offset(interop_pair.source, GROUP, topic_name, GROUP_OFFSET)
     write(shared, topic_name, (200, 0, 150), start=10_000)
 
     # when MirrorMaker is started with the same file,
@@ -191,7 +174,8 @@ def test_mirror_maker_goes_on_where_our_flow_closed(
     connects = {f"mm2-{kind}.{shared.source_alias}.internal" for kind in ("configs", "status")}
     assert made == {*connects, checkpoints_topic}
     for spec, cluster in internal_topics(shared):
-        assert described(cluster, spec.name) == spec
+        found = TopicSpec(spec.name, partition_count(cluster, spec.name), 1, own_configs(cluster, spec.name))
+        assert found == spec
     # and what it wrote there has, for the same facts, the bytes and places of what we wrote.
     both = internal_records(shared)
     assert_same_positions(ours.positions, both.positions, shared, topic_name)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 import pytest
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.runbook.machine import create
-from mirror_lib.runbook.model import CutoverState, Fence, Step, StepState, Style
-from mirror_lib.runbook.opening import failback_of
+from mirror_lib.runbook.model import CutoverState, Step, StepState, Style
 from mirror_lib.runbook.order import STEPS, last_attempts, writers_stood_still
 from mirror_lib.runbook.states.cutover import State
 from mirror_lib.runbook.states.situation import NotNowError
@@ -23,30 +18,14 @@ from tests.support.cutovers import (
     committed,
     has_members,
     migration,
-    moving_topic,
     numbered,
-    wait_for,
+    numbers,
 )
-from tests.support.kafka import consume, create_topic, produce, watermarks
+from tests.support.kafka import create_topic, produce, watermarks
 from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
 
 PARTITIONS = 2
-
-
-@pytest.fixture
-def moving(mirrored: MirroredTopic) -> Iterator[Migration]:
-    """A topic of the source with 100 records, and both flows for it."""
-    with moving_topic(mirrored.folder, mirrored.pair, mirrored.name, partitions=PARTITIONS) as made:
-        yield made
-
-
-def values(moving: Migration, topic: str, *, target: bool = True) -> list[bytes]:
-    cluster = moving.pair.target if target else moving.pair.source
-    return sorted(record.value or b"" for record in consume(cluster, topic))
-
-
-def state_of(moving: Migration, definition: object, step: Step) -> StepState:
-    return last_attempts(moving.where(definition).attempts)[step].state  # type: ignore[arg-type]
 
 
 def test_live_writers_and_a_group_move_without_a_record_lost_or_read_twice(moving: Migration, topic_name: str) -> None:
@@ -61,11 +40,10 @@ def test_live_writers_and_a_group_move_without_a_record_lost_or_read_twice(movin
     assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
     written = writer.stop()
     read_there = reader.stop()
-    done = moving.run_to_the_end(scope)
+    done = moving.finish(scope)
 
     # Then everything is on the target once, and the group reads on exactly behind what it had read
-    assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
-    assert values(moving, topic_name) == [b"%08d" % number for number in range(written)]
+    assert moving.values(topic_name) == numbers((0, written))
     more = Writer(moving.pair.target, topic_name, PARTITIONS, start=written)
     second = Reader(moving.pair.target, f"g-{topic_name}", topic_name)
     try:
@@ -74,7 +52,7 @@ def test_live_writers_and_a_group_move_without_a_record_lost_or_read_twice(movin
         total = more.stop()
         wait_for(lambda: len(read_there) + len(second.values) >= total)
         read_here = second.stop()
-    assert sorted([*read_there, *read_here]) == [b"%08d" % number for number in range(total)]
+    assert sorted([*read_there, *read_here]) == numbers((0, total))
     assert writers_stood_still(done.attempts) is not None
 
 
@@ -89,7 +67,7 @@ def test_a_finished_cutover_is_copied_no_more_and_not_rolled_back_and_says_what_
         roll_back(moving.context(scope))
 
     assert (report.records, report.exit_code) == (0, 0)
-    assert len(values(moving, topic_name)) == 100
+    assert len(moving.values(topic_name)) == 100
     assert refused.value.action == "Fail back with `mirror cutover back scope`."
 
 
@@ -98,28 +76,25 @@ def test_what_changed_since_comes_home_by_a_failback_and_nothing_else(moving: Mi
     group = f"g-{topic_name}"
     commit(moving.pair.source, group, topic_name, {0: 10, 1: 20})
     scope = moving.define("scope", topic_name)
-    assert moving.run_to_the_end(scope).state is CutoverState.FINISHED
+    moving.finish(scope)
     assert committed(moving.pair.target, group, topic_name, PARTITIONS) == {0: 10, 1: 20}
     produce(moving.pair.target, topic_name, numbered(100, 140, PARTITIONS))
     commit(moving.pair.target, group, topic_name, {0: 60, 1: 70})
 
     # When the flow back runs, and a failback is taken to its end
     brought = moving.back.run()
-    back = failback_of(moving.config, moving.ledger, "scope")
-    create(moving.ledger, back, by="test", context=moving.context(back))
-    done = moving.run_to_the_end(back)
+    moving.finish(moving.fail_back("scope"))
 
     # Then only the 40 new records came, and the group goes on on the source where it stood on the target
     assert brought.records == 40
-    assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
-    assert values(moving, topic_name, target=False) == [b"%08d" % number for number in range(140)]
+    assert moving.values(topic_name, target=False) == numbers((0, 140))
     assert committed(moving.pair.source, group, topic_name, PARTITIONS) == {0: 60, 1: 70}
 
     # And the flow there goes on with what is written to the source from now on
     produce(moving.pair.source, topic_name, numbered(140, 150, PARTITIONS))
     assert moving.there.run().records == 10
     assert moving.back.run().records == 0
-    assert values(moving, topic_name) == [b"%08d" % number for number in range(150)]
+    assert moving.values(topic_name) == numbers((0, 150))
 
 
 def test_names_of_the_default_policy_come_home_by_a_rename(mirrored: MirroredTopic) -> None:
@@ -141,23 +116,19 @@ def test_names_of_the_default_policy_come_home_by_a_rename(mirrored: MirroredTop
     commit(mirrored.source, group, mirrored.name, {0: 10, 1: 20})
 
     # When it moves, is written to on the target, and a failback is taken to its end
-    moved = moving.run_to_the_end(moving.define("scope", mirrored.name))
-    assert moved.state is CutoverState.FINISHED, [str(gate) for each in moved.attempts for gate in each.gates]
+    moving.finish(moving.define("scope", mirrored.name))
     produce(mirrored.target, remote, numbered(100, 140, PARTITIONS))
     commit(mirrored.target, group, remote, {0: 60, 1: 70})
     brought = moving.back.run()
-    back = failback_of(moving.config, moving.ledger, "scope")
-    create(moving.ledger, back, by="test", context=moving.context(back))
-    done = moving.run_to_the_end(back)
+    moving.finish(moving.fail_back("scope"))
 
     # Then only the new records came, the group stands where it stood, and nothing goes in a circle
-    assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
     assert brought.records == 40
-    assert values(moving, mirrored.name, target=False) == [b"%08d" % number for number in range(140)]
+    assert moving.values(mirrored.name, target=False) == numbers((0, 140))
     assert committed(mirrored.source, group, mirrored.name, PARTITIONS) == {0: 60, 1: 70}
     mirrored.produce(numbered(140, 150, PARTITIONS))
     assert (moving.there.run().records, moving.back.run().records) == (10, 0)
-    assert values(moving, remote) == [b"%08d" % number for number in range(150)]
+    assert moving.values(remote) == numbers((0, 150))
 
 
 @pytest.mark.parametrize("style", list(Style))
@@ -167,16 +138,19 @@ def test_a_cutover_may_stop_and_go_on_at_any_step(moving: Migration, topic_name:
 
     for step in STEPS[style]:
         done = moving.run_to_the_end(scope, until=step)
-        assert state_of(moving, scope, step) is StepState.PASSED, [str(gate) for gate in done.attempts[-1].gates]
+        assert moving.last(scope, step).state is StepState.PASSED, [str(gate) for gate in done.attempts[-1].gates]
 
     assert moving.where(scope).state is CutoverState.FINISHED
     assert committed(moving.pair.target, f"g-{topic_name}", topic_name, PARTITIONS) == {0: 50, 1: 50}
 
 
-def test_a_writer_that_comes_back_after_the_cut_opens_the_freeze_again(moving: Migration, topic_name: str) -> None:
+@pytest.mark.parametrize("until", [Step.VERIFY, Step.SWITCH])
+def test_a_writer_that_comes_back_after_the_cut_opens_the_freeze_again(
+    moving: Migration, topic_name: str, until: Step
+) -> None:
     # Given a cutover that has cut
     scope = moving.define("scope", topic_name)
-    moving.run_to_the_end(scope, until=Step.VERIFY)
+    moving.run_to_the_end(scope, until=until)
 
     # When somebody writes to the source, and the cutover goes on
     produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
@@ -184,8 +158,9 @@ def test_a_writer_that_comes_back_after_the_cut_opens_the_freeze_again(moving: M
 
     # Then a person is asked once more, and what was written arrives too
     assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
-    assert moving.run_to_the_end(scope).state is CutoverState.FINISHED
-    assert len(values(moving, topic_name)) == 105
+    moving.finish(scope)
+    assert moving.last(scope, Step.DRAIN).number == 2
+    assert len(moving.values(topic_name)) == 105
 
 
 def test_a_writer_that_does_not_stop_is_noticed_before_the_switch(moving: Migration, topic_name: str) -> None:
@@ -201,15 +176,14 @@ def test_a_writer_that_does_not_stop_is_noticed_before_the_switch(moving: Migrat
 
     # Then the word that the writers are stopped does not count any more, and the time is that of the next word
     assert done.present.state is State.STOPPED
-    assert state_of(moving, scope, Step.FREEZE) is StepState.UNDONE
+    assert moving.last(scope, Step.FREEZE).state is StepState.UNDONE
     noticed = last_attempts(done.attempts)[Step.DRAIN].finished_at
     asked = moving.run(scope)
     assert (asked.state, asked.step) == (CutoverState.WAITING, Step.FREEZE)
-    finished = moving.run_to_the_end(scope)
+    finished = moving.finish(scope)
     last = last_attempts(finished.attempts)
     word, released = last[Step.FREEZE].finished_at, last[Step.RELEASE].finished_at
-    assert finished.state is CutoverState.FINISHED
-    assert len(values(moving, topic_name)) == written
+    assert len(moving.values(topic_name)) == written
     assert noticed is not None
     assert word is not None
     assert released is not None
@@ -232,7 +206,7 @@ def test_what_is_written_between_the_word_and_the_drain_has_the_freeze_asked_aga
         "3 offsets were written to the source since the writers were confirmed as stopped: "
         f"{topic_name}-0, {topic_name}-1"
     ]
-    assert moving.run_to_the_end(scope).state is CutoverState.FINISHED
+    moving.finish(scope)
 
 
 def test_a_cutover_that_was_refused_at_its_inventory_is_not_in_the_way_of_another(
@@ -246,10 +220,9 @@ def test_a_cutover_that_was_refused_at_its_inventory_is_not_in_the_way_of_anothe
     again = moving.run(first, until=Step.INVENTORY)
 
     assert (refused.state, refused.step) == (CutoverState.FAILED, Step.INVENTORY)
-    told = {gate.name: gate.what for gate in refused.attempts[-1].gates}
-    assert told["only cutover"] == "1: first (stopped)"
+    assert moving.gates(rival, Step.INVENTORY)["only cutover"].what == "1: first (stopped)"
     assert again.state is CutoverState.RUNNING
-    assert state_of(moving, first, Step.INVENTORY) is StepState.PASSED
+    assert moving.last(first, Step.INVENTORY).state is StepState.PASSED
 
 
 def test_what_came_home_from_a_cutover_that_never_ended_can_move_again(moving: Migration, topic_name: str) -> None:
@@ -257,13 +230,9 @@ def test_what_came_home_from_a_cutover_that_never_ended_can_move_again(moving: M
     scope = moving.define("scope", topic_name, watch_seconds=0.1)
     assert (moving.run_to_the_end(scope).step, moving.where(scope).state) == (Step.WATCH, CutoverState.FAILED)
     produce(moving.pair.target, topic_name, numbered(100, 110, PARTITIONS))
-    back = replace(failback_of(moving.config, moving.ledger, "scope"), watch_seconds=0.0)
-    create(moving.ledger, back, by="test", context=moving.context(back))
-    assert moving.run_to_the_end(back).state is CutoverState.FINISHED
+    moving.finish(moving.fail_back("scope", watch_seconds=0.0))
 
-    again = moving.define("again", topic_name)
-
-    assert moving.run_to_the_end(again).state is CutoverState.FINISHED
+    moving.finish(moving.define("again", topic_name))
 
 
 def test_readers_on_the_source_keep_their_group_from_being_moved(moving: Migration, topic_name: str) -> None:
@@ -281,7 +250,7 @@ def test_readers_on_the_source_keep_their_group_from_being_moved(moving: Migrati
         reader.stop()
 
     assert (done.state, done.step) == (CutoverState.FAILED, Step.TRANSLATE)
-    assert moving.run_to_the_end(scope).state is CutoverState.FINISHED
+    moving.finish(scope)
 
 
 def test_a_cutover_can_be_taken_back_before_anybody_writes_to_the_target(moving: Migration, topic_name: str) -> None:
@@ -321,7 +290,7 @@ def test_without_a_way_back_the_preflight_fails_unless_that_is_wanted(mirrored: 
     assert bold.state is CutoverState.FAILED  # The first one still has these topics.
     assert bold.step is Step.INVENTORY
     roll_back(made.context(made.known("careful")))
-    assert made.run_to_the_end(made.known("bold")).state is CutoverState.FINISHED
+    made.finish(made.known("bold"))
 
 
 def test_a_topic_that_appears_later_makes_the_inventory_be_taken_again(mirrored: MirroredTopic) -> None:
@@ -335,9 +304,9 @@ def test_a_topic_that_appears_later_makes_the_inventory_be_taken_again(mirrored:
     made.there.run()
     made.run(scope, until=Step.INVENTORY)
 
-    found = last_attempts(made.where(scope).attempts)[Step.INVENTORY]
+    found = made.last(scope, Step.INVENTORY)
     assert [topic["source"] for topic in found.facts["topics"]] == [mirrored.name, f"{mirrored.name}-2"]
-    assert state_of(made, scope, Step.REHEARSE) is StepState.UNDONE
+    assert made.last(scope, Step.REHEARSE).state is StepState.UNDONE
 
 
 def test_an_unknown_flow_is_refused_when_the_cutover_is_defined(moving: Migration) -> None:
@@ -350,21 +319,8 @@ def test_an_empty_topic_moves_too(mirrored: MirroredTopic) -> None:
     made = migration(mirrored.folder, mirrored.pair, mirrored.name)
     made.there.run()
 
-    done = made.run_to_the_end(made.define("scope", mirrored.name))
+    made.finish(made.define("scope", mirrored.name))
 
-    assert done.state is CutoverState.FINISHED
     produce(mirrored.target, mirrored.name, numbered(0, 5))
     assert made.back.run().records == 5
     assert watermarks(mirrored.source, mirrored.name) == (0, 5)
-
-
-def test_a_fence_of_acls_that_the_source_can_raise_is_asked_for_before_the_writers_are_stopped(
-    moving: Migration, topic_name: str
-) -> None:
-    scope = moving.define("scope", topic_name, fence=Fence.ACL, writers=("User:app",))
-
-    done = moving.run(scope, until=Step.PREFLIGHT)
-
-    gates = {gate.name: gate for gate in last_attempts(done.attempts)[Step.PREFLIGHT].gates}
-    assert done.state is CutoverState.RUNNING
-    assert gates["fence"].passed

@@ -12,9 +12,6 @@ from mirror_lib.ledger.tables.segment_runs import columns_of, of_columns
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.repair.map_rebuild import apply_rebuilt, rebuild
 from mirror_lib.relay.repair.map_rebuild_plan import plan_rebuild
-from mirror_lib.runbook.machine import create
-from mirror_lib.runbook.model import CutoverState
-from mirror_lib.runbook.opening import failback_of
 from mirror_lib.verify.findings import DifferenceKind, Verdict
 from mirror_lib.verify.model import VerifyMode
 from mirror_lib.verify.raw.local import run_locally
@@ -38,16 +35,6 @@ def moving(mirrored: MirroredTopic) -> Iterator[Migration]:
     made.there.run()
     yield made
     made.ledger.close()
-
-
-def bring_home(moving: Migration, name: str) -> CutoverState:
-    """Take a failback to its end, or to the gate that does not hold."""
-    back = failback_of(moving.config, moving.ledger, name)
-    create(moving.ledger, back, by="test", context=moving.context(back))
-    done = moving.run_to_the_end(back)
-    failed = [str(gate) for each in done.attempts for gate in each.gates if not gate.passed]
-    assert done.state is CutoverState.FINISHED, failed
-    return done.state
 
 
 def verified(flow: Flow, topic: str, mode: VerifyMode = VerifyMode.FULL) -> VerifyReport:
@@ -93,7 +80,7 @@ def test_a_topic_with_aborted_records_that_were_copied_comes_home_and_goes_there
     moving: Migration, topic_name: str
 ) -> None:
     # Given a topic that has moved, with 5 records of an aborted transaction that are ordinary records on the target
-    assert moving.run_to_the_end(moving.define("scope", topic_name)).state is CutoverState.FINISHED
+    moving.finish(moving.define("scope", topic_name))
     produce(moving.pair.target, topic_name, numbered(20, 25, PARTITIONS))
     # And another one that writers have aborted on the target
     transaction(moving.pair.target, topic_name, [b"aborted here"] * 3, commit=False)
@@ -103,7 +90,7 @@ def test_a_topic_with_aborted_records_that_were_copied_comes_home_and_goes_there
     assert rebuilt(moving, topic_name) == [(28, 12, 0)]
 
     # When both failbacks and a second cutover are taken to their ends
-    bring_home(moving, "scope")
+    moving.finish(moving.fail_back("scope"))
     produce(moving.pair.source, topic_name, numbered(28, 30, PARTITIONS))
     moving.there.run()
 
@@ -111,20 +98,16 @@ def test_a_topic_with_aborted_records_that_were_copied_comes_home_and_goes_there
     report = verified(moving.there, topic_name)
     assert [each.verdict for each in report.verdicts] == [Verdict.EQUAL], differences(report)
     assert report.records == 30
-    assert moving.run_to_the_end(moving.define("again", topic_name)).state is CutoverState.FINISHED
-    bring_home(moving, "again")
+    moving.finish(moving.define("again", topic_name))
+    moving.finish(moving.fail_back("again"))
 
 
 def test_a_loss_on_either_side_is_a_difference_all_the_same(moving: Migration, topic_name: str) -> None:
     # Given a topic that has moved, where the source then gets a record that no flow copies
-    assert moving.run_to_the_end(moving.define("scope", topic_name)).state is CutoverState.FINISHED
-    source_end, target_end = (
-        watermarks(moving.pair.source, topic_name)[1],
-        watermarks(moving.pair.target, topic_name)[1],
-    )
+    moving.finish(moving.define("scope", topic_name))
+    source_end = watermarks(moving.pair.source, topic_name)[1]
     produce(moving.pair.source, topic_name, numbered(90, 91, PARTITIONS))
 
     report = verified(moving.back, topic_name)
 
     assert differences(report) == [(DifferenceKind.EXTRA, None, source_end)]
-    assert target_end == 20

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
-from mirror_lib.runbook.model import CutoverState, Gate, Step
-from mirror_lib.runbook.order import last_attempts
-from tests.support.cutovers import Migration, Reader, commit, has_members, migration, numbered, wait_for
+from mirror_lib.runbook.model import CutoverState, Step
+from tests.support.cutovers import Migration, Reader, commit, has_members, migration, numbered
 from tests.support.kafka import create_topic, produce
 from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
 
 TOGETHER = "not split"
 
@@ -23,11 +23,6 @@ def moving(mirrored: MirroredTopic) -> Migration:
     made = migration(mirrored.folder, mirrored.pair, f"{mirrored.name}.*", {"groups.exclude": "connect-.*"})
     made.there.run()
     return made
-
-
-def gate_of(moving: Migration, definition: object, step: Step, name: str = TOGETHER) -> Gate:
-    gates = last_attempts(moving.where(definition).attempts)[step].gates  # type: ignore[arg-type]
-    return next(gate for gate in gates if gate.name == name)
 
 
 def test_a_group_with_a_topic_that_stays_stops_the_cutover_until_an_operator_names_it(
@@ -44,15 +39,15 @@ def test_a_group_with_a_topic_that_stays_stops_the_cutover_until_an_operator_nam
     done = moving.run(careless, until=Step.REHEARSE)
 
     # Then the inventory names both groups
-    gate = gate_of(moving, careless, Step.INVENTORY)
+    gate = moving.gates(careless, Step.INVENTORY)[TOGETHER]
     assert (done.state, done.step) == (CutoverState.FAILED, Step.INVENTORY)
     assert f"group {group} reads {topic_name}, and also {topic_name}-stays, which stays" in gate.what
     assert f"group {sink} reads {topic_name}, but does not move" in gate.what
 
     # And a cutover whose definition names them goes on to its end
     bold = moving.define("bold", topic_name, may_split=(group, "connect-.*"))
-    assert moving.run_to_the_end(bold).state is CutoverState.FINISHED
-    assert gate_of(moving, bold, Step.REHEARSE).passed
+    moving.finish(bold)
+    assert moving.gates(bold, Step.REHEARSE)[TOGETHER].passed
 
 
 def test_a_group_whose_members_have_committed_nothing_yet_is_named(moving: Migration, topic_name: str) -> None:
@@ -65,8 +60,8 @@ def test_a_group_whose_members_have_committed_nothing_yet_is_named(moving: Migra
     finally:
         reader.stop()
 
-    assert other in gate_of(moving, scope, Step.INVENTORY).what
-    assert not gate_of(moving, scope, Step.INVENTORY).passed
+    assert other in moving.gates(scope, Step.INVENTORY)[TOGETHER].what
+    assert not moving.gates(scope, Step.INVENTORY)[TOGETHER].passed
 
 
 def test_a_group_that_appears_after_the_inventory_stops_the_cutover_before_the_writers_are_stopped(
@@ -80,7 +75,7 @@ def test_a_group_that_appears_after_the_inventory_stops_the_cutover_before_the_w
     done = moving.run(scope)
 
     assert (done.state, done.step) == (CutoverState.FAILED, Step.FREEZE)
-    assert not gate_of(moving, scope, Step.FREEZE).passed
+    assert not moving.gates(scope, Step.FREEZE)[TOGETHER].passed
 
 
 def test_transactions_over_a_topic_that_stays_are_named_when_they_have_long_ended(
@@ -95,7 +90,7 @@ def test_transactions_over_a_topic_that_stays_are_named_when_they_have_long_ende
     scope = moving.define("scope", topic_name)
     moving.run(scope, until=Step.INVENTORY)
 
-    gate = gate_of(moving, scope, Step.INVENTORY)
+    gate = moving.gates(scope, Step.INVENTORY)[TOGETHER]
     assert not gate.passed
     assert f"transactional id {both} writes in transactions to {topic_name}, and also {topic_name}-stays" in gate.what
     assert one not in gate.what
@@ -106,12 +101,12 @@ def test_a_topic_that_has_moved_before_does_not_stay(moving: Migration, topic_na
     group = f"g-{topic_name}"
     commit(moving.pair.source, group, topic_name, {0: 20})
     commit(moving.pair.source, group, f"{topic_name}-stays", {0: 20})
-    assert moving.run_to_the_end(moving.define("first", topic_name, may_split=(group,))).state is CutoverState.FINISHED
+    moving.finish(moving.define("first", topic_name, may_split=(group,)))
 
     # Then the second moves without another word
     second = moving.define("second", f"{topic_name}-stays")
     moving.run(second, until=Step.INVENTORY)
-    assert gate_of(moving, second, Step.INVENTORY).passed
+    assert moving.gates(second, Step.INVENTORY)[TOGETHER].passed
 
 
 def write_in_transaction(moving: Migration, name: str, *topics: str) -> None:

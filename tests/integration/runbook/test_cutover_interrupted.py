@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,29 +12,22 @@ from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import ConfigurationError, RunLockedError
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.runbook import handover
-from mirror_lib.runbook.machine import Machine, create
+from mirror_lib.runbook.context import CutoverContext
+from mirror_lib.runbook.machine import Machine
 from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Step, StepState
-from mirror_lib.runbook.opening import failback_of
-from mirror_lib.runbook.order import last_attempts
 from mirror_lib.runbook.steps import switch as steps_over
 from mirror_lib.runbook.steps.rollback import roll_back
 from mirror_lib.sync.acls.flow import plan_flow_acls
 from mirror_lib.topology.acls import AclBinding, AclPermission, AclResource
-from tests.support.cutovers import Migration, moving_topic, numbered, wait_for
+from tests.support.cutovers import Migration, numbered
 from tests.support.kafka import produce
-from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
 
 PARTITIONS = 2
 
 
 class Killed(BaseException):
     """What a SIGKILL is to a test in one process: nothing behind it is done, and nobody hears of it."""
-
-
-@pytest.fixture
-def moving(mirrored: MirroredTopic) -> Iterator[Migration]:
-    with moving_topic(mirrored.folder, mirrored.pair, mirrored.name, partitions=PARTITIONS) as made:
-        yield made
 
 
 def copied_by_the_flow(moving: Migration, topic: str, first: int) -> int:
@@ -49,23 +41,28 @@ def acls(client: ClientSettings, topic: str) -> set[AclBinding]:
         return {acl for acl in admin.acls([AclResource.TOPIC]) if acl.name == topic}
 
 
+def die_at_handover(moving: Migration, scope: CutoverDefinition, *, done: bool = True) -> None:
+    """A process that is killed at the handover of a cutover: behind it, or before it."""
+    apply = handover.apply
+
+    def killed(context: CutoverContext, change: handover.Handover) -> None:
+        if done:
+            apply(context, change)
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(handover, "apply", killed)
+        with pytest.raises(Killed):
+            moving.run(scope)
+
+
 @pytest.mark.parametrize("done", [False, True], ids=["before", "behind"])
 def test_a_switch_that_died_around_the_handover_can_be_taken_back(
-    moving: Migration, topic_name: str, monkeypatch: pytest.MonkeyPatch, done: bool
+    moving: Migration, topic_name: str, done: bool
 ) -> None:
     scope = moving.define("scope", topic_name)
     moving.run_to_the_end(scope, until=Step.APPROVE)
-    apply = handover.apply
-
-    def die(context: object, change: object) -> None:
-        if done:
-            apply(context, change)  # type: ignore[arg-type]
-        raise Killed
-
-    monkeypatch.setattr(handover, "apply", die)
-    with pytest.raises(Killed):
-        moving.run(scope)
-    monkeypatch.undo()
+    die_at_handover(moving, scope, done=done)
 
     roll_back(moving.context(scope))
 
@@ -74,53 +71,23 @@ def test_a_switch_that_died_around_the_handover_can_be_taken_back(
     assert copied_by_the_flow(moving, topic_name, 100) == 10
 
 
-def test_a_switch_that_died_goes_on_without_asking_anybody_again(
-    moving: Migration, topic_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_switch_that_died_goes_on_without_asking_anybody_again(moving: Migration, topic_name: str) -> None:
     scope = moving.define("scope", topic_name)
     moving.run_to_the_end(scope, until=Step.APPROVE)
-    apply = handover.apply
-
-    def die(context: object, change: object) -> None:
-        apply(context, change)  # type: ignore[arg-type]
-        raise Killed
-
-    monkeypatch.setattr(handover, "apply", die)
-    with pytest.raises(Killed):
-        moving.run(scope)
-    monkeypatch.undo()
-
-    assert moving.run(scope).state is CutoverState.FINISHED
-
-
-def test_a_cutover_that_stops_after_the_agreement_goes_on_by_itself(moving: Migration, topic_name: str) -> None:
-    scope = moving.define("scope", topic_name)
-    moving.run_to_the_end(scope, until=Step.APPROVE)
-    for step in (Step.SWITCH, Step.RELEASE, Step.WATCH):
-        moving.run(scope, until=step)
+    die_at_handover(moving, scope)
 
     assert moving.run(scope).state is CutoverState.FINISHED
 
 
 def test_a_failback_that_stops_after_the_switch_goes_on_and_one_that_died_in_it_can_be_taken_back(
-    moving: Migration, topic_name: str, monkeypatch: pytest.MonkeyPatch
+    moving: Migration, topic_name: str
 ) -> None:
     # Given a topic that has moved, and a failback that has switched
     moving.run_to_the_end(moving.define("scope", topic_name))
     produce(moving.pair.target, topic_name, numbered(100, 110, PARTITIONS))
-    back = failback_of(moving.config, moving.ledger, "scope")
-    create(moving.ledger, back, by="test", context=moving.context(back))
+    back = moving.fail_back("scope")
     moving.run_to_the_end(back, until=Step.APPROVE)
-    apply = handover.apply
-
-    def die(context: object, change: object) -> None:
-        apply(context, change)  # type: ignore[arg-type]
-        raise Killed
-
-    monkeypatch.setattr(handover, "apply", die)
-    with pytest.raises(Killed):
-        moving.run(back)
-    monkeypatch.undo()
+    die_at_handover(moving, back)
 
     # When it is taken back
     roll_back(moving.context(back))
@@ -129,8 +96,7 @@ def test_a_failback_that_stops_after_the_switch_goes_on_and_one_that_died_in_it_
     assert [row.flow for row in moving.ledger.cutovers.handed_over()] == ["A->B"]
     produce(moving.pair.target, topic_name, numbered(110, 120, PARTITIONS))
     assert moving.back.run(sync=False).records == 10
-    again = failback_of(moving.config, moving.ledger, "scope", "home")
-    create(moving.ledger, again, by="test", context=moving.context(again))
+    again = moving.fail_back("scope", "home")
     moving.run_to_the_end(again, until=Step.SWITCH)
     assert moving.run(again).state is CutoverState.FINISHED
     assert copied_by_the_flow(moving, topic_name, 200) == 10
@@ -152,21 +118,6 @@ def test_a_release_that_died_behind_its_grants_goes_on_although_writers_have_beg
     produce(moving.pair.target, topic_name, numbered(100, 110, PARTITIONS))
 
     assert moving.run(scope).state is CutoverState.FINISHED
-
-
-def test_a_straggler_between_switch_and_release_opens_the_freeze_again_and_is_copied(
-    moving: Migration, topic_name: str
-) -> None:
-    scope = moving.define("scope", topic_name)
-    moving.run_to_the_end(scope, until=Step.SWITCH)
-    produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
-
-    waiting = moving.run(scope)
-
-    assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
-    done = moving.run_to_the_end(scope)
-    assert done.state is CutoverState.FINISHED
-    assert last_attempts(done.attempts)[Step.DRAIN].number == 2
 
 
 def test_an_agreement_about_an_earlier_cut_does_not_count(moving: Migration, topic_name: str) -> None:
@@ -259,7 +210,7 @@ class TestFence:
         produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
         moving.run_to_the_end(scope, until=Step.VERIFY)
         # Twice it was asked in vain, and twice with the word of a person.
-        assert last_attempts(moving.where(scope).attempts)[Step.FREEZE].number == 4
+        assert moving.last(scope, Step.FREEZE).number == 4
 
         roll_back(moving.context(scope))
 
@@ -270,11 +221,8 @@ class TestFence:
         moving.run_to_the_end(scope)
         assert self.denied(moving, topic_name) == {self.WRITER}
 
-        back = failback_of(moving.config, moving.ledger, "scope")
-        create(moving.ledger, back, by="test", context=moving.context(back))
-        done = moving.run_to_the_end(back)
+        moving.finish(moving.fail_back("scope"))
 
-        assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
         assert not self.denied(moving, topic_name)
 
 
@@ -284,5 +232,5 @@ def test_what_was_rehearsed_can_be_rehearsed_again(moving: Migration, topic_name
 
     moving.run(scope, until=Step.REHEARSE)
 
-    last = last_attempts(moving.where(scope).attempts)
-    assert (last[Step.REHEARSE].number, last[Step.REHEARSE].state) == (2, StepState.PASSED)
+    last = moving.last(scope, Step.REHEARSE)
+    assert (last.number, last.state) == (2, StepState.PASSED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,9 +12,8 @@ from mirror_lib.config.loader import load
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Gate, Step, Style
-from mirror_lib.runbook.order import last_attempts
 from mirror_lib.runbook.steps.rollback import roll_back
-from tests.support.cutovers import Migration, Reader, commit, has_members, moving_topic, numbered, wait_for
+from tests.support.cutovers import Migration, Reader, commit, has_members, numbered
 from tests.support.flows import Flow
 from tests.support.kafka import (
     add_partitions,
@@ -26,25 +24,21 @@ from tests.support.kafka import (
     produce,
     set_config,
 )
-from tests.support.mirrored_topic import MirroredTopic
+from tests.support.waiting import wait_for
 
 PARTITIONS = 2
-
-
-@pytest.fixture
-def moving(mirrored: MirroredTopic) -> Iterator[Migration]:
-    """A topic of the source with 100 records, and both flows for it."""
-    with moving_topic(mirrored.folder, mirrored.pair, mirrored.name, partitions=PARTITIONS) as made:
-        yield made
 
 
 def stopped_by(moving: Migration, scope: CutoverDefinition, step: Step, name: str, **how: Any) -> Gate:
     """Take it on until a gate stops it, which is the only one."""
     done = moving.run_to_the_end(scope, **how)
-    failed = [gate for gate in last_attempts(done.attempts)[done.step].gates if not gate.passed]
-    assert (done.state, done.step) == (CutoverState.FAILED, step), failed
-    assert [gate.name for gate in failed] == [name]
-    return failed[0]
+    assert (done.state, done.step) == (CutoverState.FAILED, step), done.attempts[-1].gates
+    assert failed_gates(moving, scope, step) == {name}
+    return moving.gates(scope, step)[name]
+
+
+def failed_gates(moving: Migration, scope: CutoverDefinition, step: Step) -> set[str]:
+    return {name for name, gate in moving.gates(scope, step).items() if not gate.passed}
 
 
 def edit(moving: Migration, was: str, now: str) -> None:
@@ -55,18 +49,13 @@ def edit(moving: Migration, was: str, now: str) -> None:
     moving.config = load(moving.there.path)
 
 
-def comes_to_its_end(moving: Migration, scope: CutoverDefinition) -> None:
-    done = moving.run_to_the_end(scope)
-    assert done.state is CutoverState.FINISHED, [str(gate) for gate in done.attempts[-1].gates]
-
-
 def test_topics_that_do_not_exist(moving: Migration, topic_name: str) -> None:
     scope = moving.define("scope", f"{topic_name}-nothing")
     gate = stopped_by(moving, scope, Step.INVENTORY, "topics")
 
     assert "roll this cutover back and start a new one with another name" in gate.action
     roll_back(moving.context(scope))
-    comes_to_its_end(moving, moving.define("scope-2", topic_name))
+    moving.finish(moving.define("scope-2", topic_name))
 
 
 def test_each_gate_of_the_preflight(moving: Migration, topic_name: str) -> None:
@@ -94,18 +83,17 @@ def test_each_gate_of_the_preflight(moving: Migration, topic_name: str) -> None:
     stopped_by(moving, scope, Step.PREFLIGHT, "failback")
     edit(moving, "B->A.enabled = false", "B->A.enabled = true")
 
-    comes_to_its_end(moving, scope)
+    moving.finish(scope)
 
 
 def test_a_transaction_that_is_open_on_the_source(moving: Migration, topic_name: str) -> None:
     scope = moving.define("scope", topic_name, drain_seconds=1.0, may_split=(".*",))
     producer = open_transaction(moving.pair.source, topic_name, [b"open"])
-    done = moving.run_to_the_end(scope)
-    gates = {gate.name: gate for gate in last_attempts(done.attempts)[Step.DRAIN].gates}
-    assert not gates["transactions"].passed
+    moving.run_to_the_end(scope)
+    assert not moving.gates(scope, Step.DRAIN)["transactions"].passed
 
     producer.abort_transaction(30)
-    comes_to_its_end(moving, scope)
+    moving.finish(scope)
 
 
 def test_readers_that_have_not_read_the_source_to_its_end(moving: Migration, topic_name: str) -> None:
@@ -114,7 +102,7 @@ def test_readers_that_have_not_read_the_source_to_its_end(moving: Migration, top
     stopped_by(moving, scope, Step.TRANSLATE, "source read to the end")
 
     commit(moving.pair.source, f"g-{topic_name}", topic_name, {0: 50, 1: 50})
-    comes_to_its_end(moving, scope)
+    moving.finish(scope)
 
 
 def test_each_way_in_which_a_group_is_not_ready(moving: Migration, topic_name: str) -> None:
@@ -143,7 +131,7 @@ def test_each_way_in_which_a_group_is_not_ready(moving: Migration, topic_name: s
     stopped_by(moving, scope, Step.REHEARSE, "skipped")
     commit(moving.pair.source, group, topic_name, {0: 50, 1: 50})
 
-    comes_to_its_end(moving, scope)
+    moving.finish(scope)
 
 
 def test_a_fence_for_a_writer_that_is_not_a_principal(moving: Migration, topic_name: str) -> None:
@@ -163,15 +151,14 @@ def test_clients_that_have_not_arrived(moving: Migration, topic_name: str) -> No
     scope = moving.define("scope", topic_name, watch_seconds=0.1)
     moving.run(scope, until=Step.REHEARSE)
     there.stop()
-    done = moving.run_to_the_end(scope)
-    failed = {gate.name for gate in last_attempts(done.attempts)[Step.WATCH].gates if not gate.passed}
-    assert failed == {"writers arrived", "readers arrived"}
+    moving.run_to_the_end(scope)
+    assert failed_gates(moving, scope, Step.WATCH) == {"writers arrived", "readers arrived"}
 
     produce(moving.pair.target, topic_name, numbered(100, 110, PARTITIONS))
     arrived = Reader(moving.pair.target, group, topic_name)
     try:
         wait_for(lambda: has_members(moving.pair.target, group))
-        comes_to_its_end(moving, scope)
+        moving.finish(scope)
     finally:
         arrived.stop()
 
@@ -181,12 +168,11 @@ def test_records_that_the_source_lost_before_they_were_copied(moving: Migration,
     delete_records(moving.pair.source, topic_name, before=52)
     assert moving.there.run().exit_code != 0
     scope = moving.define("scope", topic_name)
-    done = moving.run(scope)
-    failed = {gate.name for gate in last_attempts(done.attempts)[Step.PREFLIGHT].gates if not gate.passed}
-    assert failed == {"partitions copy", "gaps", "retention"}
+    moving.run(scope)
+    assert failed_gates(moving, scope, Step.PREFLIGHT) == {"partitions copy", "gaps", "retention"}
 
     mirror(moving, "gaps", "accept", "--topic", topic_name)
-    comes_to_its_end(moving, scope)
+    moving.finish(scope)
 
 
 def test_a_writer_that_stayed_on_the_source(moving: Migration, topic_name: str) -> None:
@@ -202,7 +188,7 @@ def test_a_writer_that_stayed_on_the_source(moving: Migration, topic_name: str) 
     assert f"mirror gaps accept --flow 'A->B' --topic {topic_name}" in told.action
     mirror(moving, "gaps", "accept", "--topic", topic_name)
 
-    comes_to_its_end(moving, scope)
+    moving.finish(scope)
 
 
 def test_a_foreign_record_on_the_target(moving: Migration, topic_name: str) -> None:
@@ -210,17 +196,17 @@ def test_a_foreign_record_on_the_target(moving: Migration, topic_name: str) -> N
     moving.run_to_the_end(scope, until=Step.TRANSLATE)
     produce(moving.pair.target, topic_name, numbered(7000, 7001))
     done = moving.run_to_the_end(scope)
-    gates = {gate.name: gate for gate in last_attempts(done.attempts)[Step.VERIFY].gates}
     assert (done.state, done.step) == (CutoverState.FAILED, Step.VERIFY)
     assert not moving.ledger.cutovers.handed_over()
-    assert "roll the cutover back, delete the topic on the target, copy it again" in gates["equal"].action
+    advice = moving.gates(scope, Step.VERIFY)["equal"].action
+    assert "roll the cutover back, delete the topic on the target, copy it again" in advice
 
     roll_back(moving.context(scope))
     delete_topic(moving.pair.target, topic_name)
     assert {error.reason for error in moving.there.run().errors} == {"target-deleted"}
     mirror(moving, "gaps", "recopy", "--topic", topic_name)
     assert moving.there.run().errors == ()
-    comes_to_its_end(moving, moving.define("scope-2", topic_name))
+    moving.finish(moving.define("scope-2", topic_name))
 
     assert len(consume(moving.pair.target, topic_name)) == 100
 

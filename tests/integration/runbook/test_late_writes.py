@@ -17,12 +17,9 @@ from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions, RunReport
-from mirror_lib.runbook.machine import create
-from mirror_lib.runbook.model import CutoverState
-from mirror_lib.runbook.opening import failback_of
-from tests.support.cutovers import Migration, migration, numbered
+from tests.support.cutovers import Migration, migration, numbered, numbers
 from tests.support.flows import copy_here
-from tests.support.kafka import consume, create_topic, produce, transaction
+from tests.support.kafka import create_topic, produce, transaction
 from tests.support.mirrored_topic import MirroredTopic
 
 PARTITIONS = 2
@@ -35,14 +32,9 @@ def moved(mirrored: MirroredTopic, request: pytest.FixtureRequest) -> Iterator[M
     mirrored.create(numbered(0, 100, request.param), partitions=PARTITIONS)
     made = migration(mirrored.folder, mirrored.pair, f"{mirrored.name}(-other)?")
     made.there.run()
-    assert made.run_to_the_end(made.define("scope", mirrored.name)).state is CutoverState.FINISHED
+    made.finish(made.define("scope", mirrored.name))
     yield made
     made.ledger.close()
-
-
-def values(moved: Migration, topic: str, *, target: bool = True) -> list[bytes]:
-    cluster = moved.pair.target if target else moved.pair.source
-    return sorted(record.value or b"" for record in consume(cluster, topic))
 
 
 def mirror(moved: Migration, *words: str, flow: str = "A->B") -> tuple[int, dict[str, Any]]:
@@ -102,7 +94,7 @@ def test_the_named_command_brings_them_to_the_target_and_nobody_complains_any_mo
 
     assert (first.records, first.exit_code) == (10, 0)
     late = f"{topic_name}.late"
-    assert values(moved, late) == [b"%08d" % number for number in range(900, 910)]
+    assert moved.values(late) == numbers((900, 910))
     assert moved.there.run(sync=False).exit_code == 0
     assert {(gap.state, gap.decided_by) for gap in moved.ledger.gaps("A->B")} == {(GapState.RECOPIED.value, "ann")}
 
@@ -110,7 +102,7 @@ def test_the_named_command_brings_them_to_the_target_and_nobody_complains_any_mo
     produce(moved.pair.source, topic_name, numbered(910, 920, PARTITIONS))
     assert reasons(moved.there.run(sync=False)) == {LATE}
     assert fetch(moved, topic_name).records == 10
-    assert values(moved, late) == [b"%08d" % number for number in range(900, 920)]
+    assert moved.values(late) == numbers((900, 920))
     assert moved.there.run(sync=False).exit_code == 0
 
 
@@ -141,8 +133,8 @@ def test_the_flow_back_stops_before_them_and_continues_behind_them_once_they_are
     assert "--flow 'A->B'" in stopped.errors[0].action
     assert fetch(moved, topic_name).records == 10
     assert moved.back.run().records == 40
-    expected = [b"%08d" % number for number in (*range(140), *range(900, 910))]
-    assert values(moved, topic_name, target=False) == expected
+    expected = numbers((0, 140), (900, 910))
+    assert moved.values(topic_name, target=False) == expected
     # What the flow back has written is no late record
     assert moved.there.run(sync=False).exit_code == 0
 
@@ -152,7 +144,7 @@ def test_the_flow_back_stops_before_them_and_continues_behind_them_once_they_are
     assert fetch(moved, topic_name).records == 10
     produce(moved.pair.target, topic_name, numbered(140, 150, PARTITIONS))
     assert moved.back.run().records == 10
-    assert values(moved, topic_name, target=False) == [b"%08d" % number for number in (*range(150), *range(900, 920))]
+    assert moved.values(topic_name, target=False) == numbers((0, 150), (900, 920))
 
 
 def test_given_only_an_aborted_transaction_after_the_cutover_then_no_run_of_either_flow_stops(
@@ -167,7 +159,7 @@ def test_given_only_an_aborted_transaction_after_the_cutover_then_no_run_of_eith
     transaction(moved.pair.source, topic_name, [b"never committed"], commit=False)
     produce(moved.pair.target, topic_name, numbered(140, 150, PARTITIONS))
     assert moved.back.run().records == 10
-    assert values(moved, topic_name, target=False) == [b"%08d" % number for number in range(150)]
+    assert moved.values(topic_name, target=False) == numbers((0, 150))
 
 
 @pytest.mark.parametrize(
@@ -181,10 +173,7 @@ def test_a_failback_passes_by_records_that_were_left_where_they_are(moved: Migra
     mirror(moved, "gaps", "accept", "--all", "--yes")
     produce(moved.pair.target, topic_name, numbered(100, 140, PARTITIONS))
 
-    back = failback_of(moved.config, moved.ledger, "scope")
-    create(moved.ledger, back, by="test", context=moved.context(back))
-    done = moved.run_to_the_end(back)
+    moved.finish(moved.fail_back("scope"))
 
-    assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
-    expected = [b"%08d" % number for number in (*range(140), *range(900, 910))]
-    assert values(moved, topic_name, target=False) == expected
+    expected = numbers((0, 140), (900, 910))
+    assert moved.values(topic_name, target=False) == expected

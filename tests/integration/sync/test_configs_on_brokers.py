@@ -1,10 +1,8 @@
 """Topic configs carried between two real clusters: changed, deleted, refused, and few requests for many topics."""
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka.admin import (
@@ -12,7 +10,6 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
-    ConfigSource,
     NewTopic,
     ResourceType,
 )
@@ -22,12 +19,11 @@ from typer.testing import CliRunner
 from mirror_lib.cli.sync import configs as configs_cli
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.sync.configs.flow import ConfigSync, apply_flow_configs, plan_flow_configs, sync_flow_configs
-from mirror_lib.sync.configs.plan import ConfigWinner
+from tests.support.call_counts import counted
 from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow
-from tests.support.kafka import admin, create_topic, set_config
+from tests.support.kafka import admin, create_topic, own_configs, set_config
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.waiting import wait_for
 
@@ -37,16 +33,6 @@ app.add_typer(configs_cli.app)
 WAIT_SECONDS = 30.0
 #: More than one request holds.
 MANY = 600
-
-
-def own_configs(cluster: KafkaCluster, topic: str) -> dict[str, str]:
-    """What is set on the topic itself, by a client that is not ours."""
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    # A future lives as long as its client.
-    client = admin(cluster)
-    entries: Any = client.describe_configs([resource])[resource].result(WAIT_SECONDS)
-    dynamic = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {name: entry.value for name, entry in entries.items() if entry.source == dynamic}
 
 
 def change_brokers(cluster: KafkaCluster, config: str, value: str | None) -> None:
@@ -117,38 +103,6 @@ def test_a_changed_config_arrives_and_a_deleted_one_goes(mirrored: MirroredTopic
     assert plan(flow).plan.unchanged == 1
 
 
-def test_the_lists_and_overrides_hold_against_source_and_target(mirrored: MirroredTopic) -> None:
-    both(
-        mirrored,
-        {"max.message.bytes": "77777", "segment.ms": "2000000", "segment.bytes": "20000000"},
-        {"max.message.bytes": "55555", "segment.ms": "1000000", "segment.bytes": "30000000"},
-    )
-    settings = {
-        "A->B.mirror.configs.override": "retention.ms=3600000;cleanup.policy=compact,delete",
-        "A->B.mirror.configs.never": r"max\\.message\\..*",
-        "A->B.mirror.configs.always": r"min\\.insync\\.replicas, file.delete.delay.ms",
-        "A->B.mirror.configs.default": "segment.ms",
-    }
-    flow = a_flow(mirrored, settings)
-
-    done = apply(flow)
-
-    assert done.exit_code == 0
-    expected = {
-        "retention.ms": "3600000",
-        "cleanup.policy": "compact,delete",
-        "max.message.bytes": "55555",
-        "min.insync.replicas": "1",
-        "file.delete.delay.ms": "60000",
-        "segment.bytes": "20000000",
-    }
-    wait_for(lambda: own_configs(mirrored.target, mirrored.remote) == expected)
-    winners = {row.name: row.winner for row in plan(flow).plan.drift}
-    assert winners["max.message.bytes"] is ConfigWinner.TARGET
-    assert winners["retention.ms"] is ConfigWinner.OVERRIDE
-    assert winners["segment.ms"] is ConfigWinner.TARGET_DEFAULT
-
-
 def test_a_new_topic_is_created_by_the_same_rules(mirrored: MirroredTopic) -> None:
     mirrored.create(configs={"max.message.bytes": "77777", "segment.ms": "2000000"})
     settings = {"A->B.mirror.configs.override": "segment.ms=3000000", "A->B.mirror.configs.never": "max.message.bytes"}
@@ -210,20 +164,6 @@ def test_what_brokers_are_set_to_counts_as_mm2_has_it(on_own: MirroredTopic) -> 
     wait_for(lambda: gives({}))
 
 
-def test_source_defaults_are_pinned_on_request(on_own: MirroredTopic) -> None:
-    both(on_own, {}, {})
-    flow = a_flow(on_own, {"A->B.use.defaults.from": "source"})
-
-    assert apply(flow).exit_code == 0
-
-    def pinned() -> bool:
-        found = own_configs(on_own.target, on_own.remote)
-        return found.get("max.message.bytes") == "1048588" and "min.insync.replicas" not in found
-
-    wait_for(pinned)
-    assert plan(flow).plan.changes == ()
-
-
 def test_hundreds_of_topics_take_few_requests(on_own: MirroredTopic, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{on_own.name}-{number}" for number in range(MANY)]
     for cluster, prefix, value in ((on_own.source, "", "77777"), (on_own.target, "A.", "55555")):
@@ -232,19 +172,8 @@ def test_hundreds_of_topics_take_few_requests(on_own: MirroredTopic, monkeypatch
         for future in client.create_topics(wanted, operation_timeout=120, request_timeout=120).values():
             future.result(120)
     flow = a_flow(on_own, topics=f"{on_own.name}.*")
-    calls: Counter[str] = Counter()
-
-    def counted(name: str) -> None:
-        original = getattr(AdminClient, name)
-
-        def call(*args: Any, **more: Any) -> Any:
-            calls[name] += 1
-            return original(*args, **more)
-
-        monkeypatch.setattr(AdminClient, name, call)
-
-    for name in ("list_topics", "describe_topics", "describe_configs", "incremental_alter_configs", "describe_cluster"):
-        counted(name)
+    described = ("list_topics", "describe_topics", "describe_configs", "describe_cluster")
+    calls = counted(monkeypatch, AdminClient, *described, "incremental_alter_configs")
 
     done = apply(flow)
 
@@ -280,18 +209,6 @@ def test_a_step_that_is_switched_off_touches_no_cluster(mirrored: MirroredTopic)
     done = sync_flow_configs(flow.config, flow_topology(flow.config), flow.ledger, dry_run=False)
 
     assert done["skipped"] == "sync.topic.configs.enabled is false"
-
-
-def test_an_unreachable_target_is_an_error_that_names_it(mirrored: MirroredTopic) -> None:
-    flow = a_flow(
-        mirrored,
-        {"B.bootstrap.servers": "127.0.0.1:1", "admin.timeout.ms": "2000"},
-    )
-
-    with pytest.raises(BrokerUnreachableError) as caught:
-        apply(flow)
-
-    assert caught.value.where.cluster == "B"
 
 
 @pytest.mark.parametrize("command", ["plan", "apply"])

@@ -22,6 +22,7 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError
 from mirror_lib.offsets.group_standing import GroupReason
+from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.sync.groups import flow as flow_groups
 from mirror_lib.sync.groups.flow import (
     GroupSync,
@@ -168,26 +169,6 @@ def test_by_the_exact_map_a_group_reads_nothing_again_and_its_checkpoint_stays_m
     assert again.plan.changes == 0
 
 
-def test_nothing_is_written_twice_and_a_group_that_moves_is_followed(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(100))
-    flow = a_flow(mirrored, WITH_COMMITS)
-    copy(flow)
-    group = f"{mirrored.name}-g"
-    commit(mirrored.source, group, mirrored.name, 100)
-    assert apply(flow).plan.changes == 1
-
-    assert apply(flow).plan.changes == 0
-    mirrored.produce(records(200))
-    copy(flow)
-    commit(mirrored.source, group, mirrored.name, 300)
-    assert plan(flow).plan.counts(present=True) == {"pending": 1}
-    apply(flow)
-
-    assert committed(mirrored.target, group) == {(mirrored.remote, 0): 300}
-    offsets = [(each.upstream_offset, each.downstream_offset) for each in checkpoints(mirrored.pair, group)]
-    assert offsets == [(100, 100), (300, 300)]
-
-
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_with_members_on_the_target_is_left_alone_until_they_have_gone(
     mirrored: MirroredTopic, protocol: str
@@ -224,36 +205,6 @@ def test_a_consumer_that_moves_to_the_target_reads_on_where_it_stopped(mirrored:
 
     (message,) = member.messages
     assert (message.error(), message.offset(), message.value()) == (None, 20, b"next")
-
-
-def test_what_cannot_be_translated_has_its_reason_and_the_rest_is_done(mirrored: MirroredTopic) -> None:
-    mirrored.create(partitions=2)
-    create_topic(mirrored.source, f"other-{mirrored.name}")
-    mirrored.produce(records(300))
-    flow = a_flow(mirrored, WITH_COMMITS)
-    copy(flow)
-    mirrored.produce(records(50))
-    groups = {name: f"{mirrored.name}-{name}" for name in ("never-copied", "ahead", "elsewhere", "good")}
-    mirrored.produce(records(1, partition=1))
-    commit(mirrored.source, groups["never-copied"], mirrored.name, 0, partition=1)
-    commit(mirrored.source, groups["ahead"], mirrored.name, 340)
-    commit(mirrored.source, groups["elsewhere"], mirrored.name, 300)
-    commit(mirrored.source, groups["elsewhere"], f"other-{mirrored.name}", 0)
-    commit(mirrored.source, groups["good"], mirrored.name, 300)
-
-    done = apply(flow)
-
-    found = {(row.group, row.source.topic): row.reason for row in done.plan.rows}
-    assert found == {
-        (groups["never-copied"], mirrored.name): GroupReason.NO_OFFSET_SYNC_YET,
-        (groups["ahead"], mirrored.name): GroupReason.UPSTREAM_BEYOND_COPIED,
-        (groups["elsewhere"], mirrored.name): None,
-        (groups["elsewhere"], f"other-{mirrored.name}"): GroupReason.TOPIC_NOT_REPLICATED,
-        (groups["good"], mirrored.name): None,
-    }
-    # At the end of what is copied: nothing is left out, whatever comes.
-    assert committed(mirrored.target, groups["ahead"]) == {(mirrored.remote, 0): 300}
-    assert committed(mirrored.target, groups["never-copied"]) == {}
 
 
 def test_without_group_sync_only_checkpoints_are_written(mirrored: MirroredTopic) -> None:
@@ -490,3 +441,42 @@ def test_the_command_shows_what_is_due_does_it_and_says_what_is_not_in_sync(mirr
     left = json.loads(after.stdout)
     assert left["reasons"] == {"in-sync": 1, "no-offset-sync-yet": 1}
     assert [(row["partition"], row["reason"]) for row in left["not_in_sync"]] == [(1, "no-offset-sync-yet")]
+
+
+def test_groups_are_kept_by_the_step_that_moves_them(mirrored: MirroredTopic) -> None:
+    flow = a_flow(mirrored, WITH_COMMITS)
+    topology = flow_topology(flow.config)
+    mirrored.create(records(50))
+    flow.run()
+    commit(mirrored.source, f"{mirrored.name}-follows", mirrored.name, 30)
+    # It has read what is not copied yet.
+    mirrored.produce(records(10, start=50))
+    commit(mirrored.source, f"{mirrored.name}-ahead", mirrored.name, 55)
+
+    sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.CHECKPOINTS, dry_run=False)
+    assert flow.ledger.observations.groups("A->B") == ()
+    sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=False)
+
+    kept = {row.group: row for row in flow.ledger.observations.groups("A->B")}
+    follows, ahead = kept[f"{mirrored.name}-follows"], kept[f"{mirrored.name}-ahead"]
+    assert (follows.upstream, follows.goes_on_at, follows.read_again, follows.reason) == (30, 30, 0, None)
+    assert (ahead.upstream, ahead.goes_on_at, ahead.reason) == (55, 50, "upstream-beyond-copied")
+    seen = observe_flow(flow.config, flow.ledger).flow
+    assert (seen.groups, seen.groups_behind, seen.read_again) == (2, 1, 0)
+
+
+def test_a_look_at_some_topics_leaves_what_is_known_of_all(mirrored: MirroredTopic) -> None:
+    flow = a_flow(mirrored, WITH_COMMITS)
+    mirrored.create(records(5))
+    flow.run()
+    commit(mirrored.source, f"{mirrored.name}-g", mirrored.name, 3)
+    sync_flow_groups(flow.config, flow_topology(flow.config), flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=False)
+    before = flow.ledger.observations.groups("A->B")
+
+    limited = flow_topology(flow.config, ["nothing"])
+    sync_flow_groups(
+        flow.config, limited, flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=False, complete=False, at_once=True
+    )
+
+    assert before
+    assert flow.ledger.observations.groups("A->B") == before

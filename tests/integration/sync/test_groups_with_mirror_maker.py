@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from confluent_kafka import ConsumerGroupTopicPartitions
-
 from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
@@ -16,7 +14,8 @@ from mirror_lib.sync.groups.plan import GroupPlan
 from mirror_lib.sync.topics.internal import checkpoints_topic, offset_syncs_topic
 from mirror_lib.topology.names import TopicPartition
 from testbed.mm2 import MirrorMaker
-from tests.support.kafka import admin, consume, records
+from tests.support.brokers.groups import committed_offsets
+from tests.support.kafka import consume, records
 from tests.support.mirror_maker import SharedFlow, shared_flow, wait_until
 from tests.support.mirrored_topic import MirroredTopic
 
@@ -26,13 +25,6 @@ def commit(flow: SharedFlow, topic: str, offsets: dict[str, int]) -> None:
     with GroupAdmin(Connection.from_settings(flow.ours.config.clients.source_admin)) as groups:
         done = groups.commit({group: {place: CommittedOffset(offset, "note")} for group, offset in offsets.items()})
     assert {error for outcome in done.values() for error in outcome.values()} == {None}
-
-
-def on_target(flow: SharedFlow, group: str) -> list[int]:
-    client = admin(flow.pair.target)
-    request = [ConsumerGroupTopicPartitions(group)]
-    answer = client.list_consumer_group_offsets(request)[group].result(60)
-    return [place.offset for place in answer.topic_partitions]
 
 
 def checkpoints(flow: SharedFlow) -> list[Checkpoint]:
@@ -68,6 +60,7 @@ def test_checkpoints_of_both_agree_whoever_goes_on(mirrored: MirroredTopic) -> N
         "sync.group.offsets.interval.seconds": "1",
     }
     flow = shared_flow(mirrored.folder, mirrored.pair, topics=mirrored.name, settings=settings)
+    remote = f"{flow.source_alias}.{mirrored.name}"
     begin, between, end, late = (f"{mirrored.name}-{name}" for name in ("begin", "between", "end", "late"))
     ours = {begin: 0, between: 777, end: 1_000}
 
@@ -91,9 +84,10 @@ def test_checkpoints_of_both_agree_whoever_goes_on(mirrored: MirroredTopic) -> N
         mirrored.produce(records(1_000))
         theirs = {between: 1_234, end: 2_000, late: 1_000}
         commit(flow, mirrored.name, theirs)
-        end_reached = Checkpoint(end, f"{flow.source_alias}.{mirrored.name}", 0, 2_000, 2_000, "note")
+        end_reached = Checkpoint(end, remote, 0, 2_000, 2_000, "note")
         wait_until(lambda: last_checkpoints(flow)[end] == end_reached, mirror_maker, "the checkpoint at the end")
-        wait_until(lambda: on_target(flow, end) == [2_000], mirror_maker, "the commit on the target")
+        at_the_end = {(remote, 0): 2_000}
+        wait_until(lambda: committed_offsets(flow.pair.target, end) == at_the_end, mirror_maker, "the commit")
         wait_until(lambda: our_plan(flow).changes == 0, mirror_maker, "the last checkpoint")
 
     # We go on with what it wrote: nothing to add, and where translations are exact they are the same.
@@ -111,4 +105,4 @@ def test_checkpoints_of_both_agree_whoever_goes_on(mirrored: MirroredTopic) -> N
     commit(flow, mirrored.name, {between: 2_000})
     done = apply_flow_groups(flow.ours.config, flow_topology(flow.ours.config))
     assert [row.group for row in done.plan.rows if row.emit and row.commit] == [between]
-    assert on_target(flow, between) == [2_000]
+    assert committed_offsets(flow.pair.target, between) == at_the_end

@@ -6,14 +6,16 @@ import json
 import time
 from pathlib import Path
 
-from confluent_kafka.admin import ConfigResource, ResourceType
+import pytest
 from typer.testing import CliRunner
 
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.airflow.heartbeats.tasks import EMITTED_KEY
 from mirror_lib.cli.main import app
 from mirror_lib.cluster.topics.mm2_formats import Heartbeat
 from mirror_lib.config.loader import load
-from mirror_lib.config.model import MirrorConfig
-from mirror_lib.config.topology import replication_policy
+from mirror_lib.config.topology import flow_topology, replication_policy
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import (
     BrokerUnreachableError,
@@ -24,53 +26,24 @@ from mirror_lib.errors import (
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.sync.heartbeats.flow import HeartbeatEmitter, check_flow_heartbeats, emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, emitting_flows, replication_hops, upstream_clusters
+from mirror_lib.sync.topics.flow import plan_flow_topics
 from mirror_lib.topology.names import FlowId
+from tests.integration.sync.conftest import network, run
+from tests.support.airflow.preflights import other_tasks, run_preflight
 from tests.support.clusters import Chain
-from tests.support.flows import Flow
-from tests.support.kafka import Record, admin, consume, create_topic, delete_topic, produce, set_config
+from tests.support.flows import Flow, make_flow
+from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, set_config, topic_names
 
+FLOWS = ("A->B.enabled = true", "B->C.enabled = true", "topics = orders")
 A_TO_B, B_TO_C = FlowId("A", "B"), FlowId("B", "C")
-
-
-def write_config(folder: Path, chain: Chain, *lines: str) -> Path:
-    path = folder / "mirror.properties"
-    text = f"""\
-clusters = A, B, C
-A.bootstrap.servers = {chain.first.bootstrap_servers}
-B.bootstrap.servers = {chain.second.bootstrap_servers}
-C.bootstrap.servers = {chain.third.bootstrap_servers}
-A->B.enabled = true
-B->C.enabled = true
-topics = orders
-replication.factor = 1
-offset-syncs.topic.replication.factor = 1
-heartbeats.topic.replication.factor = 1
-checkpoints.topic.replication.factor = 1
-offset.storage.replication.factor = 1
-mirror.retry.max.seconds = 20
-mirror.ledger.url = sqlite:///{folder}/ledger.sqlite3
-"""
-    path.write_text(text + "".join(f"{line}\n" for line in lines))
-    return path
-
-
-def run(config: MirrorConfig, flow: str) -> None:
-    """One run of a flow as a DAG makes it: heartbeats, topics, copy."""
-    settings = config.flow(flow)
-    with open_ledger(config) as ledger:
-        assert Flow(settings, ledger, Path(config.path)).run().errors == ()
 
 
 def heartbeats_in(cluster: KafkaCluster, topic: str) -> list[Heartbeat]:
     return [Heartbeat.decode(record.key, record.value) for record in consume(cluster, topic)]
 
 
-def topics_of(cluster: KafkaCluster) -> set[str]:
-    return {name for name in admin(cluster).list_topics(timeout=10).topics if not name.startswith("__")}
-
-
 def test_a_heartbeat_is_written_into_the_target_of_its_pair_with_the_bytes_of_mm2(chain: Chain, tmp_path: Path) -> None:
-    config = load(write_config(tmp_path, chain))
+    config = network(tmp_path, chain, *FLOWS)
 
     emitted = emit_heartbeats(emitting_flows(config, A_TO_B))
 
@@ -85,8 +58,8 @@ def test_a_heartbeat_is_written_into_the_target_of_its_pair_with_the_bytes_of_mm
 
 
 def test_nothing_is_created_on_another_cluster_than_the_ledger_knows(chain: Chain, tmp_path: Path) -> None:
-    config = load(write_config(tmp_path, chain))
-    before = topics_of(chain.first), topics_of(chain.second)
+    config = network(tmp_path, chain, *FLOWS)
+    before = topic_names(chain.first), topic_names(chain.second)
 
     with open_ledger(config) as ledger:
         # A was another cluster when the flow began; the pair B->A has no rows of its own.
@@ -94,32 +67,16 @@ def test_nothing_is_created_on_another_cluster_than_the_ledger_knows(chain: Chai
         emitted = emit_heartbeats(emitting_flows(config, A_TO_B), ledger)
 
     assert [type(each.error) for each in emitted] == [SourceClusterChangedError, TargetClusterChangedError]
-    assert (topics_of(chain.first), topics_of(chain.second)) == before
+    assert (topic_names(chain.first), topic_names(chain.second)) == before
     refused = CliRunner().invoke(app, ["heartbeat", "emit", "--config", config.path, "--flow", "A->B", "--json"])
     reasons = [each["error"]["reason"] for each in json.loads(refused.stdout)["emitted"]]
     assert reasons == ["source-cluster-changed", "target-cluster-changed"]
-    assert (topics_of(chain.first), topics_of(chain.second)) == before
-
-
-def test_the_topic_is_made_once_compacted_and_with_one_partition(chain: Chain, tmp_path: Path) -> None:
-    config = load(write_config(tmp_path, chain))
-
-    with HeartbeatEmitter(emitting_flows(config, A_TO_B)) as emitter:
-        for _ in range(3):
-            assert all(each.error is None for each in emitter.emit())
-
-    assert [beat.source for beat in heartbeats_in(chain.first, "heartbeats")] == ["B", "B", "B"]
-    client = admin(chain.first)
-    described = client.list_topics("heartbeats", timeout=10).topics["heartbeats"]
-    assert len(described.partitions) == 1
-    resource = ConfigResource(ResourceType.TOPIC, "heartbeats")
-    configs = client.describe_configs([resource])[resource].result(10)
-    assert configs["cleanup.policy"].value == "compact"
+    assert (topic_names(chain.first), topic_names(chain.second)) == before
 
 
 def test_heartbeats_travel_over_two_hops_and_say_how_far_each_cluster_is(chain: Chain, tmp_path: Path) -> None:
     create_topic(chain.first, "orders")
-    config = load(write_config(tmp_path, chain))
+    config = network(tmp_path, chain, *FLOWS)
     emit_heartbeats(emitting_flows(config, A_TO_B))
     run(config, "A->B")
     emit_heartbeats(emitting_flows(config, B_TO_C))
@@ -127,7 +84,7 @@ def test_heartbeats_travel_over_two_hops_and_say_how_far_each_cluster_is(chain: 
 
     # The third cluster's topics, by MirrorClient's rules.
     policy = replication_policy(config.flow("B->C"))
-    names = topics_of(chain.third)
+    names = topic_names(chain.third)
     assert {"heartbeats", "B.heartbeats", "B.A.heartbeats", "B.A.orders"} - {"B.A.orders"} <= names
     assert upstream_clusters(policy, names) == {"A", "B"}
     assert (replication_hops(policy, names, "B"), replication_hops(policy, names, "A")) == (1, 2)
@@ -149,32 +106,20 @@ def test_heartbeats_travel_over_two_hops_and_say_how_far_each_cluster_is(chain: 
 
 
 def test_heartbeats_do_not_run_in_a_circle(chain: Chain, tmp_path: Path) -> None:
-    config = load(write_config(tmp_path, chain, "B->A.enabled = true"))
+    config = network(tmp_path, chain, *FLOWS, "B->A.enabled = true")
     emit_heartbeats(emitting_flows(config, A_TO_B))
 
-    for flow in ("A->B", "B->A", "A->B", "B->A"):
-        run(config, flow)
+    run(config, "A->B", "B->A", "A->B", "B->A")
 
-    assert topics_of(chain.first) >= {"heartbeats", "B.heartbeats"}
-    assert topics_of(chain.second) >= {"heartbeats", "A.heartbeats"}
-    assert not {"B.A.heartbeats", "A.B.heartbeats"} & (topics_of(chain.first) | topics_of(chain.second))
-
-
-def test_without_heartbeats_replication_nothing_arrives_and_the_check_says_so(chain: Chain, tmp_path: Path) -> None:
-    config = load(write_config(tmp_path, chain, "heartbeats.replication.enabled = false"))
-    emit_heartbeats(emitting_flows(config, A_TO_B))
-    run(config, "A->B")
-
-    checked = check_flow_heartbeats(config.flow("A->B"))
-
-    assert [(each.cluster, each.state) for each in checked.upstreams] == [("A", HeartbeatState.MISSING)]
-    assert checked.exit_code == 1
+    assert topic_names(chain.first) >= {"heartbeats", "B.heartbeats"}
+    assert topic_names(chain.second) >= {"heartbeats", "A.heartbeats"}
+    assert not {"B.A.heartbeats", "A.B.heartbeats"} & (topic_names(chain.first) | topic_names(chain.second))
 
 
 def test_a_heartbeat_that_was_not_carried_makes_the_flow_stale_however_young_the_last_one_is(
     chain: Chain, tmp_path: Path
 ) -> None:
-    config = load(write_config(tmp_path, chain))
+    config = network(tmp_path, chain, *FLOWS)
     first = emit_heartbeats(emitting_flows(config, A_TO_B))[0]
     run(config, "A->B")
     assert not check_flow_heartbeats(config.flow("A->B"), written_ms=first.timestamp_ms).source_is_cut_off
@@ -187,7 +132,7 @@ def test_a_heartbeat_that_was_not_carried_makes_the_flow_stale_however_young_the
 
 
 def test_garbage_and_tombstones_among_heartbeats_are_told_and_passed_over(chain: Chain, tmp_path: Path) -> None:
-    config = load(write_config(tmp_path, chain))
+    config = network(tmp_path, chain, *FLOWS)
     create_topic(chain.second, "A.heartbeats")
     beat = Heartbeat("B", "A", time.time_ns() // 1_000_000)
     produce(
@@ -203,7 +148,7 @@ def test_garbage_and_tombstones_among_heartbeats_are_told_and_passed_over(chain:
 
 
 def test_a_heartbeat_far_from_the_end_of_a_long_topic_is_found(chain: Chain, tmp_path: Path) -> None:
-    config = load(write_config(tmp_path, chain))
+    config = network(tmp_path, chain, *FLOWS)
     create_topic(chain.second, "A.heartbeats")
     beat = Heartbeat("B", "A", 1_704_067_200_000)
     noise = [Record(key=b"?", value=b"?")] * 1_500
@@ -215,7 +160,7 @@ def test_a_heartbeat_far_from_the_end_of_a_long_topic_is_found(chain: Chain, tmp
 
 
 def test_a_pair_that_cannot_write_stops_no_other(chain: Chain, tmp_path: Path) -> None:
-    config = load(write_config(tmp_path, chain, "C.bootstrap.servers = 127.0.0.1:1"))
+    config = network(tmp_path, chain, *FLOWS, "C.bootstrap.servers = 127.0.0.1:1")
     create_topic(chain.first, "heartbeats")
     set_config(chain.first, "heartbeats", "max.message.bytes", "10")
     pairs = [config.flow(name) for name in ("B->A", "B->C", "A->B")]
@@ -230,7 +175,7 @@ def test_a_pair_that_cannot_write_stops_no_other(chain: Chain, tmp_path: Path) -
 
 
 def test_a_topic_that_was_deleted_meanwhile_is_made_again(chain: Chain, tmp_path: Path) -> None:
-    config = load(write_config(tmp_path, chain))
+    config = network(tmp_path, chain, *FLOWS)
     with HeartbeatEmitter([config.flow("B->A")]) as emitter:
         assert emitter.emit()[0].error is None
         delete_topic(chain.first, "heartbeats")
@@ -241,12 +186,12 @@ def test_a_topic_that_was_deleted_meanwhile_is_made_again(chain: Chain, tmp_path
 
 
 def test_the_commands_write_and_check(chain: Chain, tmp_path: Path) -> None:
-    path = write_config(tmp_path, chain)
-    options = ["--config", str(path), "--flow", "A->B"]
+    config = network(tmp_path, chain, *FLOWS)
+    options = ["--config", str(config.path), "--flow", "A->B"]
 
     emitted = CliRunner().invoke(app, ["heartbeat", "emit", *options, "--every", "0.1", "--count", "2", "--json"])
     before = CliRunner().invoke(app, ["heartbeat", "check", *options, "--json"])
-    run(load(path), "A->B")
+    run(config, "A->B")
     after = CliRunner().invoke(app, ["heartbeat", "check", *options])
 
     assert emitted.exit_code == 0, emitted.output
@@ -260,9 +205,68 @@ def test_the_commands_write_and_check(chain: Chain, tmp_path: Path) -> None:
 
 
 def test_the_command_names_the_cluster_that_it_cannot_write_to(chain: Chain, tmp_path: Path) -> None:
-    path = write_config(tmp_path, chain, "emit.heartbeats.enabled = false")
+    config = network(tmp_path, chain, *FLOWS, "emit.heartbeats.enabled = false")
 
-    nothing = CliRunner().invoke(app, ["heartbeat", "emit", "--config", str(path)])
+    nothing = CliRunner().invoke(app, ["heartbeat", "emit", "--config", str(config.path)])
 
     assert nothing.exit_code == 0
     assert "No pair of clusters emits heartbeats" in nothing.stdout
+
+
+@pytest.fixture
+def flow(chain: Chain, topic_name: str, tmp_path: Path) -> Flow:
+    """One whose DAG emits, copies and checks heartbeats in its first task where there is nothing else to copy."""
+    settings = {
+        "emit.heartbeats.enabled": "true",
+        "heartbeats.topic.replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
+    }
+    servers = chain.first.bootstrap_servers, chain.second.bootstrap_servers
+    return make_flow(tmp_path, *servers, topics=topic_name, settings=settings)
+
+
+def test_heartbeats_are_written_before_a_copy_by_spark_too(chain: Chain, flow: Flow, topic_name: str) -> None:
+    create_topic(chain.first, topic_name)
+    assert flow.run().errors == ()
+    produce(chain.first, topic_name, [Record(value=b"new")])
+    before = len(consume(chain.first, "heartbeats"))
+
+    ran = run_preflight(flow.path)
+
+    assert "emit_heartbeats" in ran.skipped
+    assert "replicate" not in ran.skipped
+    written = consume(chain.first, "heartbeats")[before:]
+    assert [Heartbeat.decode(each.key, each.value).source for each in written] == ["B"]
+    assert ran.pushed[EMITTED_KEY]["problems"] == []
+
+
+def test_a_topic_that_the_first_heartbeat_creates_gets_its_copy(chain: Chain, flow: Flow, topic_name: str) -> None:
+    create_topic(chain.first, topic_name)
+    assert flow.run().errors == ()
+    planned = plan_flow_topics(flow.config, flow_topology(flow.config))
+    assert planned.plan.changes == 0
+
+    ran = run_preflight(flow.path)
+
+    assert consume(chain.first, "heartbeats")
+    assert "sync_topics" not in ran.skipped
+
+
+def test_heartbeats_are_copied_and_checked_by_the_first_task(chain: Chain, flow: Flow) -> None:
+    emit_heartbeats(emitting_flows(load(flow.path), flow.config.flow))
+    # Spark makes the first copy.
+    assert flow.run().errors == ()
+
+    ran = [run_preflight(flow.path) for _ in range(2)]
+
+    for each in ran:
+        assert each.skipped == other_tasks(flow.path)
+        assert each.pushed[REPORT_KEY]["records"] == 1
+        assert each.pushed[STEP_KEY]["heartbeats"]["reasons"] == {"fresh": 1}
+    source, copies = consume(chain.first, "heartbeats"), consume(chain.second, "A.heartbeats")
+    assert [Heartbeat.decode(each.key, each.value) for each in copies] == [
+        Heartbeat.decode(each.key, each.value) for each in source
+    ]
+    assert [(run.state, run.records) for run in flow.ledger.runs("A->B", 2)] == [("succeeded", 1)] * 2
+    assert flow.ledger.pages.newest_observations(["A->B"])["A->B"].lagging == 0
+    assert {row.verdict for row in flow.ledger.observations.heartbeats("A->B")} == {"fresh"}

@@ -6,22 +6,15 @@ MSK Serverless takes a handful of configs and no `segment.bytes`; Confluent Clou
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import ConfigResource
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol.api_names import APIS
-from mirror_lib.cluster.protocol.kafka_errors import UnsupportedRequestError
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.config.model import ClientSettings
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
@@ -34,7 +27,7 @@ from tests.support.brokers.hidden_requests import hiding
 from tests.support.brokers.java_classes import jars_with
 from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow, make_flow
-from tests.support.kafka import admin, consume, create_topic, produce, records, set_config
+from tests.support.kafka import consume, create_topic, own_configs, produce, records, set_config
 
 JAVA = Path(__file__).parents[2] / "support" / "brokers" / "ManagedService.java"
 #: Of MSK Serverless, and a limit like Confluent Cloud's.
@@ -84,14 +77,6 @@ def a_flow(
     return make_flow(folder, source, target, topics=f"{topic}.*", settings=own)
 
 
-def configs_of(cluster: KafkaCluster, topic: str) -> dict[str, str]:
-    """The configs that a topic itself has."""
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    entries: Any = admin(cluster).describe_configs([resource])[resource].result(10)
-    # 1 stands for a topic's own (Java `ConfigEntry.ConfigSource`).
-    return {name: entry.value for name, entry in entries.items() if entry.source == 1}
-
-
 def test_given_configs_that_the_target_refuses_then_topics_are_made_without_them_and_records_arrive(
     managed: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -121,10 +106,10 @@ def test_given_configs_that_the_target_refuses_then_topics_are_made_without_them
     assert report.errors == ()
     assert len(consume(managed.target, f"A.{topic_name}-0")) == 20
     kept = {"cleanup.policy": "compact", "retention.ms": "9000000"}
-    assert configs_of(managed.target, f"A.{topic_name}-0") == kept
-    assert configs_of(managed.target, f"A.{topic_name}-1") == kept
-    assert configs_of(managed.target, f"A.{topic_name}-plain") == {"retention.ms": "8000000"}
-    assert configs_of(managed.target, f"{topic_name}-positions") == {"cleanup.policy": "compact"}
+    assert own_configs(managed.target, f"A.{topic_name}-0") == kept
+    assert own_configs(managed.target, f"A.{topic_name}-1") == kept
+    assert own_configs(managed.target, f"A.{topic_name}-plain") == {"retention.ms": "8000000"}
+    assert own_configs(managed.target, f"{topic_name}-positions") == {"cleanup.policy": "compact"}
     # And nothing is to be created again.
     assert sync_flow_topics(flow.config, flow_topology(flow.config), dry_run=False)["notices"] == []
 
@@ -139,7 +124,7 @@ def test_given_configs_that_the_target_refuses_then_the_others_follow_the_source
 
     done = sync_flow_configs(flow.config, flow_topology(flow.config), flow.ledger, dry_run=False)
 
-    assert configs_of(managed.target, f"A.{topic_name}") == {"cleanup.policy": "compact", "retention.ms": "5000000"}
+    assert own_configs(managed.target, f"A.{topic_name}") == {"cleanup.policy": "compact", "retention.ms": "5000000"}
     assert (done["failed"], done["problems"]) == (0, [])
     assert [text.split(";")[0] for text in done["notices"]] == [
         "cluster B rejects the topic config max.message.bytes",
@@ -160,7 +145,7 @@ def test_given_mirror_configs_never_then_the_target_is_not_asked(
     flow = a_flow(tmp_path, managed, topic_name, mirror_configs_never="segment.bytes, max.message.bytes")
     done = flow.sync_topics()
     assert [text for text in done.notices if "-positions" not in text] == []
-    assert configs_of(managed.target, f"A.{topic_name}").keys() == {"cleanup.policy", "retention.ms"}
+    assert own_configs(managed.target, f"A.{topic_name}").keys() == {"cleanup.policy", "retention.ms"}
 
 
 def test_given_a_config_that_the_file_sets_then_its_refusal_stays_an_error_that_names_the_way_out(
@@ -192,17 +177,7 @@ def test_given_a_position_topic_made_by_hand_then_it_is_taken_as_it_is(
     assert flow.run().errors == ()
 
     assert len(consume(managed.target, f"A.{topic_name}")) == 5
-    assert configs_of(managed.target, f"{topic_name}-positions") == by_hand
-
-
-def test_given_a_target_without_an_authorizer_then_acls_are_done_without_and_it_is_said(
-    managed: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(managed.source, topic_name)
-    flow = a_flow(tmp_path, managed, topic_name)
-    done = sync_flow_acls(flow.config, flow_topology(flow.config), flow.ledger, dry_run=False, by="tests")
-    assert done["failed"] == 0
-    assert "Cluster B has no authorizer" in done["skipped"]
+    assert own_configs(managed.target, f"{topic_name}-positions") == by_hand
 
 
 def test_given_requests_that_the_target_does_not_offer_then_the_run_does_without_them_and_says_so(
@@ -229,34 +204,7 @@ def test_given_requests_that_the_target_does_not_offer_then_the_run_does_without
         "Cluster B does not list its ACLs: none are synchronized from A to B.",
     )
     assert len(consume(managed.target, f"A.{topic_name}")) == 5
-    assert configs_of(managed.target, f"A.{topic_name}")["retention.ms"] == "9000000"
-
-
-def test_given_apis_that_a_cluster_does_not_offer_then_every_error_names_the_api_and_what_does_without(
-    managed: KafkaPair,
-) -> None:
-    bootstrap = {3, 18}
-    hidden = set(APIS) - bootstrap
-
-    async def errors(servers: str) -> dict[int, str]:
-        properties = {"bootstrap.servers": servers}
-        found = {}
-        async with RawClient(
-            Connection.from_settings(ClientSettings(cluster="B", role="test", properties=properties))
-        ) as client:
-            for key in hidden:
-                with pytest.raises(UnsupportedRequestError) as caught:
-                    await client.ask(client.brokers()[0], key, 0, [])
-                found[key] = str(caught.value)
-        return found
-
-    with hiding(managed.target, "FEWER", hidden) as servers:
-        found = asyncio.run(errors(servers))
-
-    assert {key: f"{APIS[key].name} (API key {key})" in text for key, text in found.items()} == dict.fromkeys(
-        hidden, True
-    )
-    assert {key: APIS[key].without in text for key, text in found.items()} == dict.fromkeys(hidden, True)
+    assert own_configs(managed.target, f"A.{topic_name}")["retention.ms"] == "9000000"
 
 
 @pytest.mark.parametrize(

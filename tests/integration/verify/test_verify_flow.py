@@ -252,21 +252,6 @@ def test_processes_of_their_own_find_the_same(mirrored: MirroredTopic) -> None:
     assert [each.digest for each in report.verdicts] == [each.digest for each in verify(flow).verdicts]
 
 
-def test_log_append_times_of_the_target_are_said_not_to_be_compared(mirrored: MirroredTopic) -> None:
-    mirrored.create()
-    mirrored.create_remote(configs={"message.timestamp.type": "LogAppendTime"})
-    mirrored.produce(records(500))
-    flow = mirrored.flow()
-    flow.run()
-
-    report = verify(flow)
-
-    (verdict,) = report.verdicts
-    assert verdict.verdict is Verdict.EQUAL
-    assert verdict.records == 500
-    assert not verdict.timestamps_compared
-
-
 def test_where_there_was_nothing_to_copy_there_is_nothing_to_compare(mirrored: MirroredTopic) -> None:
     # An empty partition; one with nothing but aborted records; one whose target has the marker of a fence beside.
     mirrored.create(partitions=3)

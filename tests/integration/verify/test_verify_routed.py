@@ -149,28 +149,6 @@ def test_given_a_record_that_somebody_adds_when_verified_then_it_is_found_until_
         assert [(each.kind, each.target_offset) for each in found.differences] == [(DifferenceKind.EXTRA, 100)]
 
 
-def test_given_source_partitions_that_meet_in_one_when_verified_then_they_are_compared_together(
-    flow: Flow, mirrored: MirroredTopic
-) -> None:
-    route = to_one_partition(mirrored.name)
-    flow.run(runner=TransformHere(route=route), tasks_max=1)
-    equal = verify_transformed(flow, route=route)
-    # Both sources have made it.
-    change(mirrored.pair, f"{mirrored.name}-one", lambda copy: [each for each in copy if number_of(each.value) != 401])
-
-    different = verify_transformed(flow, route=route)
-
-    assert equal.exit_code == 0, equal.to_dict()
-    assert of(equal, f"{mirrored.name}-one").records == 450
-    (difference,) = of(different, f"{mirrored.name}-one").differences
-    assert (difference.kind, difference.source, difference.source_offset) == (
-        DifferenceKind.MISSING,
-        TopicPartition(mirrored.name, 0),
-        401,
-    )
-    assert of(different, f"{mirrored.name}-one").records == 449
-
-
 @pytest.mark.parametrize("dies_after", [1, 250])
 def test_given_a_run_that_died_when_the_next_one_has_taken_over_then_all_is_equal(
     flow: Flow, topic_name: str, dies_after: int

@@ -18,10 +18,10 @@ from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
 from mirror_lib.verify.transformed.model import RefusedRecord
 from tests.support.flows import Flow
-from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce, records
+from tests.support.kafka import Record, delete_records, delete_topic, records
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.transforming import RowFunction, TransformHere, number_of, only, repeated, upper, with_values
-from tests.support.verifying import CompareHere, put_on_target, verify, verify_transformed
+from tests.support.verifying import CompareHere, put_on_target, verify_transformed
 
 _Change = Callable[[list[Record]], Sequence[Record]]
 _RECORDS = 900
@@ -136,20 +136,6 @@ def test_given_a_target_that_was_tampered_with_when_verified_then_it_is_told_whe
                 assert only_difference(report) == (kind, source_offset, target_offset, what)
 
 
-def test_given_another_transform_than_that_of_the_copy_when_verified_then_it_is_different(
-    mirrored: MirroredTopic,
-) -> None:
-    flow = a_flow(mirrored)
-    flow.run(runner=TransformHere(only(third)))
-
-    report = verify_transformed(flow, with_values(upper))
-
-    assert report.exit_code == 3
-    (verdict,) = report.verdicts
-    assert verdict.difference_count >= _RECORDS * 2 // 3
-    assert len(verdict.differences) == 20
-
-
 @pytest.mark.parametrize("name", _FUNCTIONS)
 def test_given_a_sample_or_a_budget_of_bytes_when_verified_then_a_part_is_compared_exactly_and_recent_goes_on(
     mirrored: MirroredTopic, name: str
@@ -255,44 +241,6 @@ def only_verdict(found: Sequence[object]) -> PartitionVerdict:
     (verdict,) = found
     assert isinstance(verdict, PartitionVerdict)
     return verdict
-
-
-def test_given_topics_with_and_without_transforms_when_verified_then_each_is_compared_in_its_way(
-    mirrored: MirroredTopic,
-) -> None:
-    plain = f"{mirrored.name}-plain"
-    create_topic(mirrored.source, plain, partitions=2)
-    produce(mirrored.source, plain, records(50))
-    flow = a_flow(mirrored)
-    both = mirrored.flow(topics=f"{mirrored.name}, {plain}", settings=transforms(mirrored.name, mirrored.folder))
-    del flow
-    both.run(runner=copied_by_chain(only(third)))
-
-    report = verify_transformed(both, only(third))
-    local = verify(both)
-
-    assert report.exit_code == 0, report.to_dict()
-    assert {(each.source.topic, each.records) for each in report.verdicts} == {(mirrored.name, 300), (plain, 50)}
-    # Without Spark only what is copied as it is can be compared.
-    assert local.exit_code == 1
-    assert {(each.source.topic, each.verdict, each.reason) for each in local.verdicts} == {
-        (mirrored.name, Verdict.UNVERIFIABLE, "needs-spark"),
-        (plain, Verdict.EQUAL, None),
-    }
-
-
-def copied_by_chain(function: RowFunction):  # type: ignore[no-untyped-def]
-    """A runner that copies topics with transforms through a function, and the others as they are."""
-    from mirror_lib.relay.model import CopyJob, PartitionResult
-    from mirror_lib.relay.planning.by_transform_chain import split_job
-    from tests.support.flows import copy_here
-
-    def run(job: CopyJob) -> list[PartitionResult]:
-        raw, transformed = split_job(job)
-        results = copy_here(raw) if raw.bins else []
-        return [*results, *(result for each in transformed for result in TransformHere(function)(each.job))]
-
-    return run
 
 
 def test_given_a_target_that_is_gone_when_compared_then_the_reason_is_told(mirrored: MirroredTopic) -> None:

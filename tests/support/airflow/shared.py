@@ -31,6 +31,8 @@ class SharedAirflow:
 
     running: RunningAirflow
     folder: Path
+    #: Of its processes.
+    environment: Mapping[str, str]
 
     @property
     def api(self) -> AirflowApi:
@@ -131,4 +133,4 @@ def shared_airflow(
         login = None if password is None else lambda: password
         running = RunningAirflow(parts, f"http://{LOOPBACK}:{port}", login, needed)
         running.wait_ready([])
-        yield SharedAirflow(running, folder)
+        yield SharedAirflow(running, folder, environment)

@@ -47,8 +47,8 @@ from mirror_lib.runbook.states.cutover import Event, Refusal, State, after, choi
 from mirror_lib.runbook.states.situation import RUN, answer, require, situation_of
 from mirror_lib.runbook.steps import rollback
 from mirror_lib.runbook.steps.rollback import roll_back
-from tests.support.cutovers import wait_for
 from tests.support.ledger.ledgers import ready_ledger
+from tests.support.waiting import wait_for
 
 WAVE = CutoverDefinition(name="scope", flow="A->B", topics=("orders",))
 #: Short, so that a process that is sent away is succeeded soon; long enough for a machine that is busy.

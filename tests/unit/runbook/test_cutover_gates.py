@@ -67,15 +67,6 @@ def test_the_inventory_holds_while_topics_and_partitions_of_the_source_are_the_s
     assert not gates.topics_same([TOPIC], [TOPIC, replace(TOPIC, source="new")]).passed
 
 
-def test_topics_are_needed_with_all_their_partitions_on_the_target() -> None:
-    gate = gates.targets_ready([TOPIC, replace(TOPIC, target="short", target_partitions=1)])
-
-    assert not gate.passed
-    assert "short (1 of 2 partitions)" in gate.what
-    assert not gates.topics_found([]).passed
-    assert gates.topics_found([TOPIC]).passed
-
-
 @given(st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 1000))
 def test_lag_is_what_the_source_has_beyond_the_positions(end: int, position: int, allowed: int) -> None:
     gate = gates.lag_is_small(ends(end), {ORDERS: position}, allowed)
@@ -83,31 +74,6 @@ def test_lag_is_what_the_source_has_beyond_the_positions(end: int, position: int
     assert gate.passed is (max(end - position, 0) <= allowed)
     # Without a position it lags by all it holds.
     assert gates.lag_is_small(ends(end), {}, allowed).passed is (end <= allowed)
-
-
-def test_a_limit_that_stops_a_cutover_is_one_of_another_cutover() -> None:
-    # A cutover keeps the limits that it began with, whatever the form or the command line says later.
-    assert "start a new one with another name and a greater `--max-lag`" in gates.lag_is_small(ends(10), {}, 9).action
-    assert "another name and a greater `--max-skipped`" in gates.skips_few((), 0).action
-
-
-def test_an_open_transaction_keeps_the_copy_from_being_complete() -> None:
-    copied, transactions = gates.everything_copied(ends(10, stable=8), [], [])
-
-    assert copied.passed
-    assert not transactions.passed
-
-
-def test_groups_with_members_on_the_source_are_named() -> None:
-    gate = gates.readers_stopped([group(GroupState.ACTIVE)])
-
-    assert (gate.passed, "billing" in gate.what) == (False, True)
-    assert gates.readers_stopped([group()]).passed
-
-
-def test_readers_that_move_last_have_read_the_source_to_its_end() -> None:
-    assert gates.readers_finished({"billing": 0}).passed
-    assert "3 records" in gates.readers_finished({"billing": 3, "shipping": 0}).what
 
 
 def test_groups_are_in_place_where_all_offsets_are_and_as_few_records_are_read_again_as_is_allowed() -> None:

@@ -11,7 +11,6 @@ import pytest
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, Fence, Gate, Step, StepState, Style
 from mirror_lib.runbook.order import (
-    CONFIRMED,
     RELEASING,
     STEPS,
     comes_before,
@@ -74,10 +73,6 @@ def test_writers_stand_still_from_the_word_to_their_rights_on_the_target() -> No
 
     assert writers_stood_still(attempts) == 21.5
     assert writers_stood_still(attempts[:1]) is None
-
-
-def test_people_are_asked_before_writers_stop_and_before_the_switch() -> None:
-    assert {Step.FREEZE, Step.APPROVE} == CONFIRMED
 
 
 def test_a_definition_comes_back_from_the_ledger_as_it_was() -> None:

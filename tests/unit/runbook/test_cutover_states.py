@@ -29,25 +29,6 @@ def test_every_state_is_of_one_kind() -> None:
     assert sorted(kinds) == sorted(State)
 
 
-def test_every_event_leads_to_a_state_or_is_refused_with_a_way_on_that_is_open() -> None:
-    for state, event in itertools.product(State, Event):
-        then = after(state, event)
-        if isinstance(then, Refusal):
-            assert then.reason, (state, event)
-            assert then.do, (state, event)
-            assert (then.way is None) == state.has_ended, (state, event)
-            assert then.way is None or isinstance(after(state, then.way), State), (state, event)
-        else:
-            assert then in State, (state, event)
-
-
-def test_an_answer_is_taken_only_by_a_process_that_asks() -> None:
-    for state, event in itertools.product(State, (Event.YES, Event.NO)):
-        then = after(state, event)
-        assert isinstance(then, State) == (state in ASKING), (state, event)
-        assert isinstance(then, Refusal) or then.is_carried, (state, event)
-
-
 def test_a_yes_to_a_cutover_that_nobody_carries_out_says_to_trigger_it_again() -> None:
     for state in UNATTENDED:
         answer = refused(state, Event.YES)

@@ -19,21 +19,6 @@ def test_a_group_whose_topics_all_move_is_not_split() -> None:
     assert gate.what == "1 group or transactional id uses the topics; none would be split."
 
 
-def test_a_group_that_reads_a_topic_that_stays_is_named_with_both() -> None:
-    gate = nothing_split(readers("orders", "payments"), WAVE, [])
-
-    assert not gate.passed
-    assert "group app reads orders, and also payments, which stays" in gate.what
-    assert "--may-split" in gate.action
-
-
-def test_a_group_that_reads_and_does_not_move_is_named() -> None:
-    gate = nothing_split(readers("orders", moving=False), WAVE, [])
-
-    assert not gate.passed
-    assert "group app reads orders, but does not move" in gate.what
-
-
 def test_only_topics_of_applications_that_stay_split_something() -> None:
     offsets = frozenset({"orders", "__consumer_offsets"})
 
@@ -41,16 +26,6 @@ def test_only_topics_of_applications_that_stay_split_something() -> None:
     assert not find_splits(readers("payments", moving=False), WAVE)
     assert not find_splits(readers("orders", "moved", gone=frozenset({"moved"})), WAVE)
     assert not find_splits(Belonging(written={"t": offsets}), WAVE)
-
-
-def test_a_transactional_id_that_writes_to_a_topic_that_stays_is_named() -> None:
-    use = Belonging(written={"pay-1": frozenset({"orders", "ledger"}), "pay-2": frozenset({"orders"})})
-
-    gate = nothing_split(use, WAVE, [])
-
-    assert not gate.passed
-    assert "transactional id pay-1 writes in transactions to orders, and also ledger, which stays" in gate.what
-    assert "pay-2" not in gate.what
 
 
 def test_only_whole_names_that_an_operator_has_given_may_be_split() -> None:

@@ -1,6 +1,5 @@
 """What the source's ACLs mean on the target, and the plan that comes of it."""
 
-import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -72,16 +71,6 @@ def test_only_topics_that_the_flow_replicates() -> None:
     theirs = [acl(f"allow User:a READ {name}") for name in ("orders", "payments", "__consumer_offsets", "B.orders")]
 
     assert wanted(flow, *theirs) == {acl("allow User:a READ A.orders")}
-
-
-def test_prefixes_groups_and_transactional_ids_are_not_mm2s_business() -> None:
-    theirs = (
-        acl("allow User:a READ t*"),
-        acl("allow User:a READ g", AclResource.GROUP),
-        acl("allow User:a WRITE x", AclResource.TRANSACTIONAL_ID),
-    )
-
-    assert wanted(a_flow(), *theirs, topics=["t1"]) == set()
 
 
 def test_the_wildcard_is_taken_for_a_name_as_in_mm2() -> None:
@@ -254,22 +243,6 @@ def test_a_grant_that_the_source_withdrew_is_marked_and_marked_back() -> None:
 def test_rows_and_acls_are_the_same_thing() -> None:
     for binding in (READ_T, acl("deny User:x ALL g*", AclResource.GROUP)):
         assert binding_of(remember(binding, AclKind.COPIED, AclState.CREATED)) == binding
-
-
-def test_a_plan_is_plain_data() -> None:
-    told = json.loads(json.dumps(plan(a_flow(), [READ_T]).to_dict()))
-
-    assert told["create"] == [
-        {
-            "resource": "topic",
-            "name": "A.t",
-            "pattern": "literal",
-            "principal": "User:a",
-            "host": "*",
-            "operation": "READ",
-            "permission": "allow",
-        }
-    ]
 
 
 ACLS = st.builds(

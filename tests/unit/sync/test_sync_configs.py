@@ -1,6 +1,5 @@
 """What the rules want of topic configs, and the plan that comes of it."""
 
-import json
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.admin.client import ConfigEntry, ConfigOperation, ConfigOrigin, TopicConfigs
 from mirror_lib.config.model import ConfigRules, FlowConfig
-from mirror_lib.errors import AuthorizationError, ConfigurationError
+from mirror_lib.errors import ConfigurationError
 from mirror_lib.sync.configs.plan import (
     ConfigDrift,
     ConfigFacts,
@@ -54,6 +53,11 @@ def steps(flow: FlowConfig, theirs: ConfigEntry, ours: ConfigEntry) -> list[tupl
     return [(step.operation, step.new) for change in made.changes for step in change.steps]
 
 
+def at_creation(flow: FlowConfig, *theirs: ConfigEntry) -> dict[str, str]:
+    """What a new topic gets."""
+    return ConfigRulebook(flow).at_creation(configs("t", *theirs))
+
+
 def test_the_origin_on_the_source_decides_as_in_mm2() -> None:
     for origin, with_target_defaults, with_source_defaults in (
         (TOPIC, [(SET, "5")], [(SET, "5")]),
@@ -61,16 +65,23 @@ def test_the_origin_on_the_source_decides_as_in_mm2() -> None:
         (CLUSTER, [(SET, "5")], [(SET, "5")]),
         (BROKER_FILE, [], []),
         (DEFAULT, [(DELETE, None)], [(SET, "5")]),
+        (ConfigOrigin.OTHER, [], []),
     ):
         theirs, ours = entry("5", origin), entry("7", TOPIC)
-        assert steps(a_flow(use_defaults_from="target"), theirs, ours) == with_target_defaults, origin
-        assert steps(a_flow(use_defaults_from="source"), theirs, ours) == with_source_defaults, origin
+        for defaults, expected in (("target", with_target_defaults), ("source", with_source_defaults)):
+            flow = a_flow(use_defaults_from=defaults)
+            assert steps(flow, theirs, ours) == expected, (origin, defaults)
+            copied = {"retention.ms": "5"} if expected == [(SET, "5")] else {}
+            assert at_creation(flow, theirs) == copied, (origin, defaults)
 
 
 def test_what_is_read_only_or_sensitive_stays_alone() -> None:
     for hidden in ({"read_only": True}, {"sensitive": True}):
         for rules in (ConfigRules(), ConfigRules(always=("retention.ms",))):
             assert steps(a_flow(rules), entry("5", TOPIC, **hidden), entry("7", TOPIC)) == [], hidden
+            assert at_creation(a_flow(rules), entry("5", TOPIC, **hidden)) == {}, hidden
+    # Without a value it is hidden, too.
+    assert at_creation(a_flow(), entry(None, TOPIC)) == {}
 
 
 def test_mm2s_excluded_configs_are_neither_set_nor_deleted() -> None:
@@ -84,6 +95,7 @@ def test_mm2s_excluded_configs_are_neither_set_nor_deleted() -> None:
     ):
         for origin in (TOPIC, DEFAULT):
             assert steps(a_flow(), entry("1", origin, name), entry("2", TOPIC, name)) == [], name
+            assert at_creation(a_flow(), entry("1", origin, name)) == {}, name
 
 
 def test_a_list_of_exclusions_of_ones_own_replaces_mm2s() -> None:
@@ -110,7 +122,7 @@ def test_never_leaves_alone_what_is_set_by_hand_on_the_target() -> None:
 
     assert steps(flow, entry("5", TOPIC), entry("7", TOPIC)) == []
     assert steps(flow, entry("5", DEFAULT), entry("7", TOPIC)) == []
-    assert ConfigRulebook(flow).at_creation(configs("t", entry("5", TOPIC))) == {}
+    assert at_creation(flow, entry("5", TOPIC)) == {}
 
 
 def test_always_copies_the_value_in_effect_even_if_it_is_excluded() -> None:
@@ -119,7 +131,7 @@ def test_always_copies_the_value_in_effect_even_if_it_is_excluded() -> None:
 
     for origin in (TOPIC, BROKER, CLUSTER, BROKER_FILE, DEFAULT):
         assert steps(flow, entry("2", origin, name), entry("1", DEFAULT, name)) == [(SET, "2")], origin
-        assert ConfigRulebook(flow).at_creation(configs("t", entry("2", origin, name))) == {name: "2"}, origin
+        assert at_creation(flow, entry("2", origin, name)) == {name: "2"}, origin
 
 
 def test_default_removes_what_the_remote_topic_has_of_its_own() -> None:
@@ -127,7 +139,7 @@ def test_default_removes_what_the_remote_topic_has_of_its_own() -> None:
 
     assert steps(flow, entry("5", TOPIC), entry("7", TOPIC)) == [(DELETE, None)]
     assert steps(flow, entry("5", TOPIC), entry("7", DEFAULT)) == []
-    assert ConfigRulebook(flow).at_creation(configs("t", entry("5", TOPIC))) == {}
+    assert at_creation(flow, entry("5", TOPIC)) == {}
 
 
 def test_an_override_goes_before_every_rule_and_sticks() -> None:
@@ -136,7 +148,7 @@ def test_an_override_goes_before_every_rule_and_sticks() -> None:
 
     assert steps(flow, entry("5", TOPIC), entry("7", TOPIC)) == [(SET, "9")]
     assert steps(flow, entry("5", TOPIC), entry("9", TOPIC)) == []
-    assert ConfigRulebook(flow).at_creation(configs("t")) == {"retention.ms": "9"}
+    assert at_creation(flow) == {"retention.ms": "9"}
 
 
 def test_an_override_that_the_target_does_not_know_is_one_problem_and_the_rest_goes_on() -> None:
@@ -194,36 +206,11 @@ def test_the_drift_report_says_what_differs_and_who_wins() -> None:
     }
 
 
-def test_a_topic_that_cannot_be_read_is_a_problem_and_stops_no_other() -> None:
-    facts = ConfigFacts(
-        sources={"A.t": "t", "A.u": "u"},
-        source_configs={"t": configs("t", entry("5", TOPIC))},
-        target_configs={"A.t": configs("A.t", entry("7", TOPIC)), "A.u": configs("A.u")},
-        unreadable={"u": AuthorizationError("no.")},
-    )
-
-    made = plan_configs(a_flow(), facts)
-
-    assert [change.topic for change in made.changes] == ["A.t"]
-    assert [problem.reason for problem in made.problems] == ["authorization"]
-
-
 def test_a_wrong_regex_or_filter_class_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match=r"mirror\.configs\.never"):
         ConfigRulebook(a_flow(ConfigRules(never=("(",))))
     with pytest.raises(ConfigurationError, match=r"com\.example\.Filter"):
         ConfigRulebook(a_flow(config_property_filter_class="com.example.Filter"))
-
-
-def test_a_plan_is_plain_data() -> None:
-    made = plan(a_flow(), [entry("5", TOPIC)], [entry("7", TOPIC)])
-
-    told = json.loads(json.dumps(made.to_dict()))
-
-    assert told["changes"][0]["steps"] == [
-        {"name": "retention.ms", "operation": "set", "old": "7", "new": "5", "rule": "set on the source topic"}
-    ]
-    assert told["drift"][0]["winner"] == "source"
 
 
 ORIGINS = st.sampled_from([TOPIC, BROKER, CLUSTER, BROKER_FILE, DEFAULT])

@@ -213,22 +213,6 @@ def test_the_allowed_age_follows_the_schedule() -> None:
         assert default_max_age_seconds(schedule, 3600) == seconds - 60 + 3600, schedule
 
 
-def test_an_upstream_cluster_is_plain_data_for_programs(tmp_path: Path) -> None:
-    (source,) = check(topology(tmp_path), tail("A.heartbeats", 1))
-
-    assert source.to_dict() == {
-        "cluster": "A",
-        "hops": 1,
-        "state": "fresh",
-        "topic": "A.heartbeats",
-        "newest_ms": NOW - 1000,
-        "age_seconds": 1.0,
-        "latency_seconds": None,
-        "emitters": ["X->A"],
-        "problem": "",
-    }
-
-
 def test_a_topic_that_is_copied_for_its_name_alone_and_does_not_look_like_heartbeats_is_told(tmp_path: Path) -> None:
     for partitions, policy, lines, is_told in (
         (1, "compact", (), False),

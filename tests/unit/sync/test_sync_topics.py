@@ -20,7 +20,6 @@ from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, TopicE
 from mirror_lib.config.model import ConfigRules, FlowConfig, Rename
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import AuthorizationError, MirrorError
-from mirror_lib.sync.configs.plan import ConfigRulebook
 from mirror_lib.sync.topics.plan import (
     CreateTopic,
     GrowPartitions,
@@ -186,34 +185,6 @@ def test_a_plan_is_complete_and_after_it_nothing_is_left_to_do(source: dict[str,
     after |= {step.name: a_topic(step.name, step.partitions) for step in made.create}
     after |= {step.name: a_topic(step.name, step.wanted) for step in made.grow}
     assert plan(a_flow(), sources, after) == TopicPlan(FLOW, unchanged=len(sources))
-
-
-def test_the_origin_decides_whether_a_config_is_copied() -> None:
-    for origin, with_target_defaults, with_source_defaults in (
-        (ConfigOrigin.TOPIC, True, True),
-        (ConfigOrigin.BROKER, True, True),
-        (ConfigOrigin.CLUSTER, True, True),
-        (ConfigOrigin.BROKER_FILE, False, False),
-        (ConfigOrigin.DEFAULT, False, True),
-        (ConfigOrigin.OTHER, False, False),
-    ):
-        configs = some_configs("t", ConfigEntry("retention.ms", "5", origin))
-        for source, expected in (("target", with_target_defaults), ("source", with_source_defaults)):
-            copied = ConfigRulebook(a_flow(use_defaults_from=source)).at_creation(configs)
-            assert copied == ({"retention.ms": "5"} if expected else {}), (origin, source)
-
-
-def test_read_only_sensitive_hidden_and_excluded_configs_are_not_copied() -> None:
-    configs = some_configs(
-        "t",
-        ConfigEntry("retention.ms", "5", ConfigOrigin.TOPIC, read_only=True),
-        ConfigEntry("retention.bytes", "5", ConfigOrigin.TOPIC, sensitive=True),
-        ConfigEntry("segment.ms", None, ConfigOrigin.TOPIC),
-        ConfigEntry("min.insync.replicas", "2", ConfigOrigin.TOPIC),
-        ConfigEntry("message.timestamp.type", "LogAppendTime", ConfigOrigin.TOPIC),
-        ConfigEntry("cleanup.policy", "compact", ConfigOrigin.TOPIC),
-    )
-    assert ConfigRulebook(a_flow()).at_creation(configs) == {"cleanup.policy": "compact"}
 
 
 class FakeTarget:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.verify.compare.whole_batches import holds
-from mirror_lib.verify.findings import DifferenceKind
 from tests.support.records.logs import at, blocks, check_of, compared, log, numbered, spans, whole_range
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch
 
@@ -64,17 +63,6 @@ def test_what_differs_is_told_as_without_blocks(
 
     one_by_one = compared(check, source, target, at_once=at_once)
     assert replace(gathered, records_undecoded=0) == replace(one_by_one, records_undecoded=0)
-
-
-def test_after_a_difference_the_rest_is_compared_whole_again() -> None:
-    records = numbered(400)
-    copy = at(records[:10] + records[11:], 0)
-    check = check_of(whole_range([OffsetRun(0, 0, 400)], to_end=399))
-
-    outcome = compared(check, log(records, [1] * 400), log(copy, [50] * 8), gathered=True)
-
-    assert [(each.kind, each.source_offset) for each in outcome.differences] == [(DifferenceKind.MISSING, 10)]
-    assert outcome.records == 399
 
 
 def test_holes_of_the_source_are_closed_on_the_target() -> None:

@@ -77,12 +77,6 @@ def test_what_the_map_knows_behind_a_targets_end_is_compared_so_that_its_loss_is
     assert check.target_end == 9_000
 
 
-def test_offsets_before_the_map_are_told() -> None:
-    check = _check(_facts(runs=(OffsetRun(500, 0, 9_500),), target_end=9_500, settled=VerifiedMark(10_000, 9_500)))
-
-    assert check.offsets_before_map == 500
-
-
 def test_recent_begins_where_all_was_equal_last_or_anew_where_the_logs_are_others() -> None:
     mark = VerifiedMark(9_000, 9_000)
     copied_again = {

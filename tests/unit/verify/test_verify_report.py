@@ -191,15 +191,6 @@ def test_the_page_is_whole_needs_nothing_else_and_fits_light_and_dark() -> None:
     assert {"orders", "<b>", "altered", "value", "and 29 more", "there is no map."} <= set(page.cells)
 
 
-def test_the_json_names_every_difference_that_was_kept() -> None:
-    document = _report(DIFFERENT).to_dict()
-
-    assert document["exit_code"] == 3
-    (partition,) = document["partitions"]
-    assert partition["difference_count"] == 30
-    assert partition["differences"][0]["source_offset"] == 5
-
-
 def test_verdicts_come_back_from_executors_as_they_were() -> None:
     assert from_arrow([to_arrow([EQUAL, DIFFERENT]), to_arrow([UNKNOWN])]) == [EQUAL, DIFFERENT, UNKNOWN]
 

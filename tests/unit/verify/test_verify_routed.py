@@ -31,7 +31,6 @@ from mirror_lib.verify.model import (
 from mirror_lib.verify.planning.by_transform_chain import for_second_read
 from mirror_lib.verify.planning.plan import plan_verification
 from mirror_lib.verify.planning.routed_plan import RoutedFacts, RoutedTarget, left_over, together
-from mirror_lib.verify.raw.local import run_locally
 from mirror_lib.verify.routed.findings import Place, RoutedFindings, TargetDigests
 from mirror_lib.verify.routed.judge import judge_routed
 from mirror_lib.verify.routed.multiset import Multiset, record_digests
@@ -164,15 +163,6 @@ def test_recent_compares_whole_stretches_that_hold_something_new() -> None:
         (30, 80, True),
         (80, 100, False),
     ]
-
-
-def test_recent_with_nothing_new_has_nothing_to_compare() -> None:
-    found = plan(payments(verified=VerifiedMark(100, 60)), mode=VerifyMode.RECENT)
-
-    assert (found.partitions, len(found.confirmed)) == ((), 1)
-    (check,) = found.routed.checks
-    assert (check.spans, check.obstacles) == ((), ())
-    assert judged(found, RoutedFindings(), {}) == []
 
 
 def test_another_source_partition_that_rests_is_read_where_its_records_stand_among_new_ones() -> None:
@@ -517,15 +507,6 @@ def test_the_second_look_reads_only_what_may_go_where_something_differs() -> Non
 
     ((check,),) = again.bins
     assert [(each.source_first, each.source_next, each.routed_only) for each in check.ranges] == [(30, 100, True)]
-
-
-def test_without_spark_what_is_sent_elsewhere_is_left_unverifiable() -> None:
-    found = run_locally(1)(job_of(plan()))
-
-    assert [(type(each).__name__, each.verdict, each.reason) for each in found] == [
-        ("PartitionVerdict", Verdict.UNVERIFIABLE, "needs-spark"),
-        ("RoutedVerdict", Verdict.UNVERIFIABLE, "needs-spark"),
-    ]
 
 
 def test_the_plan_tells_what_is_compared_of_it() -> None:
