@@ -265,6 +265,12 @@ class SourceTransactionOpenError(ReplicationError):
     reason = "source-transaction-open"
 
 
+class PositionLostError(ReplicationError):
+    """The flow has copied this partition before, but Kafka has no position of it any more."""
+
+    reason = "position-lost"
+
+
 class TargetNotEmptyError(ReplicationError):
     """The target topic holds records although the flow has no position for it."""
 

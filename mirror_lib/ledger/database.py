@@ -30,6 +30,8 @@ _POSTGRES_SETTINGS = {
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
+#: Prepared statements belong to a connection of the server, and PgBouncer in transaction mode changes that under us.
+_UNPREPARED = {"prepare_threshold": None}
 _WRITE = "mirror_write"
 _CHECK_URL = "Check mirror.ledger.url."
 _SUPPORTED = "Use sqlite:////path/to/ledger.sqlite3 or postgresql://user:password@host/database in mirror.ledger.url."
@@ -172,7 +174,7 @@ def _begin_sqlite(connection: Connection) -> None:
 def _postgres_engine(url: URL, shown: str) -> Engine:
     url = url.update_query_dict({**_POSTGRES_SETTINGS, **url.query})
     try:
-        return create_engine(url, pool_pre_ping=True, pool_size=2)
+        return create_engine(url, pool_pre_ping=True, pool_size=2, connect_args=_UNPREPARED)
     except ImportError as error:
         raise LedgerError(
             f"the ledger {shown} needs the driver psycopg: {error}.", action="Install batch-mirror[postgres]."

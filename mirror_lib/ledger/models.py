@@ -154,6 +154,15 @@ Table(
     optional("by", str),
 )
 
+# The topics that the source of a flow had at its last run: a name in each line.
+Table(
+    "known_topics",
+    METADATA,
+    key("flow", str),
+    column("topics", StoredText()),
+    column("updated_at", datetime),
+)
+
 # See `rows.RunLockRow`. A flow without a row is free.
 Table(
     "run_lock",

@@ -60,6 +60,17 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTopicsRow:
+    """Topics that a flow's source had at its last run."""
+
+    flow: str
+    #: A name in each line.
+    topics: str
+    #: When the row was stored; set by the ledger.
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRunRow:
     """One partition in one round of a run: source [start_offset, source_next) of the planned end_offset."""
 

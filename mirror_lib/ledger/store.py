@@ -26,6 +26,7 @@ from mirror_lib.ledger.tables import (
 )
 from mirror_lib.ledger.tables import acls as acl_table
 from mirror_lib.ledger.tables import gaps as gap_table
+from mirror_lib.ledger.tables import known_topics as known_topic_table
 from mirror_lib.ledger.tables import locks as lock_table
 from mirror_lib.ledger.tables import positions as position_table
 from mirror_lib.ledger.tables import rate_claims as rate_table
@@ -115,6 +116,7 @@ class Ledger:
 
     start_run = _writes(run_table.start)
     run = _reads(run_table.find)
+    count_runs = _reads(run_table.count)
     runs = _reads(run_table.newest)
     save_partition_runs = _writes(run_table.save_partitions)
     partition_runs = _reads(run_table.partitions_of)
@@ -125,7 +127,11 @@ class Ledger:
     rounds = _reads(round_table.newest)
     measured_rounds = _reads(round_table.newest_and_largest)
 
+    save_known_topics = _writes(known_topic_table.save)
+    known_topics = _reads(known_topic_table.of_flow)
+
     save_positions = _writes(position_table.save)
+    forget_positions = _writes(position_table.forget)
     positions = _reads(position_table.of_flow)
     append_segments = _writes(segment_table.append)
     segments = _reads(segment_table.of_partition)

@@ -65,6 +65,8 @@ class PartitionFacts:
     clusters: ClusterPair | None = None
     #: Number of partitions of the topic when it was first copied; None if unknown.
     first_partitions: int | None = None
+    #: The topic was created after the flow's last run.
+    is_new: bool = False
     #: As in the position.
     caught_up_at: int | None = None
     #: Epoch milliseconds, right before `log_end` was requested; None if it was not.

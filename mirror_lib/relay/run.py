@@ -20,7 +20,14 @@ from mirror_lib.config import (
     quarantine_topic,
     replication_policy,
 )
-from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError, TopicNotCreatableError, attributes_of
+from mirror_lib.errors import (
+    SOURCE_LOSS_REASONS,
+    MirrorError,
+    TopicMissingError,
+    TopicNotCreatableError,
+    TopologyError,
+    attributes_of,
+)
 from mirror_lib.ledger import Ledger, with_handovers
 from mirror_lib.relay.claim import chains_of, name_positions, open_partitions, store_first_positions, uncover_positions
 from mirror_lib.relay.commit import RoundAccount, RoundProgress, Step, commit_round, expectation
@@ -41,19 +48,23 @@ from mirror_lib.relay.planning import (
     RunRate,
     altered_notes,
     find_late_writes,
+    find_lost_positions,
     foreign_notes,
     gather_facts,
     hanging_problems,
     is_hanging,
     late_writes_on_target,
     limits_of_new_topics,
+    new_topics_matter,
     note_altered,
+    note_topics,
     offsets_behind_copies,
     open_transaction_notes,
     plan_round,
     retention_warnings,
     timestamp_warnings,
     topic_warnings,
+    topics_to_note,
     whole_takeovers,
 )
 from mirror_lib.relay.run_lock import RunLease, hold_lock
@@ -61,10 +72,11 @@ from mirror_lib.relay.run_options import CopyRunner, Planner, RunOptions, RunRep
 from mirror_lib.sync import about_missing, check_clusters
 from mirror_lib.sync.loops import refuse_ledger_loops
 from mirror_lib.sync.topics import about_empty_selection, check_needed_topics
-from mirror_lib.topology import FlowId
+from mirror_lib.topology import FlowId, TopicPartition
 from mirror_lib.transform import TopicPath, topic_paths
 
 _log = logging.getLogger(__name__)
+_NAMED_TOPICS = 3
 
 
 def plan_flow(
@@ -246,33 +258,42 @@ def plan_with_facts(
         topics_synced=topics_synced,
         stopped=ledger.stopped_partitions(str(flow.flow)) if ledger else (),
         truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
+        runs_before=lambda: ledger.count_runs(str(flow.flow)) if ledger else 0,
+        known_topics=_known_topics(flow, ledger),
     )
     remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
     refuse_ledger_loops(flow, ledger, clusters.ids(), remote)
+    lost = find_lost_positions(flow, facts, ledger, clusters.positions_at_plan.reset)
     late = find_late_writes(flow_topology(flow, options.topics), clusters, ledger)
     home = late_writes_on_target(flow, clusters, facts, ledger)
     if home.moved:
         known = clusters.positions_at_plan
         clusters.positions_at_plan = replace(known, positions={**known.positions, **home.moved})
-    refused = {problem.source for problem in home.problems}
+    refused = {problem.source for problem in (*lost, *home.problems)}
     plan = plan_round(
         flow.flow,
         [fact for fact in facts if fact.source not in refused],
         tasks_max=options.tasks_max or flow.tasks_max,
         first_starts=first_starts(flow),
-        problems=(*problems, *home.problems, *(each.problem(flow.flow) for each in late)),
+        problems=(*problems, *lost, *home.problems, *(each.problem(flow.flow) for each in late)),
     )
     if not facts and not plan.problems:
         flow_topology(flow, options.topics).refuse_empty_choice(clusters.source_admin.list_topics())
     warnings = (
         *about_excluded(flow),
         *about_missing(flow, clusters.missing_topics),
+        *clusters.notes,
         *altered_notes(clusters.altered),
         *(() if _may_route(flow, facts) else _foreign_notes(flow.flow, clusters, facts)),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
         *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
     )
     return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *warnings)), clusters), tuple(facts)
+
+
+def _known_topics(flow: FlowConfig, ledger: Ledger | None) -> frozenset[str] | None:
+    """The topics that the source had at the last run, if the flow has to know."""
+    return ledger.known_topics(str(flow.flow)) if ledger and new_topics_matter(first_starts(flow)) else None
 
 
 def _foreign_notes(flow: FlowId, clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> Iterator[str]:
@@ -341,6 +362,8 @@ class _Run:
         self._accounts: list[RoundAccount] = []
         self._warnings: tuple[str, ...] = ()
         self._deletions: dict[object, PartitionProblem] = {}
+        #: Partitions of the first round: the topics before a run are created for these.
+        self._at_the_start: frozenset[TopicPartition] | None = None
         #: The plan of the first round, if it was requested in advance.
         self._ahead: tuple[RunPlan, tuple[PartitionFacts, ...]] | None = None
 
@@ -483,6 +506,8 @@ class _Run:
     def _plan(self, clusters: FlowClusters) -> RunPlan:
         ahead, self._ahead = self._ahead, None
         plan, facts = ahead or plan_with_facts(self._flow, clusters, self._options, self._ledger, topics_synced=True)
+        self._note_topics(clusters, facts)
+        plan = self._without_latecomers(plan, facts)
         self._restore_buried(clusters)
         run_id, by = self._options.run_id, self._options.trigger
         noted = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=run_id)
@@ -495,6 +520,35 @@ class _Run:
         decision = self._options.losses
         self._note(settle_losses(self._flow, clusters, self._ledger, gaps, decision, run_id=run_id, by=by))
         return _plan(self._flow, clusters, self._options, self._ledger)
+
+    def _without_latecomers(self, plan: RunPlan, facts: Sequence[PartitionFacts]) -> RunPlan:
+        """The plan without partitions that were created since the run began and have no target yet.
+
+        The topic sync before the next run creates their targets: nothing here needs a decision, or can be tried again.
+        """
+        if self._at_the_start is None:
+            self._at_the_start = frozenset(fact.source for fact in facts) | {each.source for each in plan.problems}
+        late = {
+            each.source
+            for each in plan.problems
+            if isinstance(each.error, TopicMissingError | TopologyError) and each.source not in self._at_the_start
+        }
+        if not late:
+            return plan
+        names = ", ".join(sorted({each.topic for each in late})[:_NAMED_TOPICS])
+        note = f"{len(late)} partitions were created since the run began ({names}): the next run copies them."
+        rest = tuple(each for each in plan.problems if each.source not in late)
+        return replace(plan, problems=rest, warnings=(*plan.warnings, note))
+
+    def _note_topics(self, clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> None:
+        """Note which topics there are; topics that are new in this run stay new until they have positions."""
+        # A run of some topics knows nothing of the others.
+        if self._rounds or self._options.topics or not new_topics_matter(first_starts(self._flow)):
+            return
+        known = _known_topics(self._flow, self._ledger)
+        listed, selects = clusters.listed, flow_topology(self._flow).replicates
+        self._lease.check()
+        note_topics(str(self._flow.flow), self._ledger, known, topics_to_note(listed, known, facts, selects))
 
     def _plan_round(self, planner: Planner, clusters: FlowClusters) -> RunPlan:
         plan = planner.plan(clusters)

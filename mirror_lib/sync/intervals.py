@@ -41,7 +41,8 @@ class Interval:
             return f"{self.enabled_key} is false"
         if self.seconds < 0:
             return f"{self.interval_key} is {self.seconds}"
-        if last is None or now - last >= timedelta(seconds=self.seconds * (1 - _EARLY)):
+        # A time in the future is that of a clock that was wrong.
+        if last is None or last > now or now - last >= timedelta(seconds=self.seconds * (1 - _EARLY)):
             return None
         due = last + timedelta(seconds=self.seconds)
         return f"it last ran at {last:%H:%M:%S} UTC and {_DUE_AGAIN} {due:%H:%M:%S} ({self.interval_key})"

@@ -86,8 +86,9 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._separator = options.get(SEPARATOR, ".")
-        # Java reads the flag only together with a separator; without one the two separators are equal anyway.
-        enabled = options.get(INTERNAL_SEPARATOR_ENABLED, "true").strip().lower() == "true"
+        # Java reads the flag only together with a separator; without one the two separators are equal anyway. Its
+        # `parseBoolean` knows no blanks.
+        enabled = options.get(INTERNAL_SEPARATOR_ENABLED, "true").lower() == "true"
         self._internal_separator = self._separator if enabled else "."
 
     @property

@@ -245,14 +245,22 @@ def _with_offset(record: Record, offset: int) -> Record:
 
 
 def transaction(
-    cluster: KafkaCluster, topic: str, values: list[bytes], *, commit: bool, name: str | None = None, partition: int = 0
+    cluster: KafkaCluster,
+    topic: str,
+    values: list[bytes],
+    *,
+    commit: bool,
+    name: str | None = None,
+    partition: int = 0,
+    key: bytes | None = None,
 ) -> None:
     """Write values in one transaction and end it.
 
     Args:
         name: the transactional id; default one of the topic.
+        key: of all records.
     """
-    producer = open_transaction(cluster, topic, values, name=name, partition=partition)
+    producer = open_transaction(cluster, topic, values, name=name, partition=partition, key=key)
     if commit:
         producer.commit_transaction(30)
     else:
@@ -260,19 +268,26 @@ def transaction(
 
 
 def open_transaction(
-    cluster: KafkaCluster, topic: str, values: list[bytes], *, name: str | None = None, partition: int = 0
+    cluster: KafkaCluster,
+    topic: str,
+    values: list[bytes],
+    *,
+    name: str | None = None,
+    partition: int = 0,
+    key: bytes | None = None,
 ) -> Producer:
     """Write values in a transaction; returns its producer, which ends it.
 
     Args:
         name: the transactional id; default one of the topic.
+        key: of all records.
     """
     name = name or f"tests-{topic}"
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": name, "log_level": 3})
     producer.init_transactions(30)
     producer.begin_transaction()
     for value in values:
-        producer.produce(topic, value=value, partition=partition)
+        producer.produce(topic, value=value, key=key, partition=partition)
     producer.flush(30)
     return producer
 

@@ -1,10 +1,10 @@
 # What the tests need of the system, and how to install it on Debian. `run` reads this file; `say` and `die` are its own.
 #
 # The short lane needs little: Python, Java, a PostgreSQL server for tests of the ledger, Chromium for the page. The others add
-# promtool (alert rules), Kerberos with what it takes to build a Kafka client that speaks it, and npm, which carries that client's source.
+# PgBouncer, promtool (alert rules), Kerberos with what it takes to build a Kafka client that speaks it, and npm, which carries that client's source.
 
 PARTS_OF_SHORT="python java postgres chromium"
-PARTS_OF_ALL="$PARTS_OF_SHORT promtool kerberos npm"
+PARTS_OF_ALL="$PARTS_OF_SHORT pgbouncer promtool kerberos npm"
 KERBEROS_PACKAGES="krb5-kdc krb5-admin-server krb5-user libsasl2-dev libsasl2-modules-gssapi-mit libkrb5-dev
     libcurl4-openssl-dev libssl-dev zlib1g-dev build-essential pkg-config python3-dev"
 
@@ -28,6 +28,7 @@ has_java() {
 has_postgres() { command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; }
 has_chromium() { command -v chromium >/dev/null 2>&1; }
 has_promtool() { command -v promtool >/dev/null 2>&1; }
+has_pgbouncer() { command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ]; }
 has_npm() { command -v npm >/dev/null 2>&1; }
 
 has_kerberos() {
@@ -42,6 +43,7 @@ what_is() {
         java) echo "Java 17 or newer, for Kafka and Spark (package openjdk-17-jre-headless, or set JAVA_HOME)" ;;
         postgres) echo "a PostgreSQL server, for tests of the ledger (package postgresql)" ;;
         chromium) echo "Chromium, for tests of the page (packages chromium, fonts-dejavu-core)" ;;
+        pgbouncer) echo "PgBouncer, for a test of the ledger behind it (package pgbouncer)" ;;
         promtool) echo "promtool, for tests of the alert rules (out of the package prometheus)" ;;
         kerberos) echo "Kerberos, for tests of its logins (packages $(echo $KERBEROS_PACKAGES))" ;;
         npm) echo "npm, which has the source of a Kafka client with Kerberos (package npm)" ;;
@@ -83,6 +85,7 @@ install_python() { apt_install python3 python3-venv; }
 install_java() { apt_install openjdk-17-jre-headless || apt_install default-jre-headless; }
 # Playwright's own browsers are not needed: the page's tests drive Debian's.
 install_chromium() { apt_install chromium fonts-dejavu-core; }
+install_pgbouncer() { apt_install pgbouncer; }
 install_npm() { apt_install npm; }
 # Debian's KDC does not start by itself as long as it has no realm.
 # shellcheck disable=SC2086  # names of packages

@@ -21,6 +21,7 @@ WAYS_ON: Mapping[str, str] = {
     "deletions-possibly-lost": "tests/integration/relay/losses/test_lost_deletions_ways_on.py",
     "offset-out-of-range": _DECISIONS,
     "oversized-batch": _DECISIONS,
+    "position-lost": "tests/integration/relay/losses/test_lost_positions.py",
     "record-refused": _POISON,
     "record-too-large": _POISON,
     "retention-gap": _LOSSES,

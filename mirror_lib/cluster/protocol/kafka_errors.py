@@ -146,6 +146,11 @@ _ACTIONS_BY_CODE: dict[int, str] = {
         "The next run uses the existing topic, and adds missing partitions. If another program created it for other "
         "records, choose another name (mirror.topics.rename)."
     ),
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: (
+        "Raise transaction.max.timeout.ms of the target's brokers (Kafka's default is 900000): a flow needs 60000, "
+        "and one with transforms the time of its longest run. Without transforms, mirror.fencing=none needs no "
+        "transactions (docs/reliability.md)."
+    ),
     LocalCode.SSL: "Check ssl.truststore.*, ssl.keystore.* and ssl.endpoint.identification.algorithm.",
 }
 
@@ -153,6 +158,7 @@ _ACTIONS: dict[type[ClusterError], str] = {
     AuthenticationError: "Check security.protocol, sasl.mechanism, sasl.jaas.config and the user on the cluster.",
     AuthorizationError: "Grant the permission to this user, or exclude the topic from the flow; `mirror acls "
     "required` lists all permissions that the flow needs.",
+    ClusterError: "See the brokers' logs of that moment for the cause; run again when it is mended.",
     BrokerUnreachableError: "Check that the brokers run, and bootstrap.servers and security.protocol.",
     CorruptBatchError: "Check the broker's disk and log for damage before anything is skipped.",
     FencedError: "Another run has taken over; wait until it ends.",

@@ -19,6 +19,8 @@ class TopicEntries(Generic[_Entry]):
     """The records of a topic, oldest first."""
 
     entries: tuple[_Entry, ...] = ()
+    #: Of each entry: epoch milliseconds at which it was written, None if its record has no time.
+    times: tuple[int | None, ...] = ()
     #: Records in another format, such as tombstones.
     unreadable: int = 0
 
@@ -52,6 +54,7 @@ def _read(
     finally:
         reader.close()
     entries: list[_Entry] = []
+    times: list[int | None] = []
     unreadable = 0
     for record in records:
         # MM2 uses only partition 0.
@@ -61,7 +64,9 @@ def _read(
             entries.append(decode(record.key, record.value))
         except RecordFormatError:
             unreadable += 1
-    return TopicEntries(tuple(entries), unreadable)
+        else:
+            times.append(record.timestamp_ms)
+    return TopicEntries(tuple(entries), tuple(times), unreadable)
 
 
 class CheckpointWriter(InternalTopicWriter):

@@ -65,6 +65,8 @@ class StoredPosition:
     record: RecordPlace
     #: Set if the record lacks this program's fields, but follows a position that has them.
     altered: Altered | None = None
+    #: Epoch milliseconds; None if unknown.
+    stored_at: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ class PositionSnapshot:
     #: Partitions whose latest record was superseded before it was stored. Compaction would keep it, and delete the
     #: current one, if any: such a record may also follow one that deleted the position.
     buried: frozenset[TopicPartition] = frozenset()
+    #: Partitions whose position was deleted, by this program or in Connect's way.
+    reset: frozenset[TopicPartition] = frozenset()
     #: For every partition of the position topic, the first offset that was not read.
     next_offsets: Mapping[int, int] = field(default_factory=dict)
     #: Parts of maps that no open position needs any more.
@@ -253,6 +257,7 @@ def snapshot_of(
     unreadable: dict[TopicPartition, UnreadablePosition] = {}
     claims: dict[TopicPartition, int] = {}
     buried: set[TopicPartition] = set()
+    reset: set[TopicPartition] = set()
     for key, written in by_key.items():
         source = keys.decode(key)
         if source is None:
@@ -262,6 +267,8 @@ def snapshot_of(
             positions[source] = found.counting
         elif found.counting is not None:
             unreadable[source] = found.counting
+        else:
+            reset.add(source)
         if found.claim is not None:
             claims[source] = found.claim
         if found.buried:
@@ -270,7 +277,15 @@ def snapshot_of(
     if parts:
         positions = {source: _with_parts(stored, parts) for source, stored in positions.items()}
     unneeded = frozenset(part for part in parts if not _is_needed(part, positions, claims))
-    return PositionSnapshot(positions, unreadable, claims, frozenset(buried), next_offsets, unneeded)
+    return PositionSnapshot(
+        positions=positions,
+        unreadable=unreadable,
+        claims=claims,
+        buried=frozenset(buried),
+        reset=frozenset(reset),
+        next_offsets=next_offsets,
+        unneeded_parts=unneeded,
+    )
 
 
 def _parts(keys: PositionKeys, records: Iterable[TopicRecord]) -> dict[MapPart, bytes]:
@@ -397,7 +412,7 @@ def _read(source: TopicPartition, record: TopicRecord) -> StoredPosition | Unrea
         position = decode_value(source, record.value)
     except RecordFormatError as error:
         return UnreadablePosition(source, place, error)
-    return StoredPosition(position, place) if position is not None else None
+    return StoredPosition(position, place, stored_at=record.timestamp_ms) if position is not None else None
 
 
 class OffsetSyncWriter(InternalTopicWriter):

@@ -42,6 +42,8 @@ class TopicRecord(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
+    #: Epoch milliseconds; None if it has none.
+    timestamp_ms: int | None = None
 
 
 class NewRecord(NamedTuple):
@@ -205,7 +207,10 @@ class SmallTopicReader(_Client):
             for message in _next_messages(consumer):
                 error = message.error()
                 if error is None:
-                    records.append(TopicRecord(message.partition(), message.offset(), message.key(), message.value()))
+                    place = message.partition(), message.offset()
+                    kind, timestamp = message.timestamp()
+                    stored_at = timestamp if kind != confluent_kafka.TIMESTAMP_NOT_AVAILABLE else None
+                    records.append(TopicRecord(*place, message.key(), message.value(), stored_at))
                 elif error.code() == LocalCode.PARTITION_EOF:
                     partition = message.partition()
                     next_offsets[partition] = message.offset()

@@ -30,6 +30,7 @@ _KEPT = (
 )
 #: Tables of current state: their rows are deleted.
 _DELETED = (
+    "known_topics",
     "sync_time",
     "rate_claim",
     "flow_observation",

@@ -96,6 +96,12 @@ def find(connection: Connection, run_id: str) -> RunRow | None:
     return found[0] if found else None
 
 
+def count(connection: Connection, flow: str) -> int:
+    """Number of runs of a flow; their rows are never deleted."""
+    found: int = connection.execute(select(func.count()).where(_RUN.c.flow == flow)).scalar_one()
+    return found
+
+
 def newest(
     connection: Connection, flow: str | None = None, limit: int = 20, *, trigger: str | None = None
 ) -> tuple[RunRow, ...]:

@@ -8,12 +8,16 @@ from .facts import gather_facts as gather_facts
 from .facts import with_flow as with_flow
 from .foreign_writes import foreign_notes as foreign_notes
 from .foreign_writes import offsets_behind_copies as offsets_behind_copies
+from .known_topics import new_topics_matter as new_topics_matter
+from .known_topics import note_topics as note_topics
+from .known_topics import topics_to_note as topics_to_note
 from .late_writes import accounted_for as accounted_for
 from .late_writes import find_late_writes as find_late_writes
 from .late_writes import late_writes_on_target as late_writes_on_target
 from .lost_deletions import find_lost_deletions as find_lost_deletions
 from .lost_deletions import last_caught_up as last_caught_up
 from .lost_deletions import note_lost_deletions as note_lost_deletions
+from .lost_positions import find_lost_positions as find_lost_positions
 from .new_topics import limits_of_new_topics as limits_of_new_topics
 from .open_transactions import hanging_problems as hanging_problems
 from .open_transactions import hidden_detail as hidden_detail

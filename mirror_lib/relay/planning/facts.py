@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -42,7 +42,7 @@ from mirror_lib.sync import (
     target_admin,
     unseen_topics,
 )
-from mirror_lib.sync.loops import refuse_own_copies
+from mirror_lib.sync.loops import namesake_notes, refuse_own_copies
 from mirror_lib.topology import FlowTopology, TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -67,14 +67,22 @@ class FlowClusters:
     positions_at_plan: PositionSnapshot = field(default_factory=PositionSnapshot)
     #: Topics already reported as not visible: once in a run is enough.
     reported_unseen: set[str] = field(default_factory=set)
+    #: Topics that the source has, selected or not.
+    listed: Collection[str] = ()
     #: Topics that the configuration names and the source does not have.
     missing_topics: tuple[str, ...] = ()
+    #: Sentences about the source for the plan.
+    notes: tuple[str, ...] = ()
     #: Source topics with lag whose target replaces timestamps.
     replaced_timestamps: Sequence[str] = ()
     #: Positions that an operator has altered in Connect's form.
     altered: Sequence[AlteredPosition] = ()
     #: Partitions whose last copied record was found on the source: checking once in a run is enough.
     known_again: set[TopicPartition] = field(default_factory=set)
+    #: Epoch milliseconds: when these clients last saw a partition copied to its end. A run stores nothing about that.
+    idle_at: dict[TopicPartition, int] = field(default_factory=dict)
+    #: Number of plans made with these clients: the rounds of a run.
+    plans: int = 0
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
     _memory: ProducerMemory | None = None
     _longest_transaction: float | None = None
@@ -157,6 +165,8 @@ def gather_facts(
     topics_synced: bool = True,
     stopped: Collection[TopicPartition] = (),
     truncations: Mapping[tuple[TopicPartition, int], int] = _NO_TRUNCATIONS,
+    runs_before: Callable[[], int] = lambda: 0,
+    known_topics: Collection[str] | None = None,
 ) -> tuple[list[PartitionFacts], tuple[PartitionProblem, ...]]:
     """The facts of every partition that the flow selects, and the partitions that cannot be planned.
 
@@ -171,11 +181,13 @@ def gather_facts(
     """
     with clusters.positions.reading_all() as positions:
         listed = clusters.source_admin.list_topics()
+        clusters.listed = frozenset(listed)
         names = [topic for topic in listed if topology.replicates(topic)]
         sources = clusters.source_admin.describe_topics(names)
         remote = {topic: topology.remote_topic(topic) for topic in sources}
         ids = clusters.ids()
         refuse_own_copies(topology, ids, remote)
+        clusters.notes = namesake_notes(flow, topology, clusters.ids, listed, remote)
         targets = clusters.target_admin.describe_topics(sorted(set(remote.values())))
         # The target's other topics matter only if a name is missing there.
         missing = any(isinstance(error, TopicMissingError) for error in targets.errors.values())
@@ -229,7 +241,9 @@ def gather_facts(
         read_committed=clusters.read_committed,
         first_starts=first_starts(flow),
         known_again=clusters.known_again,
+        turn=lambda: runs_before() + clusters.plans,
     )
+    clusters.plans += 1
     clusters.known_again.update(source for source, same in logs.last_records.items() if same is True)
     first_counts = _first_partitions(sources, clusters.positions_at_plan)
     limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
@@ -255,7 +269,11 @@ def gather_facts(
             )
             source, largest = sources[pair[0].topic], limit.max_batch_bytes(flow.copy_settings)
             fact = _facts(pair, source, logs, position, truncations, largest, demands, target)
-            facts.append(replace(fact, altered=pair[0] in altered))
+            is_new = position is None and known_topics is not None and pair[0].topic not in known_topics
+            caught_up_at = max(_caught_up_at(stored) or 0, clusters.idle_at.get(pair[0], 0)) or None
+            facts.append(replace(fact, altered=pair[0] in altered, is_new=is_new, caught_up_at=caught_up_at))
+            if fact.position == fact.log_end:
+                clusters.idle_at[pair[0]] = logs.asked_at
         else:
             problems.append(PartitionProblem(pair[0], with_flow(flow, error, pair[0])))
     return facts, tuple(problems)
@@ -470,10 +488,17 @@ def _facts(
         copied_to=on_target.copied_to,
         clusters=on_target.clusters,
         first_partitions=on_target.first_partitions,
-        caught_up_at=position.caught_up_at if position else None,
         asked_at=logs.asked_at,
         hidden=hidden if hidden is not None and hidden.end > max(next_offset or 0, logs.ends[source].offset) else None,
     )
+
+
+def _caught_up_at(stored: StoredPosition | None) -> int | None:
+    """When the copy was last at the end of the log; of MirrorMaker 2's positions it is known when they were stored."""
+    if stored is None:
+        return None
+    position = stored.position
+    return stored.stored_at if position.caught_up_at is None and position.claim is None else position.caught_up_at
 
 
 def _stopped_facts(pair: tuple[TopicPartition, TopicPartition], topic: TopicDescription) -> PartitionFacts:

@@ -127,7 +127,7 @@ def find_lost_deletions(
     found = []
     for each in late:
         limit, since = kept[each.source.topic], times[each.source]
-        if since is not None and _is_late(limit, since, now):
+        if _is_late(limit, since, now):
             found.append(PartitionProblem(each.source, lost_deletions(flow, each, limit, since, now)))
     return tuple(found)
 
@@ -148,21 +148,24 @@ def _tombstones_kept(source: ClusterAdmin, topics: Iterable[str]) -> dict[str, i
 
 
 def _is_late(kept: int | None, since: int | None, now: int) -> bool:
-    """True if tombstones may be gone, or if the time is unknown."""
-    return kept is not None and (since is None or now - since > kept)
+    """True if tombstones may be gone, or if the time is unknown: one in the future is that of a wrong clock."""
+    return kept is not None and (since is None or not 0 <= now - since <= kept)
 
 
 def lost_deletions(
-    flow: FlowId, span: CopiedSpan, kept_ms: int, since_ms: int, now_ms: int
+    flow: FlowId, span: CopiedSpan, kept_ms: int, since_ms: int | None, now_ms: int
 ) -> DeletionsPossiblyLostError:
-    """The error that reports it."""
+    """The error that reports it.
+
+    Args:
+        since_ms: None if it is unknown when the copy was last at the end.
+    """
     topic, partition = span.source
-    at = datetime.fromtimestamp(since_ms / 1000, UTC)
     where = Where(flow=str(flow), topic=topic, partition=partition, offset=span.first_offset)
     return DeletionsPossiblyLostError(
-        f"deletions may be lost: the copy reached the end of the partition at {at:%Y-%m-%dT%H:%M:%SZ} and continued "
-        f"{duration((now_ms - since_ms) / 1000)} later, the source keeps tombstones for {duration(kept_ms / 1000)} "
-        f"(delete.retention.ms), and records are missing between offsets {span.first_offset} and {span.next_offset}.",
+        f"deletions may be lost: {_pause(since_ms, now_ms)}, the source keeps tombstones for "
+        f"{duration(kept_ms / 1000)} (delete.retention.ms), and records are missing between offsets "
+        f"{span.first_offset} and {span.next_offset}.",
         where=where,
         action="All remaining records of the source were copied; keys deleted in between may still exist on the "
         f"target. Check: `mirror verify --flow '{flow}' --topics '{topic}' --mode state` counts such keys. Then "
@@ -171,6 +174,14 @@ def lost_deletions(
         f"flow, which stops with target-deleted, and `mirror gaps recopy {where.selected}`. Raise delete.retention.ms "
         "on the source, or run the flow more often.",
     )
+
+
+def _pause(since_ms: int | None, now_ms: int) -> str:
+    if since_ms is None or since_ms > now_ms:
+        return "when the copy last reached the end of the partition is unknown"
+    at = datetime.fromtimestamp(since_ms / 1000, UTC)
+    later = duration((now_ms - since_ms) / 1000)
+    return f"the copy reached the end of the partition at {at:%Y-%m-%dT%H:%M:%SZ} and continued {later} later"
 
 
 def note_lost_deletions(

@@ -137,13 +137,14 @@ def first_offset(fact: PartitionFacts, first_starts: FirstStarts) -> int:
     """Start of a partition without a position; always an offset that the log has, or its end.
 
     A partition that was added to a copied topic starts at its beginning, regardless of the first start: no record that
-    was written to the topic since may be skipped (KIP-1327 does the same for consumers).
+    was written to the topic since may be skipped (KIP-1327 does the same for consumers). So does a topic that was
+    created after the flow's last run instead of at `latest`: all its records were written since.
     """
     if fact.was_added:
         return fact.log_start
     start = first_starts.of(fact.source.topic)
     if start.reset is not None:
-        return fact.log_start if start == EARLIEST else fact.log_end
+        return fact.log_start if start == EARLIEST or fact.is_new else fact.log_end
     # No record is as recent as the requested time, or it was not requested: start at the end.
     wanted = fact.first_offset if start.offset is None else start.offset
     return fact.log_end if wanted is None else min(max(wanted, fact.log_start), fact.log_end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mirror_lib.cluster import Connection
@@ -14,6 +14,7 @@ from mirror_lib.cluster.raw import HiddenRecords, RawClient, describe_hidden, op
 from mirror_lib.cluster.topics import LastRecord, StoredPosition
 from mirror_lib.config import FirstStarts
 from mirror_lib.errors import AuthorizationError, ClusterError, MirrorError
+from mirror_lib.relay.planning.idle_looks import parts
 from mirror_lib.relay.planning.last_records import compare_last_records
 from mirror_lib.topology import TopicPartition
 
@@ -86,11 +87,13 @@ def read_source_logs(
     read_committed: bool,
     first_starts: FirstStarts,
     known_again: Collection[TopicPartition] = (),
+    turn: Callable[[], int] = lambda: 0,
 ) -> SourceLogs:
-    """Query the source about partitions; sizes, leader epochs and records only if there is something to copy.
+    """Query the source about partitions; sizes only if there is something to copy.
 
     Args:
         known_again: partitions whose last copied records need not be checked.
+        turn: the number of this plan, if not all idle partitions can be checked in each.
     """
     starts = admin.list_offsets(partitions, OffsetSpec.EARLIEST)
     asked_at = int(time.time() * 1000)
@@ -111,10 +114,13 @@ def read_source_logs(
         source.topic for source in partitions if _is_behind(starts[source], ends[source], positions.get(source))
     )
     epochs = dict(_epochs(ends, positions))
-    records = dict(_last_records(starts, ends, positions, known_again))
+    known = dict(_last_records(starts, ends, positions))
+    idle = {each: known[each] for each in known if positions[each].position.offset + 1 == ends[each].offset}
+    asked = {**{each: known[each] for each in known if each not in idle}, **_of_turn(parts(idle), turn)}
+    records = {source: record for source, record in asked.items() if source not in known_again}
     sizes, epoch_ends, last_records, hidden = (
         asyncio.run(_ask_leaders(data, behind, epochs, records, hidden, asked_at=asked_at))
-        if behind or epochs or hidden
+        if behind or epochs or hidden or records
         else ({}, {}, {}, hidden)
     )
     firsts = admin.offsets_at(times) if times else {}
@@ -162,19 +168,23 @@ def _epochs(ends: Mapping[TopicPartition, OffsetFact], positions: Positions) -> 
 
 
 def _last_records(
-    starts: Mapping[TopicPartition, OffsetFact],
-    ends: Mapping[TopicPartition, OffsetFact],
-    positions: Positions,
-    known_again: Collection[TopicPartition],
+    starts: Mapping[TopicPartition, OffsetFact], ends: Mapping[TopicPartition, OffsetFact], positions: Positions
 ) -> Iterator[tuple[TopicPartition, LastRecord]]:
-    """The records in the positions, if the log extends beyond the position and still has them."""
+    """The records in the positions, if the log still has their offsets."""
     for source, end in ends.items():
         position = positions[source].position if source in positions else None
         if position is None or position.last_record is None or starts[source].error or end.error:
             continue
-        grown = position.offset + 1 < end.offset
-        if grown and source not in known_again and starts[source].offset <= position.last_record.offset:
+        if position.offset + 1 <= end.offset and starts[source].offset <= position.last_record.offset:
             yield source, position.last_record
+
+
+def _of_turn(
+    split: Sequence[Mapping[TopicPartition, LastRecord]], turn: Callable[[], int]
+) -> Mapping[TopicPartition, LastRecord]:
+    if len(split) < 2:
+        return split[0] if split else {}
+    return split[turn() % len(split)]
 
 
 async def _ask_leaders(

@@ -155,7 +155,7 @@ def _truncated_loss(flow: FlowId, fact: PartitionFacts, position: int) -> FoundL
         first = fact.log_start
         what = (
             f"the record at source offset {fact.last_record.offset} is not the record that was copied from there: "
-            f"the log was restored from a snapshot, or truncated, and has grown past offset {position} since. The "
+            f"the log was restored from a snapshot, or truncated, and has grown to offset {fact.log_end} since. The "
             "first differing offset is unknown."
         )
         cure += (

@@ -261,7 +261,10 @@ def apply_changes(
     written = [change.after for change in wanted if change.after is not None]
     rewind_syncs(flow, {change.source: change.target_end for change in wanted if change.map_is_void})
     clusters.positions.write(written)
-    clusters.positions.forget(change.source for change in wanted if change.after is None)
+    forgotten = [change.source for change in wanted if change.after is None]
+    clusters.positions.forget(forgotten)
+    # Else the next run would take the positions for lost.
+    ledger.forget_positions(str(flow.flow), forgotten)
     ledger.save_positions([position_row(flow, position) for position in written])
     now = datetime.now(UTC)
     waiting: dict[TopicPartition, list[GapRow]] = {}

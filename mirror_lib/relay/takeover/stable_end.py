@@ -55,6 +55,8 @@ async def stable_end(
 ) -> int:
     """Return the target's end once all of it is replicated and every transaction before it has ended.
 
+    Both are read until they agree.
+
     Args:
         retry_seconds: how long a transaction may stay open.
         end_own: called with the ids of the producers with an open transaction; ends those of this flow.
@@ -69,8 +71,14 @@ async def stable_end(
         await end_own(writing)
         # Fencing has appended a marker.
         end = await replicated_end(client, target, log, retry_seconds=retry_seconds, where=where)
-    await until_stable(client, target, log, upto=end, retry_seconds=retry_seconds, where=where)
-    return end
+    until = time.monotonic() + retry_seconds
+    while True:
+        await until_stable(client, target, log, upto=end, retry_seconds=retry_seconds, where=where)
+        # A transaction that has ended meanwhile has left a marker behind that end. Who goes on writing is found later.
+        now = await replicated_end(client, target, log, retry_seconds=retry_seconds, where=where)
+        if now == end or time.monotonic() > until:
+            return now
+        end = now
 
 
 async def until_stable(

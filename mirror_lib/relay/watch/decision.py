@@ -1,8 +1,9 @@
 """Decides whether the latest offsets of a source call for a run of a flow. Pure: time and stored state are given.
 
-A run is started for ends that differ from the stored positions, and at most once for the same ends: a partition that
-cannot be copied must not start one run after the other. While a run is started or active, nothing else is started; what
-was written meanwhile is compared when it has ended.
+A run is started for ends that differ from the stored positions. Ends that a run has not copied, since it failed or was
+about other topics, start another one after a pause that doubles: a partition that cannot be copied must not start one
+run after the other, and one that can must not wait for a schedule. While a run is started or active, nothing else is
+started; what was written meanwhile is compared when it has ended.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ Ends = Mapping[TopicPartition, int]
 ANSWER_SECONDS = 120.0
 #: Minimum time between two starts if the last run failed, or if the ledger cannot be read.
 PAUSE_SECONDS = 60.0
+#: Pause before another start for ends that a run has not copied; it doubles up to the maximum.
+AGAIN_SECONDS, LONGEST_AGAIN_SECONDS = 60.0, 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +43,41 @@ class _Started:
     after: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """An end that a run has not copied."""
+
+    end: int
+    #: When the next run may start for it.
+    at: float
+    runs: int
+
+
 @dataclass(slots=True)
 class StartRule:
     """When the next run of one flow starts."""
 
-    #: Ends that need no further run: they are copied, or a run was started for them and has ended.
+    #: Ends that are copied.
     _settled: dict[TopicPartition, int] = field(default_factory=dict)
+    _again: dict[TopicPartition, _Again] = field(default_factory=dict)
     _started: _Started | None = None
 
-    def changed(self, ends: Ends) -> list[TopicPartition]:
-        """Partitions whose end is not settled; new partitions without records are."""
+    def changed(self, ends: Ends, now: float) -> list[TopicPartition]:
+        """Partitions whose end is not copied and may start a run; new partitions without records are copied."""
         settled = self._settled
-        return [partition for partition, end in ends.items() if settled.get(partition, 0) != end]
+        return [
+            partition
+            for partition, end in ends.items()
+            if settled.get(partition, 0) != end and not self._waits(partition, end, now)
+        ]
 
-    def has_to_ask(self, ends: Ends) -> bool:
+    def _waits(self, partition: TopicPartition, end: int, now: float) -> bool:
+        again = self._again.get(partition)
+        return again is not None and again.end == end and now < again.at
+
+    def has_to_ask(self, ends: Ends, now: float) -> bool:
         """True if the ledger has to be read for a decision: not for an idle flow."""
-        return self._started is not None or bool(self.changed(ends))
+        return self._started is not None or bool(self.changed(ends, now))
 
     def starts(
         self, ends: Ends, newest: NewestRun | None, positions: Callable[[], Mapping[TopicPartition, int]], now: float
@@ -74,26 +96,42 @@ class StartRule:
             if not answered and now - started.at < ANSWER_SECONDS:
                 return {}
             if answered:
-                self._settled.update(started.ends)
+                self._note(started.ends, positions(), now)
             self._started = None
-        changed = self.changed(ends)
+        changed = self.changed(ends, now)
         if not changed:
             return {}
         copied = positions()
-        self._settled.update({each: ends[each] for each in changed if copied.get(each) == ends[each]})
-        wanted = {each: ends[each] for each in self.changed(ends)}
+        self._settle({each: ends[each] for each in changed if copied.get(each) == ends[each]})
+        wanted = {each: ends[each] for each in self.changed(ends, now)}
         if not wanted:
             return {}
-        if newest is not None and not newest.has_succeeded and newest.ended_ago < PAUSE_SECONDS:
+        # A time in the future is that of a clock that was wrong.
+        if newest is not None and not newest.has_succeeded and 0 <= newest.ended_ago < PAUSE_SECONDS:
             return {}
         self._started = _Started(wanted, now, newest.id if newest is not None else None)
         return wanted
+
+    def _settle(self, ends: Ends) -> None:
+        self._settled.update(ends)
+        for each in ends:
+            self._again.pop(each, None)
+
+    def _note(self, wanted: Ends, copied: Mapping[TopicPartition, int], now: float) -> None:
+        """Note what a run that has ended has copied of what it was started for, and what it has not."""
+        self._settle({each: end for each, end in wanted.items() if copied.get(each) == end})
+        for each, end in wanted.items():
+            if copied.get(each) != end:
+                before = self._again.get(each)
+                runs = before.runs + 1 if before is not None and before.end == end else 1
+                pause = min(AGAIN_SECONDS * 2 ** (runs - 1), LONGEST_AGAIN_SECONDS)
+                self._again[each] = _Again(end, now + pause, runs)
 
     def starts_unseen(self, ends: Ends, now: float) -> dict[TopicPartition, int]:
         """As `starts`, if the ledger cannot be read: every change starts a run, but not more often than each minute."""
         if (started := self._started) is not None and now - started.at < PAUSE_SECONDS:
             return {}
-        wanted = {each: ends[each] for each in self.changed(ends)}
+        wanted = {each: ends[each] for each in self.changed(ends, now)}
         self._settled.update(wanted)
         self._started = _Started(wanted, now, None) if wanted else None
         return wanted

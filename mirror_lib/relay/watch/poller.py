@@ -297,7 +297,8 @@ class _SourcePoll:
         return {str(flow.flow): flow for flow in config.flows if str(flow.flow) in flows}
 
     def _changed(self, ends: Mapping[str, dict[TopicPartition, int]]) -> dict[str, dict[TopicPartition, int]]:
-        return {name: latest for name, latest in ends.items() if self._poller.flow(name).rule.has_to_ask(latest)}
+        now = time.monotonic()
+        return {name: latest for name, latest in ends.items() if self._poller.flow(name).rule.has_to_ask(latest, now)}
 
     def _decide(self, ends: Mapping[str, dict[TopicPartition, int]]) -> None:
         for name, latest in ends.items():

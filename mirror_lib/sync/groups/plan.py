@@ -66,6 +66,8 @@ class GroupRow:
     upstream: int | None = None
     #: The current checkpoint: the new translation, or the last checkpoint if that is greater.
     checkpoint: CheckpointOffsets | None = None
+    #: Takes the place of a checkpoint of a former copy, if there is no other: at the start of the present one.
+    withdrawn_to: CheckpointOffsets | None = None
     #: Where the group continues on the target by the exact offset map; None if the map does not apply.
     exact: int | None = None
     #: Duplicates on failover (records) if the group continues at `goes_on_at`; None without a usable map.
@@ -179,11 +181,10 @@ class GroupPlan:
     @property
     def checkpoints(self) -> Iterator[Checkpoint]:
         """The checkpoints to write."""
-        return (
-            Checkpoint(row.group, *row.target, *row.checkpoint, row.metadata)
-            for row in self.rows
-            if row.emit and row.checkpoint is not None
-        )
+        for row in self.rows:
+            offsets = row.checkpoint or row.withdrawn_to
+            if row.emit and offsets is not None:
+                yield Checkpoint(row.group, *row.target, *offsets, row.metadata)
 
     @property
     def commits(self) -> dict[str, dict[TopicPartition, CommittedOffset]]:

@@ -14,13 +14,14 @@ from mirror_lib.cluster.topics import Checkpoint, Position, read_checkpoints, re
 from mirror_lib.config import FlowConfig, GroupTranslation, group_filter, named_groups, supposed_groups
 from mirror_lib.errors import (
     LOSS_REASONS,
+    POSITION_REASONS,
     AuthorizationError,
     MirrorError,
     SourceRecreatedError,
     TopicMissingError,
     Where,
 )
-from mirror_lib.ledger import DISASTER, Ledger
+from mirror_lib.ledger import DISASTER, POSITION_SET, GapState, Ledger
 from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, unite
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
@@ -58,10 +59,11 @@ def gather_group_facts(
     takes = group_filter(flow).should_replicate_group
     every = source.list_groups()
     listed = [each for each in every.values() if takes(each.group)]
-    checkpoints, notices = _read_checkpoints(flow)
+    begun = {} if ledger is None else _copies_begun(str(flow.flow), topology, ledger)
+    checkpoints, outdated, notices = _read_checkpoints(flow, begun)
     # Groups without permission to describe are not listed: those known from elsewhere are requested by name.
     named = named_groups(flow)
-    known = named | supposed_groups(flow, every) | {place.group for place in checkpoints or ()}
+    known = named | supposed_groups(flow, every) | {place.group for place in (*(checkpoints or ()), *outdated)}
     unseen = {group for group in known if takes(group)} - every.keys()
     accepted = {each.group for each in listed if each.kind.of_consumers} | unseen
     committed = source.fetch_committed(accepted)
@@ -80,6 +82,7 @@ def gather_group_facts(
         committed=groups,
         syncs=syncs,
         checkpoints=checkpoints or {},
+        outdated=outdated,
         target=read_target_groups(target, groups) if commit else None,
         copied_to=next_offsets,
         written_to={at: each.target_offset for at, each in positions.items() if each.target_offset is not None},
@@ -155,16 +158,45 @@ def read_target_groups(target: GroupAdmin, groups: Container[str]) -> TargetGrou
     return TargetGroups(listed, committed.offsets, errors)
 
 
-def _read_checkpoints(flow: FlowConfig) -> tuple[dict[GroupPartition, Checkpoint] | None, list[str]]:
-    """The last checkpoint of every group and partition; None without permission to read them (KAFKA-15905)."""
+def _copies_begun(flow: str, topology: FlowTopology, ledger: Ledger) -> dict[TopicPartition, int]:
+    """Epoch milliseconds of the last decision about each target partition: another log or position counts since."""
+    found: dict[TopicPartition, int] = {}
+    for gap in ledger.gaps(flow, limit=None):
+        if gap.decided_at is None or gap.state not in (GapState.ACCEPTED, GapState.RECOPIED):
+            continue
+        if gap.cause in POSITION_REASONS or gap.cause == POSITION_SET:
+            target = TopicPartition(topology.checkpointed_topic(gap.topic), gap.partition)
+            found[target] = max(int(gap.decided_at.timestamp() * 1000), found.get(target, 0))
+    return found
+
+
+def _read_checkpoints(
+    flow: FlowConfig, begun: Mapping[TopicPartition, int]
+) -> tuple[dict[GroupPartition, Checkpoint] | None, dict[GroupPartition, Checkpoint], list[str]]:
+    """The last checkpoint of every group and partition: of the present copy, and of former ones.
+
+    None without permission to read them (KAFKA-15905).
+    """
     topic = checkpoints_topic(flow).name
     connection = Connection.from_settings(flow.clients.target_internal)
     try:
         found = read_checkpoints(connection, topic, timeout=_timeout(flow))
     except AuthorizationError as error:
-        return None, [f"{error} Without earlier checkpoints only the newest offset-sync of a partition can be used."]
-    newest = {GroupPartition(each.group, TopicPartition(each.topic, each.partition)): each for each in found.entries}
-    return newest, _about_unreadable(found.unreadable, topic, flow.flow.target)
+        return (
+            None,
+            {},
+            [f"{error} Without earlier checkpoints only the newest offset-sync of a partition can be used."],
+        )
+    newest: dict[GroupPartition, Checkpoint] = {}
+    outdated: dict[GroupPartition, Checkpoint] = {}
+    for each, written_at in zip(found.entries, found.times, strict=True):
+        key = GroupPartition(each.group, TopicPartition(each.topic, each.partition))
+        is_former = written_at is not None and written_at < begun.get(key.partition, 0)
+        for places, holds in ((newest, not is_former), (outdated, is_former)):
+            places.pop(key, None)
+            if holds:
+                places[key] = each
+    return newest, outdated, _about_unreadable(found.unreadable, topic, flow.flow.target)
 
 
 def _read_syncs(flow: FlowConfig, mode: LoadMode) -> tuple[OffsetSyncStore, list[str]]:

@@ -71,6 +71,8 @@ class GroupFacts:
     checkpoints: Mapping[GroupPartition, Checkpoint]
     #: None if no offsets are to be committed: then the target's groups are not read.
     target: TargetGroups | None = None
+    #: Last checkpoints of a former copy: an operator has decided since that another log, or position, counts.
+    outdated: Mapping[GroupPartition, Checkpoint] = field(default_factory=dict)
     #: The source offset at which the copy of each partition continues, if known.
     copied_to: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: The target's log end offset at that point, if known, by source partition.
@@ -122,7 +124,9 @@ def select_groups(
 def plan_groups(topology: FlowTopology, facts: GroupFacts) -> GroupPlan:
     """Plan the changes for the groups: every committed offset has its checkpoint."""
     planner = _Planner(topology, facts)
-    rows = [row for group in facts.committed for row in planner.rows(group)]
+    # A group that is gone on the source may have a checkpoint of a former copy all the same.
+    groups = dict.fromkeys((*facts.committed, *sorted(place.group for place in facts.outdated)))
+    rows = [row for group in groups for row in planner.rows(group)]
     # By partition, so that each map is read once: maps of topics with many holes are large.
     for number in sorted(range(len(rows)), key=lambda number: rows[number].source):
         if rows[number].translated:
@@ -202,14 +206,14 @@ class _Planner:
         self._topics: dict[str, tuple[str, GroupReason | None]] = {}
         self._last_map: tuple[TopicPartition, OffsetMap | None] | None = None
         self._former: dict[str, list[Checkpoint]] = {}
-        for checkpoint in facts.checkpoints.values():
+        for checkpoint in (*facts.checkpoints.values(), *facts.outdated.values()):
             self._former.setdefault(checkpoint.group, []).append(checkpoint)
         self._unreadable: dict[str, dict[TopicPartition, MirrorError]] = {}
         for (group, partition), error in facts.unreadable.items():
             self._unreadable.setdefault(group, {})[partition] = error
 
     def rows(self, group: str) -> Iterator[GroupRow]:
-        offsets = self._facts.committed[group]
+        offsets = self._facts.committed.get(group, {})
         targets = Counter(self._target(partition) for partition in offsets if self._why_not(partition.topic) is None)
         for partition in sorted(offsets):
             target = self._target(partition)
@@ -237,7 +241,19 @@ class _Planner:
             if source is not None:
                 offsets = CheckpointOffsets(checkpoint.upstream_offset, checkpoint.downstream_offset)
                 partition = TopicPartition(source, checkpoint.partition)
-                yield GroupRow(group, partition, target, checkpoint=offsets, reason=GroupReason.NO_COMMITTED_OFFSET)
+                row = GroupRow(group, partition, target, reason=GroupReason.NO_COMMITTED_OFFSET)
+                if GroupPartition(group, target) in self._facts.outdated:
+                    yield self._withdraw(row, checkpoint.upstream_offset)
+                else:
+                    yield replace(row, checkpoint=offsets)
+
+    def _withdraw(self, row: GroupRow, upstream: int) -> GroupRow:
+        """The row, with a checkpoint in place of an outdated one: Java's tools would skip records by that.
+
+        A record without a value would stop MirrorMaker's own consumers.
+        """
+        begin = self._facts.target_starts.get(row.source, 0)
+        return replace(row, withdrawn_to=CheckpointOffsets(upstream, begin), emit=True)
 
     def _source_of(self, target_topic: str) -> str | None:
         """The source topic of a remote topic; None if the flow does not select it. Regex renames are not reversed."""
@@ -248,13 +264,14 @@ class _Planner:
         return None
 
     def _translate(self, row: GroupRow) -> GroupRow:
-        assert row.upstream is not None
+        upstream = row.upstream
+        assert upstream is not None
         translation = translate(
-            self._facts.syncs, row.source, row.upstream, copied_to=self._facts.copied_to.get(row.source)
+            self._facts.syncs, row.source, upstream, copied_to=self._facts.copied_to.get(row.source)
         )
         last = self._facts.checkpoints.get(GroupPartition(row.group, row.target))
         previous = None if last is None else CheckpointOffsets(last.upstream_offset, last.downstream_offset)
-        current = checkpoint_after(previous, row.upstream, translation.downstream_offset)
+        current = checkpoint_after(previous, upstream, translation.downstream_offset)
         if current == previous and last is not None:
             row = replace(row, metadata=last.metadata)
         reason = _PRECISION_REASONS.get(translation.precision)
@@ -267,6 +284,8 @@ class _Planner:
         if current is not None and self._is_beyond_end(row.source, current.downstream_offset):
             return self._beyond_end(row, current.downstream_offset)
         emit = current is not None and current != previous
+        if current is None and GroupPartition(row.group, row.target) in self._facts.outdated:
+            row, emit = self._withdraw(row, upstream), True
         return replace(row, checkpoint=current, emit=emit, reason=reason, translated=True)
 
     def _is_beyond_end(self, source: TopicPartition, downstream: int) -> bool:

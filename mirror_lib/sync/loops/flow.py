@@ -6,11 +6,12 @@ renames hide it, and MM2 then copies in a loop; this check refuses the flow befo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.topics import ClusterPair
+from mirror_lib.cluster.topics import ClusterPair, PositionStore
 from mirror_lib.config import FlowConfig, MirrorConfig, loops
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology import FlowId, FlowTopology, Loop
@@ -80,6 +81,90 @@ def refuse_own_copies(topology: FlowTopology, clusters: ClusterPair | None, remo
         where=Where(flow=str(flow)),
         action="Correct bootstrap.servers. To copy topics within one cluster, list them in `topics` so that no target "
         f"topic matches{_WITHOUT_HEARTBEATS if beats else ''}.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Namesakes:
+    """Selected topics that are copies from a cluster which another file calls as this one calls the source."""
+
+    topics: tuple[str, ...]
+    #: The internal topic of the flow that writes them, on the source.
+    internal: str
+
+
+def copies_of_namesakes(topology: FlowTopology, listed: Collection[str], selected: Iterable[str]) -> Namesakes | None:
+    """Find copies in the source's topics that the names of the default policy do not tell from the source's own.
+
+    Two data centres whose files give both the same aliases copy each other's copies, and the names grow with each
+    round: an alias's own prefix is no cycle for the policy. A cluster that receives copies holds the internal topics of
+    the flow that writes them.
+
+    Args:
+        topology: of the flow.
+        listed: all topics of the source.
+        selected: the source topics that it copies.
+    """
+    alias, policy = topology.flow.source, topology.policy
+    internal = sorted({f"mm2-offsets.{alias}.internal", policy.checkpoints_topic(alias)} & set(listed))
+    copies = sorted(topic for topic in selected if policy.topic_source(topic) == alias) if internal else ()
+    return Namesakes(tuple(copies), internal[-1]) if copies else None
+
+
+def refuse_namesakes(
+    topology: FlowTopology, found: Namesakes, clusters: ClusterPair | None, written: Iterable[ClusterPair]
+) -> None:
+    """Refuse a flow whose namesake is its own target.
+
+    Args:
+        found: copies on the source.
+        clusters: the ids of the flow's clusters; None if they are not known.
+        written: the clusters in the positions that the other flow stores on the source.
+
+    Raises:
+        ConfigurationError: the flow would copy its target's topics back to it, endlessly.
+    """
+    if clusters is not None and any(each.source == clusters.target for each in written):
+        raise ConfigurationError(
+            f"{about_namesakes(topology, found)} That cluster is {topology.flow.target} of this file "
+            f"({clusters.target}): the records would go round for ever.",
+            where=Where(flow=str(topology.flow)),
+            action="Give each cluster an alias of its own that is the same in all files, or exclude these topics in "
+            "topics.exclude.",
+        )
+
+
+def namesake_notes(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    clusters: Callable[[], ClusterPair | None],
+    listed: Collection[str],
+    selected: Iterable[str],
+) -> tuple[str, ...]:
+    """Return sentences about copies on the source from a cluster with its alias.
+
+    Raises:
+        ConfigurationError: that cluster is the target.
+        MirrorError: the positions of the other flow cannot be read.
+    """
+    found = copies_of_namesakes(topology, listed, selected)
+    if found is None:
+        return ()
+    connection, alias = Connection.from_settings(flow.clients.data_consumer), flow.source_alias
+    with PositionStore(connection, f"mm2-offsets.{alias}.internal", alias) as store:
+        stored = store.read_all().positions.values()
+    written = {each.position.clusters for each in stored if each.position.clusters is not None}
+    refuse_namesakes(topology, found, clusters(), written)
+    return (about_namesakes(topology, found),)
+
+
+def about_namesakes(topology: FlowTopology, found: Namesakes) -> str:
+    """A sentence about copies from a cluster with the source's alias."""
+    named = ", ".join(found.topics[:_LOOPS_NAMED])
+    more = f" and {len(found.topics) - _LOOPS_NAMED} more" if len(found.topics) > _LOOPS_NAMED else ""
+    return (
+        f"The source has {found.internal}: another flow copies to it from a cluster that its file calls "
+        f"{topology.flow.source}, too, and this flow copies those copies again: {named}{more}."
     )
 
 

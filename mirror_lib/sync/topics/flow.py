@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.heartbeats import mistaken_heartbeats
+from mirror_lib.sync.loops import namesake_notes
 from mirror_lib.sync.position_store import stored_positions
 from mirror_lib.sync.topics.empty_selection import about_empty_selection
 from mirror_lib.sync.topics.internal import InternalTopic, ensure_internal_topics
@@ -168,7 +169,11 @@ def _facts(
             notices.append(f"Whether missing target topics were deleted is unknown: {refused}")
             return []
 
-    facts = gather_topic_facts(topology, source, target, named_topics(flow), positions)
+    def check(listed: Collection[str], selected: Collection[str]) -> None:
+        # What is to be said about it stands in the plan of the run.
+        namesake_notes(flow, topology, lambda: cluster_pair(source, target), listed, selected)
+
+    facts = gather_topic_facts(topology, source, target, named_topics(flow), positions, check)
     notices += mistaken_heartbeats(topology, facts.sources, facts.source_configs)
     return facts, (*notices, *about_empty_selection(flow, topology, facts.sources))
 

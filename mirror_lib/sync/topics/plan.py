@@ -279,17 +279,21 @@ def gather_topic_facts(
     target_admin: ClusterAdmin,
     named: Iterable[str] = (),
     positions: Callable[[], Iterable[Position]] = tuple,
+    check: Callable[[Collection[str], Collection[str]], None] = lambda _listed, _selected: None,
 ) -> TopicFacts:
     """Read what a plan needs.
 
     Args:
         named: source topics that the configuration lists by name.
+        check: is given all topics of the source, and the selected ones, and refuses what must not be copied.
         positions: reads the positions of all source partitions; called if target topics are missing.
 
     Raises:
         MirrorError: a cluster cannot be reached.
     """
-    selected = [topic for topic in source_admin.list_topics() if topology.replicates(topic)]
+    listed = source_admin.list_topics()
+    selected = [topic for topic in listed if topology.replicates(topic)]
+    check(listed, selected)
     hidden = hidden_topics(source_admin, filter(topology.replicates, named), selected)
     sources = source_admin.describe_topics(selected)
     remote = {topic: topology.remote_topic(topic) for topic in sources}

@@ -140,6 +140,8 @@ class _Gathering:
     _target_ids: dict[str, str | None] = field(default_factory=dict)
     _listed: list[str] = field(default_factory=list)
     _parts: dict[TopicPartition, tuple[MapPart, ...]] = field(default_factory=dict)
+    #: Pairs without a target partition.
+    _missing: list[_Pair] = field(default_factory=list)
 
     @property
     def _name(self) -> str:
@@ -157,6 +159,10 @@ class _Gathering:
         target_ends = self._target.list_offsets(set(targets), end_of_target)
         target_starts = self._target.list_offsets(set(targets), OffsetSpec.EARLIEST)
         snapshot = self._read_positions()
+        for pair in self._missing:
+            stored = snapshot.positions.get(pair[0])
+            missing = self._missing_error(pair, stored.position if stored else None)
+            self._unverifiable.append(PartitionVerdict.for_error(*pair, missing))
         committed = self._flow.isolation_level is IsolationLevel.READ_COMMITTED
         source_ends = self._source.list_offsets(sources, OffsetSpec.LAST_STABLE if committed else OffsetSpec.LATEST)
         source_starts = self._source.list_offsets(sources, OffsetSpec.EARLIEST)
@@ -302,11 +308,16 @@ class _Gathering:
                 else:
                     error = targets.errors.get(remote[topic])
                     if error is None or isinstance(error, TopicMissingError):
-                        error = self._missing_error(pair)
-                    self._unverifiable.append(PartitionVerdict.for_error(*pair, error))
+                        self._missing.append(pair)
+                    else:
+                        self._unverifiable.append(PartitionVerdict.for_error(*pair, error))
         return pairs
 
-    def _missing_error(self, pair: _Pair) -> MirrorError:
+    def _missing_error(self, pair: _Pair, position: Position | None) -> MirrorError:
+        """Return the error of a pair without a target partition: the next run creates it, unless it held a copy."""
+        deleted = self._another_target(pair, position, None)
+        if deleted is not None:
+            return deleted
         return TopicMissingError(
             f"the target has no partition {pair[1].partition} of {pair[1].topic}.",
             where=Where(flow=self._name, topic=pair[0].topic, partition=pair[0].partition),
@@ -323,7 +334,7 @@ class _Gathering:
             action="See `mirror gaps list` for the resolutions.",
         )
 
-    def _another_target(self, pair: _Pair, position: Position | None, log_end: int) -> MirrorError | None:
+    def _another_target(self, pair: _Pair, position: Position | None, log_end: int | None) -> MirrorError | None:
         """Return an error if the map belongs to another topic or cluster.
 
         For a topic that was truncated or created again, comparing shows what is missing, or that it was restored.

@@ -24,6 +24,7 @@ from tests.support.kafka import (
     Record,
     create_topic,
     delete_records,
+    delete_topic,
     produce,
     records,
     set_config,
@@ -282,6 +283,21 @@ def test_a_partition_that_was_never_copied_and_holds_records_is_not_equal(mirror
 
     assert report.exit_code == 1
     assert [verdict.reason for verdict in report.verdicts] == ["no-map"]
+
+
+def test_given_a_copied_topic_that_was_deleted_on_the_target_then_it_says_so_as_the_next_run_does(
+    mirrored: MirroredTopic,
+) -> None:
+    mirrored.create(records(10))
+    flow = mirrored.flow()
+    flow.run()
+    delete_topic(mirrored.target, mirrored.remote)
+
+    report = verify(flow)
+
+    assert report.exit_code == 1
+    assert [verdict.reason for verdict in report.verdicts] == ["target-deleted"]
+    assert [error.reason for error in flow.run().errors] == ["target-deleted"]
 
 
 def test_records_that_a_first_start_has_passed_over_are_counted_and_hold_nothing_up(mirrored: MirroredTopic) -> None:

@@ -35,9 +35,9 @@ def postgres_server() -> Iterator[str]:
     # Not under pytest's folder: that one is closed to the user the server runs as.
     folder = Path(tempfile.mkdtemp(prefix="mirror-postgres-"))
     try:
-        prefix = _as_server_user(folder)
+        prefix = as_server_user(folder)
         _run([*prefix, binaries / "initdb", "-D", folder / "data", "-U", "mirror", "-A", "trust", "-E", "UTF8", "-N"])
-        port = _free_port()
+        port = free_port()
         options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder} {_FAST}"
         log = folder / "log"
         control = [*prefix, binaries / "pg_ctl", "-D", folder / "data", "-w", "-t", str(_START_SECONDS)]
@@ -68,7 +68,7 @@ def find_binaries() -> Path:
     return Path(on_path).resolve().parent
 
 
-def _as_server_user(folder: Path) -> list[str]:
+def as_server_user(folder: Path) -> list[str]:
     """PostgreSQL refuses to run as root; Debian's package brings a user for it."""
     if os.geteuid() != 0:
         return []
@@ -80,7 +80,7 @@ def _as_server_user(folder: Path) -> list[str]:
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -22,6 +22,8 @@ def test_a_step_is_left_out_until_its_interval_has_passed() -> None:
     # A schedule as long as the interval may jitter.
     assert interval().why_not(LAST, LAST + timedelta(seconds=595)) is None
     assert interval().why_not(None, LAST) is None
+    # A time in the future is that of a clock that was wrong.
+    assert interval().why_not(LAST, LAST - timedelta(hours=1)) is None
 
 
 def test_a_step_that_is_switched_off_says_by_which_key() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,18 @@ from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.sync.loops.flow import refuse_loops, refuse_own_copies
+from mirror_lib.sync.loops.flow import (
+    Namesakes,
+    copies_of_namesakes,
+    refuse_loops,
+    refuse_namesakes,
+    refuse_own_copies,
+)
 
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
 
-def a_file(folder: Path, clusters: str, *lines: str) -> MirrorConfig:
+def a_file(folder: Path, clusters: Sequence[str], *lines: str) -> MirrorConfig:
     path = folder / "mirror.properties"
     servers = [f"{alias}.bootstrap.servers = localhost:9" for alias in clusters]
     path.write_text("\n".join([f"clusters = {', '.join(clusters)}", *servers, *lines, ""]))
@@ -37,6 +44,28 @@ def test_given_one_cluster_under_two_aliases_then_the_advice_is_enough_to_copy_w
     assert "list them in `topics`" in caught.value.action
     assert "heartbeats.replication.enabled = false" in caught.value.action
     refuse("heartbeats.replication.enabled = false")
+
+
+def test_given_two_files_with_the_same_aliases_for_swapped_clusters_then_copies_of_the_namesake_are_found(
+    tmp_path: Path,
+) -> None:
+    topology = flow_topology(a_file(tmp_path, ["src", "dst"], "src->dst.enabled = true").flow("src->dst"))
+    there = ["orders", "src.orders", "src.heartbeats", "heartbeats"]
+    here = ClusterPair("one", "two")
+
+    for internal in ("mm2-offsets.src.internal", "src.checkpoints.internal"):
+        found = copies_of_namesakes(topology, [*there, internal], there)
+        assert found == Namesakes(("src.heartbeats", "src.orders"), internal)
+        # Who writes them is known by the positions: MirrorMaker's do not say it.
+        refuse_namesakes(topology, found, here, [])
+        refuse_namesakes(topology, found, here, [ClusterPair("three", "one")])
+        with pytest.raises(
+            ConfigurationError, match=r"calls src, too.* src\.heartbeats, src\.orders\. That cluster is dst"
+        ):
+            refuse_namesakes(topology, found, here, [ClusterPair("two", "one")])
+    # Names with a prefix are nothing unusual, and neither are copies of other clusters.
+    assert copies_of_namesakes(topology, there, there) is None
+    assert copies_of_namesakes(topology, ["mm2-offsets.src.internal"], ["orders", "x.orders"]) is None
 
 
 def test_one_name_in_both_directions_is_refused_and_the_way_is_told(tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ def test_internal_topics_follow_the_separator_unless_told_otherwise(subtests: py
         ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "false"}, dotted),
         ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "TRUE"}, separated),
         ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "yes"}, dotted),
+        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "true "}, dotted),
         ({INTERNAL_SEPARATOR_ENABLED: "false"}, dotted),
     ]
     for (options, (syncs, checkpoints)), kind in product(cases, (DefaultReplicationPolicy, IdentityReplicationPolicy)):

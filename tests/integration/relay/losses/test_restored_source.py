@@ -1,4 +1,4 @@
-"""A source whose disks were put back to an earlier day, and that has grown beyond what was copied since."""
+"""A source whose disks were put back to an earlier day, and that has grown since: to what was copied, or beyond."""
 
 from __future__ import annotations
 
@@ -37,24 +37,27 @@ def test_it_stops_the_partition_whose_copied_records_are_others_now(
     """As many restarts in both histories: the leader epochs of both are the same."""
     source = KafkaCluster("restored", directory=cluster_folder / "restored", jars=kafka_jars)
     snapshot, target = cluster_folder / "yesterday", mirrored.remote
-    marked, plain, kept = 0, 1, 2
+    marked, plain, kept, level = 0, 1, 2, 3
     with start_together(source):
-        create_topic(source, mirrored.name, partitions=3)
-        for partition in (plain, marked, kept):
+        create_topic(source, mirrored.name, partitions=4)
+        for partition in (plain, marked, kept, level):
             produce(source, mirrored.name, records(10, partition=partition))
         flow = make_flow(
             mirrored.folder, source.bootstrap_servers, mirrored.target.bootstrap_servers, topics=mirrored.name
         )
-        assert flow.run().records == 30
+        assert flow.run().records == 40
         restart_with(source, take=snapshot)
-        produce(source, mirrored.name, records(10, start=10, partition=plain))
+        for partition in (plain, level):
+            produce(source, mirrored.name, records(10, start=10, partition=partition))
         # Its log ends with a marker, which no reader sees.
         transaction(source, mirrored.name, [b"copied %d" % number for number in range(10)], commit=True)
-        assert flow.run(sync=False).records == 20
+        assert flow.run(sync=False).records == 30
         restart_with(source, put=snapshot)
         again = produce(source, mirrored.name, records(30, start=100, partition=plain))
         transaction(source, mirrored.name, [b"another %d" % number for number in range(30)], commit=True)
         produce(source, mirrored.name, records(5, start=10, partition=kept))
+        # Lost as many as were written since: its end is that of the copy.
+        others = produce(source, mirrored.name, records(10, start=200, partition=level))
 
         planned = plan_flow(flow.config, RunOptions(), flow.ledger)
         report = flow.run(sync=False)
@@ -63,19 +66,25 @@ def test_it_stops_the_partition_whose_copied_records_are_others_now(
             assert [(type(each), each.where.partition) for each in errors] == [
                 (SourceTruncatedError, marked),
                 (SourceTruncatedError, plain),
+                (SourceTruncatedError, level),
             ]
             assert all("is not the record that was copied from there" in each.what for each in errors)
         # Partition 2 has lost nothing.
         assert (report.exit_code, report.records) == (3, 5)
-        assert len(consume(mirrored.target, target, partitions=[plain, marked])) == 40
+        assert len(consume(mirrored.target, target, partitions=[plain, marked, level])) == 60
         assert {gap.cause for gap in flow.ledger.open_gaps("A->B")} == {"source-truncated"}
         # Here the operator knows where the snapshot ends, and copies from there.
         words = ["--config", str(flow.path), "--flow", "A->B", "--json", "--yes", "--topic", mirrored.name]
-        moved = CliRunner().invoke(app, ["position", "set", *words, "--partition", str(plain), "--to", "10"])
+        moved, set_back = (
+            CliRunner().invoke(app, ["position", "set", *words, "--partition", str(each), "--to", "10"])
+            for each in (plain, level)
+        )
         decided = CliRunner().invoke(app, ["gaps", "recopy", *words, "--partition", str(marked)])
-        assert (moved.exit_code, decided.exit_code) == (0, 0), (moved.output, json.loads(decided.stdout))
+        assert (moved.exit_code, set_back.exit_code) == (0, 0), moved.output + set_back.output
+        assert decided.exit_code == 0, json.loads(decided.stdout)
         assert flow.run(sync=False).errors == ()
-        copied = consume(mirrored.target, target, partitions=[plain])
-        assert [each.value for each in copied[20:]] == values(again)
+        for partition, written in ((plain, again), (level, others)):
+            copied = consume(mirrored.target, target, partitions=[partition])
+            assert [each.value for each in copied[20:]] == values(written)
         assert len(consume(mirrored.target, target, partitions=[marked])) == 20 + 40
         assert flow.ledger.open_gaps("A->B") == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -101,6 +102,20 @@ def test_given_a_transaction_that_stays_open_when_taken_over_then_its_producer_i
     assert "offset 41" in error.what
     assert (error.where.topic, error.where.partition) == (mirrored.name, 0)
     assert "kafka-transactions.sh" in error.action
+    assert report.errors == ()
+    assert values(mirrored.copied()) == values(written)
+
+
+def test_given_a_transaction_that_ends_while_the_take_over_waits_then_its_marker_is_no_foreign_record(
+    mirrored: MirroredTopic, taken_over: tuple[Flow, list[Record]]
+) -> None:
+    flow, written = taken_over
+    with transaction_of(mirrored.pair, mirrored.remote, records(30, start=40), f"mm2-{mirrored.name}") as producer:
+        ending = threading.Timer(1.5, producer.abort_transaction, [30])
+        ending.start()
+        report = flow.run()
+        ending.join()
+
     assert report.errors == ()
     assert values(mirrored.copied()) == values(written)
 

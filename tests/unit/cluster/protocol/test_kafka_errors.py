@@ -57,9 +57,18 @@ def test_an_error_says_what_where_and_what_to_do() -> None:
     assert "max.message.bytes" in error.action
 
 
-def test_every_known_code_becomes_an_error_with_a_name() -> None:
+def test_every_known_code_becomes_an_error_with_a_name_and_a_way_on() -> None:
     for code in [known for known in (*ErrorCode, *LocalCode) if known != ErrorCode.NONE]:
-        assert code_name(code) in error_for_code(code, where=HERE, doing="do it").what, code
+        error = error_for_code(code, where=HERE, doing="do it")
+        assert code_name(code) in error.what, code
+        assert error.action, code
+
+
+def test_given_a_target_with_short_transactions_then_its_setting_and_the_way_without_are_named() -> None:
+    action = error_for_code(ErrorCode.INVALID_TRANSACTION_TIMEOUT, where=HERE, doing="do it").action
+
+    assert "transaction.max.timeout.ms" in action
+    assert "mirror.fencing=none" in action
 
 
 def test_success_is_no_error() -> None:

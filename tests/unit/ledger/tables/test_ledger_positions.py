@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology import TopicPartition
 
 CLOSED = PositionRow(
     flow="a->b",
@@ -45,3 +46,13 @@ def test_a_later_position_replaces_the_earlier_one_and_none_are_no_work(ledger: 
     ledger.save_positions([])
 
     assert _stored(ledger) == [later]
+
+
+def test_given_positions_that_are_reset_then_only_those_are_gone(ledger: Ledger) -> None:
+    kept = [replace(CLOSED, partition=1), replace(CLOSED, topic="payments")]
+    ledger.save_positions([CLOSED, *kept, replace(CLOSED, flow="b->a")])
+
+    ledger.forget_positions("a->b", [TopicPartition("orders", 0), TopicPartition("unknown", 0)])
+
+    assert _stored(ledger) == kept
+    assert len(_stored(ledger, "b->a")) == 1

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mirror_lib.relay.watch.decision import ANSWER_SECONDS, PAUSE_SECONDS, NewestRun, StartRule
+from mirror_lib.relay.watch.decision import (
+    AGAIN_SECONDS,
+    ANSWER_SECONDS,
+    LONGEST_AGAIN_SECONDS,
+    PAUSE_SECONDS,
+    NewestRun,
+    StartRule,
+)
 from mirror_lib.topology import TopicPartition
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -26,9 +33,9 @@ def active(name: str) -> NewestRun:
 def test_what_is_copied_starts_nothing_and_is_not_asked_again() -> None:
     started = StartRule()
 
-    assert started.has_to_ask({ONE: 7, TWO: 0})
+    assert started.has_to_ask({ONE: 7, TWO: 0}, 0)
     assert started.starts({ONE: 7, TWO: 0}, OLD, lambda: {ONE: 7}, 0) == {}
-    assert not started.has_to_ask({ONE: 7, TWO: 0})
+    assert not started.has_to_ask({ONE: 7, TWO: 0}, 10_000)
 
 
 def test_ends_that_are_not_those_of_the_copy_start_a_run() -> None:
@@ -61,14 +68,39 @@ def test_a_start_that_nothing_answers_is_repeated() -> None:
     assert started.starts({ONE: 1}, OLD, dict, ANSWER_SECONDS) == {ONE: 1}
 
 
-def test_a_partition_that_cannot_be_copied_starts_one_run_for_each_change() -> None:
+def test_a_partition_that_cannot_be_copied_starts_a_run_for_each_change_and_others_after_growing_pauses() -> None:
     started = StartRule()
     assert started.starts({ONE: 1}, OLD, dict, 0)
 
     failed = ended("new", succeeded=False, ago=PAUSE_SECONDS)
     assert started.starts({ONE: 1}, failed, dict, 10) == {}
-    assert not started.has_to_ask({ONE: 1})
+    assert not started.has_to_ask({ONE: 1}, 10 + AGAIN_SECONDS - 1)
     assert started.starts({ONE: 2}, failed, dict, 20) == {ONE: 2}
+    now, pauses = 20.0, []
+    for number in range(10):
+        run = ended(f"run {number}", succeeded=False, ago=PAUSE_SECONDS)
+        assert started.starts({ONE: 2}, run, dict, now) == {}
+        pauses.append(next(each for each in PAUSES if started.has_to_ask({ONE: 2}, now + each)))
+        now += pauses[-1]
+        assert started.starts({ONE: 2}, run, dict, now) == {ONE: 2}
+    assert pauses == [*PAUSES, *[LONGEST_AGAIN_SECONDS] * (10 - len(PAUSES))]
+
+
+PAUSES = [AGAIN_SECONDS * factor for factor in (1, 2, 4, 8, 16, 32)] + [LONGEST_AGAIN_SECONDS]
+
+
+def test_a_run_of_other_topics_settles_nothing() -> None:
+    started = StartRule()
+    assert started.starts({ONE: 1, TWO: 5}, OLD, lambda: {TWO: 4}, 0) == {ONE: 1, TWO: 5}
+
+    assert started.starts({ONE: 1, TWO: 5}, ended("of two"), lambda: {TWO: 5}, 10) == {}
+    assert started.starts({ONE: 1, TWO: 5}, ended("of two"), lambda: {TWO: 5}, 10 + AGAIN_SECONDS) == {ONE: 1}
+
+
+def test_a_run_that_failed_in_the_future_delays_nothing() -> None:
+    failed = ended("new", succeeded=False, ago=-3600.0)
+
+    assert StartRule().starts({ONE: 1}, failed, dict, 0) == {ONE: 1}
 
 
 def test_failing_runs_follow_each_other_with_a_pause() -> None:
@@ -92,7 +124,7 @@ def test_a_flow_that_has_copied_everything_never_starts(ends: Mapping[TopicParti
     started = StartRule()
 
     assert started.starts(ends, OLD, lambda: ends, 0) == {}
-    assert started.changed(ends) == []
+    assert started.changed(ends, 0) == []
 
 
 class Watching(RuleBasedStateMachine):
@@ -128,18 +160,27 @@ class Watching(RuleBasedStateMachine):
     def run_ends(self) -> None:
         self.copied, self.running = self.planned, False
 
+    @precondition(lambda self: self.running)
+    @rule(partition=st.sampled_from((ONE, TWO)))
+    def run_copies_one(self, partition: TopicPartition) -> None:
+        """It fails halfway, or an operator has started it for one topic."""
+        self.copied = {**self.copied, partition: self.planned[partition]}
+        self.running = False
+
     @rule()
     def triggerer_restarts(self) -> None:
         self.rule = StartRule()
 
     @invariant()
-    def all_is_copied_after_a_few_polls(self) -> None:
+    def all_is_copied_after_a_few_polls_and_pauses(self) -> None:
         if not hasattr(self, "ends"):
             return
         kept = self.rule, self.now, self.runs, self.queued, self.running, dict(self.copied)
         self.rule = StartRule()
         self.rule._settled, self.rule._started = dict(kept[0]._settled), kept[0]._started
+        self.rule._again = dict(kept[0]._again)
         for _ in range(3):
+            self.now += LONGEST_AGAIN_SECONDS
             if self.running:
                 self.run_ends()
             self.poll()

@@ -1,0 +1,29 @@
+"""Which idle partitions a plan asks for their last copied records: a log may end where the copy does, and be another.
+
+A log that lost copied records and has grown to the same end looks idle. All partitions are asked in every run as
+long as that is cheap, else a part in every run, in rotation. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mirror_lib.cluster.topics import LastRecord
+from mirror_lib.topology import TopicPartition
+
+#: What one plan asks for at most: partitions, and bytes of their last batches.
+MOST_PARTITIONS = 1_000
+MOST_BYTES = 64 * 1024 * 1024
+
+
+def parts(idle: Mapping[TopicPartition, LastRecord]) -> list[dict[TopicPartition, LastRecord]]:
+    """Split the last records of idle partitions into parts that one plan may ask for; the same as long as they are."""
+    found: list[dict[TopicPartition, LastRecord]] = []
+    size = 0
+    for partition, record in sorted(idle.items()):
+        if not found or len(found[-1]) == MOST_PARTITIONS or size + record.batch_bytes > MOST_BYTES:
+            found.append({})
+            size = 0
+        found[-1][partition] = record
+        size += record.batch_bytes
+    return found

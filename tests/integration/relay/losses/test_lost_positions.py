@@ -1,0 +1,33 @@
+"""A position topic that was deleted, or another one: what the ledger knows to be copied is not copied again."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from tests.support.kafka import delete_topic, records, values
+from tests.support.mirrored_topic import MirroredTopic
+
+
+@pytest.mark.parametrize("existing", ["fail", "append"])
+def test_given_a_lost_position_then_nothing_is_appended_and_the_named_command_goes_on(
+    mirrored: MirroredTopic, existing: str
+) -> None:
+    mirrored.create(records(100))
+    own = f"positions-{mirrored.name}"
+    flow = mirrored.flow({"mirror.target.existing": existing, "B.offset.storage.topic": own})
+    assert flow.run().records == 100
+    mirrored.produce(records(5, start=100))
+    delete_topic(mirrored.target, own)
+
+    (error,) = flow.run().errors
+
+    assert error.reason == "position-lost"
+    assert "up to source offset 99" in error.what
+    words = ["position", "set", "--flow", "A->B", "--topic", mirrored.name, "--partition", "0", "--to", "100"]
+    assert f"`mirror {' '.join(words)}`".replace("A->B", "'A->B'") in error.action
+    done = CliRunner().invoke(app, [*words, "--yes", "--config", str(flow.path)])
+    assert done.exit_code == 0, done.output
+    assert flow.run().records == 5
+    assert values(mirrored.copied()) == values(records(105))
