@@ -31,6 +31,7 @@ _HERE = Path(__file__).parent
 _LONGEST = tuple(
     _HERE / name
     for name in (
+        "e2e/test_versions_of_airflow.py",
         "e2e/test_secrets.py",
         "integration/security/test_kerberos_on_brokers.py",
         "e2e/one_airflow/test_bad_day.py",
@@ -41,6 +42,7 @@ _LONGEST = tuple(
         "integration/relay/copy/test_replicate_broker_faults.py",
         "integration/security/test_security_matrix.py",
         "integration/access/test_least_privilege.py",
+        "integration/spark/test_class_archive.py",
         "e2e/test_demo.py",
         "e2e/test_bench_end_to_end.py",
         "integration/runbook/test_cutover_interrupted.py",
