@@ -158,7 +158,7 @@ _ACTIONS: dict[type[ClusterError], str] = {
     AuthenticationError: "Check security.protocol, sasl.mechanism, sasl.jaas.config and the user on the cluster.",
     AuthorizationError: "Grant the permission to this user, or exclude the topic from the flow; `mirror acls "
     "required` lists all permissions that the flow needs.",
-    ClusterError: "See the brokers' logs of that moment for the cause; run again when it is mended.",
+    ClusterError: "See the brokers' logs of that moment for the cause; run again when it is fixed.",
     BrokerUnreachableError: "Check that the brokers run, and bootstrap.servers and security.protocol.",
     CorruptBatchError: "Check the broker's disk and log for damage before anything is skipped.",
     FencedError: "Another run has taken over; wait until it ends.",

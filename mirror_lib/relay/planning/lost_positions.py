@@ -22,7 +22,7 @@ def find_lost_positions(
     """Return the partitions without a position of which the ledger has one with copied records.
 
     Args:
-        reset: partitions whose position somebody has deleted: their next run is a first start.
+        reset: partitions whose position was deleted on purpose: their next run is a first start.
 
     Raises:
         LedgerError: the ledger cannot be read.

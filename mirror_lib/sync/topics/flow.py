@@ -170,7 +170,7 @@ def _facts(
             return []
 
     def check(listed: Collection[str], selected: Collection[str]) -> None:
-        # What is to be said about it stands in the plan of the run.
+        # The plan of the run has the notes.
         namesake_notes(flow, topology, lambda: cluster_pair(source, target), listed, selected)
 
     facts = gather_topic_facts(topology, source, target, named_topics(flow), positions, check)
