@@ -74,7 +74,8 @@ async def stable_end(
     until = time.monotonic() + retry_seconds
     while True:
         await until_stable(client, target, log, upto=end, retry_seconds=retry_seconds, where=where)
-        # A transaction that has ended meanwhile has left a marker behind that end. A producer that keeps writing is detected later.
+        # A transaction that has ended meanwhile has left a marker behind that end. A producer that keeps writing is
+        # detected later.
         now = await replicated_end(client, target, log, retry_seconds=retry_seconds, where=where)
         if now == end or time.monotonic() > until:
             return now
