@@ -519,7 +519,7 @@ class _Run:
         self._lease.check()
         decision = self._options.losses
         self._note(settle_losses(self._flow, clusters, self._ledger, gaps, decision, run_id=run_id, by=by))
-        return _plan(self._flow, clusters, self._options, self._ledger)
+        return self._without_latecomers(_plan(self._flow, clusters, self._options, self._ledger), facts)
 
     def _without_latecomers(self, plan: RunPlan, facts: Sequence[PartitionFacts]) -> RunPlan:
         """The plan without partitions that were created since the run began and have no target yet.

@@ -94,7 +94,7 @@ class Namesakes:
 
 
 def copies_of_namesakes(topology: FlowTopology, listed: Collection[str], selected: Iterable[str]) -> Namesakes | None:
-    """Find copies in the source's topics that the names of the default policy do not tell from the source's own.
+    """Find copies among the source's topics that the default policy's names do not distinguish from the source's own.
 
     Two data centres whose files give both the same aliases copy each other's copies, and the names grow with each
     round: an alias's own prefix is no cycle for the policy. A cluster that receives copies holds the internal topics of
