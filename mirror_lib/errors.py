@@ -271,6 +271,12 @@ class PositionLostError(ReplicationError):
     reason = "position-lost"
 
 
+class LedgerBehindError(ReplicationError):
+    """The ledger lacks the history of a position: the offset map and the gaps on the way to it are unknown."""
+
+    reason = "ledger-behind"
+
+
 class TargetNotEmptyError(ReplicationError):
     """The target topic holds records although the flow has no position for it."""
 

@@ -43,17 +43,25 @@ def _without_tail() -> None:
 
 
 def _without_identity() -> None:
+    from mirror_lib.identity import targets
     from mirror_lib.relay.planning import plan
-    from mirror_lib.sync import target_changes
-    from mirror_lib.sync.topics import plan as topics
+    from mirror_lib.sync.groups import read as groups
 
     def unchanged(*_: Any, **__: Any) -> None:
         return None
 
-    for module in (plan, target_changes, topics):
-        for name in ("find_target_change", "target_change", "position_change"):
-            if hasattr(module, name):
-                _put(module, **{name: unchanged})
+    _put(plan, find_target_change=unchanged)
+    _put(targets, target_change=unchanged)
+    _put(groups, position_change=unchanged)
+
+
+def _without_history() -> None:
+    from mirror_lib.identity import SOUND_HISTORY, ledger_positions
+
+    def sound(*_: Any) -> Any:
+        return SOUND_HISTORY
+
+    _put(ledger_positions, history_of=sound)
 
 
 def _without_group_gate() -> None:
@@ -69,7 +77,7 @@ def _without_group_gate() -> None:
         return 0
 
     _put(flow_groups, plan_groups=ungated)
-    _put(groups._Planner, _skipped=none_skipped)  # noqa: SLF001
+    _put(groups._Planner, _count_skipped=none_skipped)  # noqa: SLF001
 
 
 #: Protection -> function that disables it in this process.
@@ -77,5 +85,6 @@ PROTECTIONS: Mapping[str, Callable[[], None]] = {
     "fence": _without_fence,
     "tail": _without_tail,
     "identity": _without_identity,
+    "history": _without_history,
     "group-gate": _without_group_gate,
 }

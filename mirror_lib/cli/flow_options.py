@@ -80,7 +80,7 @@ def not_compared(output: Output, flow: FlowConfig, ledger: Ledger) -> None:
     Raises:
         MirrorError: an alias names another cluster than the ledger belongs to.
     """
-    from mirror_lib.sync import compare_reachable_clusters
+    from mirror_lib.identity import compare_reachable_clusters
 
     with output.progress(f"Comparing the clusters of {flow.flow}"):
         missing = compare_reachable_clusters(flow, ledger)

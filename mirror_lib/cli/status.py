@@ -71,6 +71,8 @@ def status(
         return
 
     with Ledger.open(url) as ledger:
+        # The first run may be making the tables, or no run may have begun since an upgrade.
+        ledger.migrate()
         if rounds:
             show_rounds(output, ledger.rounds(flow, limit, run_id=run))
         elif run is not None:

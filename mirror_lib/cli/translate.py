@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +12,11 @@ from mirror_lib.cli.flow_command import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import capped_errors, capped_table, not_compared
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
+from mirror_lib.cluster.topics import Position
 from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
-from mirror_lib.errors import ConfigurationError
+from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.identity import reachable_positions
 from mirror_lib.ledger import open_ledger
 from mirror_lib.sync import (
     FlowMaps,
@@ -81,13 +83,22 @@ def translate(
     output, settings = command.output, command.settings
     with open_ledger(command.file) as ledger:
         not_compared(output, settings, ledger)
-        maps = FlowMaps(settings, command.topology(), ledger)
+        maps = FlowMaps(settings, command.topology(), ledger, _positions(output, settings))
         if group is not None:
             _group(output, settings, maps, group)
         elif checkpoint_folder is not None and out is not None:
             _checkpoint(output, maps, checkpoint_folder, out)
         elif topic is not None and partition is not None:
             _partition(output, settings, maps, topic, partition, offset or [], timestamp or [], to_source=to_source)
+
+
+def _positions(output: Output, settings: FlowConfig) -> Mapping[TopicPartition, Position] | None:
+    """The present positions; None, with a sentence, while the target is lost: then the map is all there is."""
+    found = reachable_positions(settings)
+    if not isinstance(found, MirrorError):
+        return found
+    output.note(f"Whether the ledger has the newest map was not compared with the positions: {found.what}")
+    return None
 
 
 def _check_choice(ways: tuple[bool, ...], *, complete: bool) -> None:

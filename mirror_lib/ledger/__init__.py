@@ -36,6 +36,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "DISASTER",
             "GapRow",
             "GapState",
+            "NOT_COPIED",
             "POSITION_SET",
             "PartitionRunRow",
             "RateSide",

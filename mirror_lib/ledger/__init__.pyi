@@ -40,6 +40,7 @@ from .rows import DELETIONS_WRITTEN as DELETIONS_WRITTEN
 from .rows import DISASTER as DISASTER
 from .rows import GapRow as GapRow
 from .rows import GapState as GapState
+from .rows import NOT_COPIED as NOT_COPIED
 from .rows import PartitionRunRow as PartitionRunRow
 from .rows import POSITION_SET as POSITION_SET
 from .rows import RateSide as RateSide

@@ -104,6 +104,8 @@ Table(
     optional("epoch", int),
     optional("run_id", str),
     optional("topic_id", str),
+    optional("claim", int),
+    optional("copy", str),
     column("updated_at", datetime),
     CheckConstraint("state IN ('open', 'closed')", name="state"),
 )
@@ -277,6 +279,7 @@ Table(
     optional("digest", str),
     column("difference_count", int),
     optional("differences", StoredJson(none_as_null=True)),
+    optional("copy", str),
     column("started_at", datetime),
     column("finished_at", datetime),
     CheckConstraint("mode IN ('full', 'sample', 'recent', 'state')", name="mode"),

@@ -23,6 +23,10 @@ class PositionRow:
     epoch: int | None = None
     run_id: str | None = None
     topic_id: str | None = None
+    #: As in the position; None in rows of earlier versions.
+    claim: int | None = None
+    #: The copy that the partition's map, routes and verifications are about, as in the position.
+    copy: str | None = None
     #: When the row was stored; set by the ledger.
     updated_at: datetime | None = None
 

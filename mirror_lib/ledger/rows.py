@@ -244,6 +244,8 @@ DISASTER = "disaster"
 POSITION_SET = "position-set"
 #: `GapRow.cause` of deletions that an operator has written to the target (`mirror gaps delete-keys`).
 DELETIONS_WRITTEN = "deletions-written"
+#: `GapRow.cause` of source records that the target lacks, as a rebuilt map shows: nothing else is known.
+NOT_COPIED = "not-copied"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,6 +372,8 @@ class VerificationRow:
     difference_count: int = 0
     #: The first differences, as `Difference.to_dict` returns them.
     differences: list[dict[str, Any]] | None = None
+    #: The copy that was compared, as in the position.
+    copy: str | None = None
     started_at: datetime
     finished_at: datetime
 

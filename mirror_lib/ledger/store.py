@@ -117,6 +117,7 @@ class Ledger:
     start_run = _writes(run_table.start)
     run = _reads(run_table.find)
     count_runs = _reads(run_table.count)
+    knows_run = _reads(run_table.exists)
     runs = _reads(run_table.newest)
     save_partition_runs = _writes(run_table.save_partitions)
     partition_runs = _reads(run_table.partitions_of)
@@ -140,6 +141,7 @@ class Ledger:
     compact_segments = _writes(segment_table.compact)
     map_sizes = _reads(segment_table.sizes_of_flow)
     routed_ranges = _reads(routed_table.of_flow)
+    forget_routes = _writes(routed_table.forget)
 
     record_gap = _writes(gap_table.record)
     decide_gap = _writes(gap_table.decide)

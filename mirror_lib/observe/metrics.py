@@ -15,14 +15,24 @@ from math import inf
 from typing import NamedTuple
 
 from mirror_lib.config import FlowConfig, longest_interval_seconds
-from mirror_lib.errors import LOSS_REASONS
-from mirror_lib.ledger import DELETIONS_WRITTEN, DISASTER, POSITION_SET, FlowFigures, FlowObservationRow, RoundRow
+from mirror_lib.errors import LOSS_REASONS, LedgerBehindError
+from mirror_lib.ledger import (
+    DELETIONS_WRITTEN,
+    DISASTER,
+    NOT_COPIED,
+    POSITION_SET,
+    FlowFigures,
+    FlowObservationRow,
+    RoundRow,
+)
 from mirror_lib.observe.forecasts import Outlook
 
 PREFIX = "mirror_"
 #: `GapRow.cause` of losses at source or target: those that `mirror gaps` resolves, and a disaster.
 LOSS_CAUSES = (*sorted(LOSS_REASONS), DISASTER)
 _RECREATED = "source-recreated"
+#: Causes of an operator's own decisions, and of what the ledger lacks.
+_NOT_REJECTED = (POSITION_SET, DELETIONS_WRITTEN, NOT_COPIED, LedgerBehindError.reason)
 #: Number of intervals without a new observation after which a flow counts as late.
 LATE_INTERVALS = 3
 #: Assumed interval of flows without a schedule: one day.
@@ -370,8 +380,7 @@ def _losses(figures: FlowFigures) -> Iterator[_Value]:
     recreated = figures.gaps.get(_RECREATED)
     yield RECREATED, float(recreated.gaps if recreated else 0)
     for cause, found in sorted(figures.gaps.items()):
-        # Set positions and written deletions are an operator's own decisions.
-        if cause not in (*LOSS_CAUSES, POSITION_SET, DELETIONS_WRITTEN):
+        if cause not in (*LOSS_CAUSES, *_NOT_REJECTED):
             yield REJECTED, float(found.records), cause
 
 

@@ -55,7 +55,9 @@ class GroupReason(StrEnum):
     UNREADABLE = "unreadable"
     #: The target rejected the commit.
     REFUSED = "refused"
-    #: The target partition no longer holds the copied records (`sync.target_changes`).
+    #: The ledger lacks the history of the copy (`identity.histories`): what the target skipped is unknown.
+    LEDGER_BEHIND = "ledger-behind"
+    #: The target partition no longer holds the copied records (`identity.targets`).
     TARGET_CHANGED = "target-changed"
     #: The source topic was deleted and created again since it was copied: its offsets are not those of the copy.
     SOURCE_CHANGED = "source-changed"
@@ -82,6 +84,7 @@ _STAYING = frozenset(
         GroupReason.OTHER_GROUP_ON_TARGET,
         GroupReason.UNREADABLE,
         GroupReason.REFUSED,
+        GroupReason.LEDGER_BEHIND,
         GroupReason.TARGET_CHANGED,
         GroupReason.SOURCE_CHANGED,
         GroupReason.BEYOND_SOURCE_END,

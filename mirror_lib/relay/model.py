@@ -12,9 +12,9 @@ from mirror_lib.cluster.raw import HiddenRecords
 from mirror_lib.cluster.topics import SOURCE_CONNECTOR, ClusterPair, LastRecord, OmittedRange, Position, Route
 from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError
+from mirror_lib.identity import SOUND_HISTORY, CopiedTo, History, TargetPartition
 from mirror_lib.observe import Expectation
 from mirror_lib.offsets import OffsetRun
-from mirror_lib.sync import CopiedTo, TargetPartition
 from mirror_lib.topology import FlowId, TopicPartition
 from mirror_lib.transform import TopicPath, TransformChain
 
@@ -75,6 +75,10 @@ class PartitionFacts:
     altered: bool = False
     #: Records after `log_end` that open transactions hide and that are not copied; None if there are none.
     hidden: HiddenRecords | None = None
+    #: As in the position: the copy that it belongs to.
+    copy: str | None = None
+    #: Whether the ledger has the history of the position.
+    history: History = SOUND_HISTORY
 
     @property
     def high_watermark(self) -> int:
@@ -119,6 +123,8 @@ class PartitionPlan:
     asked_at: int | None = None
     #: Epoch milliseconds: when the copy was last at the end of the log, or begins; None if unknown.
     caught_up_at: int | None = None
+    #: As in the position: the copy that is continued.
+    copy: str | None = None
 
     def with_identity(self, position: Position) -> Position:
         """A position of the partition with its identity: target topic, clusters, partitions at the first copy.
@@ -133,6 +139,7 @@ class PartitionPlan:
             clusters=self.clusters,
             first_partitions=self.first_partitions,
             caught_up_at=self.asked_at if caught_up else self.caught_up_at,
+            copy=self.copy,
         )
 
     @property
@@ -361,6 +368,8 @@ class OpenPartition:
     transactions: str | None = None
     #: Epoch seconds before the writer's identity was requested: another run may have taken over since. 0: unknown.
     claimed_at: float = 0.0
+    #: Seconds in which no other run can take over: the lease of the flow's lock.
+    lease_seconds: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from mirror_lib.errors import (
     TopologyError,
     attributes_of,
 )
+from mirror_lib.identity import LedgerPositions, check_clusters
 from mirror_lib.ledger import Ledger, with_handovers
 from mirror_lib.relay.claim import chains_of, name_positions, open_partitions, store_first_positions, uncover_positions
 from mirror_lib.relay.commit import RoundAccount, RoundProgress, Step, commit_round, expectation
@@ -47,16 +48,19 @@ from mirror_lib.relay.planning import (
     FlowClusters,
     RunRate,
     altered_notes,
+    doubtful_notes,
     find_late_writes,
     find_lost_positions,
     foreign_notes,
     gather_facts,
     hanging_problems,
+    history_notes,
     is_hanging,
     late_writes_on_target,
     limits_of_new_topics,
     new_topics_matter,
     note_altered,
+    note_histories,
     note_topics,
     offsets_behind_copies,
     open_transaction_notes,
@@ -69,7 +73,7 @@ from mirror_lib.relay.planning import (
 )
 from mirror_lib.relay.run_lock import RunLease, hold_lock
 from mirror_lib.relay.run_options import CopyRunner, Planner, RunOptions, RunReport
-from mirror_lib.sync import about_missing, check_clusters
+from mirror_lib.sync import about_missing
 from mirror_lib.sync.loops import refuse_ledger_loops
 from mirror_lib.sync.topics import about_empty_selection, check_needed_topics
 from mirror_lib.topology import FlowId, TopicPartition
@@ -251,6 +255,7 @@ def plan_with_facts(
         ConfigurationError: the run is limited to topics that the flow does not select.
         MirrorError: a cluster or the ledger does not respond.
     """
+    known = None if ledger is None else LedgerPositions.read(ledger, flow.flow)
     facts, problems = gather_facts(
         flow,
         flow_topology(flow, options.topics),
@@ -258,24 +263,25 @@ def plan_with_facts(
         topics_synced=topics_synced,
         stopped=ledger.stopped_partitions(str(flow.flow)) if ledger else (),
         truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
-        runs_before=lambda: ledger.count_runs(str(flow.flow)) if ledger else 0,
+        runs_before=None if options.asks_all else lambda: ledger.count_runs(str(flow.flow)) if ledger else 0,
         known_topics=_known_topics(flow, ledger),
+        ledger=known,
     )
     remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
     refuse_ledger_loops(flow, ledger, clusters.ids(), remote)
-    lost = find_lost_positions(flow, facts, ledger, clusters.positions_at_plan.reset)
+    lost = find_lost_positions(flow, facts, known, clusters.positions_at_plan.reset)
     late = find_late_writes(flow_topology(flow, options.topics), clusters, ledger)
     home = late_writes_on_target(flow, clusters, facts, ledger)
     if home.moved:
-        known = clusters.positions_at_plan
-        clusters.positions_at_plan = replace(known, positions={**known.positions, **home.moved})
+        snapshot = clusters.positions_at_plan
+        clusters.positions_at_plan = replace(snapshot, positions={**snapshot.positions, **home.moved})
     refused = {problem.source for problem in (*lost, *home.problems)}
     plan = plan_round(
         flow.flow,
         [fact for fact in facts if fact.source not in refused],
         tasks_max=options.tasks_max or flow.tasks_max,
         first_starts=first_starts(flow),
-        problems=(*problems, *lost, *home.problems, *(each.problem(flow.flow) for each in late)),
+        problems=(*problems, *lost, *home.problems, *(each.problem(flow.flow) for each in late.writes)),
     )
     if not facts and not plan.problems:
         flow_topology(flow, options.topics).refuse_empty_choice(clusters.source_admin.list_topics())
@@ -284,6 +290,8 @@ def plan_with_facts(
         *about_missing(flow, clusters.missing_topics),
         *clusters.notes,
         *altered_notes(clusters.altered),
+        *history_notes(flow, facts),
+        *doubtful_notes(flow.flow, late),
         *(() if _may_route(flow, facts) else _foreign_notes(flow.flow, clusters, facts)),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
         *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
@@ -419,8 +427,8 @@ class _Run:
         self._warnings = noted or self._warnings
         account.record_plan(plan)
         self._lease.check()
-        self._note(store_first_positions(self._flow, plan, clusters, run_id=self._options.run_id))
-        name_positions(plan, clusters, run_id=self._options.run_id)
+        self._note(store_first_positions(self._flow, plan, clusters, self._ledger, run_id=self._options.run_id))
+        name_positions(self._flow, plan, clusters, self._ledger, run_id=self._options.run_id)
         taken = {each.source for each in (*plan.partitions, *plan.unnamed)}
         altered = [each for each in clusters.altered if each.after.source in taken]
         note_altered(self._flow.flow, altered, self._ledger, run_id=self._options.run_id)
@@ -438,7 +446,9 @@ class _Run:
         if self._planner is not None:
             self._planner.before_claims(clusters, plan)
         with account.measure(Step.OPENING):
-            opened, refused = open_partitions(self._flow, plan, clusters, run_id=self._options.run_id)
+            opened, refused = open_partitions(
+                self._flow, plan, clusters, run_id=self._options.run_id, ledger=self._ledger
+            )
         self._note(tuple(replace(each, error=self._with_way_on(each.error)) for each in refused))
         bins = tuple(bin_ for bin_ in opened if bin_)
         if not bins:
@@ -510,6 +520,7 @@ class _Run:
         plan = self._without_latecomers(plan, facts)
         self._restore_buried(clusters)
         run_id, by = self._options.run_id, self._options.trigger
+        note_histories(self._flow, clusters, facts, self._ledger, run_id=run_id)
         noted = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=run_id)
         close_settled(self._flow.flow, facts, plan.problems, self._ledger, by=by, run_id=run_id)
         # A run may only decide about losses at the source; changes of the target need an operator.

@@ -37,6 +37,8 @@ class RunOptions:
     losses: Decision | None = None
     #: Maximum bytes per second to read from the source, over all tasks; None: the flow's limit.
     bytes_per_second: int | None = None
+    #: Compare the last copied record of every idle partition, even if there are more than a run compares in one round.
+    asks_all: bool = False
 
 
 class Planner(Protocol):

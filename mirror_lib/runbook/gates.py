@@ -30,6 +30,7 @@ _LASTING = frozenset[GroupReason | None](
         GroupReason.MERGED_TARGET,
         GroupReason.ROUTED_BY_TRANSFORM,
         GroupReason.UNREADABLE,
+        GroupReason.LEDGER_BEHIND,
         GroupReason.TARGET_CHANGED,
         GroupReason.SOURCE_CHANGED,
         GroupReason.BEYOND_SOURCE_END,
@@ -136,6 +137,18 @@ def cut_holds(cuts: Sequence[CutRow], ends: LogEnds, *, target_too: bool) -> tup
             )
         )
     return tuple(gates)
+
+
+def same_logs(problems: Sequence[str]) -> Gate:
+    """Gate: both sides have the logs that were copied; their ends alone do not show it."""
+    return Gate(
+        "same logs",
+        not problems,
+        "source and target have the logs that were copied."
+        if not problems
+        else f"source or target changed since the copy: {first_places(problems)}",
+        f"See `mirror plan` and `mirror gaps list`. {_COPY_AGAIN}",
+    )
 
 
 def _written(count: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_lib.config import FlowConfig
-from mirror_lib.sync import stored_positions
+from mirror_lib.identity import stored_positions
 from mirror_lib.topology import TopicPartition
 
 

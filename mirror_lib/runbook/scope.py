@@ -10,8 +10,9 @@ from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin, CommittedOffset, GroupAdmin, GroupState, OffsetSpec
 from mirror_lib.config import FlowConfig, flow_topology, group_filter
 from mirror_lib.errors import TopicMissingError, Where
+from mirror_lib.identity import check_clusters, cluster_pair
 from mirror_lib.ledger import Ledger
-from mirror_lib.sync import check_clusters, cluster_pair, flow_admins
+from mirror_lib.sync import flow_admins
 from mirror_lib.sync.groups import select_groups
 from mirror_lib.topology import UNRESTRICTED, TopicPartition, compile_list
 

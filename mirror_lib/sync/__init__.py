@@ -6,22 +6,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "admins": ["flow_admins", "source_admin", "target_admin"],
-        "cluster_identity": ["check_clusters", "cluster_pair", "compare_reachable_clusters", "ledger_name"],
         "intervals": ["SyncStep"],
         "due_steps": ["why_not_due", "why_not_emitted"],
         "hidden_by_acls": ["about_missing", "hidden_topics", "in_words", "unseen_topics"],
         "observed": ["save_groups", "save_heartbeats", "save_step"],
-        "position_store": ["stored_positions"],
-        "target_changes": [
-            "CopiedTo",
-            "TargetPartition",
-            "copied_to",
-            "is_other_topic",
-            "position_change",
-            "source_cluster_change",
-            "target_change",
-            "target_cluster_change",
-        ],
         "offset_lookup": [
             "FlowMaps",
             "Translation",

@@ -1,10 +1,6 @@
 from .admins import flow_admins as flow_admins
 from .admins import source_admin as source_admin
 from .admins import target_admin as target_admin
-from .cluster_identity import check_clusters as check_clusters
-from .cluster_identity import cluster_pair as cluster_pair
-from .cluster_identity import compare_reachable_clusters as compare_reachable_clusters
-from .cluster_identity import ledger_name as ledger_name
 from .due_steps import why_not_due as why_not_due
 from .due_steps import why_not_emitted as why_not_emitted
 from .hidden_by_acls import about_missing as about_missing
@@ -22,12 +18,3 @@ from .offset_lookup import source_offsets_at as source_offsets_at
 from .offset_lookup import translate_checkpoint as translate_checkpoint
 from .offset_lookup import translate_group as translate_group
 from .offset_lookup import Translation as Translation
-from .position_store import stored_positions as stored_positions
-from .target_changes import copied_to as copied_to
-from .target_changes import CopiedTo as CopiedTo
-from .target_changes import is_other_topic as is_other_topic
-from .target_changes import position_change as position_change
-from .target_changes import source_cluster_change as source_cluster_change
-from .target_changes import target_change as target_change
-from .target_changes import target_cluster_change as target_cluster_change
-from .target_changes import TargetPartition as TargetPartition

@@ -10,6 +10,7 @@ from typing import Any
 
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import GroupAdmin, OffsetSpec
+from mirror_lib.cluster.topics import Position
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import (
     ConfigurationError,
@@ -17,6 +18,14 @@ from mirror_lib.errors import (
     OffsetMapError,
     TopicMissingError,
     Where,
+)
+from mirror_lib.identity import (
+    SOUND_HISTORY,
+    LedgerPositions,
+    LedgerState,
+    Past,
+    lacks_history,
+    open_histories,
 )
 from mirror_lib.ledger import Ledger
 from mirror_lib.offsets import Landing, Lookup, OffsetMap, RewrittenCheckpoint, rewrite_checkpoint
@@ -83,9 +92,21 @@ class GroupTranslation:
 class FlowMaps:
     """The offset maps of one flow, read from the ledger on first use."""
 
-    def __init__(self, flow: FlowConfig, topology: FlowTopology, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        flow: FlowConfig,
+        topology: FlowTopology,
+        ledger: Ledger,
+        positions: Mapping[TopicPartition, Position] | None = None,
+    ) -> None:
+        """Args:
+        positions: the present ones, with which the ledger is compared; None if the target cannot be reached.
+        """
         self._flow, self._topology, self._ledger = flow, topology.with_moved_topics(), ledger
         self._maps: dict[TopicPartition, OffsetMap] = {}
+        known = LedgerPositions.read(ledger, flow.flow)
+        self._histories = {each: Past.of(position, known, each).history for each, position in (positions or {}).items()}
+        self._open = open_histories(flow.flow, ledger)
 
     def replicates(self, topic: str) -> bool:
         """True if the flow copies a topic, or copied it until a cutover."""
@@ -101,8 +122,16 @@ class FlowMaps:
         return TopicPartition(self._topology.remote_topic(source.topic), source.partition)
 
     def of(self, source: TopicPartition) -> OffsetMap:
-        """A partition's map; empty if the ledger has none."""
+        """A partition's map; empty if the ledger has none.
+
+        Raises:
+            LedgerBehindError: the ledger has another history than the position in Kafka.
+            OffsetMapError: a stored segment is damaged.
+        """
         if source not in self._maps:
+            history = self._histories.get(source, SOUND_HISTORY)
+            if not history.is_sound and history.state is not LedgerState.BEHIND:
+                raise lacks_history(self._flow.flow, source, history)
             self._maps[source] = OffsetMap.of_segments(self._ledger.segments(str(self._flow.flow), *source))
         return self._maps[source]
 
@@ -114,6 +143,10 @@ class FlowMaps:
             MirrorError: as `target_of`; or the map is empty, and the target does not respond.
         """
         target, found = self.target_of(source), self.of(source)
+        for history in (each.get(source, SOUND_HISTORY) for each in (self._histories, self._open)):
+            if history.is_gap and offset < history.following:
+                # What was skipped there is unknown: the reader could miss it.
+                raise lacks_history(self._flow.flow, source, history)
         if found.empty:
             self._check_never_copied(source, target)
             return Translation(source, target, offset, 0, Landing.BEYOND, offset)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirror_lib.ledger import MapPart
@@ -211,6 +212,8 @@ class StateCheck:
     copied_to: int
     #: True if no run was writing when the position was read.
     settled: bool
+    #: True if the flow was to leave out what the source had before its first start.
+    starts_late: bool = False
     #: Target offsets that the opposite flow has copied, as `offsets.runs.encode` gives their inverse map.
     by_opposite: bytes = encode(())
 
@@ -295,6 +298,9 @@ class PartitionCheck:
         return max(self.estimated_bytes, self.records)
 
 
+NO_COPIES: Mapping[TopicPartition, str | None] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class VerifyPlan:
     """What a verification will read: printable, comparable, and computed without requests."""
@@ -313,6 +319,8 @@ class VerifyPlan:
     confirmed: tuple[PartitionVerdict, ...] = ()
     #: What transforms send to partitions other than the source partition's own.
     routed: RoutedPlan = NOTHING_ROUTED
+    #: Which copy of each partition is compared, as in its position.
+    copies: Mapping[TopicPartition, str | None] = field(default_factory=dict)
 
     @property
     def partitions(self) -> tuple[PartitionCheck, ...]:

@@ -52,6 +52,7 @@ def plan_flow_verification(flow: FlowConfig, ledger: Ledger, options: VerifyOpti
             budget=options.budget,
             bins_max=options.tasks_max or flow.tasks_max,
             unverifiable=gathered.unverifiable,
+            copies=gathered.copies,
         )
     return plan_verification(
         flow.flow,
@@ -62,6 +63,7 @@ def plan_flow_verification(flow: FlowConfig, ledger: Ledger, options: VerifyOpti
         bins_max=options.tasks_max or flow.tasks_max,
         unverifiable=gathered.unverifiable,
         routed=gathered.routed,
+        copies=gathered.copies,
     )
 
 
@@ -113,7 +115,9 @@ def verify_flow(
         finished=finished,
         routed=tuple(sorted(routed, key=lambda verdict: verdict.target)),
     )
-    ledger.save_verifications(rows_of(report))
+    ledger.save_verifications(
+        [replace(row, copy=plan.copies.get(TopicPartition(row.topic, row.partition))) for row in rows_of(report)]
+    )
     return report
 
 

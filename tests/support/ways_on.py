@@ -19,6 +19,7 @@ WAYS_ON: Mapping[str, str] = {
     "beyond-task-memory": "tests/integration/relay/copy/test_bombs.py",
     "corrupt-batch": _POISON,
     "deletions-possibly-lost": "tests/integration/relay/losses/test_lost_deletions_ways_on.py",
+    "ledger-behind": "tests/integration/sync/test_restored_ledgers.py",
     "offset-out-of-range": _DECISIONS,
     "oversized-batch": _DECISIONS,
     "position-lost": "tests/integration/relay/losses/test_lost_positions.py",
@@ -139,5 +140,6 @@ CUTOVER_GATES_ELSEWHERE: Mapping[str, str] = {
     "no DENY ACLs": "an ACL is removed with Kafka's tools",
     "no new source records": f"a writer that goes on opens the freeze again ({_CUTOVERS})",
     "no unexpected records": "the way of `equal`, in the same words",
+    "same logs": "names the reasons of the copy, which have ways on of their own",
     "readers stopped": f"a group waits for its readers on the source ({_CUTOVERS})",
 }

@@ -13,9 +13,10 @@ from mirror_lib.cli.flow_command import FlowCommand, flow_command
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.config import load_flow
+from mirror_lib.identity import ledger_name
 from mirror_lib.ledger import existing_ledger
 from mirror_lib.relay.repair import ClusterDecision, apply_cluster_change, plan_cluster_change
-from mirror_lib.sync import flow_admins, ledger_name
+from mirror_lib.sync import flow_admins
 
 app = command_group("clusters")
 

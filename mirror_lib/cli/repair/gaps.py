@@ -19,6 +19,7 @@ from mirror_lib.cli.output import Output
 from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.identity import check_clusters
 from mirror_lib.ledger import GapRow, open_ledger
 from mirror_lib.relay import hold_lock
 from mirror_lib.relay.gaps import (
@@ -33,7 +34,6 @@ from mirror_lib.relay.gaps import (
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import delete_keys as write
 from mirror_lib.relay.repair import plan_key_deletion
-from mirror_lib.sync import check_clusters
 from mirror_lib.verify.state import find_lost_deletions
 
 app = command_group("gaps")

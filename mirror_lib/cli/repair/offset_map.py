@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.commands import command_group
+from mirror_lib.cli.confirmation import person
 from mirror_lib.cli.flow_command import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import (
     PartitionOption,
@@ -20,12 +21,12 @@ from mirror_lib.cli.flow_options import (
 )
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
+from mirror_lib.identity import check_clusters
 from mirror_lib.ledger import open_ledger, opposite_of
 from mirror_lib.relay import hold_lock
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import RebuildPlan, Rebuilt, apply_rebuilt, plan_rebuild
 from mirror_lib.relay.repair import rebuild as rebuild_maps
-from mirror_lib.sync import check_clusters
 
 app = command_group("map")
 
@@ -126,7 +127,7 @@ def rebuild(
         written = 0
         if apply:
             lease.check()
-            written = apply_rebuilt(settings, ledger, found, run_id=run_id)
+            written = apply_rebuilt(settings, clusters, ledger, found, run_id=run_id, by=person())
         output.document({"written": written})
         changes = sum(each.changes for each in found)
         output.note(

@@ -15,9 +15,9 @@ from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.config import FirstStart, parse_first_start
 from mirror_lib.counted import counted
+from mirror_lib.identity import check_clusters
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import apply_changes, plan_changes
-from mirror_lib.sync import check_clusters
 
 app = command_group("position")
 

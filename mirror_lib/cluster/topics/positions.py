@@ -124,6 +124,9 @@ class Position:
     caught_up_at: int | None = None
     #: Detects a log that was restored from a snapshot and has grown again: it may have the same leader epochs.
     last_record: LastRecord | None = None
+    #: What names the copy from one source log to one target log: the run or decision that began it. What is stored
+    #: about the partition is true of one copy. None if MM2 or an earlier version began it.
+    copy: str | None = None
 
     @property
     def source(self) -> TopicPartition:
@@ -258,6 +261,7 @@ def encode_value(position: Position) -> bytes:
         "target_cluster": position.clusters.target if position.clusters is not None else None,
         "first_partitions": position.first_partitions,
         "caught_up_at": position.caught_up_at,
+        "copy": position.copy,
         "claim": position.claim,
         "left_out": _list(position.left_out),
         "runs": base64.b64encode(encode(position.runs)).decode() if position.runs else None,
@@ -308,7 +312,8 @@ _USUAL_VALUE = re.compile(
     rb'(?:,"producer_id":%(n)b)?(?:,"epoch":%(n)b)?(?:,"run_id":"[0-9A-Za-z_-]*")?(?:,"topic_id":"[0-9A-Za-z_-]*")?'
     rb'(?:,"leader_epoch":%(n)b)?(?:,"last_record":"%(n)b:%(n)b:%(n)b")?(?:,"target_topic":"[0-9A-Za-z._-]*")?(?:,"target_topic_id":"[0-9A-Za-z_-]*")?'
     rb'(?:,"source_cluster":"[0-9A-Za-z_-]*")?(?:,"target_cluster":"[0-9A-Za-z_-]*")?'
-    rb'(?:,"first_partitions":%(n)b)?(?:,"caught_up_at":%(n)b)?,"claim":(%(n)b)\}' % {b"n": _NUMBER}
+    rb'(?:,"first_partitions":%(n)b)?(?:,"caught_up_at":%(n)b)?(?:,"copy":"[0-9A-Za-z_-]*")?'
+    rb',"claim":(%(n)b)\}' % {b"n": _NUMBER}
 )
 
 
@@ -434,6 +439,7 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "topic_id": _text,
     "leader_epoch": _natural,
     "last_record": _last_record,
+    "copy": _text,
     "claim": _natural,
     "left_out": _ranges,
     "runs": _runs,

@@ -27,13 +27,14 @@ from mirror_lib.ledger.observed_rows import (
 )
 from mirror_lib.ledger.queries.group_columns import is_own
 from mirror_lib.ledger.rows import GapState, RoundRow, RunLockRow, RunRow, RunState
-from mirror_lib.ledger.tables import WHOLE_RECORDS, lock_name, locks
+from mirror_lib.ledger.tables import WHOLE_RECORDS, is_of_position, is_of_present_copy, lock_name, locks
 
 _TABLES = METADATA.tables
 _RUNS: Table = _TABLES["run"]
 _PARTITION_RUNS: Table = _TABLES["partition_run"]
 _ROUNDS: Table = _TABLES["round"]
 _GAPS: Table = _TABLES["gap"]
+_POSITIONS: Table = _TABLES["position"]
 _VERIFICATIONS: Table = _TABLES["verification"]
 _FLOWS: Table = _TABLES["flow_observation"]
 _PARTITIONS: Table = _TABLES["partition_observation"]
@@ -266,10 +267,10 @@ def _verify_totals(connection: Connection, flows: list[str]) -> dict[str, Verify
             compared.c.topic,
             compared.c.partition,
             compared.c.mismatches,
-            func.max(columns.source_next).label("source_next"),
-            func.max(columns.finished_at).label("equal_at"),
+            func.max(case((is_of_present_copy(), columns.source_next))).label("source_next"),
+            func.max(case((is_of_present_copy(), columns.finished_at))).label("equal_at"),
         )
-        .select_from(compared.outerjoin(_VERIFICATIONS, since))
+        .select_from(compared.outerjoin(_VERIFICATIONS, since).outerjoin(_POSITIONS, is_of_position()))
         .group_by(compared.c.flow, compared.c.topic, compared.c.partition, compared.c.mismatches)
         .subquery("equal")
     )

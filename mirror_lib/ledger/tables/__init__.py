@@ -17,6 +17,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "observations": ["Observations"],
         "rate_claims": ["RateAsk"],
         "segment_runs": ["columns_of"],
-        "verifications": ["WHOLE_RECORDS"],
+        "verifications": ["WHOLE_RECORDS", "is_of_position", "is_of_present_copy"],
     },
 )

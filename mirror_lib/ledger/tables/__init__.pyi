@@ -12,4 +12,6 @@ from .locks import is_held_by as is_held_by
 from .observations import Observations as Observations
 from .rate_claims import RateAsk as RateAsk
 from .segment_runs import columns_of as columns_of
+from .verifications import is_of_position as is_of_position
+from .verifications import is_of_present_copy as is_of_present_copy
 from .verifications import WHOLE_RECORDS as WHOLE_RECORDS

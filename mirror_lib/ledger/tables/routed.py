@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, sel
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.ledger.tables.writing import upsert
+from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 _RANGE: Table = METADATA.tables["routed_range"]
@@ -55,6 +56,13 @@ def append(connection: Connection, rows: Sequence[RoutedRangeRow], *, resumed: S
             by_target.setdefault((row.flow, _target(row)), []).append(row)
     for (flow, target), added in by_target.items():
         _append_to(connection, flow, target, added, covered)
+
+
+def forget(connection: Connection, flow: str, source: TopicPartition) -> None:
+    """Delete the rows of a source partition."""
+    columns = _RANGE.c
+    of_source = and_(columns.topic == source.topic, columns.partition == source.partition)
+    connection.execute(delete(_RANGE).where(columns.flow == flow, of_source))
 
 
 def of_flow(connection: Connection, flow: str) -> tuple[RoutedRangeRow, ...]:

@@ -19,7 +19,7 @@ _PARTITION_RUN: Table = METADATA.tables["partition_run"]
 
 def start(connection: Connection, *, run_id: str, flow: str, trigger: str, planned_partitions: int = 0) -> RunRow:
     """Record the start of a run; its id must be new."""
-    if connection.scalar(select(func.count()).where(_RUN.c.id == run_id)):
+    if exists(connection, run_id):
         raise LedgerError(
             f"a run with the id {run_id} already exists.", action="Omit the id, or use a new one for every run."
         )
@@ -36,6 +36,11 @@ def start(connection: Connection, *, run_id: str, flow: str, trigger: str, plann
     values = {column.name: getattr(row, column.name) for column in _RUN.columns}
     connection.execute(insert(_RUN), values)
     return row
+
+
+def exists(connection: Connection, run_id: str) -> bool:
+    """Return true if the run was started with this ledger."""
+    return bool(connection.scalar(select(func.count()).where(_RUN.c.id == run_id)))
 
 
 def change(connection: Connection, run_id: str, values: Mapping[str, Any]) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, and_, bindparam, delete, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam, delete, func, or_, select
 
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import VerificationRow, VerifiedRow
 from mirror_lib.ledger.tables.writing import upsert
 
+_POSITION: Table = METADATA.tables["position"]
 _VERIFICATION: Table = METADATA.tables["verification"]
 #: Modes that compare every record from one offset to another, as `VerifyMode` names them.
 WHOLE_RECORDS = ("full", "recent")
@@ -75,8 +76,24 @@ def of_id(connection: Connection, verification_id: str) -> tuple[VerificationRow
     )
 
 
+def is_of_position() -> ColumnElement[bool]:
+    """The condition that joins a verification with the position of its partition."""
+    columns, positions = _VERIFICATION.c, _POSITION.c
+    return and_(
+        positions.flow == columns.flow,
+        positions.topic == columns.topic,
+        positions.partition == columns.partition,
+    )
+
+
+def is_of_present_copy() -> ColumnElement[bool]:
+    """The condition that a verification is about the copy of the joined position, if there is one."""
+    columns, positions = _VERIFICATION.c, _POSITION.c
+    return or_(positions.flow.is_(None), columns.copy.is_not_distinct_from(positions.copy))
+
+
 def verified_up_to(connection: Connection, flow: str) -> tuple[VerifiedRow, ...]:
-    """Up to where each partition was found equal since its last difference.
+    """Up to where each partition was found equal since its last difference, in the copy of its present position.
 
     Samples do not count, since they skip the records in between, nor do comparisons by state, which compare only the
     latest record of each key. Partitions without a result are missing.
@@ -103,8 +120,10 @@ def verified_up_to(connection: Connection, flow: str) -> tuple[VerifiedRow, ...]
             rank.label("place"),
         )
         .outerjoin(last_difference, same_partition)
+        .outerjoin(_POSITION, is_of_position())
         .where(
             columns.flow == flow,
+            is_of_present_copy(),
             columns.verdict == "equal",
             columns.mode.in_(WHOLE_RECORDS),
             columns.source_next.is_not(None),

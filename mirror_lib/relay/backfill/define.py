@@ -279,7 +279,9 @@ def _resolve(
     topics, targets = _targets(flow, clusters, request)
     late = {}
     if request.after_cutover:
-        late = {each.source: each for each in find_late_writes(flow_topology(flow, request.topics), clusters, ledger)}
+        late = {
+            each.source: each for each in find_late_writes(flow_topology(flow, request.topics), clusters, ledger).writes
+        }
     sources = [
         TopicPartition(topic, partition.partition)
         for topic, described in sorted(topics.items())

@@ -25,13 +25,13 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
+from mirror_lib.identity import position_row
 from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.relay.backfill.define import backfill_flow, backfill_topology, stored_backfill
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.relay.backfill.plan import clip_facts, within_budget
 from mirror_lib.relay.backfill.same_topic import LiveSide
 from mirror_lib.relay.backfill.states import again, with_way_on
-from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, PartitionResult, RunPlan
 from mirror_lib.relay.planning import FlowClusters, find_late_writes, gather_facts, plan_round
@@ -111,7 +111,7 @@ def _settle_late_writes(flow: FlowConfig, backfill: Backfill, ledger: Ledger, *,
         stored = clusters.positions.read_all().positions
         ledger.save_positions([position_row(own, each.position) for each in stored.values()])
         names = [re.escape(topic) for topic in sorted(backfill.targets)]
-        late = {each.source for each in find_late_writes(flow_topology(flow, names), clusters, ledger)}
+        late = {each.source for each in find_late_writes(flow_topology(flow, names), clusters, ledger).writes}
     for gap in ledger.open_gaps(str(flow.flow)):
         source = TopicPartition(gap.topic, gap.partition)
         if gap.cause == WrittenAfterCutoverError.reason and source not in late and gap.topic in backfill.targets:

@@ -36,10 +36,10 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
+from mirror_lib.identity import position_row
 from mirror_lib.ledger import Ledger
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.relay.backfill.states import again, copy_anew, let_flow_continue
-from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.model import PartitionPlan
 from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.run_lock import RunLease

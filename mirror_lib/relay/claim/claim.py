@@ -19,6 +19,8 @@ from mirror_lib.cluster.raw import ProducerIdentity, open_clients
 from mirror_lib.cluster.topics import OffsetSync, Position, PositionSnapshot, PositionState, read_offset_syncs
 from mirror_lib.config import EARLIEST, Fencing, FlowConfig, first_starts, offset_syncs_topic, replication_policy
 from mirror_lib.errors import DirtyStartError, MirrorError, Where
+from mirror_lib.identity import position_row
+from mirror_lib.ledger import Ledger
 from mirror_lib.offsets import BEFORE_ALL
 from mirror_lib.relay.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.relay.copy import open_position, transactional_id, transactions_of
@@ -36,7 +38,7 @@ _NO_PRODUCER = -1
 
 
 def open_partitions(
-    flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, *, run_id: str
+    flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, *, run_id: str, ledger: Ledger
 ) -> tuple[tuple[tuple[OpenPartition, ...], ...], tuple[PartitionProblem, ...]]:
     """Claim every planned partition; return the bins of those that may be copied, and the errors of the others."""
     if not plan.partitions:
@@ -48,7 +50,7 @@ def open_partitions(
     identities = _identities(flow, clean, clusters.target_data)
     chains = chains_of(flow, {start.partition.source.topic for start in starts})
     opened: dict[TopicPartition, OpenPartition] = {}
-    for start in starts:
+    for start in (_in_a_copy(start, clusters, run_id) for start in starts):
         identity = identities.get(start.partition.target)
         if isinstance(identity, MirrorError):
             refused[start.partition.source] = with_flow(flow, identity, start.partition.source)
@@ -58,7 +60,7 @@ def open_partitions(
             merged = len(clusters.sources_of(target)) > 1
             transactions = transactions_of(flow, chains.get(start.partition.source.topic), target, merged=merged)
             opened[start.partition.source] = _claimed_partition(flow, start, identity, claim, transactions, at)
-    clusters.positions.write([open_position(partition, run_id) for partition in opened.values()])
+    _write_claims(flow, [open_position(partition, run_id) for partition in opened.values()], clusters, ledger)
     # If two runs claim at the same time, the later record sees the earlier one, and takes over from its run.
     claimed = _claimed_by_others(clusters, opened, run_id)
     for source, other in claimed.items():
@@ -69,10 +71,29 @@ def open_partitions(
         else:
             opened[source] = taken
     # Both claims have the same number so far.
-    clusters.positions.write([open_position(opened[source], run_id) for source in claimed if source in opened])
+    again = [open_position(opened[source], run_id) for source in claimed if source in opened]
+    _write_claims(flow, again, clusters, ledger)
     bins = tuple(tuple(opened[p.source] for p in bin_ if p.source in opened) for bin_ in plan.bins)
     problems = tuple(PartitionProblem(source, error) for source, error in sorted(refused.items()))
     return bins, problems
+
+
+def _in_a_copy(start: _Start, clusters: FlowClusters, run_id: str) -> _Start:
+    """The start; the first one of a partition begins a copy."""
+    if start.partition.source in clusters.positions_at_plan.positions:
+        return start
+    return start._replace(partition=replace(start.partition, copy=run_id))
+
+
+def _write_claims(flow: FlowConfig, claims: Sequence[Position], clusters: FlowClusters, ledger: Ledger) -> None:
+    """Store claims; in the ledger first, so that it knows of all that Kafka has.
+
+    A first claim comes later: a position that only the ledger has would count as lost.
+    """
+    known = clusters.positions_at_plan.positions
+    ledger.save_positions([position_row(flow, each) for each in claims if each.source in known])
+    clusters.positions.write(claims)
+    ledger.save_positions([position_row(flow, each) for each in claims if each.source not in known])
 
 
 def chains_of(flow: FlowConfig, topics: Iterable[str]) -> Mapping[str, TransformChain]:
@@ -107,6 +128,7 @@ def _claimed_partition(
         claim=claim,
         transactions=transactions,
         claimed_at=at,
+        lease_seconds=flow.run_lease_seconds,
     )
 
 
@@ -137,7 +159,7 @@ def _from_claimant(
 
 
 def store_first_positions(
-    flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, *, run_id: str
+    flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, ledger: Ledger, *, run_id: str
 ) -> tuple[PartitionProblem, ...]:
     """Store the start of partitions that have nothing to copy yet, so that the next run compares them like any other.
 
@@ -147,7 +169,8 @@ def store_first_positions(
     """
     refused: dict[TopicPartition, MirrorError] = {}
     if plan.first_seen:
-        clusters.positions.write(
+        starts = (_in_a_copy(start, clusters, run_id) for start in _starts(flow, plan.first_seen, clusters, refused))
+        first = [
             start.partition.with_identity(
                 Position(
                     topic=start.partition.source.topic,
@@ -162,18 +185,20 @@ def store_first_positions(
                     claim=clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1,
                 )
             )
-            for start in _starts(flow, plan.first_seen, clusters, refused)
-        )
-    starts = first_starts(flow)
+            for start in starts
+        ]
+        clusters.positions.write(first)
+        ledger.save_positions([position_row(flow, each) for each in first])
+    chosen = first_starts(flow)
     return tuple(
         PartitionProblem(source, error)
         for source, error in sorted(refused.items())
         # A partition that starts at `earliest` can wait for its first record: nothing is skipped until then.
-        if starts.of(source.topic) != EARLIEST
+        if chosen.of(source.topic) != EARLIEST
     )
 
 
-def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> None:
+def name_positions(flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, ledger: Ledger, *, run_id: str) -> None:
     """Add target topic, its id, and cluster ids to the positions of idle partitions.
 
     Positions of MirrorMaker 2 and of version 0.1.0 have none of these. The plan has compared them with both logs.
@@ -187,6 +212,7 @@ def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> Non
             position = replace(position, claim=snapshot.claims.get(partition.source, 0) + 1, run_id=run_id)
         named.append(partition.with_identity(position))
     clusters.positions.write(named)
+    ledger.save_positions([position_row(flow, each) for each in named])
 
 
 class _Start(NamedTuple):

@@ -5,7 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "commit": ["commit_round", "position_row", "segment_rows"],
+        "commit": ["commit_round", "segment_rows"],
         "progress": ["RoundProgress"],
         "rewound_syncs": ["rewind_syncs"],
         "round_metrics": ["RoundAccount", "Step", "expectation"],

@@ -1,5 +1,4 @@
 from .commit import commit_round as commit_round
-from .commit import position_row as position_row
 from .commit import segment_rows as segment_rows
 from .progress import RoundProgress as RoundProgress
 from .rewound_syncs import rewind_syncs as rewind_syncs

@@ -1,9 +1,9 @@
-"""Commit a round: first what only the ledger stores, then positions and offset-syncs in Kafka, then the run's account.
+"""Commit a round: first what the ledger has to know, then positions and offset-syncs in Kafka, then the run's account.
 
 Gaps and the offset map come first, since they cannot be found any more once a position has passed them; a run that
-dies before it stores its positions is taken over, and its successor finds the same again. For all other state Kafka is
-the source of truth and is written before the ledger: if a run dies in between, nothing is copied again, and its
-ledger row stays unfinished. If Kafka refuses a write, the ledger still records what was copied.
+dies before it stores its positions is taken over, and its successor finds the same again. So do the ledger's own
+positions: a position that only Kafka has is that of another ledger, or of one that was restored. Kafka stays the source
+of truth for how far a partition is copied. If it refuses a write, the ledger still records what was copied.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.topics import OffsetSync, OffsetSyncWriter, Position, PositionState
 from mirror_lib.config import FlowConfig, offset_syncs_topic
+from mirror_lib.errors import MirrorError
+from mirror_lib.identity import position_row
 from mirror_lib.ledger import Ledger, offset_rows, rows
 from mirror_lib.offsets import EmissionState, OffsetRun, encode, flush_syncs
-from mirror_lib.relay.copy import gap_rows
+from mirror_lib.relay.copy import gap_rows, open_position
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult, RoutedRecords
 from mirror_lib.relay.planning import FlowClusters, find_lost_deletions, note_lost_deletions
 from mirror_lib.topology import TopicPartition
@@ -39,7 +41,6 @@ def commit_round(
     """
     opened = {partition.plan.source: partition for bin_ in job.bins for partition in bin_}
     positions = closed_positions(opened, results, job.run_id)
-    stored: list[Position] = []
     # First: no position may pass skipped records that are not recorded anywhere.
     for gap in gap_rows(job.flow, job.run_id, results, job.settings.poison_policy):
         ledger.record_gap(gap)
@@ -53,13 +54,19 @@ def commit_round(
     routed = [row for result in results for row in routed_rows(flow, job, opened[result.source], result)]
     if routed:
         ledger.append_routed(routed, resumed=[source for source, each in opened.items() if each.takeover is not None])
+    # Nor may Kafka have a position that the ledger does not know: it would look like the history of another ledger.
+    ledger.save_positions([position_row(flow, position) for position in positions])
     try:
-        clusters.positions.write(positions)
-        stored = positions
+        try:
+            clusters.positions.write(positions)
+        except MirrorError:
+            ledger.save_positions(
+                [position_row(flow, open_position(opened[each.source], job.run_id)) for each in positions]
+            )
+            raise
         if flow.emit_offset_syncs_enabled:
             _write_offset_syncs(flow, results)
     finally:
-        ledger.save_positions([position_row(flow, position) for position in stored])
         ledger.save_partition_runs([partition_row(job.run_id, round_number, result) for result in results])
     return late
 
@@ -109,22 +116,6 @@ def _write_offset_syncs(flow: FlowConfig, results: Sequence[PartitionResult]) ->
     topic = offset_syncs_topic(flow)
     with OffsetSyncWriter(Connection.from_settings(flow.clients.offset_syncs_producer), topic) as writer:
         writer.write(syncs)
-
-
-def position_row(flow: FlowConfig, position: Position) -> offset_rows.PositionRow:
-    """A position as a ledger row."""
-    return offset_rows.PositionRow(
-        flow=str(flow.flow),
-        topic=position.topic,
-        partition=position.partition,
-        offset=position.offset,
-        target_offset=position.target_offset,
-        state=position.state.value if position.state else "open",
-        producer_id=position.producer_id,
-        epoch=position.epoch,
-        run_id=position.run_id,
-        topic_id=position.topic_id,
-    )
 
 
 def segment_rows(

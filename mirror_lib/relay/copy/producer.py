@@ -52,8 +52,9 @@ _REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _TICK_SECONDS = 1.0
-#: A task that was suspended for longer may have been taken over.
+#: A task that was suspended for longer may have been taken over; for a part of the lease, if that is shorter.
 _STALL_SECONDS = 5.0
+_STALL_SHARE = 0.5
 #: Number of waiting partitions that fill a request. If batches go one at a time, fewer wait until the request before
 #: is answered: else each would always have its own request.
 _FILLING_PARTITIONS = 16
@@ -102,6 +103,7 @@ class TargetWriter:
             resume=self._pump,
         )
         self._writers: dict[TopicPartition, PartitionWriter] = {}
+        self._stall_seconds = _STALL_SECONDS
         self._topic_ids: dict[str, bytes] = {}
         for copy in copies:
             self._writer_of(copy).copies.append(copy)
@@ -134,7 +136,10 @@ class TargetWriter:
             writer = self._writers[copy.target] = PartitionWriter(copy.opened, self._settings.retry_max_seconds)
             # A task may begin long after the claim, for example behind another one of a run that was suspended. With a
             # clock that is behind the claiming machine's the time is unknown.
-            writer.stale = not 0 <= time.time() - copy.opened.claimed_at <= _STALL_SECONDS
+            stall_seconds = min(_STALL_SECONDS, _STALL_SHARE * copy.opened.lease_seconds)
+            writer.stale = not 0 <= time.time() - copy.opened.claimed_at <= stall_seconds
+            # The loop itself may come late by as much as it sleeps.
+            self._stall_seconds = min(self._stall_seconds, max(stall_seconds, 2 * _TICK_SECONDS))
             self._old.guard(writer)
             if writer.topic_id is not None:
                 self._topic_ids[copy.target.topic] = encode_topic_id(writer.topic_id)
@@ -175,7 +180,7 @@ class TargetWriter:
     def _notice_stall(self) -> None:
         """Detect a suspended process before anything is sent: another run may have taken over meanwhile."""
         now = _now()
-        if now - self._awake_at > _STALL_SECONDS:
+        if now - self._awake_at > self._stall_seconds:
             for writer in self._writers.values():
                 writer.stale = True
         self._awake_at = now

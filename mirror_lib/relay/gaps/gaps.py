@@ -24,15 +24,15 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
+from mirror_lib.identity import LedgerPositions, check_clusters, position_row
 from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.ledger.tables import LastCopy
 from mirror_lib.relay.backfill import FROM_CUTOVER
-from mirror_lib.relay.commit import position_row, rewind_syncs
+from mirror_lib.relay.commit import rewind_syncs
 from mirror_lib.relay.copy import omission_rows
 from mirror_lib.relay.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.planning import FlowClusters, find_target_change, gather_facts, with_flow
-from mirror_lib.sync import check_clusters
 from mirror_lib.topology import FlowId, TopicPartition
 
 
@@ -175,6 +175,7 @@ def plan_decisions(
         clusters,
         stopped=ledger.stopped_partitions(str(flow.flow)),
         truncations=truncations(ledger.open_gaps(str(flow.flow))),
+        ledger=LedgerPositions.read(ledger, flow.flow),
     )
     facts = {fact.source: fact for fact in found if fact.source in chosen}
     errors = {problem.source: problem.error for problem in problems}

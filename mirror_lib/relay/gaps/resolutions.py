@@ -170,12 +170,13 @@ def decide(
         # Copying again from the start deletes nothing on the target: pending deletions stay pending. A target without
         # copied records needs no deletion from before now.
         caught_up_at=fact.asked_at if decision is Decision.RECOPY and _is_fresh(changed) else fact.caught_up_at,
+        copy=fact.copy if decision is Decision.ACCEPT and _is_expired(found) else run_id,
     )
     if changed is not None and decision is Decision.ACCEPT:
         decided = _same_source(decided, fact)
     if merged or before is None or before.state is not PositionState.OPEN:
         return decided
-    same_history = found is not None and isinstance(found.error, RetentionGapError)
+    same_history = _is_expired(found)
     return replace(
         decided,
         state=PositionState.OPEN,
@@ -184,6 +185,11 @@ def decide(
         left_out=before.left_out if same_history else (),
         runs=before.runs if same_history else (),
     )
+
+
+def _is_expired(found: FoundLoss | None) -> bool:
+    """True if the source has deleted records, and nothing else has changed."""
+    return found is not None and isinstance(found.error, RetentionGapError)
 
 
 def _is_fresh(changed: FoundLoss | None) -> bool:

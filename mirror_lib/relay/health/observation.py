@@ -11,6 +11,7 @@ from typing import Any
 from mirror_lib.cluster.raw import first_timestamps
 from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.identity import check_clusters
 from mirror_lib.ledger import (
     FlowObservationRow,
     GroupTotals,
@@ -25,7 +26,6 @@ from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProbl
 from mirror_lib.relay.planning import FlowClusters, hidden_detail
 from mirror_lib.relay.run import plan_with_facts
 from mirror_lib.relay.run_options import RunOptions
-from mirror_lib.sync import check_clusters
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)

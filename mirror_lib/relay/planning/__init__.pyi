@@ -12,6 +12,7 @@ from .known_topics import new_topics_matter as new_topics_matter
 from .known_topics import note_topics as note_topics
 from .known_topics import topics_to_note as topics_to_note
 from .late_writes import accounted_for as accounted_for
+from .late_writes import doubtful_notes as doubtful_notes
 from .late_writes import find_late_writes as find_late_writes
 from .late_writes import late_writes_on_target as late_writes_on_target
 from .lost_deletions import find_lost_deletions as find_lost_deletions
@@ -35,3 +36,5 @@ from .source_losses import FoundLoss as FoundLoss
 from .topic_limits import retention_warnings as retention_warnings
 from .topic_limits import timestamp_warnings as timestamp_warnings
 from .topic_limits import topic_warnings as topic_warnings
+from .unknown_history import history_notes as history_notes
+from .unknown_history import note_histories as note_histories

@@ -53,12 +53,14 @@ def altered_position(
     before, offset = altered.before, stored.position.offset
     if before.state is PositionState.CLOSED and before.target_offset == target_end:
         # The target has not changed since: MirrorMaker 2 stores no position without records.
-        known = before.last_record
+        known, place = before.last_record, stored.record
+        # If it goes back, an offset means two records: another copy.
         after = replace(
             before,
             offset=offset,
             leader_epoch=before.leader_epoch if offset == before.offset else None,
             last_record=known if known is not None and known.offset <= offset else None,
+            copy=before.copy if offset >= before.offset else f"altered-{place.partition}-{place.offset}",
         )
         return AlteredPosition(before, after, stored.record)
     if offset >= altered.highest:

@@ -24,6 +24,7 @@ from mirror_lib.cluster.topics import (
 )
 from mirror_lib.config import FlowConfig, IsolationLevel, collections_paused, first_starts
 from mirror_lib.errors import DirtyStartError, MirrorError, TopicMissingError, TopologyError, Where
+from mirror_lib.identity import CopiedTo, LedgerPositions, Past, TargetPartition, cluster_pair, copied_to
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
 from mirror_lib.relay.next_steps import after_malformed_position
 from mirror_lib.relay.planning.altered_positions import AlteredPosition, altered_position, with_altered
@@ -32,16 +33,7 @@ from mirror_lib.relay.planning.open_transactions import longest_transaction_seco
 from mirror_lib.relay.planning.producer_expiry import producer_memory
 from mirror_lib.relay.planning.source_logs import SourceLogs, read_source_logs
 from mirror_lib.relay.planning.topic_limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
-from mirror_lib.sync import (
-    CopiedTo,
-    TargetPartition,
-    cluster_pair,
-    copied_to,
-    in_words,
-    source_admin,
-    target_admin,
-    unseen_topics,
-)
+from mirror_lib.sync import in_words, source_admin, target_admin, unseen_topics
 from mirror_lib.sync.loops import namesake_notes, refuse_own_copies
 from mirror_lib.topology import FlowTopology, TopicPartition
 
@@ -165,8 +157,9 @@ def gather_facts(
     topics_synced: bool = True,
     stopped: Collection[TopicPartition] = (),
     truncations: Mapping[tuple[TopicPartition, int], int] = _NO_TRUNCATIONS,
-    runs_before: Callable[[], int] = lambda: 0,
+    runs_before: Callable[[], int] | None = None,
     known_topics: Collection[str] | None = None,
+    ledger: LedgerPositions | None = None,
 ) -> tuple[list[PartitionFacts], tuple[PartitionProblem, ...]]:
     """The facts of every partition that the flow selects, and the partitions that cannot be planned.
 
@@ -175,6 +168,8 @@ def gather_facts(
             would create it.
         stopped: partitions that are not replicated any more; nothing is requested for them.
         truncations: the lowest log end offset that earlier runs found before a position, if no operator has decided.
+        runs_before: the number of earlier runs, if not all idle partitions are to be compared in each plan.
+        ledger: what the ledger has; None if there is none.
 
     Raises:
         ConfigurationError: a batch cannot follow this `auto.offset.reset`.
@@ -241,7 +236,7 @@ def gather_facts(
         read_committed=clusters.read_committed,
         first_starts=first_starts(flow),
         known_again=clusters.known_again,
-        turn=lambda: runs_before() + clusters.plans,
+        turn=None if runs_before is None else lambda: runs_before() + clusters.plans,
     )
     clusters.plans += 1
     clusters.known_again.update(source for source, same in logs.last_records.items() if same is True)
@@ -261,9 +256,10 @@ def gather_facts(
             stored = clusters.positions_at_plan.positions.get(pair[0])
             position = stored.position if stored else None
             there = targets.get(pair[1].topic)
+            past = Past.of(position, ledger, pair[0], altered=pair[0] in altered)
             target = _Target(
                 TargetPartition(pair[1].topic, there.topic_id if there else None, end.offset if end else None),
-                _copied_to(clusters, pair, position),
+                past.copied_to(_copied_to(clusters, pair, position)),
                 ids,
                 first_counts[pair[0].topic],
             )
@@ -271,7 +267,16 @@ def gather_facts(
             fact = _facts(pair, source, logs, position, truncations, largest, demands, target)
             is_new = position is None and known_topics is not None and pair[0].topic not in known_topics
             caught_up_at = max(_caught_up_at(stored) or 0, clusters.idle_at.get(pair[0], 0)) or None
-            facts.append(replace(fact, altered=pair[0] in altered, is_new=is_new, caught_up_at=caught_up_at))
+            facts.append(
+                replace(
+                    fact,
+                    altered=pair[0] in altered,
+                    is_new=is_new,
+                    caught_up_at=caught_up_at,
+                    copy=past.copy,
+                    history=past.history,
+                )
+            )
             if fact.position == fact.log_end:
                 clusters.idle_at[pair[0]] = logs.asked_at
         else:

@@ -7,7 +7,7 @@ flow has written after it, and what an operator has fetched or accepted since.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ from mirror_lib.relay.backfill import FROM_CUTOVER, backfill_id
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
+
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,27 @@ def _find_and_fetch(flow: FlowId, topic: str) -> str:
     )
 
 
-def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Ledger | None) -> tuple[LateWrites, ...]:
-    """The late records of all topics that cutovers have removed from a flow, by topic and partition.
+class LateFindings(NamedTuple):
+    """The late records of a flow, by topic and partition."""
+
+    writes: tuple[LateWrites, ...] = ()
+    #: Partitions that have grown while it is not known by whom: a run of the opposite flow was interrupted.
+    doubtful: tuple[TopicPartition, ...] = ()
+
+
+def doubtful_notes(flow: FlowId, found: LateFindings) -> Iterator[str]:
+    """A sentence about partitions whose late records cannot be distinguished from the opposite flow's, if any."""
+    if found.doubtful:
+        named = ", ".join(str(each) for each in found.doubtful[:_NAMED])
+        more = f", and {len(found.doubtful) - _NAMED:,} more" if len(found.doubtful) > _NAMED else ""
+        yield (
+            f"Whether records were produced to {flow.source} after the cutover is unknown on {named}{more}: the last "
+            f"run of flow {flow.opposite} was interrupted, and may have written them. Run that flow, which finds out."
+        )
+
+
+def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Ledger | None) -> LateFindings:
+    """The late records of all topics that cutovers have removed from a flow.
 
     Args:
         topology: the flow's; only its limit to some topics is used.
@@ -69,7 +90,7 @@ def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Led
         if all(limit.fullmatch(row.topic) for limit in topology.limits)
     }
     if ledger is None or not rows:
-        return ()
+        return LateFindings()
     described = clusters.source_admin.describe_topics(sorted(rows))
     sources = [
         TopicPartition(name, partition.partition)
@@ -80,7 +101,8 @@ def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Led
     ends = clusters.source_admin.list_offsets(sources, OffsetSpec.LATEST)
     known = accounted_for(ledger, flow, rows.values())
     written_back = _written_back(ledger, flow)
-    found = []
+    found: list[LateWrites] = []
+    doubtful: list[TopicPartition] = []
     for source in sources:
         row, end = rows[source.topic], ends[source]
         expected = known.get(source)
@@ -89,6 +111,8 @@ def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Led
             if back.target_offset is None and end.offset > (expected or 0):
                 # A run of the opposite flow writes now, or was interrupted: that flow finds out whose records these
                 # are.
+                if not back.is_running:
+                    doubtful.append(source)
                 continue
             expected = max(expected or 0, back.target_offset or 0)
         if expected is None and _was_cut(ledger, row):
@@ -98,7 +122,7 @@ def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Led
             topic_id = described[source.topic].topic_id
             found.append(LateWrites(source, expected, end.offset, topic_id, row.target_topic, row.cutover))
     written = clusters.source_writes.with_records({each.source: (each.first, each.following) for each in found})
-    return tuple(each for each in found if each.source in written)
+    return LateFindings(tuple(each for each in found if each.source in written), tuple(doubtful))
 
 
 def accounted_for(ledger: Ledger, flow: FlowId, rows: Iterable[HandedOverRow]) -> dict[TopicPartition, int]:
@@ -136,6 +160,8 @@ def accounted_for(ledger: Ledger, flow: FlowId, rows: Iterable[HandedOverRow]) -
 class _WrittenBack:
     #: Target offset up to which the opposite flow has written; None if it is not certain.
     target_offset: int | None
+    #: A run of that flow is active.
+    is_running: bool
 
 
 def _written_back(ledger: Ledger, flow: FlowId) -> Mapping[TopicPartition, _WrittenBack]:
@@ -144,7 +170,7 @@ def _written_back(ledger: Ledger, flow: FlowId) -> Mapping[TopicPartition, _Writ
     running = ledger.lock_holder(back) is not None
     return {
         TopicPartition(row.topic, row.partition): _WrittenBack(
-            None if running or row.state != PositionState.CLOSED.value else row.target_offset
+            None if running or row.state != PositionState.CLOSED.value else row.target_offset, running
         )
         for row in ledger.positions(back)
     }

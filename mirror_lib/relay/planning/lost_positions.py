@@ -1,8 +1,8 @@
-"""Partitions without a position that the ledger says were copied: the position topic was lost, or is another one.
+"""Partitions that the ledger says were copied, or copied further: the position topic was lost, or is an older one.
 
 Kafka is the source of truth for how far a partition is copied, so nothing is copied from the ledger's position without
-a decision. Without this rule such a partition would begin anew: its records would be appended a second time
-(`mirror.target.existing=append`), or be passed over (`mirror.first.start=latest`).
+a decision. Without this rule such a partition would begin anew, or continue at an older position: its records would be
+appended a second time (`mirror.target.existing=append`), or be passed over (`mirror.first.start=latest`).
 """
 
 from __future__ import annotations
@@ -11,35 +11,45 @@ from collections.abc import Container, Iterable
 
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import PositionLostError, Where
-from mirror_lib.ledger import Ledger, PositionRow
+from mirror_lib.identity import LedgerPositions, LedgerState
+from mirror_lib.ledger import PositionRow
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem
 from mirror_lib.topology import TopicPartition
 
 
 def find_lost_positions(
-    flow: FlowConfig, facts: Iterable[PartitionFacts], ledger: Ledger | None, reset: Container[TopicPartition]
+    flow: FlowConfig, facts: Iterable[PartitionFacts], ledger: LedgerPositions | None, reset: Container[TopicPartition]
 ) -> tuple[PartitionProblem, ...]:
-    """Return the partitions without a position of which the ledger has one with copied records.
+    """Return the partitions of which the ledger has a position with copied records, and Kafka none, or an older one.
 
     Args:
+        ledger: None if there is none yet.
         reset: partitions whose position was deleted on purpose: their next run is a first start.
-
-    Raises:
-        LedgerError: the ledger cannot be read.
     """
-    without = [each for each in facts if each.position is None and not each.stopped and each.source not in reset]
-    if not without or ledger is None:
+    if ledger is None:
         return ()
-    rows = {TopicPartition(row.topic, row.partition): row for row in ledger.positions(str(flow.flow))}
-    known = ((fact, rows.get(fact.source)) for fact in without)
+    doubtful = [each for each in facts if _is_restored(each) or _is_without(each, reset)]
+    known = ((fact, ledger.rows.get(fact.source)) for fact in doubtful)
     return tuple(_problem(flow, fact, row) for fact, row in known if row is not None and row.offset >= 0)
+
+
+def _is_without(fact: PartitionFacts, reset: Container[TopicPartition]) -> bool:
+    return fact.position is None and not fact.stopped and fact.source not in reset
+
+
+def _is_restored(fact: PartitionFacts) -> bool:
+    """True if the position is an older one, and the target has all that was copied since."""
+    if fact.history.state is not LedgerState.AHEAD or fact.target_now is None or fact.copied_to is None:
+        return False
+    return (fact.target_now.log_end or 0) >= (fact.copied_to.log_end or 0)
 
 
 def _problem(flow: FlowConfig, fact: PartitionFacts, row: PositionRow) -> PartitionProblem:
     where = Where(flow=str(flow.flow), topic=fact.source.topic, partition=fact.source.partition)
+    held = "no position of it" if fact.position is None else f"its position at source offset {fact.position - 1}"
     stored = "" if row.updated_at is None else f" on {row.updated_at:%Y-%m-%d at %H:%M}Z"
     error = PositionLostError(
-        f"{flow.offset_storage_topic} has no position of it, but the ledger has that of run {row.run_id}{stored}: "
+        f"{flow.offset_storage_topic} has {held}, but the ledger has that of run {row.run_id}{stored}: "
         f"copied up to source offset {row.offset}. The position topic was deleted or restored, or offset.storage.topic "
         "names another one.",
         where=where,

@@ -188,6 +188,7 @@ def _plan(fact: PartitionFacts, start: int, *, end: int | None = None) -> Partit
         # A first copy has no records on the target that could have been deleted before it.
         # A target without copied keys needs no earlier tombstone.
         caught_up_at=fact.asked_at if fact.position is None or fact.copied_to is None else fact.caught_up_at,
+        copy=fact.copy,
         estimated_bytes=(fact.log_bytes or 0) * (end - start) // held,
     )
 

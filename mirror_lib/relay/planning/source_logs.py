@@ -87,13 +87,13 @@ def read_source_logs(
     read_committed: bool,
     first_starts: FirstStarts,
     known_again: Collection[TopicPartition] = (),
-    turn: Callable[[], int] = lambda: 0,
+    turn: Callable[[], int] | None = None,
 ) -> SourceLogs:
     """Query the source about partitions; sizes only if there is something to copy.
 
     Args:
         known_again: partitions whose last copied records need not be checked.
-        turn: the number of this plan, if not all idle partitions can be checked in each.
+        turn: the number of this plan, if not all idle partitions can be checked in each; None checks them all.
     """
     starts = admin.list_offsets(partitions, OffsetSpec.EARLIEST)
     asked_at = int(time.time() * 1000)
@@ -116,7 +116,8 @@ def read_source_logs(
     epochs = dict(_epochs(ends, positions))
     known = dict(_last_records(starts, ends, positions))
     idle = {each: known[each] for each in known if positions[each].position.offset + 1 == ends[each].offset}
-    asked = {**{each: known[each] for each in known if each not in idle}, **_of_turn(parts(idle), turn)}
+    in_turn = idle if turn is None else _of_turn(parts(idle), turn)
+    asked = {**{each: known[each] for each in known if each not in idle}, **in_turn}
     records = {source: record for source, record in asked.items() if source not in known_again}
     sizes, epoch_ends, last_records, hidden = (
         asyncio.run(_ask_leaders(data, behind, epochs, records, hidden, asked_at=asked_at))

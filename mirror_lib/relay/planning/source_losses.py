@@ -24,12 +24,8 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     Where,
 )
+from mirror_lib.identity import source_cluster_change, target_change, target_cluster_change
 from mirror_lib.relay.model import PartitionFacts, SourceLoss
-from mirror_lib.sync import (
-    source_cluster_change,
-    target_change,
-    target_cluster_change,
-)
 from mirror_lib.topology import FlowId
 
 #: A leader's response for an epoch that it does not know (Java `OffsetsForLeaderEpochResponse`).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 from mirror_lib.cluster.topics import ClusterPair, Position, PositionSnapshot
 from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import ClusterError, Where
+from mirror_lib.identity import LedgerPositions, LedgerState, Past, ledger_name, position_row
 from mirror_lib.ledger import ClusterPairRow, Ledger
 from mirror_lib.relay.commit import rewind_syncs
 from mirror_lib.relay.planning import FlowClusters
-from mirror_lib.sync import ledger_name
 from mirror_lib.topology import TopicPartition
 
 
@@ -87,14 +88,21 @@ def plan_cluster_change(
     }
     if decision is ClusterDecision.NEW:
         return ClusterChange(name, decision, before, now, forgotten=tuple(others))
-    kept = tuple(_on(now, position, snapshot) for position in others.values())
+    known = LedgerPositions.read(ledger, flow.flow)
+    kept = tuple(_on(now, position, snapshot, Past.of(position, known, source)) for source, position in others.items())
     return ClusterChange(name, decision, before, now, kept=kept)
 
 
-def _on(now: ClusterPair, position: Position, snapshot: PositionSnapshot) -> Position:
-    """The position on other clusters: offsets and records are the same there, ids and leader epochs are not."""
+def _on(now: ClusterPair, position: Position, snapshot: PositionSnapshot, past: Past) -> Position:
+    """The position on other clusters: offsets and records are the same there, ids and leader epochs are not.
+
+    A target that was restored to an older state has another copy: what was verified after that state is gone.
+    """
     claim = None if position.claim is None else snapshot.claims.get(position.source, 0) + 1
-    return replace(position, clusters=now, topic_id=None, target_topic_id=None, leader_epoch=None, claim=claim)
+    copy = f"same-{uuid.uuid4()}" if past.history.state is LedgerState.AHEAD else past.copy
+    return replace(
+        position, clusters=now, topic_id=None, target_topic_id=None, leader_epoch=None, claim=claim, copy=copy
+    )
 
 
 def apply_cluster_change(change: ClusterChange, clusters: FlowClusters, ledger: Ledger, *, by: str) -> None:
@@ -107,6 +115,7 @@ def apply_cluster_change(change: ClusterChange, clusters: FlowClusters, ledger: 
     # The ledger last: until then every run refuses, and the decision can be repeated.
     if change.decision is ClusterDecision.SAME:
         clusters.positions.write(change.kept)
+        ledger.save_positions([position_row(clusters.flow, position) for position in change.kept])
         ledger.cluster_pairs.replace(change.flow, *change.now, by=by)
     else:
         rewind_syncs(clusters.flow, dict.fromkeys(change.forgotten, 0))

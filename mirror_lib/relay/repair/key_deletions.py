@@ -31,8 +31,8 @@ from mirror_lib.errors import (
     TargetDivergedError,
     Where,
 )
+from mirror_lib.identity import position_row
 from mirror_lib.ledger import DELETIONS_WRITTEN, GapRow, GapState, Ledger
-from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.copy import transactional_id
 from mirror_lib.relay.model import CopyJob, PositionTopic
 from mirror_lib.relay.planning import FlowClusters, with_flow

@@ -24,7 +24,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from mirror_lib.cluster.batches import Record, Span
-from mirror_lib.offsets import RunBuilder, RunColumns
+from mirror_lib.offsets import RunBuilder, RunColumns, unite
 from mirror_lib.relay.takeover import MismatchError, TwoLogs
 
 #: Maximum number of records of each side in the search for the next equal ones; it limits memory too.
@@ -33,6 +33,10 @@ LOOKAHEAD = 20_000
 _FIRST_LOOK, _LOOK_GROWTH = 32, 8
 _DIGEST_BYTES = 16
 _UNBOUNDED = 1 << 63
+
+
+#: Ranges of records that only the source has; more of them become one, as on a compacted target.
+_MOST_RANGES = 10_000
 
 
 class _Entry(NamedTuple):
@@ -98,6 +102,8 @@ class LogMatch:
     only_on_target: int
     #: Mapped records that are equal to others near them, so that offsets alone do not distinguish them.
     ambiguous: int
+    #: Source offsets [first, next) of the records that only the source has.
+    missing: tuple[tuple[int, int], ...] = ()
 
 
 def join(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
@@ -111,6 +117,8 @@ def join(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
         sum(each.only_on_target if inverse else each.only_on_source for each, inverse in matches),
         sum(each.only_on_source if inverse else each.only_on_target for each, inverse in matches),
         sum(each.ambiguous for each, _ in matches),
+        # What the opposite flow has copied has its history in that flow's part of the ledger.
+        tuple(range_ for each, inverse in matches if not inverse for range_ in each.missing),
     )
 
 
@@ -220,6 +228,7 @@ class LogMatcher(TwoLogs[_Side]):
         self._runs = RunBuilder()
         self._last: tuple[_Entry, _Entry] | None = None
         self._only_on_source = self._only_on_target = self._ambiguous = 0
+        self._missing: list[tuple[int, int]] = []
         #: Number of records of each side that the walk needs to continue.
         self._need = 1
 
@@ -289,7 +298,9 @@ class LogMatcher(TwoLogs[_Side]):
         columns = RunColumns.of(self._runs.runs())
         if not len(columns) and self._only_on_source and self._only_on_target:
             raise MismatchError(self._source.start, self._target.start)
-        return LogMatch(columns, self._only_on_source, self._only_on_target, self._ambiguous)
+        return LogMatch(
+            columns, self._only_on_source, self._only_on_target, self._ambiguous, tuple(unite(self._missing))
+        )
 
     def _distances(self, here: _Entry, there: _Entry) -> tuple[int, int]:
         """The minimum and maximum of the distance of this pair.
@@ -364,8 +375,14 @@ class LogMatcher(TwoLogs[_Side]):
         return best
 
     def _drop_source(self) -> None:
-        self._source.waiting.popleft()
+        dropped = self._source.waiting.popleft()
         self._only_on_source += 1
+        if self._missing and self._missing[-1][1] == dropped.offset:
+            self._missing[-1] = self._missing[-1][0], dropped.offset + 1
+        else:
+            self._missing.append((dropped.offset, dropped.offset + 1))
+        if len(self._missing) > _MOST_RANGES:
+            self._missing = [(self._missing[0][0], self._missing[-1][1])]
 
     def _drop_target(self) -> None:
         self._target.waiting.popleft()

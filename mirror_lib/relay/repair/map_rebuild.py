@@ -9,17 +9,27 @@ and target offsets there. Memory is limited to a fetch and a look-ahead for each
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from mirror_lib.cluster.batches import RecordError, Span, hide_own_deletions
 from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.config import FlowConfig, IsolationLevel, PoisonPolicy
-from mirror_lib.errors import CorruptBatchError, MirrorError, TargetDivergedError, TransientError, Where
-from mirror_lib.ledger import GapRow, Ledger, MapPart, SegmentRow, map_parts, run_id_in, with_ends
-from mirror_lib.offsets import OffsetMap, RunColumns
+from mirror_lib.errors import (
+    CorruptBatchError,
+    LedgerBehindError,
+    MirrorError,
+    TargetDivergedError,
+    TransientError,
+    Where,
+)
+from mirror_lib.identity import LedgerPositions, LedgerState, Past, position_row
+from mirror_lib.ledger import NOT_COPIED, GapRow, GapState, Ledger, MapPart, SegmentRow, map_parts, run_id_in, with_ends
+from mirror_lib.offsets import OffsetMap, RunColumns, unite
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair.log_alignment import LogMatch, LogMatcher, LogShape, join
 from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan, by_direction
@@ -135,11 +145,76 @@ def rebuild(
     return asyncio.run(_rebuild_all(flow, opposite, plans, clusters, ledger, advance))
 
 
-def apply_rebuilt(flow: FlowConfig, ledger: Ledger, rebuilt: Iterable[Rebuilt], *, run_id: str) -> int:
+def apply_rebuilt(
+    flow: FlowConfig, clusters: FlowClusters, ledger: Ledger, rebuilt: Sequence[Rebuilt], *, run_id: str, by: str
+) -> int:
     """Replace the changed maps in the ledger; return their number.
 
     The ledger's segments before the first record that the logs still have are kept, unless they contradict the logs.
+    What the ledger lacked of the partitions' histories is found now: those gaps are closed.
+
+    Raises:
+        MirrorError: the position topic or the ledger cannot be used.
     """
+    written = _write_maps(flow, ledger, rebuilt, run_id=run_id)
+    _close_histories(flow, clusters, ledger, [each for each in rebuilt if each.match is not None], by=by, run_id=run_id)
+    return written
+
+
+def _close_histories(
+    flow: FlowConfig, clusters: FlowClusters, ledger: Ledger, rebuilt: Iterable[Rebuilt], *, by: str, run_id: str
+) -> None:
+    name, now = str(flow.flow), datetime.now(UTC)
+    known = LedgerPositions.read(ledger, flow.flow)
+    stored = clusters.positions.read_all().positions
+    lacking = [gap for gap in ledger.open_gaps(name) if gap.cause == LedgerBehindError.reason]
+    for each in rebuilt:
+        source, match = each.plan.source, each.match
+        position = stored[source].position if source in stored else None
+        history = Past.of(position, known, source).history
+        gaps = [gap for gap in lacking if (gap.topic, gap.partition) == source]
+        ranges = [(gap.first_offset, gap.next_offset) for gap in gaps]
+        if history.is_gap:
+            ranges.append((history.first, history.following))
+        if position is not None and history.state is not LedgerState.AHEAD:
+            ledger.save_positions([position_row(flow, position)])
+        for first, following in _within(match.missing if match is not None else (), ranges):
+            row = GapRow(
+                id=str(uuid.uuid4()),
+                flow=name,
+                topic=source.topic,
+                partition=source.partition,
+                cause=NOT_COPIED,
+                first_offset=first,
+                next_offset=following,
+                detail="the source has records there that the target lacks; why is not known any more",
+                run_id=run_id,
+                found_at=now,
+                state=GapState.ACCEPTED.value,
+                decided_by=by,
+                decided_at=now,
+            )
+            ledger.record_gap(row)
+        for gap in gaps:
+            ledger.decide_gap(gap.id, GapState.ACCEPTED, by=by, note="the map was rebuilt from both logs")
+
+
+#: Rows for one partition; more of them become one.
+_MOST_ROWS = 100
+
+
+def _within(found: Sequence[tuple[int, int]], ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of some ranges that lie in others; one range if there are too many, as on a compacted target."""
+    parts = unite(
+        (max(first, begin), min(following, end))
+        for begin, end in ranges
+        for first, following in found
+        if max(first, begin) < min(following, end)
+    )
+    return parts if len(parts) <= _MOST_ROWS else [(parts[0][0], parts[-1][1])]
+
+
+def _write_maps(flow: FlowConfig, ledger: Ledger, rebuilt: Iterable[Rebuilt], *, run_id: str) -> int:
     written = 0
     for each in rebuilt:
         if each.match is None or each.difference is None or not each.changes:

@@ -25,14 +25,21 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
+from mirror_lib.identity import (
+    TargetPartition,
+    copied_to,
+    is_other_topic,
+    position_row,
+    target_change,
+    target_cluster_change,
+)
 from mirror_lib.ledger import POSITION_SET, GapRow, GapState, Ledger
 from mirror_lib.relay.backfill import backfill_id
-from mirror_lib.relay.commit import position_row, rewind_syncs, segment_rows
+from mirror_lib.relay.commit import rewind_syncs, segment_rows
 from mirror_lib.relay.copy import omission_rows, transactional_id
 from mirror_lib.relay.gaps import end_of_history
 from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.takeover import fence_name
-from mirror_lib.sync import TargetPartition, copied_to, is_other_topic, target_change, target_cluster_change
 from mirror_lib.topology import TopicPartition
 
 
@@ -178,6 +185,7 @@ def plan_changes(
                     first_partitions=None if change.before is None else change.before.first_partitions,
                     # Setting a position does not copy the deletions that were missed while nothing was copied.
                     caught_up_at=None if change.before is None else change.before.caught_up_at,
+                    copy=_copy_after(change.before, begin.offset, run_id, map_is_void=void),
                 )
                 change = replace(change, after=after)
         changes.append(change)
@@ -315,6 +323,13 @@ def _fence(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> 
     if change.merged:
         after = replace(after, state=PositionState.CLOSED, producer_id=None, epoch=None)
     return replace(change, after=after)
+
+
+def _copy_after(before: Position | None, start: int, run_id: str, *, map_is_void: bool) -> str | None:
+    """The copy that continues at `start`: another one if it goes back, since an offset would then mean two records."""
+    if before is None or start <= before.offset or map_is_void:
+        return run_id
+    return before.copy
 
 
 def _is_void(before: Position, now: TargetPartition, clusters: ClusterPair | None) -> bool:

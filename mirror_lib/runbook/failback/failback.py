@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.identity import check_clusters, position_row
 from mirror_lib.ledger import CutRow, Ledger, SegmentRow, inverse_run_id
 from mirror_lib.ledger.tables import columns_of
-from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import position_at
 from mirror_lib.runbook.scope import ScopeTopic, without_handovers
-from mirror_lib.sync import check_clusters, flow_admins
+from mirror_lib.sync import flow_admins
 from mirror_lib.sync.topics import ensure_internal_topics
 from mirror_lib.topology import TopicPartition
 
@@ -110,6 +110,7 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
                     target_topic_id=home.topic_id if home is not None else None,
                     clusters=clusters.ids(),
                     first_partitions=len(described[cut.target_topic].partitions),
+                    copy=run_id,
                 )
             )
             led_here = ledger.segments(str(flow.flow), cut.topic, cut.partition)

@@ -32,6 +32,7 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     Where,
 )
+from mirror_lib.identity import TargetPartition, copied_to, target_change, target_cluster_change
 from mirror_lib.markdown_text import markdown_text
 from mirror_lib.offsets import merge
 from mirror_lib.relay.backfill import again
@@ -40,7 +41,6 @@ from mirror_lib.relay.takeover import MismatchError, PartitionReader, TailMatche
 from mirror_lib.runbook.failback.failback import why_no_way_back
 from mirror_lib.runbook.scope import ScopeTopic, scope_topics, without_handovers
 from mirror_lib.runbook.states import after_disaster, copy_all_back, run_back
-from mirror_lib.sync import TargetPartition, copied_to, target_change, target_cluster_change
 from mirror_lib.topology import FlowId, TopicPartition, shown_choice
 
 #: Topics that an error message names at most.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from mirror_lib.config import flow_topology
 from mirror_lib.counted import counted
-from mirror_lib.ledger import CutRow
-from mirror_lib.relay import plan_flow
+from mirror_lib.ledger import CutRow, with_handovers
+from mirror_lib.relay import RunPlan, plan_flow
 from mirror_lib.runbook import acl_fence, gates
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.model import Fence, Gate, Step
@@ -99,11 +101,11 @@ def _is_behind(context: CutoverContext, ends: LogEnds) -> bool:
 
 
 def _cut_outcome(context: CutoverContext, ends: LogEnds, still: float, rounds: int, seconds: float) -> Outcome:
-    plan = plan_flow(context.flow, context.run_options(), context.ledger)
+    plan = _compare_logs(context)
     after = log_ends(context.flow, context.topics)
     # An operator may have stopped a partition: then nothing is planned for it, though it has lag.
     waiting = {each.source for each in plan.partitions} | set(after.behind(copied_to(context.flow)))
-    problems = [f"{each.source}: {each.error.reason}" for each in plan.problems]
+    problems = _problems(plan)
     if plan.stopped:
         problems.append(f"{counted(plan.stopped, 'partition')} whose replication an operator stopped (`mirror gaps`)")
     long_enough = still >= context.definition.still_seconds and after.source == ends.source
@@ -151,8 +153,22 @@ def cuts(context: CutoverContext) -> tuple[CutRow, ...]:
 
 
 def cut_holds(context: CutoverContext) -> tuple[Gate, ...]:
-    """Gates: both sides are unchanged since the cut."""
-    return gates.cut_holds(cuts(context), log_ends(context.whole_flow, context.topics), target_too=True)
+    """Gates: both sides are unchanged since the cut, and are the logs that were copied."""
+    ends = gates.cut_holds(cuts(context), log_ends(context.whole_flow, context.topics), target_too=True)
+    selected = flow_topology(with_handovers(context.flow, context.ledger))
+    if not any(selected.replicates(topic.source) for topic in context.topics):
+        # After the switch the flow copies them no more.
+        return ends
+    return (*ends, gates.same_logs(_problems(_compare_logs(context))))
+
+
+def _compare_logs(context: CutoverContext) -> RunPlan:
+    """A plan that compares all logs with what was copied: one that lost records and has grown again ends as before."""
+    return plan_flow(context.flow, replace(context.run_options(), asks_all=True), context.ledger)
+
+
+def _problems(plan: RunPlan) -> list[str]:
+    return [f"{each.source}: {each.error.reason}" for each in plan.problems]
 
 
 def verify(context: CutoverContext) -> Outcome:

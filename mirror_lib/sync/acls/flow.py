@@ -11,10 +11,10 @@ from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.protocol import SecurityDisabledError, UnsupportedRequestError
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.identity import check_clusters, cluster_pair
 from mirror_lib.ledger import AclKind, AclState, Ledger, ReplicatedAclRow
 from mirror_lib.sync.acls.plan import AclFacts, AclPlan, binding_of, plan_acls, row_of
 from mirror_lib.sync.admins import flow_admins
-from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.due_steps import StepResult, run_if_due
 from mirror_lib.sync.intervals import SyncStep
 from mirror_lib.topology import AclBinding, AclResource, FlowTopology

@@ -12,9 +12,9 @@ from mirror_lib.cluster.protocol import PolicyViolationError
 from mirror_lib.config import FlowConfig, named_topics
 from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.identity import check_clusters, cluster_pair
 from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import flow_admins
-from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.configs.plan import ConfigFacts, ConfigPlan, ConfigRule, TopicConfigSteps, plan_configs
 from mirror_lib.sync.due_steps import StepResult, run_if_due
 from mirror_lib.sync.hidden_by_acls import hidden_topics

@@ -22,6 +22,7 @@ _TROUBLE = frozenset[GroupReason | None](
     {
         GroupReason.UNREADABLE,
         GroupReason.REFUSED,
+        GroupReason.LEDGER_BEHIND,
         GroupReason.TARGET_CHANGED,
         GroupReason.SOURCE_CHANGED,
         GroupReason.BEYOND_TARGET_END,

@@ -16,23 +16,35 @@ from mirror_lib.errors import (
     LOSS_REASONS,
     POSITION_REASONS,
     AuthorizationError,
+    LedgerBehindError,
     MirrorError,
     SourceRecreatedError,
     TopicMissingError,
     Where,
 )
+from mirror_lib.identity import (
+    LedgerPositions,
+    Past,
+    TargetPartition,
+    check_clusters,
+    cluster_pair,
+    is_other_topic,
+    lacks_history,
+    open_histories,
+    position_change,
+    stored_positions,
+)
 from mirror_lib.ledger import DISASTER, POSITION_SET, GapState, Ledger
 from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, unite
 from mirror_lib.sync.admins import flow_admins
-from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
 from mirror_lib.sync.groups.rules import GroupFacts, TargetGroups, select_groups
 from mirror_lib.sync.hidden_by_acls import Unseen, in_words, unseen_topics
-from mirror_lib.sync.position_store import stored_positions
-from mirror_lib.sync.target_changes import TargetPartition, is_other_topic, position_change
 from mirror_lib.sync.topics import checkpoints_topic, offset_syncs_topic
 from mirror_lib.topology import FlowTopology, TopicPartition
 
+#: How often positions are read again that a run may be writing.
+_LOOKS = 5
 _UNTRANSLATED_KINDS = (GroupKind.SHARE, GroupKind.STREAMS)
 
 
@@ -70,7 +82,7 @@ def gather_group_facts(
     doubtful = Unseen.of({each: error for each, error in committed.errors.items() if each in unseen}, named).doubtful
     groups = select_groups(topology, accepted, committed.offsets)
     syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
-    positions = stored_positions(flow)
+    positions, lacking = _positions_with_history(flow, ledger)
     next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
     partitions = {partition for offsets in groups.values() for partition in offsets}
     # The maps of large topics take long to read; if a later step commits offsets, that step reads them.
@@ -86,7 +98,8 @@ def gather_group_facts(
         target=read_target_groups(target, groups) if commit else None,
         copied_to=next_offsets,
         written_to={at: each.target_offset for at, each in positions.items() if each.target_offset is not None},
-        target_errors=targets.errors,
+        target_errors={**lacking, **targets.errors},
+        lacking={} if ledger is None else open_histories(flow.flow, ledger),
         target_ends=targets.ends,
         target_starts=targets.starts,
         source_starts=targets.source_starts,
@@ -156,6 +169,30 @@ def read_target_groups(target: GroupAdmin, groups: Container[str]) -> TargetGrou
         # Without its committed offset, the group could be set back.
         errors.setdefault(group, error)
     return TargetGroups(listed, committed.offsets, errors)
+
+
+def _positions_with_history(
+    flow: FlowConfig, ledger: Ledger | None
+) -> tuple[dict[TopicPartition, Position], dict[TopicPartition, MirrorError]]:
+    """The positions in Kafka, and the partitions of which the ledger lacks the history.
+
+    A run may end between both reads. So a difference counts if it is still the same when both are read again.
+    """
+    positions = stored_positions(flow)
+    if ledger is None:
+        return positions, {}
+    lacking: dict[TopicPartition, tuple[Position, Past]] = {}
+    for _ in range(_LOOKS):
+        known, before = LedgerPositions.read(ledger, flow.flow), lacking
+        lacking = {
+            each: (position, past)
+            for each, position in positions.items()
+            if not (past := Past.of(position, known, each)).history.is_sound
+        }
+        if lacking == before:
+            break
+        positions = stored_positions(flow)
+    return positions, {each: lacks_history(flow.flow, each, past.history) for each, (_, past) in lacking.items()}
 
 
 def _copies_begun(flow: str, topology: FlowTopology, ledger: Ledger) -> dict[TopicPartition, int]:
@@ -250,7 +287,8 @@ def _skipped_ranges(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tupl
     """Source offsets that were skipped although the source has their records."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
     for gap in ledger.gaps(flow, limit=None):
-        if gap.cause not in LOSS_REASONS and gap.cause != DISASTER and gap.next_offset > gap.first_offset:
+        is_skipped = gap.cause not in LOSS_REASONS | {DISASTER, LedgerBehindError.reason}
+        if is_skipped and gap.next_offset > gap.first_offset:
             place = TopicPartition(gap.topic, gap.partition)
             found.setdefault(place, []).append((gap.first_offset, gap.next_offset))
     return {place: unite(ranges) for place, ranges in found.items()}

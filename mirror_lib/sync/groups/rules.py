@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from mirror_lib.cluster.admin import CommittedOffset, GroupState, ListedGroup
 from mirror_lib.cluster.topics import Checkpoint
-from mirror_lib.errors import MirrorError, ReplicationError, SourceRecreatedError
+from mirror_lib.errors import LedgerBehindError, MirrorError, ReplicationError, SourceRecreatedError
+from mirror_lib.identity import History, lacks_history
 from mirror_lib.offsets import (
     BEFORE_ALL,
     CheckpointOffsets,
@@ -94,6 +95,8 @@ class GroupFacts:
     source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: Source offsets [first, next) that an operator or the flow's policy has excluded from the copy. Ascending.
     skipped: Mapping[TopicPartition, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    #: What the ledger lacks of the copies: before the end of that part it is unknown what was skipped.
+    lacking: Mapping[TopicPartition, History] = field(default_factory=dict)
     #: Committed offsets of single partitions that are not returned.
     unreadable: Mapping[GroupPartition, MirrorError] = field(default_factory=dict)
     #: Source topics whose transforms may route records elsewhere.
@@ -174,6 +177,8 @@ def looked_again(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> 
 def _reason_of(error: MirrorError) -> GroupReason:
     if isinstance(error, SourceRecreatedError):
         return GroupReason.SOURCE_CHANGED
+    if isinstance(error, LedgerBehindError):
+        return GroupReason.LEDGER_BEHIND
     return GroupReason.TARGET_CHANGED if isinstance(error, ReplicationError) else GroupReason.UNREADABLE
 
 
@@ -221,7 +226,7 @@ class _Planner:
             reason = self._why_not(partition.topic)
             if reason is None and targets[target] > 1:
                 reason = GroupReason.MERGED_TARGET
-            error = self._facts.target_errors.get(partition)
+            error = self._facts.target_errors.get(partition) or self._unknown_history(row)
             if reason is None and error is not None:
                 reason = _reason_of(error)
                 row = replace(row, what=str(error))
@@ -232,6 +237,12 @@ class _Planner:
             if self._why_not(partition.topic) is None:
                 yield GroupRow(group, partition, target, reason=GroupReason.UNREADABLE, what=str(error))
         yield from self._tombstone_rows(group, targets)
+
+    def _unknown_history(self, row: GroupRow) -> MirrorError | None:
+        history = self._facts.lacking.get(row.source)
+        if history is None or row.upstream is None or row.upstream >= history.following:
+            return None
+        return lacks_history(self._topology.flow, row.source, history)
 
     def _tombstone_rows(self, group: str, present: Container[TopicPartition]) -> Iterator[GroupRow]:
         """Rows of checkpoints for partitions without a committed offset of the group."""

@@ -15,8 +15,8 @@ from mirror_lib.cluster.protocol import TopicExistsError, UnsupportedRequestErro
 from mirror_lib.cluster.topics import Heartbeat, HeartbeatWriter, RecordPlace, read_last_heartbeats
 from mirror_lib.config import FlowConfig, flow_topology, replication_policy
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError, Where
+from mirror_lib.identity import check_heartbeats_cluster
 from mirror_lib.ledger import Ledger
-from mirror_lib.sync.cluster_identity import check_heartbeats_cluster
 from mirror_lib.sync.heartbeats.rules import (
     HeartbeatState,
     HeartbeatTail,

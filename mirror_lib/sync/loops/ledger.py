@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from mirror_lib.cluster.topics import ClusterPair
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.identity import ledger_name
 from mirror_lib.ledger import CopiedTopic, Ledger
-from mirror_lib.sync.cluster_identity import ledger_name
 
 #: A flow that has copied a topic within this time is assumed to continue.
 _STILL_COPIED = timedelta(days=7)

@@ -11,12 +11,11 @@ from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.topics import Position
 from mirror_lib.config import FlowConfig, named_topics
 from mirror_lib.errors import AuthorizationError
+from mirror_lib.identity import check_clusters, cluster_pair, stored_positions
 from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import flow_admins
-from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.heartbeats import mistaken_heartbeats
 from mirror_lib.sync.loops import namesake_notes
-from mirror_lib.sync.position_store import stored_positions
 from mirror_lib.sync.topics.empty_selection import about_empty_selection
 from mirror_lib.sync.topics.internal import InternalTopic, ensure_internal_topics
 from mirror_lib.sync.topics.needed import check_needed_topics

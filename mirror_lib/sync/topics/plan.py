@@ -16,11 +16,10 @@ from mirror_lib.cluster.topics import Position
 from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
-from mirror_lib.sync.cluster_identity import cluster_pair
+from mirror_lib.identity import cluster_pair, copied_to
 from mirror_lib.sync.configs import ConfigRulebook
 from mirror_lib.sync.hidden_by_acls import hidden_topics
 from mirror_lib.sync.loops import refuse_own_copies
-from mirror_lib.sync.target_changes import copied_to
 from mirror_lib.sync.topics.refusals import INDISPENSABLE, Configs, Outcome, done_without_refused
 from mirror_lib.sync.topics.waiting import wait_until_visible
 from mirror_lib.topology import FlowId, FlowTopology, NameTable

@@ -8,6 +8,7 @@ from .chains import ROUTED as ROUTED
 from .facts import gather as gather
 from .plan import clip as clip
 from .plan import NO_BUDGET as NO_BUDGET
+from .plan import nothing_copied as nothing_copied
 from .plan import pack as pack
 from .plan import plan_verification as plan_verification
 from .routed_plan import EXPIRED as EXPIRED

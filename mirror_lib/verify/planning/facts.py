@@ -17,6 +17,7 @@ from mirror_lib.config import EARLIEST, FlowConfig, IsolationLevel, first_starts
 from mirror_lib.errors import (
     AuthorizationError,
     ClusterError,
+    LedgerBehindError,
     MirrorError,
     OffsetMapError,
     SourceRecreatedError,
@@ -26,19 +27,19 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
-from mirror_lib.ledger import DISASTER, Ledger, MapPart, RoutedRangeRow, map_parts
-from mirror_lib.offsets import OffsetRun, Segment, merge
-from mirror_lib.sync import (
+from mirror_lib.identity import (
+    LedgerPositions,
+    LedgerState,
+    Past,
     TargetPartition,
     check_clusters,
     cluster_pair,
-    in_words,
     is_other_topic,
     position_change,
-    source_admin,
-    target_admin,
-    unseen_topics,
 )
+from mirror_lib.ledger import DISASTER, Ledger, MapPart, RoutedRangeRow, map_parts
+from mirror_lib.offsets import OffsetRun, Segment, merge
+from mirror_lib.sync import in_words, source_admin, target_admin, unseen_topics
 from mirror_lib.topology import FlowTopology, TopicPartition
 from mirror_lib.transform import TransformChain
 from mirror_lib.verify.findings import PartitionVerdict, VerifiedMark
@@ -105,6 +106,8 @@ class Gathered:
     facts: tuple[VerifyFacts, ...]
     unverifiable: tuple[PartitionVerdict, ...]
     routed: RoutedFacts = NO_ROUTED_FACTS
+    #: The copy of each partition, as in its position.
+    copies: Mapping[TopicPartition, str | None] = field(default_factory=dict)
 
 
 def gather(flow: FlowConfig, ledger: Ledger, topics: Sequence[str] = ()) -> Gathered:
@@ -153,12 +156,20 @@ class _Gathering:
         # In this order: what the map has was written before the ends are read, and what a position calls settled was
         # settled when the target's end was read.
         maps = self._maps(pairs)
+        # Before Kafka's: an unfinished run must not look like the history of another ledger.
+        known = LedgerPositions.read(self._ledger, self._flow.flow)
         routed_rows = self._ledger.routed_ranges(self._name)
         routed_targets = routed_targets_of(routed_rows, self._target)
         end_of_target = OffsetSpec.LAST_STABLE if self._flow.transactions else OffsetSpec.LATEST
         target_ends = self._target.list_offsets(set(targets), end_of_target)
         target_starts = self._target.list_offsets(set(targets), OffsetSpec.EARLIEST)
         snapshot = self._read_positions()
+        past = {each: Past.of(stored.position, known, each) for each, stored in snapshot.positions.items()}
+        # A map of another copy would compare other records; one that goes on shows what a restored target lacks.
+        other = {each for each, found in past.items() if found.history.state is LedgerState.OTHER_COPY}
+        restored = {each for each, found in past.items() if found.history.state is LedgerState.AHEAD}
+        maps = {each: () if each in other else runs for each, runs in maps.items()}
+        self._parts |= dict.fromkeys(other & maps.keys(), ())
         for pair in self._missing:
             stored = snapshot.positions.get(pair[0])
             missing = self._missing_error(pair, stored.position if stored else None)
@@ -175,6 +186,7 @@ class _Gathering:
         marks = {
             TopicPartition(row.topic, row.partition): VerifiedMark(row.source_next, row.target_next)
             for row in self._ledger.verified_up_to(self._name)
+            if TopicPartition(row.topic, row.partition) not in other | restored
         }
         sharing, backfilled, chains = Counter(targets), self._backfilled_targets(self._name), self._chains(sources)
         routed = self._routed_facts(routed_rows, routed_targets, snapshot, backfilled)
@@ -227,7 +239,8 @@ class _Gathering:
         self._note_hidden(snapshot)
         if not self._unverifiable:
             self._topology.refuse_empty_choice(self._listed)
-        return Gathered(tuple(facts), tuple(self._unverifiable), routed)
+        copies = {each: found.copy for each, found in past.items()}
+        return Gathered(tuple(facts), tuple(self._unverifiable), routed, copies)
 
     def _routed_facts(
         self,
@@ -384,6 +397,9 @@ class _Gathering:
     def _gaps(self, flow: str) -> Mapping[TopicPartition, list[KnownGap]]:
         found: dict[TopicPartition, list[KnownGap]] = {}
         for row in self._ledger.gaps(flow, limit=None):
+            # What the ledger lacks explains no difference.
+            if row.cause == LedgerBehindError.reason:
+                continue
             gap = KnownGap(row.first_offset, row.next_offset, row.cause)
             found.setdefault(TopicPartition(row.topic, row.partition), []).append(gap)
         return found

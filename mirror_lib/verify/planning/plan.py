@@ -13,7 +13,16 @@ from mirror_lib.ledger import MapPart, with_ends
 from mirror_lib.offsets import OffsetRun, encode
 from mirror_lib.topology import FlowId, TopicPartition
 from mirror_lib.verify.findings import PartitionVerdict, VerifiedMark
-from mirror_lib.verify.model import Budget, CheckRange, PartitionCheck, RoutedPlan, VerifyFacts, VerifyMode, VerifyPlan
+from mirror_lib.verify.model import (
+    NO_COPIES,
+    Budget,
+    CheckRange,
+    PartitionCheck,
+    RoutedPlan,
+    VerifyFacts,
+    VerifyMode,
+    VerifyPlan,
+)
 from mirror_lib.verify.planning.chains import may_give_several, why_unverifiable
 from mirror_lib.verify.planning.routed_plan import NO_ROUTED_FACTS, RoutedFacts, left_over, needed_shares, plan_routed
 
@@ -38,6 +47,7 @@ def plan_verification(
     bins_max: int = 1,
     unverifiable: Sequence[PartitionVerdict] = (),
     routed: RoutedFacts = NO_ROUTED_FACTS,
+    copies: Mapping[TopicPartition, str | None] = NO_COPIES,
 ) -> VerifyPlan:
     """Decide what of every partition is compared and pack it into at most `bins_max` bins.
 
@@ -46,6 +56,7 @@ def plan_verification(
         seed: the same one chooses the same sample of the same logs.
         unverifiable: what was found impossible while the facts were gathered; carried into the plan.
         routed: of what transforms send to other partitions than their source partition's own.
+        copies: which copy of each partition is compared.
     """
     facts = tuple(_as_far_as_known(fact, routed) for fact in facts)
     impossible = list(unverifiable)
@@ -86,6 +97,7 @@ def plan_verification(
         idle=idle,
         confirmed=tuple(confirmed),
         routed=plan,
+        copies=copies,
     )
 
 
@@ -151,7 +163,7 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
     refused = why_unverifiable(fact.chain) if fact.chain else None
     if refused is not None:
         return PartitionVerdict.impossible(fact.source, fact.target, *refused)
-    if fact.runs or _nothing_copied(fact):
+    if fact.runs or nothing_copied(fact):
         return None
     return PartitionVerdict.impossible(
         fact.source,
@@ -162,7 +174,7 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
     )
 
 
-def _nothing_copied(fact: VerifyFacts) -> bool:
+def nothing_copied(fact: VerifyFacts) -> bool:
     """Return True if possibly nothing was copied of all that was read: no records for readers, or all were dropped.
 
     Reading the source again shows if that is true.
@@ -199,7 +211,7 @@ def _first_target(fact: VerifyFacts) -> int:
 
 def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
     """Return everything that the mode covers, as one range; None if that is nothing."""
-    if not fact.runs and not _nothing_copied(fact):
+    if not fact.runs and not nothing_copied(fact):
         return None
     # Not cut at the ends of the logs: records of the map beyond them existed once, and were lost.
     held = _held_runs(fact)

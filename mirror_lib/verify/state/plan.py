@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mirror_lib.ledger import with_ends
 from mirror_lib.offsets import OffsetRun, encode
-from mirror_lib.topology import FlowId
+from mirror_lib.topology import FlowId, TopicPartition
 from mirror_lib.verify.compare import inverse_runs
 from mirror_lib.verify.findings import PartitionVerdict
 from mirror_lib.verify.model import (
+    NO_COPIES,
     Budget,
     CheckRange,
     PartitionCheck,
@@ -18,7 +19,7 @@ from mirror_lib.verify.model import (
     VerifyMode,
     VerifyPlan,
 )
-from mirror_lib.verify.planning import NO_BUDGET, clip, pack
+from mirror_lib.verify.planning import NO_BUDGET, clip, nothing_copied, pack
 
 #: Stable codes of why a partition cannot be compared by state.
 TRANSFORMED, SHARED_TARGET = "transformed", "shared-target"
@@ -31,6 +32,7 @@ def plan_state(
     budget: Budget = NO_BUDGET,
     bins_max: int = 1,
     unverifiable: Sequence[PartitionVerdict] = (),
+    copies: Mapping[TopicPartition, str | None] = NO_COPIES,
 ) -> VerifyPlan:
     """Return the plan for all partitions whose source topic is compacted; the others count as idle."""
     impossible = list(unverifiable)
@@ -53,6 +55,7 @@ def plan_state(
         bins=pack(checks, bins_max),
         unverifiable=tuple(sorted(impossible, key=lambda verdict: verdict.source)),
         idle=idle,
+        copies=copies,
     )
 
 
@@ -105,5 +108,11 @@ def _check(fact: VerifyFacts, copied_to: int) -> PartitionCheck:
         target_compacted=fact.target_compacted,
         known_gaps=tuple(sorted(fact.known_gaps, key=lambda gap: gap.first_offset)),
         known_foreign=tuple(sorted(fact.known_foreign)),
-        state=StateCheck(copied_to, settled=fact.settled is not None, by_opposite=encode(_by_opposite(fact))),
+        state=StateCheck(
+            copied_to,
+            settled=fact.settled is not None,
+            # A map that was lost begins nowhere.
+            starts_late=fact.starts_late and (bool(fact.runs) or nothing_copied(fact)),
+            by_opposite=encode(_by_opposite(fact)),
+        ),
     )

@@ -10,18 +10,19 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.batches import RecordBlock, RecordError, Shown, none_shown
 from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient
+from mirror_lib.counted import counted
 from mirror_lib.errors import CorruptBatchError, TransientError, Where
 from mirror_lib.offsets import OffsetMap, decode, unite
 from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.compare import Spent, copied_from, verdict_of
-from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
+from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped, Verdict
 from mirror_lib.verify.kept_error import KeptError
 from mirror_lib.verify.log_reader import LogReader, chunk_size
 from mirror_lib.verify.model import PartitionCheck, VerifyJob
@@ -35,6 +36,10 @@ _ROUNDS = 10
 OnBytesRead = Callable[[int], None]
 
 
+#: Stable code of a partition with keys from before the offset map that only the source has.
+BEFORE_MAP = "before-map"
+
+
 async def compare_by_state(
     job: VerifyJob, check: PartitionCheck, source: RawClient, target: RawClient, budget: Spent, on_read: OnBytesRead
 ) -> PartitionVerdict:
@@ -43,7 +48,7 @@ async def compare_by_state(
     began = time.monotonic()
     with KeptError(f"verifying {check.source}") as kept:
         await comparison.run()
-    return verdict_of(
+    verdict = verdict_of(
         check,
         [comparison.outcome()] if kept.error is None and comparison.stopped is None else [],
         keep=job.keep_differences,
@@ -53,6 +58,15 @@ async def compare_by_state(
         target_bytes=comparison.target_bytes,
         seconds=time.monotonic() - began,
     )
+    assert check.state is not None
+    if verdict.verdict is not Verdict.EQUAL or not verdict.before_map or check.state.starts_late:
+        return verdict
+    detail = (
+        f"{counted(verdict.before_map, 'key')} of the source from before the offset map "
+        f"{'is' if verdict.before_map == 1 else 'are'} not on the target. What was copied before the map is unknown: "
+        "`mirror map rebuild` finds out as far as both logs have it."
+    )
+    return replace(verdict, verdict=Verdict.UNVERIFIABLE, reason=BEFORE_MAP, detail=detail)
 
 
 @dataclass(slots=True)

@@ -67,8 +67,8 @@ def rebuilt(moving: Migration, topic: str) -> list[tuple[int, int, int]]:
     with FlowClusters.connect(flow) as clusters:
         plans = plan_rebuild(flow, flow_topology(flow, (topic,)), clusters)
         found = rebuild(flow, plans, clusters, ledger, lambda _: None, opposite=opposite)
-    assert [each.error for each in found] == [None]
-    apply_rebuilt(flow, ledger, found, run_id="rebuild-1")
+        assert [each.error for each in found] == [None]
+        apply_rebuilt(flow, clusters, ledger, found, run_id="rebuild-1", by="ann")
     return [
         (each.match.columns.records, each.difference.only_in_logs, each.difference.contradicting)
         for each in found

@@ -11,13 +11,14 @@ from mirror_lib.cli.main import app
 from mirror_lib.config.loader import load
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
-from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Gate, Step, Style
+from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Gate, Step, StepState, Style
 from mirror_lib.runbook.steps.rollback import roll_back
 from tests.support.cutovers import Migration, Reader, commit, has_members, numbered
 from tests.support.flows import Flow
 from tests.support.kafka import (
     add_partitions,
     consume,
+    create_topic,
     delete_records,
     delete_topic,
     open_transaction,
@@ -84,6 +85,25 @@ def test_each_gate_of_the_preflight(moving: Migration, topic_name: str) -> None:
     edit(moving, "B->A.enabled = false", "B->A.enabled = true")
 
     moving.finish(scope)
+
+
+def test_given_a_source_log_of_the_same_length_that_is_another_then_nothing_is_switched(
+    moving: Migration, topic_name: str
+) -> None:
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.VERIFY)
+    held = consume(moving.pair.source, topic_name)
+    delete_topic(moving.pair.source, topic_name)
+    create_topic(moving.pair.source, topic_name, partitions=PARTITIONS)
+    produce(moving.pair.source, topic_name, held)
+
+    done = moving.run_to_the_end(scope)
+
+    # What the cut says holds no more, and is not recorded again.
+    undone = [each for each in done.attempts if each.state is StepState.UNDONE and each.step is Step.DRAIN]
+    assert [gate.name for each in undone for gate in each.gates if not gate.passed] == ["same logs"]
+    assert (done.state, done.step) == (CutoverState.FAILED, Step.DRAIN)
+    assert "source-recreated" in moving.gates(scope, Step.DRAIN)["copied"].what
 
 
 def test_a_transaction_that_is_open_on_the_source(moving: Migration, topic_name: str) -> None:

@@ -14,6 +14,7 @@ from mirror_lib.ledger.rows import GapState
 from mirror_lib.relay.backfill.define import prepare_backfill, request_of
 from mirror_lib.relay.backfill.run import run_backfill
 from mirror_lib.relay.health.observation import observe_flow
+from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions, RunReport
@@ -82,6 +83,28 @@ def test_records_written_after_a_cutover_are_told_by_run_plan_and_observation(
     other = f"{topic_name}-other"
     create_topic(moved.pair.source, other)
     assert moved.there.run(topics=(other,)).exit_code == 0
+
+
+def test_given_a_flow_back_whose_last_run_was_killed_then_it_is_said_that_late_records_cannot_be_told(
+    moved: Migration, topic_name: str
+) -> None:
+    produce(moved.pair.target, topic_name, numbered(200, 210, PARTITIONS))
+
+    def killed(job: CopyJob) -> list[PartitionResult]:
+        copy_here(job)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        moved.back.run(runner=killed)
+    produce(moved.pair.source, topic_name, numbered(900, 910, PARTITIONS))
+
+    report = moved.there.run(sync=False)
+
+    assert report.errors == ()
+    (note,) = (each for each in report.warnings if "after the cutover is unknown" in each)
+    assert f"{topic_name}-0, {topic_name}-1" in note
+    # The named flow finds out: its own records are known then, and it stops before the others.
+    assert reasons(moved.back.run()) == {"target-diverged"}
 
 
 def test_the_named_command_brings_them_to_the_target_and_nobody_complains_any_more(

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.ledger.tables.segment_runs import columns_of, of_columns
 from mirror_lib.verify.findings import DifferenceKind, Verdict
 from mirror_lib.verify.model import VerifyMode
 from tests.support.brokers.compaction import create_compacted, forget, put, state
@@ -16,7 +17,7 @@ from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, delete_topic
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.verifying import verify
+from tests.support.verifying import tamper, verify
 
 
 def mirror(flow: Flow, *words: str, code: int = 0) -> dict[str, Any]:
@@ -111,3 +112,24 @@ def test_keys_of_a_former_source_topic_are_found_before_anything_of_the_new_one_
 
     (partition,) = told["partitions"]
     assert (partition["verdict"], partition["pending"], partition["difference_count"]) == ("different", 0, 2)
+
+
+@pytest.mark.parametrize("known_from", [pytest.param(0, id="no map"), pytest.param(2, id="a map that begins later")])
+def test_given_keys_from_before_the_map_that_the_target_lacks_then_they_are_not_called_equal(
+    mirrored: MirroredTopic, known_from: int
+) -> None:
+    create_compacted(mirrored.source, mirrored.name)
+    put(mirrored.source, mirrored.name, {"lost": "1", "kept": "1", "later": "1"})
+    flow = mirrored.flow()
+    assert flow.run().exit_code == 0
+    # The target loses a key, and the ledger what it knows of it.
+    tamper(mirrored.pair, mirrored.remote, lambda found: [each for each in found if each.key != b"lost"])
+    (segment,) = flow.ledger.segments("A->B", mirrored.name, 0)
+    kept = columns_of(segment).behind(source=known_from, target=0)
+    rows = [of_columns(kept, like=segment)] if known_from else []
+    flow.ledger.replace_segments("A->B", mirrored.name, 0, rows)
+
+    (verdict,) = verify(flow, mode=VerifyMode.STATE).verdicts
+
+    assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, "before-map")
+    assert "1 key of the source from before the offset map is not on the target" in (verdict.detail or "")

@@ -71,6 +71,13 @@ def test_given_no_ledger_when_asked_then_it_says_so_and_makes_none(file: Path) -
     assert not (file.parent / "ledger.sqlite3").exists()
 
 
+def test_given_a_ledger_without_tables_yet_when_asked_then_there_are_no_runs(file: Path) -> None:
+    """The first run waits for a cluster, or has only just begun."""
+    (file.parent / "ledger.sqlite3").touch()
+
+    assert _json("--config", file)["runs"] == []
+
+
 def test_given_no_file_when_asked_then_the_ledger_of_the_state_folder_is_meant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.identity import positions
 from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.sync import cluster_identity
 from mirror_lib.sync.offset_lookup import parse_time
 from tests.support.ledger.rows import segment_of
 from tests.support.terminal import Terminal
@@ -35,6 +35,12 @@ class Maps(Terminal):
         assert code == 0
         rows: list[dict[str, Any]] = found["translations"]
         return rows
+
+
+@pytest.fixture(autouse=True)
+def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file's hosts do not exist."""
+    monkeypatch.setattr(positions, "PATIENCE_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -160,11 +166,8 @@ def test_a_flow_without_a_map_has_nothing_to_show(tmp_path: Path) -> None:
         assert terminal.json("map", "show")[1]["partitions"] == []
 
 
-def test_an_answer_without_clusters_says_that_they_were_not_compared(
-    terminal: Maps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file's hosts do not exist: as after the loss of a site, the ledger answers alone."""
-    monkeypatch.setattr(cluster_identity, "_PATIENCE_SECONDS", 0.2)
+def test_an_answer_without_clusters_says_that_they_were_not_compared(terminal: Maps) -> None:
+    """As after the loss of a site, the ledger answers alone."""
     terminal.ledger.cluster_pairs.keep("A->B", "id-of-a", "id-of-b")
 
     for words in (("translate", "--topic", "orders", "--partition", "0", "--offset", "7"), ("map", "show")):

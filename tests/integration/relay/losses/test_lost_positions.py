@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from tests.support.kafka import delete_topic, records, values
+from tests.support.kafka import consume, delete_topic, produce, records, values
 from tests.support.mirrored_topic import MirroredTopic
 
 
@@ -29,5 +29,32 @@ def test_given_a_lost_position_then_nothing_is_appended_and_the_named_command_go
     assert f"`mirror {' '.join(words)}`".replace("A->B", "'A->B'") in error.action
     done = CliRunner().invoke(app, [*words, "--yes", "--config", str(flow.path)])
     assert done.exit_code == 0, done.output
+    assert flow.run().records == 5
+    assert values(mirrored.copied()) == values(records(105))
+
+
+def test_given_positions_of_yesterday_on_a_target_of_today_then_nothing_is_appended_and_the_named_command_goes_on(
+    mirrored: MirroredTopic,
+) -> None:
+    mirrored.create(records(60))
+    own = f"positions-{mirrored.name}"
+    flow = mirrored.flow({"B.offset.storage.topic": own})
+    assert flow.run().records == 60
+    backup = consume(mirrored.target, own)
+    mirrored.produce(records(40, start=60))
+    assert flow.run().records == 40
+    delete_topic(mirrored.target, own)
+    flow.sync_internal_topics()
+    produce(mirrored.target, own, backup)
+
+    (error,) = flow.run().errors
+
+    assert error.reason == "position-lost"
+    assert "has its position at source offset 59, but the ledger" in error.what
+    assert "copied up to source offset 99" in error.what
+    words = ["position", "set", "--flow", "A->B", "--topic", mirrored.name, "--partition", "0", "--to", "100"]
+    done = CliRunner().invoke(app, [*words, "--yes", "--config", str(flow.path)])
+    assert done.exit_code == 0, done.output
+    mirrored.produce(records(5, start=100))
     assert flow.run().records == 5
     assert values(mirrored.copied()) == values(records(105))

@@ -22,6 +22,7 @@ from mirror_lib.errors import (
     SourceRecreatedError,
     SourceTruncatedError,
 )
+from mirror_lib.identity.positions import position_row
 from mirror_lib.ledger.rows import GapRow
 from mirror_lib.relay.gaps.resolutions import Decision
 from mirror_lib.relay.planning.facts import FlowClusters
@@ -84,7 +85,9 @@ class Scene:
         """Store a changed position of the first partition, as if it had been written so; returns the former."""
         with FlowClusters.connect(self.flow.config) as clusters:
             former = clusters.positions.read_all().positions[TopicPartition(self.topic, 0)].position
-            clusters.positions.write([replace(former, claim=(former.claim or 0) + 1, **changes)])
+            changed = replace(former, claim=(former.claim or 0) + 1, **changes)
+            clusters.positions.write([changed])
+        self.flow.ledger.save_positions([position_row(self.flow.config, changed)])
         return former
 
     def refused(self, kind: type[MirrorError], **options: Any) -> MirrorError:

@@ -37,6 +37,13 @@ class FlowOnly:
     transactions = False
 
 
+class NoLedger:
+    """A ledger that keeps nothing."""
+
+    def save_positions(self, rows: Iterable[object]) -> None:
+        pass
+
+
 def closed(source: TopicPartition, target_offset: int, *, run_id: str = "before", **other: Any) -> Position:
     fields = {"state": PositionState.CLOSED, **other}
     return Position(source.topic, source.partition, 9, target_offset=target_offset, run_id=run_id, **fields)
@@ -101,7 +108,7 @@ def opened_partitions(
 ) -> tuple[list[OpenPartition], dict[TopicPartition, Exception]]:
     """The partitions that may be copied, and why the others may not."""
     round_plan = plan(*((source, MERGED) for source in sources))
-    bins, problems = open_partitions(FlowOnly(), round_plan, clusters, run_id="ours")  # type: ignore[arg-type]
+    bins, problems = open_partitions(FlowOnly(), round_plan, clusters, run_id="ours", ledger=NoLedger())  # type: ignore[arg-type]
     return [each for bin_ in bins for each in bin_], {each.source: each.error for each in problems}
 
 
@@ -167,7 +174,7 @@ def test_a_claim_keeps_the_leader_epoch_of_the_position() -> None:
     (planned,) = plan((FIRST, MERGED)).partitions
     round_plan = RunPlan(FLOW, ((replace(planned, leader_epoch=5),),), (), 0)
 
-    open_partitions(FlowOnly(), round_plan, clusters, run_id="ours")  # type: ignore[arg-type]
+    open_partitions(FlowOnly(), round_plan, clusters, run_id="ours", ledger=NoLedger())  # type: ignore[arg-type]
 
     assert [claim.leader_epoch for claim in clusters.written] == [5]
 
@@ -178,7 +185,7 @@ def test_behind_a_first_start_of_another_run_nothing_is_certain() -> None:
     flow = FlowOnly()
     flow.existing_target = ExistingTarget.APPEND
 
-    bins, problems = open_partitions(flow, plan((FIRST, MERGED)), clusters, run_id="ours")  # type: ignore[arg-type]
+    bins, problems = open_partitions(flow, plan((FIRST, MERGED)), clusters, run_id="ours", ledger=NoLedger())  # type: ignore[arg-type]
 
     assert [bin_ for bin_ in bins if bin_] == []
     assert isinstance(problems[0].error, DirtyStartError)

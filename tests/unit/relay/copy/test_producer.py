@@ -362,13 +362,19 @@ def test_given_a_task_that_begins_after_its_run_was_suspended_then_it_looks_at_t
     copy_between: CopyBetween, subtests: pytest.Subtests
 ) -> None:
     """Seed 100002 of the model: one of several tasks of a run, which another run had taken over from meanwhile."""
-    for case, age, looks in (("at once", 0.0, 0), ("after a minute", 60.0, 1), ("on a clock that is behind", -60.0, 1)):
+    for case, age, lease_seconds, looks in (
+        ("at once", 0.0, 30.0, 0),
+        ("after a minute", 60.0, 30.0, 1),
+        ("on a clock that is behind", -60.0, 30.0, 1),
+        ("soon, and a run may take over soon", 4.0, 3.0, 1),
+        ("soon, and no run may take over yet", 4.0, 30.0, 0),
+    ):
         with subtests.test(case=case):
             pair = FakePair(copy_between)
             values = fill(pair.source.add("orders"), [100] * 5)
             claimed = pair.opened()
 
-            (result,) = pair.copy(replace(claimed, claimed_at=claimed.claimed_at - age))
+            (result,) = pair.copy(replace(claimed, claimed_at=claimed.claimed_at - age, lease_seconds=lease_seconds))
 
             assert result.error is None
             assert pair.target.looks == looks

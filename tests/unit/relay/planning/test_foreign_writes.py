@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mirror_lib.identity.targets import CopiedTo, TargetPartition
 from mirror_lib.relay.planning.foreign_writes import foreign_notes, offsets_behind_copies
-from mirror_lib.sync.target_changes import CopiedTo, TargetPartition
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.brokers.partitions import partition_facts
 

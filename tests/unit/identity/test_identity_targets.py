@@ -13,7 +13,7 @@ from mirror_lib.errors import (
     TargetRenamedError,
     TargetTruncatedError,
 )
-from mirror_lib.sync.target_changes import (
+from mirror_lib.identity.targets import (
     CopiedTo,
     TargetPartition,
     copied_to,

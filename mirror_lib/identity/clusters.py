@@ -13,11 +13,9 @@ from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.topics import ClusterPair
 from mirror_lib.config import ClientSettings, FlowConfig
 from mirror_lib.errors import MirrorError, SourceClusterChangedError, TargetClusterChangedError, Where
+from mirror_lib.identity import positions
 from mirror_lib.ledger import ClusterPairRow, Ledger
 from mirror_lib.topology import FlowId
-
-#: Maximum wait of a command for a cluster whose response is optional.
-_PATIENCE_SECONDS = 5.0
 
 
 def cluster_pair(source: ClusterAdmin, target: ClusterAdmin) -> ClusterPair | None:
@@ -106,7 +104,7 @@ def compare_reachable_clusters(flow: FlowConfig, ledger: Ledger) -> tuple[str, .
 
 
 def _id_of(settings: ClientSettings) -> str | MirrorError | None:
-    with ClusterAdmin(Connection.from_settings(settings), _PATIENCE_SECONDS) as admin:
+    with ClusterAdmin(Connection.from_settings(settings), positions.PATIENCE_SECONDS) as admin:
         try:
             return admin.cluster_id()
         except MirrorError as error:

@@ -1,0 +1,29 @@
+"""What a stored fact is true of: clusters, source log, target log, copy, ledger. Every reader of a fact asks here."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "clusters": [
+            "check_clusters",
+            "check_heartbeats_cluster",
+            "cluster_pair",
+            "compare_reachable_clusters",
+            "ledger_name",
+        ],
+        "histories": ["SOUND_HISTORY", "History", "LedgerState"],
+        "ledger_positions": ["LedgerPositions", "Past", "lacks_history", "open_histories"],
+        "positions": ["position_row", "reachable_positions", "stored_positions"],
+        "targets": [
+            "CopiedTo",
+            "TargetPartition",
+            "copied_to",
+            "is_other_topic",
+            "position_change",
+            "source_cluster_change",
+            "target_change",
+            "target_cluster_change",
+        ],
+    },
+)

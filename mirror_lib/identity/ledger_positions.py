@@ -1,0 +1,129 @@
+"""The positions in a flow's ledger, and what they say about those in Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from mirror_lib.cluster.topics import Position
+from mirror_lib.errors import LedgerBehindError, Where
+from mirror_lib.identity.histories import SOUND_HISTORY, History, LedgerState, Runs, history_of
+from mirror_lib.identity.targets import CopiedTo
+from mirror_lib.ledger import Ledger, PositionRow
+from mirror_lib.topology import FlowId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerPositions:
+    """The positions of a flow in its ledger."""
+
+    rows: Mapping[TopicPartition, PositionRow]
+    runs: Runs
+
+    @classmethod
+    def read(cls, ledger: Ledger, flow: FlowId) -> Self:
+        """Read them.
+
+        Raises:
+            LedgerError: the ledger cannot be read.
+        """
+        rows = {TopicPartition(row.topic, row.partition): row for row in ledger.positions(str(flow))}
+        return cls(rows, _KnownRuns(ledger))
+
+
+class _KnownRuns:
+    """Asks the ledger once about each run."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._known: dict[str, bool] = {}
+
+    def knows_run(self, run_id: str) -> bool:
+        if run_id not in self._known:
+            self._known[run_id] = self._ledger.knows_run(run_id)
+        return self._known[run_id]
+
+
+class Past(NamedTuple):
+    """What the ledger has about a position in Kafka."""
+
+    #: The copy that the position belongs to; None if an earlier version or MirrorMaker 2 began it.
+    copy: str | None = None
+    history: History = SOUND_HISTORY
+    #: The ledger's position.
+    row: PositionRow | None = None
+
+    @classmethod
+    def of(
+        cls,
+        position: Position | None,
+        ledger: LedgerPositions | None,
+        source: TopicPartition,
+        *,
+        altered: bool = False,
+    ) -> Self:
+        """Compare a position with the ledger's.
+
+        Args:
+            position: None if Kafka has none.
+            ledger: None if there is no ledger yet.
+            source: the partition.
+            altered: an operator has set the position in Connect's form, which the ledger cannot know yet.
+        """
+        row = ledger.rows.get(source) if ledger is not None else None
+        if position is None:
+            return cls(row=row)
+        named = position.copy
+        if position.claim is None and row is not None and row.offset <= position.offset:
+            # MirrorMaker 2 stores no copy, and has continued this one.
+            named = row.copy
+        history = SOUND_HISTORY if ledger is None or altered else history_of(position, row, ledger.runs)
+        return cls(named, history, row)
+
+    def copied_to(self, known: CopiedTo | None) -> CopiedTo | None:
+        """Where the copied records are: by the ledger if Kafka's position was restored to an older one.
+
+        Args:
+            known: by Kafka's positions.
+        """
+        row = self.row
+        if self.history.state is not LedgerState.AHEAD or row is None or row.target_offset is None:
+            return known
+        if known is None:
+            return CopiedTo(None, None, None, row.target_offset)
+        return known._replace(log_end=max(known.log_end or 0, row.target_offset), undecided=False)
+
+
+def lacks_history(flow: FlowId, source: TopicPartition, history: History) -> LedgerBehindError:
+    """The error of a partition whose position has another history than the ledger."""
+    where = Where(flow=str(flow), topic=source.topic, partition=source.partition)
+    if history.state is LedgerState.AHEAD:
+        return LedgerBehindError(
+            "the ledger knows of later positions than the target has: the target, or its position topic, was restored "
+            "to an older state.",
+            where=where,
+            action="Run the flow, and decide about the partition (`mirror gaps list`).",
+        )
+    return LedgerBehindError(
+        f"the ledger lacks the history of source offsets {history.first} to {history.following - 1}: it was restored "
+        "from a backup, or is another one than the last run's.",
+        where=where,
+        action=f"Restore the newest ledger; or run the flow, then `mirror map rebuild --flow '{flow}' --apply`.",
+    )
+
+
+def open_histories(flow: FlowId, ledger: Ledger) -> dict[TopicPartition, History]:
+    """What the ledger lacks of each partition by its open gaps, until a rebuilt map shows it, or somebody accepts it.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    found: dict[TopicPartition, History] = {}
+    for gap in ledger.open_gaps(str(flow)):
+        if gap.cause == LedgerBehindError.reason:
+            place = TopicPartition(gap.topic, gap.partition)
+            known = found.get(place, History(LedgerState.BEHIND, gap.first_offset, gap.next_offset))
+            first, following = min(known.first, gap.first_offset), max(known.following, gap.next_offset)
+            found[place] = History(LedgerState.BEHIND, first, following)
+    return found

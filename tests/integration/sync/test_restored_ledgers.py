@@ -1,0 +1,109 @@
+"""A ledger from a backup, or an empty one: groups wait until the map is known again, and then get the true offset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.verify.model import VerifyMode
+from tests.support.brokers.groups import commit_offset, committed_offsets
+from tests.support.flows import Flow
+from tests.support.kafka import delete_records, delete_topic, records
+from tests.support.ledger.ledgers import copied, ready_ledger
+from tests.support.mirrored_topic import MirroredTopic
+from tests.support.verifying import verify
+
+Happened = Callable[[MirroredTopic, Flow], None]
+
+
+def command(flow: Flow, *words: str) -> tuple[int, dict[str, Any]]:
+    """Exit code of a command, and its document."""
+    done = CliRunner().invoke(app, [*words, "--config", str(flow.path), "--flow", "A->B", "--json"])
+    return done.exit_code, json.loads(done.stdout)
+
+
+def copied_again(mirrored: MirroredTopic, flow: Flow) -> None:
+    """300 of 600 records are left, and are at 0 to 299 of a new target topic."""
+    delete_records(mirrored.source, mirrored.name, before=300)
+    delete_topic(mirrored.target, mirrored.remote)
+    assert [error.reason for error in flow.run().errors] == ["target-deleted"]
+    assert command(flow, "gaps", "recopy", "--topic", mirrored.name, "--yes")[0] == 0
+    assert flow.run().records == 300
+
+
+def passed_over(mirrored: MirroredTopic, flow: Flow) -> None:
+    """Records 600 to 799 are not copied, as an operator wanted it."""
+    mirrored.produce(records(200, start=600))
+    assert command(flow, "position", "set", "--topic", mirrored.name, "--to", "800", "--yes")[0] == 0
+
+
+def went_on(mirrored: MirroredTopic, flow: Flow) -> None:
+    """200 more records are copied."""
+    mirrored.produce(records(200, start=600))
+    assert flow.run().records == 200
+
+
+@pytest.mark.parametrize(
+    ("happened", "empty", "upstream", "downstream", "skipped"),
+    [
+        pytest.param(copied_again, False, 500, 200, 0, id="from before a new copy"),
+        pytest.param(passed_over, False, 700, 600, 100, id="from before a position was set"),
+        pytest.param(went_on, False, 700, 700, 0, id="of the same copy"),
+        pytest.param(went_on, True, 500, 500, 0, id="empty"),
+    ],
+)
+def test_given_a_ledger_that_is_behind_then_no_group_is_committed_until_the_map_is_rebuilt(
+    mirrored: MirroredTopic, happened: Happened, *, empty: bool, upstream: int, downstream: int, skipped: int
+) -> None:
+    group = f"{mirrored.name}-group"
+    settings = {
+        "A->B.groups": group,
+        "A->B.sync.group.offsets.enabled": "true",
+        "checkpoints.topic.replication.factor": "1",
+    }
+    mirrored.create(records(600))
+    flow = mirrored.flow(settings)
+    flow.run()
+    file, backup = flow.path.parent / "ledger.sqlite3", flow.path.parent / "backup.sqlite3"
+    copied(file, backup)
+    happened(mirrored, flow)
+    flow = put_back(flow, file, None if empty else backup)
+    commit_offset(mirrored.source, group, mirrored.name, upstream)
+
+    # Before and after the next run.
+    assert command(flow, "groups", "apply")[0] == 3
+    copied_to = flow.position(mirrored.name).offset + 1
+    mirrored.produce(records(300, start=copied_to))
+    report = flow.run()
+    assert (report.records, report.exit_code) == (300, 0)
+    assert "The ledger lacks the history of 1 partition" in report.warnings[0]
+    assert command(flow, "groups", "apply")[0] == 3
+    assert committed_offsets(mirrored.target, group) == {}
+    (gap,) = flow.ledger.open_gaps("A->B")
+    assert (gap.cause, gap.next_offset) == ("ledger-behind", copied_to)
+
+    assert command(flow, "map", "rebuild", "--apply")[0] == 0
+
+    assert flow.ledger.open_gaps("A->B") == ()
+    code, plan = command(flow, "groups", "apply")
+    assert code == 0
+    assert committed_offsets(mirrored.target, group) == {(mirrored.remote, 0): downstream}
+    assert [row["skipped"] for row in plan["rows"]] == [skipped]
+    # The marks of the former copy do not count.
+    (verdict,) = verify(flow, mode=VerifyMode.FULL).verdicts
+    assert verdict.verdict == "equal"
+
+
+def put_back(flow: Flow, file: Path, backup: Path | None) -> Flow:
+    flow.ledger.close()
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+    if backup is not None:
+        backup.rename(file)
+    return Flow(flow.config, ready_ledger(f"sqlite:///{file}"), flow.path)
