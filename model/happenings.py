@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 import time
+from contextlib import closing
+from pathlib import Path
 
 from model.expected import Place
 from model.state import State
@@ -220,6 +224,46 @@ class Happenings(State):
             self._note_names()
             self._separator = separator
             self._write_config()
+
+    def _do_backup_ledger(self) -> None:
+        """Keep a copy of the ledger."""
+        if not self._ledger_file.exists():
+            return
+        self._backup_file.unlink(missing_ok=True)
+        with closing(sqlite3.connect(self._ledger_file)) as ledger:
+            ledger.execute("VACUUM INTO ?", (str(self._backup_file),))
+        self._backup = set(self._given_up), self._cutovers
+
+    def _do_restore_ledger(self, empty: bool) -> None:
+        """Put the copy of the ledger back, or an empty one in its place.
+
+        Hand-overs of cutovers since then would be unknown: docs/troubleshooting.md, "The ledger is lost".
+        """
+        given_up, cutovers = (set(), 0) if empty or self._backup is None else self._backup
+        if self._moved or cutovers != self._cutovers or self._positions_lost:
+            return
+        self._end_stopped()
+        for each in self._folder.glob(f"{self._ledger_file.name}*"):
+            each.unlink()
+        if not empty and self._backup is not None:
+            shutil.copy(self._backup_file, self._ledger_file)
+        # Stops since then are unknown.
+        self._given_up = set(given_up)
+        self._ledger_restored = True
+
+    def _do_lose_positions(self) -> None:
+        """Delete the position topic of the flow."""
+        name = f"mm2-offsets.{self._alias}.internal"
+        # Without the ledger nobody knows what was copied.
+        if self._moved or self._ledger_restored or not self._target.partitions(name):
+            return
+        self._end_stopped()
+        self._target.delete(name)
+        self._positions_lost = True
+
+    @property
+    def _backup_file(self) -> Path:
+        return self._folder / "backup.sqlite3"
 
     def _do_foreign(self, topic: str, partition: int) -> None:
         """Write unexpected records to the side that is the copy."""

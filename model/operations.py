@@ -30,7 +30,7 @@ _END = 1 << 60
 class Operations(Happenings):
     """Rules that are commands of the product, except for cutovers."""
 
-    _backfills = _cutovers = 0
+    _backfills = 0
 
     @property
     def _flow(self) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from model.moves import Moves
 from model.steps import Step, text_of
 
 #: Reasons after which an operator sets the position.
-_BY_POSITION = frozenset({"target-diverged", "unclean-start"})
+_BY_POSITION = frozenset({"position-lost", "target-diverged", "unclean-start"})
 #: Enough rounds for the remains of a killed run to expire, mainly its lock.
 _SETTLING_ROUNDS = 8
 #: Written to the target at the end of a sequence that ends with a cutover.
@@ -69,10 +69,12 @@ class Play(Moves):
         for topic in tuple(self._moved):
             self._come_home(topic)
         self._come_to_rest()
+        # What the ledger lacks is unknown until the logs were read.
+        complete = not self._ledger_restored or self._done("map", "rebuild", "--apply").exit_code == 0
         self._do_groups()
-        self._verify("full", complete=True)
-        self._verify("state", complete=True)
-        if self._ends is not None and self._ends not in self._moved and self._is_comparable(self._ends):
+        self._verify("full", complete=complete)
+        self._verify("state", complete=complete)
+        if complete and self._ends is not None and self._ends not in self._moved and self._is_comparable(self._ends):
             self._go_and_come_back(self._ends)
 
     def _is_comparable(self, topic: str) -> bool:

@@ -79,6 +79,14 @@ class State:
         self._given_up: set[Place] = set()
         #: Partitions about which an operator has decided something.
         self._decided: set[Place] = set()
+        #: Number of cutovers that were begun.
+        self._cutovers = 0
+        #: Partitions that were given up when the ledger was backed up, and the number of cutovers then.
+        self._backup: tuple[set[Place], int] | None = None
+        #: The ledger was restored from a backup, or emptied.
+        self._ledger_restored = False
+        #: The position topic was deleted.
+        self._positions_lost = False
         self.said: list[str] = []
 
     def begin(self) -> None:
@@ -89,6 +97,10 @@ class State:
             for number in range(2):
                 self._histories[topic, number].compacted = topic == COMPACTED_TOPIC
         self._write_config()
+
+    @property
+    def _ledger_file(self) -> Path:
+        return self._folder / "ledger.sqlite3"
 
     def _write_config(self, *, source: str | None = None, target: str | None = None) -> None:
         back = f"target->{self._alias}"
@@ -125,7 +137,7 @@ class State:
             "mirror.first.start": "latest" if self._from_latest else "earliest",
             "mirror.old.records.in.transactions": str(self._guarded).lower(),
             "mirror.target.existing": "append" if self._appends else "fail",
-            "mirror.ledger.url": f"sqlite:///{self._folder}/ledger.sqlite3",
+            "mirror.ledger.url": f"sqlite:///{self._ledger_file}",
         }
         for cluster in (self._alias, "target"):
             lines[f"{cluster}.offset.storage.replication.factor"] = "1"

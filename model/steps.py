@@ -153,6 +153,9 @@ _RULES: Mapping[str, _Rule] = {
     "rename": _Rule(1, lambda d: {**d.topic(), "back": d.yes()}, ("run", "groups", "decide")),
     "policy": _Rule(1, lambda d: {"separator": d.one(*_SEPARATORS)}, ("run", "groups", "decide")),
     "foreign": _Rule(1, lambda d: d.place(compacted=False, first=True), ("run", "verify", "position")),
+    "backup-ledger": _Rule(2, lambda _: {}, ("run", "delete-target", "position", "restore-ledger")),
+    "restore-ledger": _Rule(2, lambda d: {"empty": d.one(False, False, True)}, ("groups", "run", "verify", "commit")),
+    "lose-positions": _Rule(1, lambda _: {}, ("run", "groups", "crash")),
     "misaddress": _Rule(1, lambda d: {"which": d.one("source", "target")}),
     "restore": _Rule(
         2,
@@ -205,6 +208,29 @@ def _lose_target(draw: _Draw) -> list[Step]:
     return [*group, *_steps(draw, place, "delete-target", "run", "produce", "run", "groups", again=True, spark=False)]
 
 
+def _restore_ledger(draw: _Draw) -> list[Step]:
+    place = {"topic": draw.one("a", "b"), "partition": draw.number(0, 1)}
+    before = _steps(draw, place, "produce", "run", "commit", "backup-ledger", percent=70, spark=False)
+    again = _steps(
+        draw,
+        place,
+        "trim-source",
+        "delete-target",
+        "run",
+        "decide",
+        "run",
+        again=True,
+        how="recopy",
+        spark=False,
+        percent=50,
+    )
+    return [
+        *before,
+        *again,
+        *_steps(draw, place, "restore-ledger", "produce", "run", "groups", empty=False, spark=False),
+    ]
+
+
 def _overtake(draw: _Draw) -> list[Step]:
     return _steps(draw, {"topic": draw.one("a", "b")}, "overtake", "run", nth=1, age="present", spark=False)
 
@@ -231,12 +257,20 @@ _THEMES = (
         {"latest": False},
     ),
     _Theme(("misaddress", "restore", "resettle", "crash")),
+    _Theme(
+        ("backup-ledger", "restore-ledger", "delete-target", "position", "commit", "groups", "decide", "verify"),
+        _restore_ledger,
+        {"latest": False, "ends": None},
+    ),
+    _Theme(("lose-positions", "crash", "position", "commit", "groups", "verify")),
     _Theme(("recreate-source", "trim-source", "expire-source", "grow", "commit", "groups", "decide")),
     _Theme(("compact", "pause", "delete-keys", "crash", "verify", "trim-target")),
     _Theme(("first-start", "rename", "policy", "grow", "commit", "groups", "decide")),
     _Theme(("foreign", "position", "backfill", "decide", "verify")),
     _Theme(("cutover", "run-back", "failback", "commit", "stop", "overtake", "wake", "foreign", "decide", "verify")),
 )
+#: Number of themes: as many seeds in a row have different ones.
+THEMES = len(_THEMES)
 _ALWAYS = ("produce", "run")
 _THEMES_OF_A_SEQUENCE = (1, 1, 2, 2, 3)
 
@@ -255,7 +289,7 @@ def _settings(draw: _Draw) -> Step:
 def sequence(number: int, length: int) -> list[Step]:
     """Return the steps of a seed: the same for the same seed and length."""
     draw = _Draw(Random(number))
-    # Dealt like cards: nine consecutive seeds have different themes, in the first deal with their plots.
+    # Dealt like cards: as many seeds in a row as there are themes have different ones, in the first deal with plots.
     deal, card = divmod(number - 1, len(_THEMES))
     first = _THEMES[card]
     others = [theme for theme in _THEMES if theme is not first]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from model.play import Play
 from model.shrink import shrink
-from model.steps import Step, sequence
+from model.steps import THEMES, Step, sequence
 
 
 def test_given_the_same_seed_when_drawn_twice_then_the_steps_are_the_same_and_as_many_as_asked_for() -> None:
@@ -33,9 +33,10 @@ def test_a_sequence_has_some_of_the_rules_and_always_those_that_write_and_copy()
     everything = set().union(*drawn)
     assert all({"produce", "run"} <= each for each in drawn)
     assert all(len(each) < len(everything) * 0.75 for each in drawn)
-    # Nine seeds that follow each other have all rules between them.
+    # As many seeds in a row as there are themes have all rules between them.
     for deal in range(3):
-        assert {step["do"] for card in range(9) for step in sequence(9 * deal + card + 1, 400)} == everything
+        seeds = range(THEMES * deal + 1, THEMES * (deal + 1) + 1)
+        assert {step["do"] for seed in seeds for step in sequence(seed, 400)} == everything
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30).filter(any))
