@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.topics import OffsetSync, OffsetSyncWriter, Position, PositionState
 from mirror_lib.config import FlowConfig, offset_syncs_topic
-from mirror_lib.errors import MirrorError
 from mirror_lib.identity import position_row
 from mirror_lib.ledger import Ledger, offset_rows, rows
 from mirror_lib.offsets import EmissionState, OffsetRun, encode, flush_syncs
-from mirror_lib.relay.copy import gap_rows, open_position
+from mirror_lib.relay.copy import gap_rows
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult, RoutedRecords
 from mirror_lib.relay.planning import FlowClusters, find_lost_deletions, note_lost_deletions
 from mirror_lib.topology import TopicPartition
@@ -54,16 +53,11 @@ def commit_round(
     routed = [row for result in results for row in routed_rows(flow, job, opened[result.source], result)]
     if routed:
         ledger.append_routed(routed, resumed=[source for source, each in opened.items() if each.takeover is not None])
-    # Nor may Kafka have a position that the ledger does not know: it would look like the history of another ledger.
+    # Nor may Kafka have a position that the ledger does not know: it would look like the history of another ledger. If
+    # Kafka refuses some, they stay open there, and the next run takes over from them.
     ledger.save_positions([position_row(flow, position) for position in positions])
     try:
-        try:
-            clusters.positions.write(positions)
-        except MirrorError:
-            ledger.save_positions(
-                [position_row(flow, open_position(opened[each.source], job.run_id)) for each in positions]
-            )
-            raise
+        clusters.positions.write(positions)
         if flow.emit_offset_syncs_enabled:
             _write_offset_syncs(flow, results)
     finally:
