@@ -12,12 +12,11 @@ from mirror_lib.cli.flow_command import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import capped_errors, capped_table, not_compared
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
-from mirror_lib.cluster.topics import Position
 from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
-from mirror_lib.errors import ConfigurationError, MirrorError
-from mirror_lib.identity import reachable_positions
-from mirror_lib.ledger import open_ledger
+from mirror_lib.errors import ClusterError, ConfigurationError
+from mirror_lib.identity import History, compared_positions, stored_positions
+from mirror_lib.ledger import Ledger, open_ledger
 from mirror_lib.sync import (
     FlowMaps,
     Translation,
@@ -27,7 +26,7 @@ from mirror_lib.sync import (
     translate_checkpoint,
     translate_group,
 )
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology import FlowTopology, TopicPartition
 
 _COLUMNS = ("topic", "partition", "source offset", "target topic", "target offset", "landing", "read again")
 
@@ -83,7 +82,8 @@ def translate(
     output, settings = command.output, command.settings
     with open_ledger(command.file) as ledger:
         not_compared(output, settings, ledger)
-        maps = FlowMaps(settings, command.topology(), ledger, _positions(output, settings))
+        topology = command.topology()
+        maps = FlowMaps(settings, topology, ledger, _histories(output, settings, topology.with_moved_topics(), ledger))
         if group is not None:
             _group(output, settings, maps, group)
         elif checkpoint_folder is not None and out is not None:
@@ -92,13 +92,17 @@ def translate(
             _partition(output, settings, maps, topic, partition, offset or [], timestamp or [], to_source=to_source)
 
 
-def _positions(output: Output, settings: FlowConfig) -> Mapping[TopicPartition, Position] | None:
-    """The present positions; None, with a sentence, while the target is lost: then the map is all there is."""
-    found = reachable_positions(settings)
-    if not isinstance(found, MirrorError):
-        return found
-    output.note(f"Whether the ledger has the newest map was not compared with the positions: {found.what}")
-    return None
+def _histories(
+    output: Output, settings: FlowConfig, topology: FlowTopology, ledger: Ledger
+) -> Mapping[TopicPartition, History] | None:
+    """What the ledger lacks; None, with a sentence, while the target is lost: then the map is all there is."""
+    try:
+        return compared_positions(
+            settings.flow, ledger, lambda: stored_positions(settings, patient=False), topology.replicates
+        )[1]
+    except ClusterError as error:
+        output.note(f"Whether the ledger has the newest map was not compared with the positions: {error.what}")
+        return None
 
 
 def _check_choice(ways: tuple[bool, ...], *, complete: bool) -> None:

@@ -13,8 +13,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "ledger_name",
         ],
         "histories": ["SOUND_HISTORY", "History", "LedgerState"],
-        "ledger_positions": ["LedgerPositions", "Past", "lacks_history", "open_histories"],
-        "positions": ["position_row", "reachable_positions", "stored_positions"],
+        "ledger_positions": ["LedgerPositions", "Past", "compared_positions", "lacks_history", "open_histories"],
+        "positions": ["position_row", "stored_positions"],
         "targets": [
             "CopiedTo",
             "TargetPartition",

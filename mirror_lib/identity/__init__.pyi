@@ -6,12 +6,12 @@ from .clusters import ledger_name as ledger_name
 from .histories import History as History
 from .histories import LedgerState as LedgerState
 from .histories import SOUND_HISTORY as SOUND_HISTORY
+from .ledger_positions import compared_positions as compared_positions
 from .ledger_positions import lacks_history as lacks_history
 from .ledger_positions import LedgerPositions as LedgerPositions
 from .ledger_positions import open_histories as open_histories
 from .ledger_positions import Past as Past
 from .positions import position_row as position_row
-from .positions import reachable_positions as reachable_positions
 from .positions import stored_positions as stored_positions
 from .targets import copied_to as copied_to
 from .targets import CopiedTo as CopiedTo

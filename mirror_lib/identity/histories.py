@@ -77,8 +77,9 @@ def history_of(position: Position, row: PositionRow | None, runs: Runs) -> Histo
             return SOUND_HISTORY
         return _behind(following, row)
     if row.claim > position.claim:
-        # A run stores its claim in the ledger first, and may end before it stores it in Kafka.
-        claimed = row.claim == position.claim + 1 and row.state == PositionState.OPEN and row.offset == position.offset
+        # A run stores its claim in the ledger first, and may end before it stores it in Kafka, where executors of the
+        # run before may still store how far they are.
+        claimed = row.claim == position.claim + 1 and row.state == PositionState.OPEN and row.offset <= position.offset
         return SOUND_HISTORY if claimed else History(LedgerState.AHEAD, following, following)
     if row.copy != position.copy:
         return History(LedgerState.OTHER_COPY, 0, following)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -12,6 +12,9 @@ from mirror_lib.identity.histories import SOUND_HISTORY, History, LedgerState, R
 from mirror_lib.identity.targets import CopiedTo
 from mirror_lib.ledger import Ledger, PositionRow
 from mirror_lib.topology import FlowId, TopicPartition
+
+#: How often positions are read that a run may be writing.
+_LOOKS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,40 @@ class Past(NamedTuple):
         return known._replace(log_end=max(known.log_end or 0, row.target_offset), undecided=False)
 
 
+def compared_positions(
+    flow: FlowId,
+    ledger: Ledger,
+    read: Callable[[], Mapping[TopicPartition, Position]],
+    takes: Callable[[str], bool],
+) -> tuple[Mapping[TopicPartition, Position], dict[TopicPartition, History]]:
+    """The positions in Kafka, and the histories that the ledger lacks, next to a run that may be writing both.
+
+    A run may end between both reads. So a difference counts if it is still the same when both are read again.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger.
+        read: reads the positions.
+        takes: whether a topic is of the flow: others may share its position topic, with ledgers of their own.
+
+    Raises:
+        MirrorError: as `read`; or the ledger cannot be read.
+    """
+    positions = read()
+    lacking: dict[TopicPartition, tuple[Position, Past]] = {}
+    for _ in range(_LOOKS):
+        known, before = LedgerPositions.read(ledger, flow), lacking
+        lacking = {
+            each: (position, past)
+            for each, position in positions.items()
+            if takes(each.topic) and not (past := Past.of(position, known, each)).history.is_sound
+        }
+        if lacking == before:
+            break
+        positions = read()
+    return positions, {each: past.history for each, (_, past) in lacking.items()}
+
+
 def lacks_history(flow: FlowId, source: TopicPartition, history: History) -> LedgerBehindError:
     """The error of a partition whose position has another history than the ledger."""
     where = Where(flow=str(flow), topic=source.topic, partition=source.partition)
@@ -103,18 +140,19 @@ def lacks_history(flow: FlowId, source: TopicPartition, history: History) -> Led
             "the ledger knows of later positions than the target has: the target, or its position topic, was restored "
             "to an older state.",
             where=where,
-            action="Run the flow, and decide about the partition (`mirror gaps list`).",
+            action="Run the flow, and do what its error about the partition says.",
         )
     return LedgerBehindError(
         f"the ledger lacks the history of source offsets {history.first} to {history.following - 1}: it was restored "
         "from a backup, or is another one than the last run's.",
         where=where,
-        action=f"Restore the newest ledger; or run the flow, then `mirror map rebuild --flow '{flow}' --apply`.",
+        action=f"Restore the newest ledger; or run the flow, then `mirror map rebuild --flow '{flow}' --apply`. Where "
+        f"the logs no longer have it: `mirror gaps accept --flow '{flow}'`.",
     )
 
 
 def open_histories(flow: FlowId, ledger: Ledger) -> dict[TopicPartition, History]:
-    """What the ledger lacks of each partition by its open gaps, until a rebuilt map shows it, or somebody accepts it.
+    """What the ledger lacks of each partition by its open gaps: until a map is rebuilt, or an operator accepts it.
 
     Raises:
         LedgerError: the ledger cannot be read.

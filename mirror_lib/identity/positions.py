@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.topics import Position, PositionState, PositionStore
 from mirror_lib.config import FlowConfig
-from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import PositionRow
 from mirror_lib.topology import TopicPartition
 
@@ -13,32 +14,31 @@ from mirror_lib.topology import TopicPartition
 PATIENCE_SECONDS = 5.0
 
 
-def stored_positions(flow: FlowConfig) -> dict[TopicPartition, Position]:
+def stored_positions(flow: FlowConfig, *, patient: bool = True) -> dict[TopicPartition, Position]:
     """The position of every source partition of a flow; empty if there is no position topic.
 
+    Args:
+        flow: the flow.
+        patient: wait for `admin.timeout.ms`; else a few seconds, for commands that must work while the target is lost.
+
     Raises:
-        MirrorError: the position topic cannot be read within `admin.timeout.ms`.
+        MirrorError: the position topic cannot be read in time.
     """
-    return _positions(flow, flow.admin_timeout_ms / 1000)
-
-
-def reachable_positions(flow: FlowConfig) -> dict[TopicPartition, Position] | MirrorError:
-    """As `stored_positions`, for commands that need only the ledger and must work while the target is lost."""
-    try:
-        return _positions(flow, PATIENCE_SECONDS)
-    except MirrorError as error:
-        return error
-
-
-def _positions(flow: FlowConfig, seconds: float) -> dict[TopicPartition, Position]:
     connection = Connection.from_settings(flow.clients.target_internal)
+    seconds = flow.admin_timeout_ms / 1000 if patient else PATIENCE_SECONDS
     with PositionStore(connection, flow.offset_storage_topic, flow.source_alias, timeout=seconds) as store:
         positions = store.read_all().positions
     return {source: stored.position for source, stored in positions.items()}
 
 
-def position_row(flow: FlowConfig, position: Position) -> PositionRow:
-    """A position as a ledger row."""
+def position_row(flow: FlowConfig, position: Position, *, stored_at: datetime | None = None) -> PositionRow:
+    """A position as a ledger row.
+
+    Args:
+        flow: the flow.
+        position: the position.
+        stored_at: when its last commit was stored, if that is not now: deletions may be pending since.
+    """
     return PositionRow(
         flow=str(flow.flow),
         topic=position.topic,
@@ -52,4 +52,5 @@ def position_row(flow: FlowConfig, position: Position) -> PositionRow:
         topic_id=position.topic_id,
         claim=position.claim,
         copy=position.copy,
+        updated_at=stored_at,
     )

@@ -290,13 +290,18 @@ def plan_with_facts(
         *about_missing(flow, clusters.missing_topics),
         *clusters.notes,
         *altered_notes(clusters.altered),
-        *history_notes(flow, facts),
+        # Next to a run that writes both, a plan without its lock reads two moments.
+        *(history_notes(flow, facts) if topics_synced or not _is_running(flow, ledger) else ()),
         *doubtful_notes(flow.flow, late),
         *(() if _may_route(flow, facts) else _foreign_notes(flow.flow, clusters, facts)),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
         *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
     )
     return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *warnings)), clusters), tuple(facts)
+
+
+def _is_running(flow: FlowConfig, ledger: Ledger | None) -> bool:
+    return ledger is not None and ledger.lock_holder(str(flow.flow)) is not None
 
 
 def _known_topics(flow: FlowConfig, ledger: Ledger | None) -> frozenset[str] | None:
@@ -428,7 +433,7 @@ class _Run:
         account.record_plan(plan)
         self._lease.check()
         self._note(store_first_positions(self._flow, plan, clusters, self._ledger, run_id=self._options.run_id))
-        name_positions(self._flow, plan, clusters, self._ledger, run_id=self._options.run_id)
+        name_positions(plan, clusters, run_id=self._options.run_id)
         taken = {each.source for each in (*plan.partitions, *plan.unnamed)}
         altered = [each for each in clusters.altered if each.after.source in taken]
         note_altered(self._flow.flow, altered, self._ledger, run_id=self._options.run_id)
@@ -520,7 +525,7 @@ class _Run:
         plan = self._without_latecomers(plan, facts)
         self._restore_buried(clusters)
         run_id, by = self._options.run_id, self._options.trigger
-        note_histories(self._flow, clusters, facts, self._ledger, run_id=run_id)
+        self._note_histories(clusters, facts)
         noted = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=run_id)
         close_settled(self._flow.flow, facts, plan.problems, self._ledger, by=by, run_id=run_id)
         # A run may only decide about losses at the source; changes of the target need an operator.
@@ -531,6 +536,14 @@ class _Run:
         decision = self._options.losses
         self._note(settle_losses(self._flow, clusters, self._ledger, gaps, decision, run_id=run_id, by=by))
         return self._without_latecomers(_plan(self._flow, clusters, self._options, self._ledger), facts)
+
+    def _note_histories(self, clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> None:
+        stored = clusters.positions_at_plan.positions
+        lacking = [fact.source for fact in facts if not fact.history.is_sound and fact.source in stored]
+        if lacking:
+            self._lease.check()
+            positions = {source: stored[source].position for source in lacking}
+            note_histories(self._flow, positions, self._ledger, run_id=self._options.run_id)
 
     def _without_latecomers(self, plan: RunPlan, facts: Sequence[PartitionFacts]) -> RunPlan:
         """The plan without partitions that were created since the run began and have no target yet.

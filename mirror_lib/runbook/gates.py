@@ -146,8 +146,8 @@ def same_logs(problems: Sequence[str]) -> Gate:
         not problems,
         "source and target have the logs that were copied."
         if not problems
-        else f"source or target changed since the copy: {first_places(problems)}",
-        f"See `mirror plan` and `mirror gaps list`. {_COPY_AGAIN}",
+        else f"whether both sides still have the logs that were copied is not certain: {first_places(problems)}",
+        f"`mirror plan` shows each reason and what to do. If records are another log's: {_COPY_AGAIN}",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Any
 
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import GroupAdmin, OffsetSpec
-from mirror_lib.cluster.topics import Position
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import (
     ConfigurationError,
@@ -19,14 +18,7 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
-from mirror_lib.identity import (
-    SOUND_HISTORY,
-    LedgerPositions,
-    LedgerState,
-    Past,
-    lacks_history,
-    open_histories,
-)
+from mirror_lib.identity import SOUND_HISTORY, History, LedgerState, lacks_history, open_histories
 from mirror_lib.ledger import Ledger
 from mirror_lib.offsets import Landing, Lookup, OffsetMap, RewrittenCheckpoint, rewrite_checkpoint
 from mirror_lib.printable import printable
@@ -97,15 +89,14 @@ class FlowMaps:
         flow: FlowConfig,
         topology: FlowTopology,
         ledger: Ledger,
-        positions: Mapping[TopicPartition, Position] | None = None,
+        histories: Mapping[TopicPartition, History] | None = None,
     ) -> None:
         """Args:
-        positions: the present ones, with which the ledger is compared; None if the target cannot be reached.
+        histories: what the ledger lacks; None if the target, which has the positions, cannot be reached.
         """
         self._flow, self._topology, self._ledger = flow, topology.with_moved_topics(), ledger
         self._maps: dict[TopicPartition, OffsetMap] = {}
-        known = LedgerPositions.read(ledger, flow.flow)
-        self._histories = {each: Past.of(position, known, each).history for each, position in (positions or {}).items()}
+        self._histories = histories or {}
         self._open = open_histories(flow.flow, ledger)
 
     def replicates(self, topic: str) -> bool:
@@ -143,8 +134,8 @@ class FlowMaps:
             MirrorError: as `target_of`; or the map is empty, and the target does not respond.
         """
         target, found = self.target_of(source), self.of(source)
-        for history in (each.get(source, SOUND_HISTORY) for each in (self._histories, self._open)):
-            if history.is_gap and offset < history.following:
+        for history in self._lacking(source):
+            if offset < history.following:
                 # What was skipped there is unknown: the reader could miss it.
                 raise lacks_history(self._flow.flow, source, history)
         if found.empty:
@@ -168,7 +159,16 @@ class FlowMaps:
         if found.empty:
             raise self._unknown(source)
         lookup: Lookup = found.to_source(target_offset)
+        for history in self._lacking(source):
+            if lookup.landing is not Landing.EXACT and history.first <= lookup.offset <= history.following:
+                raise lacks_history(self._flow.flow, source, history)
         return Translation(source, target, lookup.offset, target_offset, lookup.landing)
+
+    def _lacking(self, source: TopicPartition) -> Iterator[History]:
+        """The parts of a partition's history that the ledger lacks."""
+        for each in (self._histories, self._open):
+            if (history := each.get(source)) is not None and history.is_gap:
+                yield history
 
     def _check_never_copied(self, source: TopicPartition, target: TopicPartition) -> None:
         # Without a map, an idle partition and a lost ledger look the same; the target's log distinguishes them.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, select
+from sqlalchemy import Connection, Table, bindparam, delete, select, update
 
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import PositionRow
@@ -17,6 +18,30 @@ _POSITION: Table = METADATA.tables["position"]
 def save(connection: Connection, rows: Iterable[PositionRow]) -> None:
     """Insert or replace positions by flow and partition."""
     upsert(connection, _POSITION, rows)
+
+
+def save_claims(connection: Connection, claims: Iterable[PositionRow]) -> None:
+    """Store claim and copy of positions that the ledger has; their last commit, and its time, stay as they are."""
+    columns = _POSITION.c
+    claim = update(_POSITION).where(
+        columns.flow == bindparam("of_flow"),
+        columns.topic == bindparam("of_topic"),
+        columns.partition == bindparam("of_partition"),
+    )
+    values = [
+        {
+            "of_flow": row.flow,
+            "of_topic": row.topic,
+            "of_partition": row.partition,
+            "to_claim": row.claim,
+            "to_copy": row.copy,
+            "to_state": row.state,
+        }
+        for row in claims
+    ]
+    if values:
+        changed: dict[str, Any] = {name: bindparam(f"to_{name}") for name in ("claim", "copy", "state")}
+        connection.execute(claim.values(changed), values)
 
 
 def forget(connection: Connection, flow: str, partitions: Iterable[TopicPartition]) -> None:

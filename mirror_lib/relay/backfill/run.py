@@ -140,7 +140,7 @@ class BackfillPlanner:
         """The remaining ranges, or as much of them as the budget allows."""
         if not self._backfill.ranges:
             return RunPlan(flow=self._flow.flow, bins=(), problems=(), idle=0)
-        found, problems = gather_facts(self._flow, self._topology, clusters)
+        found, problems = gather_facts(self._flow, self._topology, clusters, runs_before=lambda: 0)
         facts = {fact.source: fact for fact in found}
         refused = self._rejections(clusters, problems, facts)
         chosen = [

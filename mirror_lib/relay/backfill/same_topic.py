@@ -41,7 +41,7 @@ from mirror_lib.ledger import Ledger
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.relay.backfill.states import again, copy_anew, let_flow_continue
 from mirror_lib.relay.model import PartitionPlan
-from mirror_lib.relay.planning import FlowClusters, with_flow
+from mirror_lib.relay.planning import FlowClusters, note_histories, with_flow
 from mirror_lib.relay.run_lock import RunLease
 from mirror_lib.topology import TopicPartition
 
@@ -244,6 +244,8 @@ class LiveSide:
             )
         if closed:
             self._lease.check()
+            former = {position.source: live.positions[position.source].position for position in closed}
+            note_histories(self._flow, former, self._ledger, run_id=self._run_id)
             self._live.write(closed)
             self._ledger.save_positions([position_row(self._flow, position) for position in closed])
 

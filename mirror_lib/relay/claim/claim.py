@@ -91,9 +91,11 @@ def _write_claims(flow: FlowConfig, claims: Sequence[Position], clusters: FlowCl
     A first claim comes later: a position that only the ledger has would count as lost.
     """
     known = clusters.positions_at_plan.positions
-    ledger.save_positions([position_row(flow, each) for each in claims if each.source in known])
+    if repeated := [position_row(flow, each) for each in claims if each.source in known]:
+        ledger.save_claims(repeated)
     clusters.positions.write(claims)
-    ledger.save_positions([position_row(flow, each) for each in claims if each.source not in known])
+    if first := [position_row(flow, each) for each in claims if each.source not in known]:
+        ledger.save_positions(first)
 
 
 def chains_of(flow: FlowConfig, topics: Iterable[str]) -> Mapping[str, TransformChain]:
@@ -198,7 +200,7 @@ def store_first_positions(
     )
 
 
-def name_positions(flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, ledger: Ledger, *, run_id: str) -> None:
+def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> None:
     """Add target topic, its id, and cluster ids to the positions of idle partitions.
 
     Positions of MirrorMaker 2 and of version 0.1.0 have none of these. The plan has compared them with both logs.
@@ -212,7 +214,6 @@ def name_positions(flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, ledg
             position = replace(position, claim=snapshot.claims.get(partition.source, 0) + 1, run_id=run_id)
         named.append(partition.with_identity(position))
     clusters.positions.write(named)
-    ledger.save_positions([position_row(flow, each) for each in named])
 
 
 class _Start(NamedTuple):

@@ -32,7 +32,7 @@ from mirror_lib.relay.commit import rewind_syncs
 from mirror_lib.relay.copy import omission_rows
 from mirror_lib.relay.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
-from mirror_lib.relay.planning import FlowClusters, find_target_change, gather_facts, with_flow
+from mirror_lib.relay.planning import FlowClusters, find_target_change, gather_facts, note_histories, with_flow
 from mirror_lib.topology import FlowId, TopicPartition
 
 
@@ -289,12 +289,14 @@ def apply_decisions(
             raise ValueError("positions are stored on the target cluster")
         # Before the positions: in an empty topic these syncs are correct regardless of the decision.
         rewind_syncs(flow, {each.source: each.lands_at for each in wanted if each.map_is_void})
+        before = {each.source: each.before for each in wanted if each.after is not None and each.before is not None}
+        note_histories(flow, before, ledger, run_id=moved[0].run_id or "")
         clusters.positions.write(moved)
-    ledger.save_positions([position_row(flow, position) for position in moved])
+        ledger.save_positions([position_row(flow, position) for position in moved])
     for resolution in wanted:
-        before, after = resolution.before, resolution.after
-        if before is not None and after is not None and not after.left_out:
-            for row in omission_rows(flow.flow, before.source, before.left_out, run_id=before.run_id or "", by=by):
+        former, after = resolution.before, resolution.after
+        if former is not None and after is not None and not after.left_out:
+            for row in omission_rows(flow.flow, former.source, former.left_out, run_id=former.run_id or "", by=by):
                 ledger.record_gap(row)
         if resolution.map_is_void:
             ledger.replace_segments(str(flow.flow), *resolution.source, [])

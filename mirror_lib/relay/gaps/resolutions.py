@@ -19,6 +19,7 @@ from mirror_lib.errors import (
     TARGET_CHANGE_REASONS,
     DeletionsPossiblyLostError,
     DirtyStartError,
+    LedgerBehindError,
     MirrorError,
     ReplicationError,
     RetentionGapError,
@@ -98,10 +99,15 @@ class Resolution:
             "" if self.log_end is None else f", lag {counted(max(self.log_end - self.after.offset - 1, 0), 'offset')}"
         )
         replaced = "" if self.before is None else f" instead of {self.before.offset + 1}"
+        unknown = "; what the ledger lacks there stays unknown" if self._leaves_history_unknown else ""
         return (
             f"{self.source}: copying continues at source offset {self.after.offset + 1}{replaced}{until}; its target "
-            f"offset is {self.after.target_offset}"
+            f"offset is {self.after.target_offset}{unknown}"
         )
+
+    @property
+    def _leaves_history_unknown(self) -> bool:
+        return any(gap.cause == LedgerBehindError.reason for gap in self.gaps)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` output."""

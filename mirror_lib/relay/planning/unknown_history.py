@@ -7,18 +7,21 @@ the map: nothing that depends on them is done until `mirror map rebuild`, or an 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
+from mirror_lib.cluster.topics import Position
 from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import LedgerBehindError
-from mirror_lib.identity import LedgerState, position_row
+from mirror_lib.identity import History, LedgerPositions, LedgerState, Past, position_row
 from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.relay.model import PartitionFacts
-from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.topology import TopicPartition
 
 _NAMED = 3
+#: If it is not known when a position was stored: pending deletions count as late.
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def history_notes(flow: FlowConfig, facts: Iterable[PartitionFacts]) -> Iterator[str]:
@@ -39,43 +42,53 @@ def history_notes(flow: FlowConfig, facts: Iterable[PartitionFacts]) -> Iterator
 
 
 def note_histories(
-    flow: FlowConfig, clusters: FlowClusters, facts: Iterable[PartitionFacts], ledger: Ledger, *, run_id: str
+    flow: FlowConfig, positions: Mapping[TopicPartition, Position], ledger: Ledger, *, run_id: str
 ) -> None:
-    """Store what the ledger lacks as open gaps, and Kafka's positions, with which the next run compares.
+    """Store what the ledger lacks of the way to these positions as open gaps, and the positions.
 
-    What the ledger has about another copy is removed: the newest position says that it is not true any more.
+    What the ledger has about another copy is removed: the newest position says that it is not true any more. Whoever
+    stores another position in the ledger calls this first: afterwards nothing shows the difference.
+
+    Args:
+        flow: the flow.
+        positions: in Kafka now.
+        ledger: the flow's.
+        run_id: the run or decision that finds it.
 
     Raises:
-        LedgerError: the ledger cannot be written.
+        LedgerError: the ledger cannot be used.
     """
-    stored = clusters.positions_at_plan.positions
+    known = LedgerPositions.read(ledger, flow.flow)
+    past = {source: Past.of(position, known, source) for source, position in positions.items()}
     rows = []
-    for fact in facts:
-        history, known = fact.history, stored.get(fact.source)
-        if history.state in (LedgerState.CURRENT, LedgerState.AHEAD) or known is None:
-            continue
+    for source, (_, history, row) in past.items():
         if history.is_gap:
-            ledger.record_gap(_gap_row(flow, fact, run_id=run_id))
+            ledger.record_gap(_gap_row(flow, source, history, positions[source].topic_id, run_id=run_id))
         if history.state is LedgerState.OTHER_COPY:
-            ledger.replace_segments(str(flow.flow), *fact.source, [])
-            ledger.forget_routes(str(flow.flow), fact.source)
-        rows.append(position_row(flow, known.position))
-    ledger.save_positions(rows)
+            ledger.replace_segments(str(flow.flow), *source, [])
+            ledger.forget_routes(str(flow.flow), source)
+        if history.is_gap or history.state is LedgerState.OTHER_COPY:
+            # When the copy was at the log's end is not known better than before.
+            stored_at = _LONG_AGO if row is None else row.updated_at
+            rows.append(position_row(flow, positions[source], stored_at=stored_at))
+    if rows:
+        ledger.save_positions(rows)
 
 
-def _gap_row(flow: FlowConfig, fact: PartitionFacts, *, run_id: str) -> GapRow:
-    now, history = datetime.now(UTC), fact.history
+def _gap_row(
+    flow: FlowConfig, source: TopicPartition, history: History, topic_id: str | None, *, run_id: str
+) -> GapRow:
     return GapRow(
         id=str(uuid.uuid4()),
         flow=str(flow.flow),
-        topic=fact.source.topic,
-        partition=fact.source.partition,
+        topic=source.topic,
+        partition=source.partition,
         cause=LedgerBehindError.reason,
         first_offset=history.first,
         next_offset=history.following,
-        topic_id=fact.topic_id,
+        topic_id=topic_id,
         detail=f"the ledger lacks the history of source offsets {history.first} to {history.following - 1}",
         run_id=run_id,
-        found_at=now,
+        found_at=datetime.now(UTC),
         state=GapState.OPEN.value,
     )

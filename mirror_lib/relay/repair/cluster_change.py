@@ -13,7 +13,7 @@ from mirror_lib.errors import ClusterError, Where
 from mirror_lib.identity import LedgerPositions, LedgerState, Past, ledger_name, position_row
 from mirror_lib.ledger import ClusterPairRow, Ledger
 from mirror_lib.relay.commit import rewind_syncs
-from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.relay.planning import FlowClusters, note_histories
 from mirror_lib.topology import TopicPartition
 
 
@@ -114,6 +114,9 @@ def apply_cluster_change(change: ClusterChange, clusters: FlowClusters, ledger: 
     aside = None
     # The ledger last: until then every run refuses, and the decision can be repeated.
     if change.decision is ClusterDecision.SAME:
+        stored = clusters.positions.read_all().positions
+        kept = {position.source: stored[position.source].position for position in change.kept}
+        note_histories(clusters.flow, kept, ledger, run_id=f"same-{uuid.uuid4()}")
         clusters.positions.write(change.kept)
         ledger.save_positions([position_row(clusters.flow, position) for position in change.kept])
         ledger.cluster_pairs.replace(change.flow, *change.now, by=by)

@@ -35,7 +35,7 @@ from mirror_lib.identity import position_row
 from mirror_lib.ledger import DELETIONS_WRITTEN, GapRow, GapState, Ledger
 from mirror_lib.relay.copy import transactional_id
 from mirror_lib.relay.model import CopyJob, PositionTopic
-from mirror_lib.relay.planning import FlowClusters, with_flow
+from mirror_lib.relay.planning import FlowClusters, note_histories, with_flow
 from mirror_lib.relay.run_lock import RunLease
 from mirror_lib.relay.takeover import PartitionAppender, PartitionReader, coordinator_deadline
 from mirror_lib.relay.transformed import Transaction
@@ -315,6 +315,7 @@ class _Writing:
     def _note(self, after: Position, first: int, count: int, *, by: str, note: str | None) -> None:
         flow, source, now = str(self._flow.flow), self._planned.source, datetime.now(UTC)
         if count:
+            note_histories(self._flow, {source: self._planned.before}, self._ledger, run_id=self._run_id)
             self._ledger.save_positions([position_row(self._flow, after)])
         for gap in self._ledger.open_gaps(flow):
             if (gap.topic, gap.partition) == source and gap.cause == DeletionsPossiblyLostError.reason:

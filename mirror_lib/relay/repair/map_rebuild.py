@@ -171,13 +171,14 @@ def _close_histories(
     for each in rebuilt:
         source, match = each.plan.source, each.match
         position = stored[source].position if source in stored else None
-        history = Past.of(position, known, source).history
+        _, history, held = Past.of(position, known, source)
         gaps = [gap for gap in lacking if (gap.topic, gap.partition) == source]
         ranges = [(gap.first_offset, gap.next_offset) for gap in gaps]
         if history.is_gap:
             ranges.append((history.first, history.following))
-        if position is not None and history.state is not LedgerState.AHEAD:
-            ledger.save_positions([position_row(flow, position)])
+        if position is not None and not history.is_sound and history.state is not LedgerState.AHEAD:
+            stored_at = None if held is None else held.updated_at
+            ledger.save_positions([position_row(flow, position, stored_at=stored_at)])
         for first, following in _within(match.missing if match is not None else (), ranges):
             row = GapRow(
                 id=str(uuid.uuid4()),

@@ -26,6 +26,9 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.identity import (
+    LedgerPositions,
+    LedgerState,
+    Past,
     TargetPartition,
     copied_to,
     is_other_topic,
@@ -38,7 +41,7 @@ from mirror_lib.relay.backfill import backfill_id
 from mirror_lib.relay.commit import rewind_syncs, segment_rows
 from mirror_lib.relay.copy import omission_rows, transactional_id
 from mirror_lib.relay.gaps import end_of_history
-from mirror_lib.relay.planning import FlowClusters, with_flow
+from mirror_lib.relay.planning import FlowClusters, note_histories, with_flow
 from mirror_lib.relay.takeover import fence_name
 from mirror_lib.topology import TopicPartition
 
@@ -185,7 +188,6 @@ def plan_changes(
                     first_partitions=None if change.before is None else change.before.first_partitions,
                     # Setting a position does not copy the deletions that were missed while nothing was copied.
                     caught_up_at=None if change.before is None else change.before.caught_up_at,
-                    copy=_copy_after(change.before, begin.offset, run_id, map_is_void=void),
                 )
                 change = replace(change, after=after)
         changes.append(change)
@@ -265,7 +267,10 @@ def apply_changes(
     Raises:
         MirrorError: the position topic or the ledger cannot be written.
     """
-    wanted = [_fence(flow, clusters, change) for change in changes if change.error is None]
+    known = LedgerPositions.read(ledger, flow.flow)
+    wanted = [_in_its_copy(_fence(flow, clusters, each), known, run_id) for each in changes if each.error is None]
+    former = {each.source: each.before for each in wanted if each.before is not None}
+    note_histories(flow, former, ledger, run_id=run_id)
     written = [change.after for change in wanted if change.after is not None]
     rewind_syncs(flow, {change.source: change.target_end for change in wanted if change.map_is_void})
     clusters.positions.write(written)
@@ -325,11 +330,19 @@ def _fence(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> 
     return replace(change, after=after)
 
 
-def _copy_after(before: Position | None, start: int, run_id: str, *, map_is_void: bool) -> str | None:
-    """The copy that continues at `start`: another one if it goes back, since an offset would then mean two records."""
-    if before is None or start <= before.offset or map_is_void:
-        return run_id
-    return before.copy
+def _in_its_copy(change: PositionChange, known: LedgerPositions, run_id: str) -> PositionChange:
+    """The change with the copy that it continues.
+
+    It is another one if the position goes back, since an offset would then mean two records, and on another target, or
+    one that was restored to an older state.
+    """
+    before, after = change.before, change.after
+    if after is None:
+        return change
+    past = Past.of(before, known, change.source)
+    goes_back = before is None or after.offset < before.offset
+    begins = goes_back or change.map_is_void or past.history.state is LedgerState.AHEAD
+    return replace(change, after=replace(after, copy=run_id if begins else past.copy))
 
 
 def _is_void(before: Position, now: TargetPartition, clusters: ClusterPair | None) -> bool:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mirror_lib.config import FlowConfig, flow_topology
-from mirror_lib.identity import check_clusters, position_row
+from mirror_lib.identity import check_clusters, position_row, stored_positions
 from mirror_lib.ledger import CutRow, Ledger, SegmentRow, inverse_run_id
 from mirror_lib.ledger.tables import columns_of
-from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.relay.planning import FlowClusters, note_histories
 from mirror_lib.relay.repair import position_at
 from mirror_lib.runbook.scope import ScopeTopic, without_handovers
 from mirror_lib.sync import flow_admins
@@ -87,6 +87,10 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
         described = clusters.source_admin.describe_topics({cut.target_topic for cut in cuts})
         homes = clusters.target_admin.describe_topics({cut.topic for cut in cuts})
         snapshot = clusters.positions.read_all()
+        # The map that is inverted has to be that of the present copy.
+        led = {TopicPartition(cut.topic, cut.partition) for cut in cuts}
+        there = {source: position for source, position in stored_positions(flow).items() if source in led}
+        note_histories(flow, there, ledger, run_id=run_id)
         written, segments = [], 0
         for cut in cuts:
             place = TopicPartition(cut.target_topic, cut.partition)

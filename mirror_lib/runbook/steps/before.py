@@ -143,7 +143,7 @@ def preflight(context: CutoverContext) -> Outcome:
                 "limits",
                 list(plan.warnings),
                 "the target accepts the records of the source.",
-                "Increase the limits of the target topics.",
+                "Each sentence says what helps; where the target refuses records, increase the limits of its topics.",
             ),
             gates.counts(
                 "retention",

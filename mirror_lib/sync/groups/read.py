@@ -23,11 +23,10 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.identity import (
-    LedgerPositions,
-    Past,
     TargetPartition,
     check_clusters,
     cluster_pair,
+    compared_positions,
     is_other_topic,
     lacks_history,
     open_histories,
@@ -43,8 +42,6 @@ from mirror_lib.sync.hidden_by_acls import Unseen, in_words, unseen_topics
 from mirror_lib.sync.topics import checkpoints_topic, offset_syncs_topic
 from mirror_lib.topology import FlowTopology, TopicPartition
 
-#: How often positions are read again that a run may be writing.
-_LOOKS = 5
 _UNTRANSLATED_KINDS = (GroupKind.SHARE, GroupKind.STREAMS)
 
 
@@ -82,7 +79,13 @@ def gather_group_facts(
     doubtful = Unseen.of({each: error for each, error in committed.errors.items() if each in unseen}, named).doubtful
     groups = select_groups(topology, accepted, committed.offsets)
     syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
-    positions, lacking = _positions_with_history(flow, ledger)
+    taken = topology.topic_filter.should_replicate_topic
+    positions, unsound = (
+        (stored_positions(flow), {})
+        if ledger is None
+        else compared_positions(flow.flow, ledger, lambda: stored_positions(flow), taken)
+    )
+    lacking = {each: lacks_history(flow.flow, each, history) for each, history in unsound.items()}
     next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
     partitions = {partition for offsets in groups.values() for partition in offsets}
     # The maps of large topics take long to read; if a later step commits offsets, that step reads them.
@@ -169,30 +172,6 @@ def read_target_groups(target: GroupAdmin, groups: Container[str]) -> TargetGrou
         # Without its committed offset, the group could be set back.
         errors.setdefault(group, error)
     return TargetGroups(listed, committed.offsets, errors)
-
-
-def _positions_with_history(
-    flow: FlowConfig, ledger: Ledger | None
-) -> tuple[dict[TopicPartition, Position], dict[TopicPartition, MirrorError]]:
-    """The positions in Kafka, and the partitions of which the ledger lacks the history.
-
-    A run may end between both reads. So a difference counts if it is still the same when both are read again.
-    """
-    positions = stored_positions(flow)
-    if ledger is None:
-        return positions, {}
-    lacking: dict[TopicPartition, tuple[Position, Past]] = {}
-    for _ in range(_LOOKS):
-        known, before = LedgerPositions.read(ledger, flow.flow), lacking
-        lacking = {
-            each: (position, past)
-            for each, position in positions.items()
-            if not (past := Past.of(position, known, each)).history.is_sound
-        }
-        if lacking == before:
-            break
-        positions = stored_positions(flow)
-    return positions, {each: lacks_history(flow.flow, each, past.history) for each, (_, past) in lacking.items()}
 
 
 def _copies_begun(flow: str, topology: FlowTopology, ledger: Ledger) -> dict[TopicPartition, int]:

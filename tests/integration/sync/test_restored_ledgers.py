@@ -100,6 +100,24 @@ def test_given_a_ledger_that_is_behind_then_no_group_is_committed_until_the_map_
     assert verdict.verdict == "equal"
 
 
+def test_given_a_ledger_that_is_behind_when_a_position_is_set_before_any_run_then_what_it_lacks_is_noted(
+    mirrored: MirroredTopic,
+) -> None:
+    mirrored.create(records(60))
+    flow = mirrored.flow()
+    flow.run()
+    file, backup = flow.path.parent / "ledger.sqlite3", flow.path.parent / "backup.sqlite3"
+    copied(file, backup)
+    mirrored.produce(records(20, start=60))
+    flow.run()
+    flow = put_back(flow, file, backup)
+
+    assert command(flow, "position", "set", "--topic", mirrored.name, "--to", "latest", "--yes")[0] == 0
+
+    gaps = {gap.cause: (gap.first_offset, gap.next_offset) for gap in flow.ledger.open_gaps("A->B")}
+    assert gaps == {"ledger-behind": (60, 80)}
+
+
 def put_back(flow: Flow, file: Path, backup: Path | None) -> Flow:
     flow.ledger.close()
     for each in file.parent.glob(f"{file.name}*"):

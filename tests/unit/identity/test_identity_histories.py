@@ -80,6 +80,9 @@ def test_given_a_position_that_the_ledger_did_not_lead_to_then_what_it_lacks_is_
         pytest.param(in_kafka(state=OPEN), in_ledger(149), id="after the commit in the ledger"),
         pytest.param(in_kafka(state=OPEN), in_ledger(state="open"), id="while it copies"),
         pytest.param(in_kafka(), in_ledger(claim=6, state="open", run_id="run-6"), id="after the claim in the ledger"),
+        pytest.param(
+            in_kafka(149, state=OPEN), in_ledger(claim=6, state="open"), id="while executors of the run before go on"
+        ),
         pytest.param(in_kafka(claim=6), in_ledger(), id="a backfill has marked the position"),
     ],
 )

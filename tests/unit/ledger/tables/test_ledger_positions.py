@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.store import Ledger
@@ -56,3 +57,15 @@ def test_given_positions_that_are_reset_then_only_those_are_gone(ledger: Ledger)
 
     assert _stored(ledger) == kept
     assert len(_stored(ledger, "b->a")) == 1
+
+
+def test_given_a_claim_then_the_last_commit_and_its_time_stay(ledger: Ledger) -> None:
+    """Deletions may be pending since then, and the rows of that run are kept."""
+    before = replace(CLOSED, claim=5, copy="first", updated_at=datetime(2026, 1, 1, tzinfo=UTC))
+    ledger.save_positions([before])
+
+    claimed = replace(CLOSED, offset=41, run_id="the next run", state="open", claim=6, copy="first")
+    ledger.save_claims([claimed, replace(claimed, topic="unknown")])
+    ledger.save_claims([])
+
+    assert ledger.positions("a->b") == (replace(before, claim=6, state="open"),)

@@ -43,6 +43,8 @@ class NoLedger:
     def save_positions(self, rows: Iterable[object]) -> None:
         pass
 
+    save_claims = save_positions
+
 
 def closed(source: TopicPartition, target_offset: int, *, run_id: str = "before", **other: Any) -> Position:
     fields = {"state": PositionState.CLOSED, **other}
