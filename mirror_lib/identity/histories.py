@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from mirror_lib.cluster.topics import NOTHING_COPIED, Position, PositionState
-from mirror_lib.ledger import PositionRow
+from mirror_lib.ledger import KnownPosition
 
 
 class LedgerState(StrEnum):
@@ -58,7 +58,7 @@ class Runs(Protocol):
 SOUND_HISTORY = History(LedgerState.CURRENT)
 
 
-def history_of(position: Position, row: PositionRow | None, runs: Runs) -> History:
+def history_of(position: Position, row: KnownPosition | None, runs: Runs) -> History:
     """Compare the ledger's newest position of a partition with the one in Kafka.
 
     Args:
@@ -91,11 +91,11 @@ def history_of(position: Position, row: PositionRow | None, runs: Runs) -> Histo
     return SOUND_HISTORY
 
 
-def _is_same(position: Position, row: PositionRow | None) -> bool:
+def _is_same(position: Position, row: KnownPosition | None) -> bool:
     return row is not None and (row.offset, row.run_id) == (position.offset, position.run_id)
 
 
-def _behind(following: int, row: PositionRow | None) -> History:
+def _behind(following: int, row: KnownPosition | None) -> History:
     if row is not None and row.offset >= following:
         # The copy went back, and nothing says from where it has copied again.
         return History(LedgerState.OTHER_COPY, 0, following)

@@ -10,7 +10,7 @@ from mirror_lib.cluster.topics import Position
 from mirror_lib.errors import LedgerBehindError, Where
 from mirror_lib.identity.histories import SOUND_HISTORY, History, LedgerState, Runs, history_of
 from mirror_lib.identity.targets import CopiedTo
-from mirror_lib.ledger import Ledger, PositionRow
+from mirror_lib.ledger import KnownPosition, Ledger
 from mirror_lib.topology import FlowId, TopicPartition
 
 #: How often positions are read that a run may be writing.
@@ -21,7 +21,7 @@ _LOOKS = 5
 class LedgerPositions:
     """The positions of a flow in its ledger."""
 
-    rows: Mapping[TopicPartition, PositionRow]
+    rows: Mapping[TopicPartition, KnownPosition]
     runs: Runs
 
     @classmethod
@@ -31,8 +31,7 @@ class LedgerPositions:
         Raises:
             LedgerError: the ledger cannot be read.
         """
-        rows = {TopicPartition(row.topic, row.partition): row for row in ledger.positions(str(flow))}
-        return cls(rows, _KnownRuns(ledger))
+        return cls(ledger.known_positions(str(flow)), _KnownRuns(ledger))
 
 
 class _KnownRuns:
@@ -55,7 +54,7 @@ class Past(NamedTuple):
     copy: str | None = None
     history: History = SOUND_HISTORY
     #: The ledger's position.
-    row: PositionRow | None = None
+    row: KnownPosition | None = None
 
     @classmethod
     def of(

@@ -28,6 +28,7 @@ from .observed_rows import GroupObservationRow as GroupObservationRow
 from .observed_rows import HeartbeatObservationRow as HeartbeatObservationRow
 from .observed_rows import PartitionObservationRow as PartitionObservationRow
 from .observed_rows import StepOutcomeRow as StepOutcomeRow
+from .offset_rows import KnownPosition as KnownPosition
 from .offset_rows import PositionRow as PositionRow
 from .offset_rows import RoutedRangeRow as RoutedRangeRow
 from .offset_rows import SegmentRow as SegmentRow

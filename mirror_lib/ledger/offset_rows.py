@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,18 @@ class PositionRow:
     #: The copy that the partition's map, routes and verifications are about, as in the position.
     copy: str | None = None
     #: When the row was stored; set by the ledger.
+    updated_at: datetime | None = None
+
+
+class KnownPosition(NamedTuple):
+    """What a plan compares of a row, for each partition of a flow and in each round. See `PositionRow`."""
+
+    offset: int
+    target_offset: int | None = None
+    state: str = "closed"
+    run_id: str | None = None
+    claim: int | None = None
+    copy: str | None = None
     updated_at: datetime | None = None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, delete, select, update
 
 from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.offset_rows import PositionRow
+from mirror_lib.ledger.offset_rows import KnownPosition, PositionRow
 from mirror_lib.ledger.tables.writing import upsert
 from mirror_lib.topology import TopicPartition
 
@@ -55,6 +55,14 @@ def forget(connection: Connection, flow: str, partitions: Iterable[TopicPartitio
     values = [{"of_topic": each.topic, "of_partition": each.partition} for each in partitions]
     if values:
         connection.execute(chosen, values)
+
+
+def known_of_flow(connection: Connection, flow: str) -> dict[TopicPartition, KnownPosition]:
+    """As `of_flow`, a third of the time: what a plan compares."""
+    columns = _POSITION.c
+    compared = (columns[name] for name in KnownPosition._fields)
+    query = select(columns.topic, columns.partition, *compared).where(columns.flow == flow)
+    return {TopicPartition(row[0], row[1]): KnownPosition(*row[2:]) for row in connection.execute(query)}
 
 
 def of_flow(connection: Connection, flow: str) -> tuple[PositionRow, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import PositionLostError, Where
 from mirror_lib.identity import LedgerPositions, LedgerState
-from mirror_lib.ledger import PositionRow
+from mirror_lib.ledger import KnownPosition
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem
 from mirror_lib.topology import TopicPartition
 
@@ -44,7 +44,7 @@ def _is_restored(fact: PartitionFacts) -> bool:
     return (fact.target_now.log_end or 0) >= (fact.copied_to.log_end or 0)
 
 
-def _problem(flow: FlowConfig, fact: PartitionFacts, row: PositionRow) -> PartitionProblem:
+def _problem(flow: FlowConfig, fact: PartitionFacts, row: KnownPosition) -> PartitionProblem:
     where = Where(flow=str(flow.flow), topic=fact.source.topic, partition=fact.source.partition)
     held = "no position of it" if fact.position is None else f"its position at source offset {fact.position - 1}"
     stored = "" if row.updated_at is None else f" on {row.updated_at:%Y-%m-%d at %H:%M}Z"

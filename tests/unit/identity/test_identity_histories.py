@@ -12,7 +12,7 @@ from mirror_lib.identity import History, LedgerState, Past
 from mirror_lib.identity.histories import history_of
 from mirror_lib.identity.ledger_positions import LedgerPositions
 from mirror_lib.identity.targets import CopiedTo
-from mirror_lib.ledger import PositionRow
+from mirror_lib.ledger import KnownPosition
 from mirror_lib.topology import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
@@ -33,18 +33,9 @@ def in_kafka(offset: int = 99, *, claim: int | None = 5, **changes: Any) -> Posi
     return Position("orders", 0, offset, target_offset=offset + 1, claim=claim, **values)
 
 
-def in_ledger(offset: int = 99, *, claim: int | None = 5, state: str = "closed", **changes: Any) -> PositionRow:
+def in_ledger(offset: int = 99, *, claim: int | None = 5, state: str = "closed", **changes: Any) -> KnownPosition:
     values = {"run_id": "run-5", "copy": "first", **changes}
-    return PositionRow(
-        flow="A->B",
-        topic="orders",
-        partition=0,
-        offset=offset,
-        target_offset=offset + 1,
-        state=state,
-        claim=claim,
-        **values,
-    )
+    return KnownPosition(offset, offset + 1, state, claim=claim, **values)
 
 
 BEHIND, OTHER_COPY, AHEAD, CURRENT = LedgerState.BEHIND, LedgerState.OTHER_COPY, LedgerState.AHEAD, LedgerState.CURRENT
@@ -68,7 +59,7 @@ OPEN = PositionState.OPEN
     ],
 )
 def test_given_a_position_that_the_ledger_did_not_lead_to_then_what_it_lacks_is_named(
-    position: Position, row: PositionRow | None, expected: History
+    position: Position, row: KnownPosition | None, expected: History
 ) -> None:
     assert history_of(position, row, Runs("run-4")) == expected
     assert expected.is_sound == (expected.state is CURRENT)
@@ -87,7 +78,7 @@ def test_given_a_position_that_the_ledger_did_not_lead_to_then_what_it_lacks_is_
     ],
 )
 def test_given_a_run_that_ended_at_any_point_then_the_ledger_lacks_nothing(
-    position: Position, row: PositionRow
+    position: Position, row: KnownPosition
 ) -> None:
     assert history_of(position, row, Runs()).is_sound
 
@@ -113,7 +104,7 @@ def test_given_a_position_of_mirror_maker_then_it_has_continued_the_copy_that_th
     ],
 )
 def test_given_rows_of_an_earlier_version_then_the_ledger_has_to_know_the_run(
-    row: PositionRow | None, runs: Runs, *, sound: bool
+    row: KnownPosition | None, runs: Runs, *, sound: bool
 ) -> None:
     assert history_of(in_kafka(copy=None), row, runs).is_sound is sound
 
