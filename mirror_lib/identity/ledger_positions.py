@@ -105,7 +105,7 @@ def compared_positions(
 ) -> tuple[Mapping[TopicPartition, Position], dict[TopicPartition, History]]:
     """The positions in Kafka, and the histories that the ledger lacks, next to a run that may be writing both.
 
-    A run may end between both reads. So a difference counts if it is still the same when both are read again.
+    A run may end between both reads. So a difference counts only if a second read of both finds the same one.
 
     Args:
         flow: the flow.

@@ -212,7 +212,7 @@ class StateCheck:
     copied_to: int
     #: True if no run was writing when the position was read.
     settled: bool
-    #: True if the flow was to leave out what the source had before its first start.
+    #: True if the flow was to skip what the source had before its first start.
     starts_late: bool = False
     #: Target offsets that the opposite flow has copied, as `offsets.runs.encode` gives their inverse map.
     by_opposite: bytes = encode(())

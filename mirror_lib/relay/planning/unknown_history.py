@@ -1,6 +1,6 @@
 """Positions in Kafka whose history the ledger lacks: it was restored from a backup, is new, or another one copied.
 
-Copying goes on, since Kafka is the source of truth for positions. But gaps of the missing part are unknown, and so is
+Copying continues, since Kafka is the source of truth for positions. But gaps of the missing part are unknown, and so is
 the map: nothing that depends on them is done until `mirror map rebuild`, or an operator, has closed the gap.
 """
 
@@ -46,8 +46,8 @@ def note_histories(
 ) -> None:
     """Store what the ledger lacks of the way to these positions as open gaps, and the positions.
 
-    What the ledger has about another copy is removed: the newest position says that it is not true any more. Whoever
-    stores another position in the ledger calls this first: afterwards nothing shows the difference.
+    What the ledger has about another copy is removed: the newest position says that it is void. Whoever stores another
+    position in the ledger calls this first: afterwards nothing shows the difference.
 
     Args:
         flow: the flow.

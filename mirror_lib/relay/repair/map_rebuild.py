@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -157,19 +157,26 @@ def apply_rebuilt(
         MirrorError: the position topic or the ledger cannot be used.
     """
     written = _write_maps(flow, ledger, rebuilt, run_id=run_id)
-    _close_histories(flow, clusters, ledger, [each for each in rebuilt if each.match is not None], by=by, run_id=run_id)
+    matched = {each.plan.source: each.match for each in rebuilt if each.match is not None}
+    _close_histories(flow, clusters, ledger, matched, by=by, run_id=run_id)
     return written
 
 
 def _close_histories(
-    flow: FlowConfig, clusters: FlowClusters, ledger: Ledger, rebuilt: Iterable[Rebuilt], *, by: str, run_id: str
+    flow: FlowConfig,
+    clusters: FlowClusters,
+    ledger: Ledger,
+    matched: Mapping[TopicPartition, LogMatch],
+    *,
+    by: str,
+    run_id: str,
 ) -> None:
     name, now = str(flow.flow), datetime.now(UTC)
     known = LedgerPositions.read(ledger, flow.flow)
     stored = clusters.positions.read_all().positions
     lacking = [gap for gap in ledger.open_gaps(name) if gap.cause == LedgerBehindError.reason]
-    for each in rebuilt:
-        source, match = each.plan.source, each.match
+    rows = []
+    for source, match in matched.items():
         position = stored[source].position if source in stored else None
         _, history, held = Past.of(position, known, source)
         gaps = [gap for gap in lacking if (gap.topic, gap.partition) == source]
@@ -178,8 +185,8 @@ def _close_histories(
             ranges.append((history.first, history.following))
         if position is not None and not history.is_sound and history.state is not LedgerState.AHEAD:
             stored_at = None if held is None else held.updated_at
-            ledger.save_positions([position_row(flow, position, stored_at=stored_at)])
-        for first, following in _within(match.missing if match is not None else (), ranges):
+            rows.append(position_row(flow, position, stored_at=stored_at))
+        for first, following in _within(match.missing, ranges):
             row = GapRow(
                 id=str(uuid.uuid4()),
                 flow=name,
@@ -198,6 +205,8 @@ def _close_histories(
             ledger.record_gap(row)
         for gap in gaps:
             ledger.decide_gap(gap.id, GapState.ACCEPTED, by=by, note="the map was rebuilt from both logs")
+    # Last: until then the comparison shows what the ledger lacked.
+    ledger.save_positions(rows)
 
 
 #: Rows for one partition; more of them become one.

@@ -165,7 +165,7 @@ class _Gathering:
         target_starts = self._target.list_offsets(set(targets), OffsetSpec.EARLIEST)
         snapshot = self._read_positions()
         past = {each: Past.of(stored.position, known, each) for each, stored in snapshot.positions.items()}
-        # A map of another copy would compare other records; one that goes on shows what a restored target lacks.
+        # A map of another copy would compare other records; a longer one shows what a restored target lacks.
         other = {each for each, found in past.items() if found.history.state is LedgerState.OTHER_COPY}
         restored = {each for each, found in past.items() if found.history.state is LedgerState.AHEAD}
         maps = {each: () if each in other else runs for each, runs in maps.items()}
