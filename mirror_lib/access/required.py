@@ -193,7 +193,7 @@ def _quarantine_access(names: _Names, task: AccessTask) -> Iterator[RequiredAcce
 
 
 def _comparison_access(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
-    why = "compare the records of an interrupted run"
+    why = "compare the records of an interrupted run, recognise the target's log"
     yield from names.topics(task, Side.TARGET, Operation.READ, names.targets, why, mirror_maker=False)
 
 

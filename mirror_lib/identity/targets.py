@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mirror_lib.cluster.topics import ClusterPair, Position, PositionState
+from mirror_lib.cluster.topics import ClusterPair, LastRecord, Position, PositionState
 from mirror_lib.errors import (
     ReplicationError,
     SourceClusterChangedError,
@@ -122,6 +122,18 @@ def target_change(then: CopiedTo | None, now: TargetPartition) -> ReplicationErr
             f"log end offset of {now.topic} is {now.log_end} on the target, but records were copied to it{until}.",
         )
     return None
+
+
+def other_record(known: LastRecord, then: CopiedTo, now: TargetPartition) -> ReplicationError:
+    """The error of a target log with another record at the offset of a copied one.
+
+    The caller sets its place.
+    """
+    return TargetTruncatedError(
+        f"the record of {now.topic} at target offset {known.offset} is not the record that was copied there: the log "
+        "was truncated, or restored from a snapshot, and other records were written to it since. Records were copied "
+        f"up to offset {then.log_end}, the log end offset is {now.log_end}; the first differing offset is unknown.",
+    )
 
 
 def position_change(

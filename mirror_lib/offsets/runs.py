@@ -81,6 +81,17 @@ class RunBuilder:
         """All added records, in as few runs as possible."""
         return (*self._closed, *self._current())
 
+    def target_of(self, source_offset: int) -> int | None:
+        """The target offset of a record; None if it was not added."""
+        runs = self._current()
+        if source_offset < self._source_first:
+            after = bisect_right(self._closed, source_offset, key=attrgetter("source_first"))
+            runs = tuple(self._closed[max(0, after - 1) : after])
+        return next(
+            (run.target_first + source_offset - run.source_first for run in runs if source_offset < run.source_next),
+            None,
+        )
+
     def _close(self) -> None:
         self._closed.extend(self._current())
 

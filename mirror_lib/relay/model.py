@@ -47,6 +47,9 @@ class PartitionFacts:
     last_record: LastRecord | None = None
     #: Whether the source still has that record; None if not requested or unknown.
     last_record_same: bool | None = None
+    #: The same for the target: a copied record there, and whether it is still there.
+    target_record: LastRecord | None = None
+    target_record_same: bool | None = None
     #: The start offset of a first start by time, None for other first starts.
     first_offset: int | None = None
     #: An operator has stopped the replication of this partition.
@@ -109,8 +112,9 @@ class PartitionPlan:
     estimated_bytes: int
     #: The source's leader epoch of the last record before `start`, None if unknown.
     leader_epoch: int | None = None
-    #: A record of the source before `start` that identifies its log.
+    #: A record of the source before `start` that identifies its log, and a copied one of the target.
     last_record: LastRecord | None = None
+    target_record: LastRecord | None = None
     #: Further rules of the target topic for records.
     target_rules: RecordRules = ANY_RECORD
     #: None before Kafka 2.8, or if the topic does not exist yet.
@@ -508,8 +512,9 @@ class PartitionResult:
     epoch: int | None = None
     #: The source's leader epoch of the last copied batch.
     leader_epoch: int | None = None
-    #: A record of the source before `source_next` that identifies its log.
+    #: A record of the source before `source_next` that identifies its log, and one of the target before `target_next`.
     last_record: LastRecord | None = None
+    target_record: LastRecord | None = None
     #: Records of earlier attempts that were found on the target; `runs` covers them, `records` does not.
     recovered: int = 0
     poison: tuple[Poison, ...] = ()

@@ -27,7 +27,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "MAGIC_AT",
             "parse_header",
         ],
-        "last_records": ["is_same", "last_record"],
+        "last_records": ["LastRecords", "is_same", "is_same_copy", "last_records"],
         "own_deletions": ["deletion", "hide_own_deletions"],
         "poison": ["POLICIES"],
         "ready": ["ReadyBatch"],

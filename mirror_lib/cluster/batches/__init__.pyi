@@ -16,7 +16,9 @@ from .header import MAGIC as MAGIC
 from .header import MAGIC_AT as MAGIC_AT
 from .header import parse_header as parse_header
 from .last_records import is_same as is_same
-from .last_records import last_record as last_record
+from .last_records import is_same_copy as is_same_copy
+from .last_records import last_records as last_records
+from .last_records import LastRecords as LastRecords
 from .own_deletions import deletion as deletion
 from .own_deletions import hide_own_deletions as hide_own_deletions
 from .poison import POLICIES as POLICIES

@@ -8,6 +8,7 @@ history; a missing record proves nothing.
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 from crc32c import crc32c
 
@@ -15,6 +16,7 @@ from mirror_lib.cluster.batches.compression import CodecError, decompress
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
+    CONTROL_BIT,
     HEADER_SIZE,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
@@ -26,28 +28,44 @@ from mirror_lib.cluster.batches.records import Record, RecordError, read_records
 from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.errors import OversizedBatchError
 
+#: The lower byte of the attributes.
+_FLAGS_AT = ATTRIBUTES_AT + 1
 _PLACE = struct.Struct(">qi")
 _TIMESTAMP = struct.Struct(">q")
 
 
-def last_record(data: memoryview, *, end: int) -> LastRecord | None:
-    """The first record of the last whole batch that begins before `end`; batches are appended as a whole.
+class LastRecords(NamedTuple):
+    """The first record of the last whole batch of a fetch, and of the last one with data: markers are not copied."""
+
+    of_log: LastRecord | None
+    of_data: LastRecord | None
+
+
+def last_records(data: memoryview, *, end: int) -> LastRecords:
+    """The last records of the batches that begin before `end`; batches are appended as a whole.
 
     None without any, in old formats, and if the batch cannot be read.
     """
     # A fetch may have thousands of small batches.
     size, unpack = len(data), _PLACE.unpack_from
-    start = stop = 0
+    start = stop = data_start = data_stop = 0
     while stop <= size - LOG_OVERHEAD:
         base, length = unpack(data, stop)
         following = stop + LOG_OVERHEAD + length
         if following > size or base >= end or length <= 0:
             break
         start, stop = stop, following
-    record = _record_at(data[start:stop], 0)
+        if stop - start < HEADER_SIZE or not data[start + _FLAGS_AT] & CONTROL_BIT:
+            data_start, data_stop = start, stop
+    last = _first_record(data[start:stop], end)
+    return LastRecords(last, last if data_start == start else _first_record(data[data_start:data_stop], end))
+
+
+def _first_record(batch: memoryview, end: int) -> LastRecord | None:
+    record = _record_at(batch, 0)
     if record is None or record.offset >= end:
         return None
-    return LastRecord(record.offset, stop - start, _checksum(record))
+    return LastRecord(record.offset, len(batch), _checksum(record))
 
 
 def is_same(data: memoryview, known: LastRecord) -> bool | None:
@@ -62,6 +80,13 @@ def is_same(data: memoryview, known: LastRecord) -> bool | None:
     if record is None or record.offset != known.offset:
         return None
     return _checksum(record) == known.checksum
+
+
+def is_same_copy(data: memoryview, known: LastRecord) -> bool | None:
+    """As `is_same`, for the copy of the known record on the target: None also if the target replaces timestamps."""
+    if len(data) >= HEADER_SIZE and data[MAGIC_AT] == MAGIC and data[_FLAGS_AT] & LOG_APPEND_TIME_BIT:
+        return None
+    return is_same(data, known)
 
 
 def _checksum(record: Record) -> int:

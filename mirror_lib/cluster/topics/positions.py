@@ -54,7 +54,7 @@ class OmittedRange(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """A source record copied last, or right before the last: a later run recognizes the log by it."""
+    """A record copied last, or right before the last: a later run recognizes the log by it."""
 
     offset: int
     #: The size of its batch.
@@ -124,6 +124,8 @@ class Position:
     caught_up_at: int | None = None
     #: Detects a log that was restored from a snapshot and has grown again: it may have the same leader epochs.
     last_record: LastRecord | None = None
+    #: The same for the target's log: a copied record there, with its offset and batch on the target.
+    target_record: LastRecord | None = None
     #: What names the copy from one source log to one target log: the run or decision that began it. What is stored
     #: about the partition is true of one copy. None if MM2 or an earlier version began it.
     copy: str | None = None
@@ -254,7 +256,8 @@ def encode_value(position: Position) -> bytes:
         "run_id": position.run_id,
         "topic_id": position.topic_id,
         "leader_epoch": position.leader_epoch,
-        "last_record": ":".join(map(str, position.last_record)) if position.last_record is not None else None,
+        "last_record": _encode_record(position.last_record),
+        "target_record": _encode_record(position.target_record),
         "target_topic": position.target_topic,
         "target_topic_id": position.target_topic_id,
         "source_cluster": position.clusters.source if position.clusters is not None else None,
@@ -310,7 +313,9 @@ _NUMBER = rb"(?:0|[1-9][0-9]{0,17})"
 _USUAL_VALUE = re.compile(
     rb'\{"offset":(?:-1|%(n)b),"target_offset":%(n)b,"state":"(?:(open)|closed)"'
     rb'(?:,"producer_id":%(n)b)?(?:,"epoch":%(n)b)?(?:,"run_id":"[0-9A-Za-z_-]*")?(?:,"topic_id":"[0-9A-Za-z_-]*")?'
-    rb'(?:,"leader_epoch":%(n)b)?(?:,"last_record":"%(n)b:%(n)b:%(n)b")?(?:,"target_topic":"[0-9A-Za-z._-]*")?(?:,"target_topic_id":"[0-9A-Za-z_-]*")?'
+    rb'(?:,"leader_epoch":%(n)b)?(?:,"last_record":"%(n)b:%(n)b:%(n)b")?'
+    rb'(?:,"target_record":"%(n)b:%(n)b:%(n)b")?'
+    rb'(?:,"target_topic":"[0-9A-Za-z._-]*")?(?:,"target_topic_id":"[0-9A-Za-z_-]*")?'
     rb'(?:,"source_cluster":"[0-9A-Za-z_-]*")?(?:,"target_cluster":"[0-9A-Za-z_-]*")?'
     rb'(?:,"first_partitions":%(n)b)?(?:,"caught_up_at":%(n)b)?(?:,"copy":"[0-9A-Za-z_-]*")?'
     rb',"claim":(%(n)b)\}' % {b"n": _NUMBER}
@@ -369,6 +374,10 @@ def _runs(name: str, value: Any) -> tuple[OffsetRun, ...]:
         return decode(base64.b64decode(_text(name, value), validate=True), largest=_LARGEST_MAP)
     except (ValueError, OffsetMapError):
         raise RecordFormatError(f"{name} is not an offset map", action=_ACTION) from None
+
+
+def _encode_record(record: LastRecord | None) -> str | None:
+    return None if record is None else ":".join(map(str, record))
 
 
 def _last_record(name: str, value: Any) -> LastRecord:
@@ -439,6 +448,7 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "topic_id": _text,
     "leader_epoch": _natural,
     "last_record": _last_record,
+    "target_record": _last_record,
     "copy": _text,
     "claim": _natural,
     "left_out": _ranges,

@@ -90,6 +90,7 @@ def closed_positions(
                 topic_id=opened[result.source].plan.topic_id,
                 leader_epoch=result.leader_epoch,
                 last_record=result.last_record,
+                target_record=result.target_record,
                 claim=opened[result.source].claim,
             )
         )

@@ -69,6 +69,7 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         topic_id=plan.topic_id,
         leader_epoch=plan.leader_epoch,
         last_record=plan.last_record,
+        target_record=plan.target_record,
         claim=opened.claim,
         left_out=() if takeover is None else takeover.left_out,
         runs=() if takeover is None else takeover.runs,
@@ -93,6 +94,7 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
         topic_id=opened.plan.topic_id,
         leader_epoch=copy.leader_epoch,
         last_record=copy.last_record,
+        target_record=copy.target_record,
         claim=opened.claim,
         left_out=tuple(
             OmittedRange(each.first_offset, each.next_offset, each.records, each.cause, each.quarantined)

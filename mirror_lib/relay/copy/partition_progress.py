@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
-from mirror_lib.cluster.batches import BatchAssembler, ReadyBatch
+from mirror_lib.cluster.batches import BatchAssembler, LastRecords, ReadyBatch
 from mirror_lib.cluster.raw import Backoff
 from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.config import CopySettings, PoisonPolicy
@@ -60,6 +60,8 @@ class PartitionCopy:
             self.assembler.leader_epoch = plan.leader_epoch
         #: The newest record with a known checksum; the copy may end before it.
         self.read_last = plan.last_record
+        self._read_data: LastRecord | None = None
+        self._last_batch_bytes = 0
         self.backoff = Backoff(settings.retry_max_seconds)
         self.fetching = False
         self.last_served = 0.0
@@ -142,6 +144,7 @@ class PartitionCopy:
         self._records += batch.count
         self._bytes += size
         self._batches += 1
+        self._last_batch_bytes = size
         # Producers may set any timestamps, so only the batches' own minimum and maximum are known.
         if self._first_timestamp is None:
             self._first_timestamp = batch.first_timestamp
@@ -217,6 +220,20 @@ class PartitionCopy:
         known = (self.read_last, self.opened.plan.last_record)
         return next((each for each in known if each is not None and each.offset < self.source_next), None)
 
+    def note_last(self, read: LastRecords) -> None:
+        """Record the last records of a fetch."""
+        self.read_last = read.of_log or self.read_last
+        self._read_data = read.of_data
+
+    @property
+    def target_record(self) -> LastRecord | None:
+        """A record before `target_next` that identifies the target's log; None if none is known."""
+        read = self._read_data
+        at = None if read is None else self._runs.target_of(read.offset)
+        if read is None or at is None:
+            return self.opened.plan.target_record
+        return LastRecord(at, self._last_batch_bytes, read.checksum)
+
     @property
     def target_next(self) -> int:
         """The target's offset after everything that is acknowledged."""
@@ -255,6 +272,7 @@ class PartitionCopy:
             epoch=self.opened.epoch,
             leader_epoch=self.leader_epoch,
             last_record=self.last_record,
+            target_record=self.target_record,
             recovered=self._recovered,
             # Ranges that are copied again will be found again.
             poison=tuple(

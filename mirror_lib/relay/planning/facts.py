@@ -32,6 +32,7 @@ from mirror_lib.relay.planning.markers import WrittenRanges
 from mirror_lib.relay.planning.open_transactions import longest_transaction_seconds
 from mirror_lib.relay.planning.producer_expiry import producer_memory
 from mirror_lib.relay.planning.source_logs import SourceLogs, read_source_logs
+from mirror_lib.relay.planning.target_records import compare_targets
 from mirror_lib.relay.planning.topic_limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
 from mirror_lib.sync import in_words, source_admin, target_admin, unseen_topics
 from mirror_lib.sync.loops import namesake_notes, refuse_own_copies
@@ -69,8 +70,9 @@ class FlowClusters:
     replaced_timestamps: Sequence[str] = ()
     #: Positions that an operator has altered in Connect's form.
     altered: Sequence[AlteredPosition] = ()
-    #: Partitions whose last copied record was found on the source: checking once in a run is enough.
+    #: Partitions whose last copied record was found on the source, and on the target: checking once in a run is enough.
     known_again: set[TopicPartition] = field(default_factory=set)
+    known_on_target: set[TopicPartition] = field(default_factory=set)
     #: Epoch milliseconds: when these clients last saw a partition copied to its end. A run stores nothing about that.
     idle_at: dict[TopicPartition, int] = field(default_factory=dict)
     #: Number of plans made with these clients: the rounds of a run.
@@ -227,6 +229,7 @@ def gather_facts(
     problems += refused
     pairs = [pair for pair in pairs if pair[0] not in {problem.source for problem in refused}]
 
+    turn = None if runs_before is None else lambda: runs_before() + clusters.plans
     wanted = [source for source, _ in pairs]
     logs = read_source_logs(
         clusters.source_admin,
@@ -236,7 +239,16 @@ def gather_facts(
         read_committed=clusters.read_committed,
         first_starts=first_starts(flow),
         known_again=clusters.known_again,
-        turn=None if runs_before is None else lambda: runs_before() + clusters.plans,
+        turn=turn,
+    )
+    on_target = compare_targets(
+        clusters.target_data,
+        pairs,
+        clusters.positions_at_plan.positions,
+        logs.ends,
+        ends,
+        known_again=clusters.known_on_target,
+        turn=turn,
     )
     clusters.plans += 1
     clusters.known_again.update(source for source, same in logs.last_records.items() if same is True)
@@ -250,7 +262,9 @@ def gather_facts(
     altered = {each.after.source for each in clusters.altered}
     for pair in pairs:
         end = ends.get(pair[1])
+        there_too = on_target.get(pair[0])
         error = logs.error(pair[0]) or (end.error if end else None)
+        error = error or (there_too if isinstance(there_too, MirrorError) else None)
         if error is None:
             limit, demands = limits.get(pair[1].topic, _NO_LIMITS), rules.get(pair[0].topic, ANY_RECORD)
             stored = clusters.positions_at_plan.positions.get(pair[0])
@@ -262,6 +276,7 @@ def gather_facts(
                 past.copied_to(_copied_to(clusters, pair, position)),
                 ids,
                 first_counts[pair[0].topic],
+                there_too if isinstance(there_too, bool) else None,
             )
             source, largest = sources[pair[0].topic], limit.max_batch_bytes(flow.copy_settings)
             fact = _facts(pair, source, logs, position, truncations, largest, demands, target)
@@ -344,6 +359,8 @@ class _Target(NamedTuple):
     copied_to: CopiedTo | None
     clusters: ClusterPair | None
     first_partitions: int
+    #: Whether it has the record of the position; None if not requested or unknown.
+    record_same: bool | None
 
 
 def _target_ends(
@@ -485,6 +502,8 @@ def _facts(
         leader_epoch_end=logs.epoch_end(source),
         last_record=position.last_record if position else None,
         last_record_same=logs.last_record_same(source),
+        target_record=position.target_record if position else None,
+        target_record_same=on_target.record_same,
         first_offset=logs.first_offset(source),
         # If the position has changed since, an operator has decided.
         truncated_to=None if next_offset is None else truncations.get((source, next_offset)),

@@ -6,7 +6,7 @@ long as that is cheap, else a part in every run, in rotation. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.topology import TopicPartition
@@ -14,6 +14,24 @@ from mirror_lib.topology import TopicPartition
 #: What one plan asks for at most: partitions, and bytes of their last batches.
 MOST_PARTITIONS = 1_000
 MOST_BYTES = 64 * 1024 * 1024
+
+
+def in_turn(
+    known: Mapping[TopicPartition, LastRecord], idle: Collection[TopicPartition], turn: Callable[[], int] | None
+) -> dict[TopicPartition, LastRecord]:
+    """The records that a plan asks for: of partitions with lag all, of idle ones a part.
+
+    Args:
+        known: the last records by partition.
+        idle: the partitions without lag.
+        turn: the number of this plan; None asks for all.
+    """
+    if turn is None:
+        return dict(known)
+    split = parts({each: record for each, record in known.items() if each in idle})
+    if len(split) < 2:
+        return dict(known)
+    return {**{each: record for each, record in known.items() if each not in idle}, **split[turn() % len(split)]}
 
 
 def parts(idle: Mapping[TopicPartition, LastRecord]) -> list[dict[TopicPartition, LastRecord]]:

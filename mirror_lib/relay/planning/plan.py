@@ -180,6 +180,7 @@ def _plan(fact: PartitionFacts, start: int, *, end: int | None = None) -> Partit
         target_rules=fact.target_rules,
         leader_epoch=fact.position_leader_epoch if start == fact.position else None,
         last_record=fact.last_record if start == fact.position else None,
+        target_record=fact.target_record if start == fact.position else None,
         target_topic_id=fact.target_now.topic_id if fact.target_now else None,
         clusters=fact.clusters,
         first_partitions=fact.first_partitions,

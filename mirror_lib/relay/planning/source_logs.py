@@ -14,8 +14,8 @@ from mirror_lib.cluster.raw import HiddenRecords, RawClient, describe_hidden, op
 from mirror_lib.cluster.topics import LastRecord, StoredPosition
 from mirror_lib.config import FirstStarts
 from mirror_lib.errors import AuthorizationError, ClusterError, MirrorError
-from mirror_lib.relay.planning.idle_looks import parts
-from mirror_lib.relay.planning.last_records import compare_last_records
+from mirror_lib.identity import compare_last_records
+from mirror_lib.relay.planning.idle_looks import in_turn
 from mirror_lib.topology import TopicPartition
 
 Positions = Mapping[TopicPartition, StoredPosition]
@@ -115,9 +115,8 @@ def read_source_logs(
     )
     epochs = dict(_epochs(ends, positions))
     known = dict(_last_records(starts, ends, positions))
-    idle = {each: known[each] for each in known if positions[each].position.offset + 1 == ends[each].offset}
-    in_turn = idle if turn is None else _of_turn(parts(idle), turn)
-    asked = {**{each: known[each] for each in known if each not in idle}, **in_turn}
+    idle = {each for each in known if positions[each].position.offset + 1 == ends[each].offset}
+    asked = in_turn(known, idle, turn)
     records = {source: record for source, record in asked.items() if source not in known_again}
     sizes, epoch_ends, last_records, hidden = (
         asyncio.run(_ask_leaders(data, behind, epochs, records, hidden, asked_at=asked_at))
@@ -178,14 +177,6 @@ def _last_records(
             continue
         if position.offset + 1 <= end.offset and starts[source].offset <= position.last_record.offset:
             yield source, position.last_record
-
-
-def _of_turn(
-    split: Sequence[Mapping[TopicPartition, LastRecord]], turn: Callable[[], int]
-) -> Mapping[TopicPartition, LastRecord]:
-    if len(split) < 2:
-        return split[0] if split else {}
-    return split[turn() % len(split)]
 
 
 async def _ask_leaders(

@@ -24,12 +24,18 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     Where,
 )
-from mirror_lib.identity import source_cluster_change, target_change, target_cluster_change
+from mirror_lib.identity import (
+    CopiedFrom,
+    SourceLog,
+    Truncation,
+    find_truncation,
+    other_record,
+    source_cluster_change,
+    target_change,
+    target_cluster_change,
+)
 from mirror_lib.relay.model import PartitionFacts, SourceLoss
 from mirror_lib.topology import FlowId
-
-#: A leader's response for an epoch that it does not know (Java `OffsetsForLeaderEpochResponse`).
-UNDEFINED_OFFSET = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ def find_target_change(flow: FlowId, fact: PartitionFacts) -> FoundLoss | None:
         return None
     found = target_cluster_change(fact.copied_to.clusters, fact.clusters)
     found = found or target_change(fact.copied_to, fact.target_now)
+    if fact.target_record_same is False and fact.target_record is not None:
+        found = found or other_record(fact.target_record, fact.copied_to, fact.target_now)
     if found is None:
         return None
     # The source has lost nothing: the missing records on the target are not a range of source offsets.
@@ -125,57 +133,28 @@ def _retention_gap(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLo
 
 
 def _truncated_loss(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss | None:
-    """KIP-320: an epoch that ends before its last copied record was truncated (Java `SubscriptionState`)."""
-    epoch_end = fact.leader_epoch_end
+    found = find_truncation(
+        CopiedFrom(position, fact.position_leader_epoch, fact.last_record),
+        SourceLog(fact.log_start, fact.log_end, fact.leader_epoch_end, fact.last_record_same),
+    )
+    if found is None and fact.truncated_to is not None:
+        found = Truncation(
+            fact.truncated_to,
+            f"the source log once ended at offset {fact.truncated_to}, before the position, and has grown since: "
+            f"records {fact.truncated_to} to {position - 1} are not the records that were copied.",
+        )
+    if found is None:
+        return None
     cure = "Find out what happened to the source (unclean leader election, a restored disk?). "
-    if epoch_end is not None and UNDEFINED_OFFSET < epoch_end < position:
-        first = max(epoch_end, fact.log_start)
-        what = (
-            f"the source lost records {first} to {position - 1} after they were copied: the leader epoch "
-            f"{fact.position_leader_epoch} of the last one now ends at offset {epoch_end}. Later records at these "
-            "offsets belong to another history."
-        )
-    elif position > fact.log_end:
-        first = fact.log_end
-        what = (
-            f"log end offset of the source is {fact.log_end}, before the position: records {first} to {position - 1} "
-            "were lost at the source after they were copied."
-        )
-    elif epoch_end == UNDEFINED_OFFSET:
-        first = fact.log_start
-        what = (
-            f"the source does not know the leader epoch {fact.position_leader_epoch} of the last copied record: its "
-            "log is not the log that was copied."
-        )
-    elif fact.last_record_same is False and fact.last_record is not None:
-        first = fact.log_start
-        what = (
-            f"the record at source offset {fact.last_record.offset} is not the record that was copied from there: "
-            f"the log was restored from a snapshot, or truncated, and has grown to offset {fact.log_end} since. The "
-            "first differing offset is unknown."
-        )
+    if found.restored:
         cure += (
             f"If the end of the snapshot is known, {_place(flow, fact).position_set()} copies from there without "
             "duplicates. "
         )
-    elif fact.truncated_to is not None:
-        first = fact.truncated_to
-        what = (
-            f"the source log once ended at offset {fact.truncated_to}, before the position, and has grown since: "
-            f"records {first} to {position - 1} are not the records that were copied."
-        )
-    else:
-        return None
     # A source that was once found truncated has a new history only from that offset.
-    first = min(first, position if fact.truncated_to is None else fact.truncated_to)
-    return _loss(
-        flow,
-        fact,
-        SourceTruncatedError,
-        what,
-        SourceLoss(min(first, position), position, fact.topic_id),
-        cure=cure,
-    )
+    first = min(found.first, position if fact.truncated_to is None else fact.truncated_to)
+    loss = SourceLoss(min(first, position), position, fact.topic_id)
+    return _loss(flow, fact, SourceTruncatedError, found.what, loss, cure=cure)
 
 
 def _loss(

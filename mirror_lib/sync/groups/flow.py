@@ -15,6 +15,7 @@ from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import group_admins, target_admin
 from mirror_lib.sync.due_steps import StepResult, run_if_due, why_not_emitted
+from mirror_lib.sync.groups.changed_logs import with_changed_logs
 from mirror_lib.sync.groups.plan import GroupPartition, GroupPlan
 from mirror_lib.sync.groups.read import gather_group_facts, read_target_groups
 from mirror_lib.sync.groups.rules import after_applying, looked_again, plan_groups
@@ -65,9 +66,7 @@ def plan_flow_groups(
     if commit is None:
         commit = flow.sync_group_offsets_enabled
     with group_admins(flow) as (source, target):
-        return GroupSync(
-            plan_groups(topology, gather_group_facts(flow, topology, source, target, ledger, commit=commit))
-        )
+        return GroupSync(_plan(flow, topology, source, target, ledger, commit=commit))
 
 
 def apply_flow_groups(
@@ -87,9 +86,24 @@ def apply_flow_groups(
     if commit is None:
         commit = flow.sync_group_offsets_enabled
     with group_admins(flow) as (source, target):
-        plan = plan_groups(topology, gather_group_facts(flow, topology, source, target, ledger, commit=commit))
+        plan = _plan(flow, topology, source, target, ledger, commit=commit)
         _write_checkpoints(flow, plan)
         return GroupSync(_commit(plan, target), applied=True)
+
+
+def _plan(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    source: GroupAdmin,
+    target: GroupAdmin,
+    ledger: Ledger | None,
+    *,
+    commit: bool,
+) -> GroupPlan:
+    facts = gather_group_facts(flow, topology, source, target, ledger, commit=commit)
+    plan = plan_groups(topology, facts)
+    compared = with_changed_logs(flow, facts, plan)
+    return plan if compared is facts else plan_groups(topology, compared)
 
 
 def sync_flow_groups(

@@ -99,6 +99,7 @@ def gather_group_facts(
         checkpoints=checkpoints or {},
         outdated=outdated,
         target=read_target_groups(target, groups) if commit else None,
+        positions=positions,
         copied_to=next_offsets,
         written_to={at: each.target_offset for at, each in positions.items() if each.target_offset is not None},
         target_errors={**lacking, **targets.errors},

@@ -15,8 +15,14 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mirror_lib.cluster.admin import CommittedOffset, GroupState, ListedGroup
-from mirror_lib.cluster.topics import Checkpoint
-from mirror_lib.errors import LedgerBehindError, MirrorError, ReplicationError, SourceRecreatedError
+from mirror_lib.cluster.topics import Checkpoint, Position
+from mirror_lib.errors import (
+    LedgerBehindError,
+    MirrorError,
+    ReplicationError,
+    SourceRecreatedError,
+    SourceTruncatedError,
+)
 from mirror_lib.identity import History, lacks_history
 from mirror_lib.offsets import (
     BEFORE_ALL,
@@ -74,6 +80,8 @@ class GroupFacts:
     target: TargetGroups | None = None
     #: Last checkpoints of a former copy: an operator has decided since that another log, or position, counts.
     outdated: Mapping[GroupPartition, Checkpoint] = field(default_factory=dict)
+    #: The positions of source partitions.
+    positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
     #: The source offset at which the copy of each partition continues, if known.
     copied_to: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: The target's log end offset at that point, if known, by source partition.
@@ -175,7 +183,7 @@ def looked_again(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> 
 
 
 def _reason_of(error: MirrorError) -> GroupReason:
-    if isinstance(error, SourceRecreatedError):
+    if isinstance(error, SourceRecreatedError | SourceTruncatedError):
         return GroupReason.SOURCE_CHANGED
     if isinstance(error, LedgerBehindError):
         return GroupReason.LEDGER_BEHIND

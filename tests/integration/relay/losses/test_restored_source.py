@@ -13,7 +13,9 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import SourceTruncatedError
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
+from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import start_together
+from tests.support.console import Console
 from tests.support.flows import make_flow
 from tests.support.kafka import consume, create_topic, produce, records, transaction, values
 from tests.support.mirrored_topic import MirroredTopic
@@ -43,7 +45,15 @@ def test_it_stops_the_partition_whose_copied_records_are_others_now(
         for partition in (plain, marked, kept, level):
             produce(source, mirrored.name, records(10, partition=partition))
         flow = make_flow(
-            mirrored.folder, source.bootstrap_servers, mirrored.target.bootstrap_servers, topics=mirrored.name
+            mirrored.folder,
+            source.bootstrap_servers,
+            mirrored.target.bootstrap_servers,
+            topics=mirrored.name,
+            settings={
+                "A->B.groups": mirrored.name,
+                "A->B.sync.group.offsets.enabled": "true",
+                "checkpoints.topic.replication.factor": "1",
+            },
         )
         assert flow.run().records == 40
         restart_with(source, take=snapshot)
@@ -58,6 +68,17 @@ def test_it_stops_the_partition_whose_copied_records_are_others_now(
         produce(source, mirrored.name, records(5, start=10, partition=kept))
         # Lost as many as were written since: its end is that of the copy.
         others = produce(source, mirrored.name, records(10, start=200, partition=level))
+
+        # Groups have read the records that are there now, and not the copied ones.
+        for partition in (marked, plain, kept, level):
+            commit_offset(source, mirrored.name, mirrored.name, 10 + partition, partition=partition)
+        applied = Console(flow.path).say("groups", "apply")
+        assert applied.exit_code == 3
+        assert {row["partition"]: row["reason"] for row in applied.document["rows"]} == {
+            **dict.fromkeys((marked, plain, level), "source-changed"),
+            kept: "upstream-beyond-copied",
+        }
+        assert committed_offsets(mirrored.target, mirrored.name) == {(target, kept): 10}
 
         planned = plan_flow(flow.config, RunOptions(), flow.ledger)
         report = flow.run(sync=False)

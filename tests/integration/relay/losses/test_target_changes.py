@@ -168,6 +168,24 @@ class TestARecreatedTargetTopic:
         scene.refused(TargetTruncatedError)
 
     @pytest.mark.parametrize(("decision", "expected"), [("recopy", slice(0, 13)), ("accept", slice(10, 13))])
+    def test_without_names_a_log_of_equal_length_is_recognized_by_its_records(
+        self, scene: Scene, decision: str, expected: slice
+    ) -> None:
+        scene.store(**NAMELESS)
+        scene.recreate(count=10)
+        foreign = scene.on_target()
+        error = scene.refused(TargetTruncatedError)
+        assert f"the record of {scene.target} at target offset" in error.what
+        written = [*scene.written, *scene.produce(3, start=10)]
+        scene.refused(TargetTruncatedError)
+
+        scene.decide(decision)
+
+        assert scene.run().errors == ()
+        assert scene.on_target() == [*foreign, *(record.value for record in written[expected])]
+        assert scene.run().errors == ()
+
+    @pytest.mark.parametrize(("decision", "expected"), [("recopy", slice(0, 13)), ("accept", slice(10, 13))])
     def test_a_decision_leads_on_behind_what_is_there(self, scene: Scene, decision: str, expected: slice) -> None:
         written = [*scene.written, *scene.produce(3, start=10)]
         scene.recreate(count=2)
@@ -258,6 +276,7 @@ class TestGroupsOfAChangedTarget:
             "deleted": lambda: delete_topic(scene.pair.target, scene.target),
             "recreated": lambda: scene.mirrored.create_remote(),
             "recreated with other records": lambda: scene.mirrored.produce_remote(records(10, start=1_000)),
+            "of equal length, without names": lambda: scene.store(**NAMELESS),
         }
         for name, change in changes.items():
             change()

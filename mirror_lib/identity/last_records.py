@@ -1,9 +1,9 @@
-"""Check that the source still has the last copied records: a fetch from each leader, one batch per partition."""
+"""Check that a cluster still has the last copied records: a fetch from each leader, one batch per partition."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from mirror_lib.cluster.batches import is_same
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
@@ -17,12 +17,14 @@ _REQUEST_BYTES = 8 * 1024 * 1024
 #: A record before the log's end is returned at once.
 _WAIT_MS = 500
 
+#: Whether the response to a fetch has the known record; None if that cannot be determined.
+IsSame = Callable[[memoryview, LastRecord], bool | None]
 Known = Mapping[TopicPartition, LastRecord]
 #: An error if no leader responded.
 Comparisons = dict[TopicPartition, bool | MirrorError]
 
 
-async def compare_last_records(client: RawClient, known: Known) -> Comparisons:
+async def compare_last_records(client: RawClient, known: Known, *, compare: IsSame = is_same) -> Comparisons:
     """Return whether the records still exist; partitions with an unknown result are missing."""
     if not known:
         return {}
@@ -35,7 +37,9 @@ async def compare_last_records(client: RawClient, known: Known) -> Comparisons:
         for partition in grouped.without:
             code = failed.get(partition.topic) or ErrorCode.LEADER_NOT_AVAILABLE
             found[partition] = _error(client, partition, code)
-        requests = (_ask(client, node, {each: again[each] for each in led}) for node, led in grouped.led.items())
+        requests = (
+            _ask(client, node, {each: again[each] for each in led}, compare) for node, led in grouped.led.items()
+        )
         for compared in await asyncio.gather(*requests):
             found |= compared
         again = {
@@ -49,7 +53,7 @@ async def compare_last_records(client: RawClient, known: Known) -> Comparisons:
     return {each: compared for each, compared in found.items() if isinstance(compared, bool) or compared.retriable}
 
 
-async def _ask(client: RawClient, node: int, known: Known) -> Comparisons:
+async def _ask(client: RawClient, node: int, known: Known, compare: IsSame) -> Comparisons:
     found: Comparisons = {}
     unread: list[TopicPartition] = []
     try:
@@ -58,14 +62,14 @@ async def _ask(client: RawClient, node: int, known: Known) -> Comparisons:
                 partition = TopicPartition(response.topic, response.partition)
                 if response.error_code:
                     found[partition] = _error(client, partition, response.error_code)
-                elif (same := is_same(response.records, known[partition])) is not None:
+                elif (same := compare(response.records, known[partition])) is not None:
                     found[partition] = same
                 elif not _is_whole(response):
                     unread.append(partition)
         # A batch that is larger than the copied one is returned whole only to a request without other partitions.
         for partition in unread:
             for response in await _fetch(client, node, [partition], known):
-                same = None if response.error_code else is_same(response.records, known[partition])
+                same = None if response.error_code else compare(response.records, known[partition])
                 if same is not None:
                     found[partition] = same
     except ClusterError as error:
