@@ -15,7 +15,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "histories": ["SOUND_HISTORY", "History", "LedgerState"],
         "last_records": ["compare_last_records"],
         "log_looks": ["LogEnds", "changed_logs"],
-        "ledger_positions": ["LedgerPositions", "Past", "compared_positions", "lacks_history", "open_histories"],
+        "ledger_positions": [
+            "LedgerPositions",
+            "Past",
+            "compared_positions",
+            "lacks_history",
+            "missing_part",
+            "open_histories",
+        ],
         "positions": ["position_row", "stored_positions"],
         "sources": ["CopiedFrom", "SourceLog", "Truncation", "find_truncation"],
         "targets": [

@@ -10,6 +10,7 @@ from .last_records import compare_last_records as compare_last_records
 from .ledger_positions import compared_positions as compared_positions
 from .ledger_positions import lacks_history as lacks_history
 from .ledger_positions import LedgerPositions as LedgerPositions
+from .ledger_positions import missing_part as missing_part
 from .ledger_positions import open_histories as open_histories
 from .ledger_positions import Past as Past
 from .log_looks import changed_logs as changed_logs

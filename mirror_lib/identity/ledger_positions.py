@@ -131,6 +131,11 @@ def compared_positions(
     return positions, {each: past.history for each, (_, past) in lacking.items()}
 
 
+def missing_part(history: History) -> str:
+    """What the ledger lacks, as the beginning of a sentence."""
+    return f"the ledger lacks the history of source offsets {history.first} to {history.following - 1}"
+
+
 def lacks_history(flow: FlowId, source: TopicPartition, history: History) -> LedgerBehindError:
     """The error of a partition whose position has another history than the ledger."""
     where = Where(flow=str(flow), topic=source.topic, partition=source.partition)
@@ -142,8 +147,7 @@ def lacks_history(flow: FlowId, source: TopicPartition, history: History) -> Led
             action="Run the flow, and do what its error about the partition says.",
         )
     return LedgerBehindError(
-        f"the ledger lacks the history of source offsets {history.first} to {history.following - 1}: it was restored "
-        "from a backup, or is another one than the last run's.",
+        f"{missing_part(history)}: it was restored from a backup, or is another one than the last run's.",
         where=where,
         action=f"Restore the newest ledger; or run the flow, then `mirror map rebuild --flow '{flow}' --apply`. Where "
         f"the logs no longer have it: `mirror gaps accept --flow '{flow}'`.",

@@ -132,6 +132,7 @@ class Ledger:
     known_topics = _reads(known_topic_table.of_flow)
 
     save_positions = _writes(position_table.save)
+    commit_positions = _writes(position_table.commit)
     save_claims = _writes(position_table.save_claims)
     forget_positions = _writes(position_table.forget)
     positions = _reads(position_table.of_flow)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, or_, select, update
 
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import KnownPosition, PositionRow
-from mirror_lib.ledger.tables.writing import upsert
+from mirror_lib.ledger.tables.writing import Columns, upsert
 from mirror_lib.topology import TopicPartition
 
 _POSITION: Table = METADATA.tables["position"]
@@ -18,6 +18,20 @@ _POSITION: Table = METADATA.tables["position"]
 def save(connection: Connection, rows: Iterable[PositionRow]) -> None:
     """Insert or replace positions by flow and partition."""
     upsert(connection, _POSITION, rows)
+
+
+def commit(connection: Connection, rows: Iterable[PositionRow]) -> None:
+    """As `save`, but keep positions of later claims: a run that was frozen does not know of its successor."""
+    upsert(connection, _POSITION, rows, where=_is_not_older)
+
+
+def _is_not_older(present: Columns, new: Columns) -> ColumnElement[bool]:
+    return or_(
+        present.claim.is_(None),
+        new.claim.is_(None),
+        new.claim >= present.claim,
+        new["copy"].is_distinct_from(present["copy"]),
+    )
 
 
 def save_claims(connection: Connection, claims: Iterable[PositionRow]) -> None:

@@ -36,12 +36,12 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
-from mirror_lib.identity import position_row
 from mirror_lib.ledger import Ledger
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.relay.backfill.states import again, copy_anew, let_flow_continue
+from mirror_lib.relay.commit import store_decided
 from mirror_lib.relay.model import PartitionPlan
-from mirror_lib.relay.planning import FlowClusters, note_histories, with_flow
+from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.run_lock import RunLease
 from mirror_lib.topology import TopicPartition
 
@@ -245,9 +245,7 @@ class LiveSide:
         if closed:
             self._lease.check()
             former = {position.source: live.positions[position.source].position for position in closed}
-            note_histories(self._flow, former, self._ledger, run_id=self._run_id)
-            self._live.write(closed)
-            self._ledger.save_positions([position_row(self._flow, position) for position in closed])
+            store_decided(self._flow, self._live, self._ledger, closed, former, run_id=self._run_id)
 
     def _position(self, source: TopicPartition) -> Position | None:
         stored = self._snapshot.positions.get(source)

@@ -6,6 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "commit": ["commit_round", "segment_rows"],
+        "decided_positions": ["store_decided"],
         "progress": ["RoundProgress"],
         "rewound_syncs": ["rewind_syncs"],
         "round_metrics": ["RoundAccount", "Step", "expectation"],

@@ -55,7 +55,7 @@ def commit_round(
         ledger.append_routed(routed, resumed=[source for source, each in opened.items() if each.takeover is not None])
     # Nor may Kafka have a position that the ledger does not know: it would look like the history of another ledger. If
     # Kafka refuses some, they stay open there, and the next run takes over from them.
-    ledger.save_positions([position_row(flow, position) for position in positions])
+    ledger.commit_positions([position_row(flow, position) for position in positions])
     try:
         clusters.positions.write(positions)
         if flow.emit_offset_syncs_enabled:

@@ -24,15 +24,15 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
-from mirror_lib.identity import LedgerPositions, check_clusters, position_row
+from mirror_lib.identity import LedgerPositions, check_clusters
 from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.ledger.tables import LastCopy
 from mirror_lib.relay.backfill import FROM_CUTOVER
-from mirror_lib.relay.commit import rewind_syncs
+from mirror_lib.relay.commit import rewind_syncs, store_decided
 from mirror_lib.relay.copy import omission_rows
 from mirror_lib.relay.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
-from mirror_lib.relay.planning import FlowClusters, find_target_change, gather_facts, note_histories, with_flow
+from mirror_lib.relay.planning import FlowClusters, find_target_change, gather_facts, with_flow
 from mirror_lib.topology import FlowId, TopicPartition
 
 
@@ -290,9 +290,7 @@ def apply_decisions(
         # Before the positions: in an empty topic these syncs are correct regardless of the decision.
         rewind_syncs(flow, {each.source: each.lands_at for each in wanted if each.map_is_void})
         before = {each.source: each.before for each in wanted if each.after is not None and each.before is not None}
-        note_histories(flow, before, ledger, run_id=moved[0].run_id or "")
-        clusters.positions.write(moved)
-        ledger.save_positions([position_row(flow, position) for position in moved])
+        store_decided(flow, clusters.positions, ledger, moved, before, run_id=moved[0].run_id or "")
     for resolution in wanted:
         former, after = resolution.before, resolution.after
         if former is not None and after is not None and not after.left_out:

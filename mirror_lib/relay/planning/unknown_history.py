@@ -14,7 +14,7 @@ from mirror_lib.cluster.topics import Position
 from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import LedgerBehindError
-from mirror_lib.identity import History, LedgerPositions, LedgerState, Past, position_row
+from mirror_lib.identity import History, LedgerPositions, LedgerState, Past, missing_part, position_row
 from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.relay.model import PartitionFacts
 from mirror_lib.topology import TopicPartition
@@ -87,7 +87,7 @@ def _gap_row(
         first_offset=history.first,
         next_offset=history.following,
         topic_id=topic_id,
-        detail=f"the ledger lacks the history of source offsets {history.first} to {history.following - 1}",
+        detail=missing_part(history),
         run_id=run_id,
         found_at=datetime.now(UTC),
         state=GapState.OPEN.value,

@@ -10,10 +10,10 @@ from typing import Any
 from mirror_lib.cluster.topics import ClusterPair, Position, PositionSnapshot
 from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import ClusterError, Where
-from mirror_lib.identity import LedgerPositions, LedgerState, Past, ledger_name, position_row
+from mirror_lib.identity import LedgerPositions, LedgerState, Past, ledger_name
 from mirror_lib.ledger import ClusterPairRow, Ledger
-from mirror_lib.relay.commit import rewind_syncs
-from mirror_lib.relay.planning import FlowClusters, note_histories
+from mirror_lib.relay.commit import rewind_syncs, store_decided
+from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.topology import TopicPartition
 
 
@@ -116,9 +116,7 @@ def apply_cluster_change(change: ClusterChange, clusters: FlowClusters, ledger: 
     if change.decision is ClusterDecision.SAME:
         stored = clusters.positions.read_all().positions
         kept = {position.source: stored[position.source].position for position in change.kept}
-        note_histories(clusters.flow, kept, ledger, run_id=f"same-{uuid.uuid4()}")
-        clusters.positions.write(change.kept)
-        ledger.save_positions([position_row(clusters.flow, position) for position in change.kept])
+        store_decided(clusters.flow, clusters.positions, ledger, change.kept, kept, run_id=f"same-{uuid.uuid4()}")
         ledger.cluster_pairs.replace(change.flow, *change.now, by=by)
     else:
         rewind_syncs(clusters.flow, dict.fromkeys(change.forgotten, 0))

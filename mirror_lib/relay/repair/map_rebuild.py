@@ -27,10 +27,9 @@ from mirror_lib.errors import (
     TransientError,
     Where,
 )
-from mirror_lib.identity import LedgerPositions, LedgerState, Past, position_row
 from mirror_lib.ledger import NOT_COPIED, GapRow, GapState, Ledger, MapPart, SegmentRow, map_parts, run_id_in, with_ends
 from mirror_lib.offsets import OffsetMap, RunColumns, unite
-from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.relay.planning import FlowClusters, note_histories
 from mirror_lib.relay.repair.log_alignment import LogMatch, LogMatcher, LogShape, join
 from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan, by_direction
 from mirror_lib.relay.takeover import MismatchError, PartitionReader, until_stable
@@ -59,6 +58,11 @@ class Difference:
     only_in_logs: int
     #: Records with different target offsets.
     contradicting: int
+
+    @property
+    def changes(self) -> bool:
+        """True if the ledger lacks records, or has other offsets."""
+        return bool(self.only_in_logs or self.contradicting)
 
     @classmethod
     def between(cls, ledger: RunColumns, logs: RunColumns) -> Difference:
@@ -101,7 +105,7 @@ class Rebuilt:
     @property
     def changes(self) -> bool:
         """True if the ledger lacks records, or has other offsets."""
-        return self.difference is not None and bool(self.difference.only_in_logs or self.difference.contradicting)
+        return self.difference is not None and self.difference.changes
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json`."""
@@ -156,37 +160,26 @@ def apply_rebuilt(
     Raises:
         MirrorError: the position topic or the ledger cannot be used.
     """
-    written = _write_maps(flow, ledger, rebuilt, run_id=run_id)
     matched = {each.plan.source: each.match for each in rebuilt if each.match is not None}
-    _close_histories(flow, clusters, ledger, matched, by=by, run_id=run_id)
+    stored = clusters.positions.read_all().positions
+    positions = {source: stored[source].position for source in matched if source in stored}
+    note_histories(flow, positions, ledger, run_id=run_id)
+    written = _write_maps(flow, ledger, rebuilt, run_id=run_id)
+    _close_histories(flow, ledger, matched, by=by, run_id=run_id)
     return written
 
 
 def _close_histories(
-    flow: FlowConfig,
-    clusters: FlowClusters,
-    ledger: Ledger,
-    matched: Mapping[TopicPartition, LogMatch],
-    *,
-    by: str,
-    run_id: str,
+    flow: FlowConfig, ledger: Ledger, matched: Mapping[TopicPartition, LogMatch], *, by: str, run_id: str
 ) -> None:
     name, now = str(flow.flow), datetime.now(UTC)
-    known = LedgerPositions.read(ledger, flow.flow)
-    stored = clusters.positions.read_all().positions
-    lacking = [gap for gap in ledger.open_gaps(name) if gap.cause == LedgerBehindError.reason]
-    rows = []
+    lacking: dict[TopicPartition, list[GapRow]] = {}
+    for gap in ledger.open_gaps(name):
+        if gap.cause == LedgerBehindError.reason:
+            lacking.setdefault(TopicPartition(gap.topic, gap.partition), []).append(gap)
     for source, match in matched.items():
-        position = stored[source].position if source in stored else None
-        _, history, held = Past.of(position, known, source)
-        gaps = [gap for gap in lacking if (gap.topic, gap.partition) == source]
-        ranges = [(gap.first_offset, gap.next_offset) for gap in gaps]
-        if history.is_gap:
-            ranges.append((history.first, history.following))
-        if position is not None and not history.is_sound and history.state is not LedgerState.AHEAD:
-            stored_at = None if held is None else held.updated_at
-            rows.append(position_row(flow, position, stored_at=stored_at))
-        for first, following in _within(match.missing, ranges):
+        gaps = lacking.get(source, ())
+        for first, following in _within(match.missing, ((gap.first_offset, gap.next_offset) for gap in gaps)):
             row = GapRow(
                 id=str(uuid.uuid4()),
                 flow=name,
@@ -205,8 +198,6 @@ def _close_histories(
             ledger.record_gap(row)
         for gap in gaps:
             ledger.decide_gap(gap.id, GapState.ACCEPTED, by=by, note="the map was rebuilt from both logs")
-    # Last: until then the comparison shows what the ledger lacked.
-    ledger.save_positions(rows)
 
 
 #: Rows for one partition; more of them become one.
@@ -227,11 +218,15 @@ def _within(found: Sequence[tuple[int, int]], ranges: Iterable[tuple[int, int]])
 def _write_maps(flow: FlowConfig, ledger: Ledger, rebuilt: Iterable[Rebuilt], *, run_id: str) -> int:
     written = 0
     for each in rebuilt:
-        if each.match is None or each.difference is None or not each.changes:
+        if each.match is None:
             continue
         source, columns = each.plan.source, each.match.columns
-        if not each.difference.contradicting:
-            columns = _with_older(_stored_runs(flow, ledger, source), columns)
+        known = _stored_runs(flow, ledger, source)
+        difference = Difference.between(known, columns)
+        if not difference.changes:
+            continue
+        if not difference.contradicting:
+            columns = _with_older(known, columns)
         ledger.replace_segments(str(flow.flow), *source, _rows_by_direction(flow, source, columns, each.parts, run_id))
         written += 1
     return written

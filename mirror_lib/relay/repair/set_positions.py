@@ -32,16 +32,15 @@ from mirror_lib.identity import (
     TargetPartition,
     copied_to,
     is_other_topic,
-    position_row,
     target_change,
     target_cluster_change,
 )
 from mirror_lib.ledger import POSITION_SET, GapRow, GapState, Ledger
 from mirror_lib.relay.backfill import backfill_id
-from mirror_lib.relay.commit import rewind_syncs, segment_rows
+from mirror_lib.relay.commit import rewind_syncs, segment_rows, store_decided
 from mirror_lib.relay.copy import omission_rows, transactional_id
 from mirror_lib.relay.gaps import end_of_history
-from mirror_lib.relay.planning import FlowClusters, note_histories, with_flow
+from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.takeover import fence_name
 from mirror_lib.topology import TopicPartition
 
@@ -270,15 +269,10 @@ def apply_changes(
     known = LedgerPositions.read(ledger, flow.flow)
     wanted = [_in_its_copy(_fence(flow, clusters, each), known, run_id) for each in changes if each.error is None]
     former = {each.source: each.before for each in wanted if each.before is not None}
-    note_histories(flow, former, ledger, run_id=run_id)
     written = [change.after for change in wanted if change.after is not None]
     rewind_syncs(flow, {change.source: change.target_end for change in wanted if change.map_is_void})
-    clusters.positions.write(written)
     forgotten = [change.source for change in wanted if change.after is None]
-    clusters.positions.forget(forgotten)
-    # Else the next run would take the positions for lost.
-    ledger.forget_positions(str(flow.flow), forgotten)
-    ledger.save_positions([position_row(flow, position) for position in written])
+    store_decided(flow, clusters.positions, ledger, written, former, forgotten=forgotten, run_id=run_id)
     now = datetime.now(UTC)
     waiting: dict[TopicPartition, list[GapRow]] = {}
     for gap in ledger.open_gaps(str(flow.flow)):

@@ -49,6 +49,19 @@ def test_a_later_position_replaces_the_earlier_one_and_none_are_no_work(ledger: 
     assert _stored(ledger) == [later]
 
 
+def test_given_a_run_that_slept_when_it_commits_then_the_position_of_its_successor_stays(ledger: Ledger) -> None:
+    successor = replace(CLOSED, claim=8, copy="first")
+    ledger.save_positions([successor])
+
+    ledger.commit_positions([replace(CLOSED, claim=7, copy="first", offset=30)])
+    assert _stored(ledger) == [successor]
+
+    # Another copy begins its own claims, and the same claim commits again.
+    for newer in (replace(CLOSED, claim=1, copy="second"), replace(CLOSED, claim=1, copy="second", offset=50)):
+        ledger.commit_positions([newer])
+        assert _stored(ledger) == [newer]
+
+
 def test_given_positions_that_are_reset_then_only_those_are_gone(ledger: Ledger) -> None:
     kept = [replace(CLOSED, partition=1), replace(CLOSED, topic="payments")]
     ledger.save_positions([CLOSED, *kept, replace(CLOSED, flow="b->a")])

@@ -31,7 +31,7 @@ class Ledger:
         self.segments: list[SegmentRow] = []
         self.runs: list[PartitionRunRow] = []
 
-    def save_positions(self, rows: Iterable[PositionRow]) -> None:
+    def commit_positions(self, rows: Iterable[PositionRow]) -> None:
         self.positions += rows
 
     def append_segments(self, rows: Iterable[SegmentRow]) -> None:
