@@ -350,6 +350,12 @@ class WrittenAfterCutoverError(ReplicationError):
     exit_code = 3
 
 
+class NoLongerSelectedError(ReplicationError):
+    """The flow has copied the partition, and selects it no longer: what was written since its last look is unknown."""
+
+    reason = "no-longer-selected"
+
+
 class DeletionsPossiblyLostError(ReplicationError):
     """A compacted source may have removed deletions before they were copied: their keys may stay on the target."""
 
@@ -375,6 +381,9 @@ TARGET_CHANGE_REASONS = frozenset(
 POSITION_REASONS = SOURCE_LOSS_REASONS | TARGET_CHANGE_REASONS
 #: Reasons that an operator resolves with `mirror gaps`.
 LOSS_REASONS = POSITION_REASONS | {WrittenAfterCutoverError.reason}
+
+#: Reasons of gaps with unknown content: they skip no record that a run has seen, and explain no difference.
+UNKNOWN_REASONS = frozenset({LedgerBehindError.reason, NoLongerSelectedError.reason})
 
 
 class PlanChangedError(ReplicationError):

@@ -28,6 +28,7 @@ _TOTAL_COLUMNS = ("topic", "on the target", "partitions", "records", "MB", "seco
 _PARTITION_COLUMNS = ("topic", "partition", "round", "state", "from", "to", "next", "records", "MB", "seconds")
 _FAILURE_COLUMNS = ("topic", "partition", "round", "reason", "what")
 _BACKLOG_COLUMNS = ("flow", "as of", "run", "partitions", "planned", "left", "partitions behind", "left to copy")
+_GAP_COLUMNS = ("flow", "cause", "gaps", "since")
 #: Of one run: a run with many rounds may have thousands.
 _ROUNDS_SHOWN = 1_000
 
@@ -64,7 +65,9 @@ def status(
     """List the latest runs, or one run with its partitions; changes nothing."""
     url = _ledger_url(config)
     if _is_missing(url):
-        output.document({"rounds": [], "expectations": None} if rounds else {"runs": [], "backlogs": []})
+        output.document(
+            {"rounds": [], "expectations": None} if rounds else {"runs": [], "backlogs": [], "open_gaps": []}
+        )
         if run is not None:
             raise _no_such_run(run)
         output.note("No ledger yet: the first run creates it.")
@@ -80,6 +83,7 @@ def status(
         else:
             _show_runs(output, ledger, ledger.runs(flow, limit), datetime.now(UTC))
             _show_backlogs(output, ledger, flow)
+            _show_open_gaps(output, ledger, flow)
 
 
 def show_totals(output: Output, rows: Sequence[PartitionRunRow]) -> None:
@@ -124,6 +128,14 @@ def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
     output.document({"backlogs": [_plain(left._asdict()) | {"seconds_left": seconds} for left, seconds in timed]})
     if found:
         output.note("Offsets as planned by the latest runs; `mirror plan` shows the current lag.")
+
+
+def _show_open_gaps(output: Output, ledger: Ledger, flow: str | None) -> None:
+    found = [each for each in ledger.open_gaps_by_cause() if flow in (None, each.flow)]
+    cells = [(*each[:3], each.since.isoformat(sep=" ", timespec="seconds")) for each in found]
+    capped_table(output, "open_gaps", _GAP_COLUMNS, cells)
+    if found:
+        output.note("Each gap needs a decision: `mirror gaps list --flow FLOW` shows it.")
 
 
 def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:

@@ -41,6 +41,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "name_patterns": [
             "NamePattern",
+            "excludes_by_name",
             "named_groups",
             "named_topics",
             "plain_names",

@@ -35,6 +35,7 @@ from .model import Problem as Problem
 from .model import Provenance as Provenance
 from .model import Rename as Rename
 from .model import Severity as Severity
+from .name_patterns import excludes_by_name as excludes_by_name
 from .name_patterns import named_groups as named_groups
 from .name_patterns import named_topics as named_topics
 from .name_patterns import NamePattern as NamePattern

@@ -125,6 +125,12 @@ def excluded_names(flow: FlowConfig) -> dict[str, Exclusion]:
     return {name: why for name in names if (why := exclusion(name)) is not None}
 
 
+def excludes_by_name(flow: FlowConfig, topic: str) -> bool:
+    """Return True if `topics.exclude` spells out the name of this topic: a pattern may match by mistake."""
+    named = (name for regex in flow.topics_exclude for name, _ in _names(regex))
+    return _is_default_topic_filter(flow) and topic in named
+
+
 def supposed_topics(flow: FlowConfig, listed: Collection[str]) -> frozenset[str]:
     """Return the source topics that a flow's configuration seems to name, with unescaped dots."""
     if not _is_default_topic_filter(flow):

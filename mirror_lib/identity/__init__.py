@@ -36,5 +36,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "target_change",
             "target_cluster_change",
         ],
+        "unselected": ["Selection", "Unselected", "find_unselected"],
     },
 )

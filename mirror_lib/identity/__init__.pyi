@@ -30,3 +30,6 @@ from .targets import source_cluster_change as source_cluster_change
 from .targets import target_change as target_change
 from .targets import target_cluster_change as target_cluster_change
 from .targets import TargetPartition as TargetPartition
+from .unselected import find_unselected as find_unselected
+from .unselected import Selection as Selection
+from .unselected import Unselected as Unselected

@@ -147,7 +147,11 @@ class Ledger:
     forget_routes = _writes(routed_table.forget)
 
     record_gap = _writes(gap_table.record)
+    add_gaps = _writes(gap_table.add)
+    open_gaps_by_cause = _reads(gap_table.open_by_cause)
+    gaps_of_cause = _reads(gap_table.of_cause)
     decide_gap = _writes(gap_table.decide)
+    decide_gaps = _writes(gap_table.decide_all)
     last_copies = _reads(gap_table.last_copies)
 
     acquire_lock = _writes(lock_table.acquire)

@@ -15,7 +15,7 @@ from math import inf
 from typing import NamedTuple
 
 from mirror_lib.config import FlowConfig, longest_interval_seconds
-from mirror_lib.errors import LOSS_REASONS, LedgerBehindError
+from mirror_lib.errors import LOSS_REASONS, UNKNOWN_REASONS
 from mirror_lib.ledger import (
     DELETIONS_WRITTEN,
     DISASTER,
@@ -31,8 +31,8 @@ PREFIX = "mirror_"
 #: `GapRow.cause` of losses at source or target: those that `mirror gaps` resolves, and a disaster.
 LOSS_CAUSES = (*sorted(LOSS_REASONS), DISASTER)
 _RECREATED = "source-recreated"
-#: Causes of an operator's own decisions, and of what the ledger lacks.
-_NOT_REJECTED = (POSITION_SET, DELETIONS_WRITTEN, NOT_COPIED, LedgerBehindError.reason)
+#: Causes of an operator's own decisions, and of gaps with unknown content.
+_NOT_REJECTED = (POSITION_SET, DELETIONS_WRITTEN, NOT_COPIED, *UNKNOWN_REASONS)
 #: Number of intervals without a new observation after which a flow counts as late.
 LATE_INTERVALS = 3
 #: Assumed interval of flows without a schedule: one day.

@@ -12,7 +12,7 @@ from mirror_lib.cluster.raw import HiddenRecords
 from mirror_lib.cluster.topics import SOURCE_CONNECTOR, ClusterPair, LastRecord, OmittedRange, Position, Route
 from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError
-from mirror_lib.identity import SOUND_HISTORY, CopiedTo, History, TargetPartition
+from mirror_lib.identity import SOUND_HISTORY, CopiedTo, History, TargetPartition, Unselected
 from mirror_lib.observe import Expectation
 from mirror_lib.offsets import OffsetRun
 from mirror_lib.topology import FlowId, TopicPartition
@@ -276,6 +276,8 @@ class RunPlan:
     paths: tuple[TopicPath, ...] = ()
     #: Partitions with records that open transactions on the source hide.
     hidden: tuple[HiddenPartition, ...] = ()
+    #: Partitions that were copied and are selected no longer.
+    unselected: tuple[Unselected, ...] = ()
 
     @property
     def hidden_offsets(self) -> int:
@@ -316,6 +318,7 @@ class RunPlan:
             "problems": [problem.to_dict() for problem in self.problems],
             "warnings": list(self.warnings),
             "hidden": [each.to_dict() for each in self.hidden],
+            "unselected": [each.to_dict() for each in self.unselected],
             "hot_partitions": [each.to_dict() for each in self.hot],
             "expected": None if self.expected is None else self.expected.to_dict(),
             "paths": [each.to_dict() for each in self.paths],

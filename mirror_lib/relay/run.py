@@ -62,13 +62,17 @@ from mirror_lib.relay.planning import (
     note_altered,
     note_histories,
     note_topics,
+    note_unselected,
     offsets_behind_copies,
     open_transaction_notes,
     plan_round,
     retention_warnings,
+    selection_of,
     timestamp_warnings,
     topic_warnings,
     topics_to_note,
+    unselected_notes,
+    unselected_partitions,
     whole_takeovers,
 )
 from mirror_lib.relay.run_lock import RunLease, hold_lock
@@ -256,12 +260,13 @@ def plan_with_facts(
         MirrorError: a cluster or the ledger does not respond.
     """
     known = None if ledger is None else LedgerPositions.read(ledger, flow.flow)
+    stopped = ledger.stopped_partitions(str(flow.flow)) if ledger else frozenset()
     facts, problems = gather_facts(
         flow,
         flow_topology(flow, options.topics),
         clusters,
         topics_synced=topics_synced,
-        stopped=ledger.stopped_partitions(str(flow.flow)) if ledger else (),
+        stopped=stopped,
         truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
         runs_before=None if options.asks_all else lambda: ledger.count_runs(str(flow.flow)) if ledger else 0,
         known_topics=_known_topics(flow, ledger),
@@ -276,6 +281,7 @@ def plan_with_facts(
         snapshot = clusters.positions_at_plan
         clusters.positions_at_plan = replace(snapshot, positions={**snapshot.positions, **home.moved})
     refused = {problem.source for problem in (*lost, *home.problems)}
+    selection = selection_of(flow, flow_topology(flow, options.topics), clusters, facts, problems)
     plan = plan_round(
         flow.flow,
         [fact for fact in facts if fact.source not in refused],
@@ -297,7 +303,9 @@ def plan_with_facts(
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
         *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
     )
-    return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *warnings)), clusters), tuple(facts)
+    unselected = unselected_partitions(selection, clusters, known, ledger, stopped)
+    plan = replace(plan, warnings=(*plan.warnings, *warnings), unselected=unselected)
+    return _with_open_transactions(plan, clusters), tuple(facts)
 
 
 def _is_running(flow: FlowConfig, ledger: Ledger | None) -> bool:
@@ -428,7 +436,11 @@ class _Run:
         self._idle = plan.idle
         self._note(plan.problems)
         # Their numbers change from round to round: only the newest are reported.
-        noted = (*plan.warnings, *open_transaction_notes(plan.hidden, now=time.time()))
+        noted = (
+            *plan.warnings,
+            *open_transaction_notes(plan.hidden, now=time.time()),
+            *unselected_notes(plan.flow, plan.unselected),
+        )
         self._warnings = noted or self._warnings
         account.record_plan(plan)
         self._lease.check()
@@ -528,6 +540,8 @@ class _Run:
         self._note_histories(clusters, facts)
         noted = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=run_id)
         close_settled(self._flow.flow, facts, plan.problems, self._ledger, by=by, run_id=run_id)
+        topology = flow_topology(self._flow, self._options.topics)
+        note_unselected(self._flow, topology, clusters, plan, facts, self._ledger, run_id=run_id, by=by)
         # A run may only decide about losses at the source; changes of the target need an operator.
         gaps = tuple(gap for gap in noted if gap.cause in SOURCE_LOSS_REASONS)
         if not gaps or self._options.losses is None:

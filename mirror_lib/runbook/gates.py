@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mirror_lib.cluster.admin import GroupState
 from mirror_lib.counted import counted
+from mirror_lib.identity import Unselected
 from mirror_lib.ledger import CutRow
 from mirror_lib.offsets import GroupReason
 from mirror_lib.printable import printable
@@ -69,6 +70,17 @@ def topics_found(topics: Sequence[ScopeTopic]) -> Gate:
         if topics
         else "no topic of the flow matches.",
         f"`mirror topics plan` lists the topics of the flow; {begin_anew('other topics')}.",
+    )
+
+
+def none_left(gone: Sequence[Unselected]) -> Gate:
+    """Gate: the scope's patterns mean no partition that the flow has copied and selects no longer."""
+    return counts(
+        "no longer selected",
+        [f"{each.source}: {each.detail}" for each in gone],
+        "the flow still selects every partition that it has copied.",
+        "Correct `topics`, `topics.exclude` or the topic; or run the flow, and `mirror gaps accept` says that it is "
+        "meant. Then take the inventory again.",
     )
 
 

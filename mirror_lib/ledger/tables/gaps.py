@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -28,6 +28,24 @@ class LastCopy(NamedTuple):
     last_timestamp: int
     #: When the row was stored.
     stored_at: datetime
+
+
+class OpenGaps(NamedTuple):
+    """The gaps of a flow with one cause that wait for a decision."""
+
+    flow: str
+    cause: str
+    gaps: int
+    #: When the first of them was found.
+    since: datetime
+
+
+def open_by_cause(connection: Connection) -> tuple[OpenGaps, ...]:
+    """The open gaps of all flows."""
+    group = _GAP.c.flow, _GAP.c.cause
+    counted = select(*group, func.count(), func.min(_GAP.c.found_at, type_=_GAP.c.found_at.type))
+    query = counted.where(_GAP.c.state == GapState.OPEN.value).group_by(*group).order_by(*group)
+    return tuple(OpenGaps(*row) for row in connection.execute(query))
 
 
 def record(connection: Connection, row: GapRow) -> GapRow:
@@ -68,6 +86,18 @@ def record(connection: Connection, row: GapRow) -> GapRow:
     return replace(known, **changed)
 
 
+def add(connection: Connection, rows: Sequence[GapRow]) -> None:
+    """Insert gaps of which the flow has no open row: one statement for thousands."""
+    if rows:
+        connection.execute(insert(_GAP), [asdict(row) for row in rows])
+
+
+def of_cause(connection: Connection, flow: str, cause: str, states: Iterable[GapState]) -> tuple[GapRow, ...]:
+    """A flow's gaps of one cause in some states, oldest first."""
+    chosen = _GAP.c.flow == flow, _GAP.c.cause == cause, _GAP.c.state.in_([state.value for state in states])
+    return _rows(connection, select(_GAP).where(*chosen).order_by(_GAP.c.found_at, _GAP.c.id))
+
+
 def of_flow(connection: Connection, flow: str, *, state: GapState | None, limit: int | None) -> tuple[GapRow, ...]:
     """A flow's gaps, newest first."""
     query = select(_GAP).where(_GAP.c.flow == flow).order_by(_GAP.c.found_at.desc(), _GAP.c.id).limit(limit)
@@ -91,6 +121,14 @@ def decide(connection: Connection, gap_id: str, state: GapState, *, by: str, not
     changed = {name: getattr(row, name) for name in ("state", "decided_by", "decided_at", "note")}
     connection.execute(update(_GAP).where(_GAP.c.id == gap_id).values(**changed))
     return row
+
+
+def decide_all(
+    connection: Connection, gap_ids: Iterable[str], state: GapState, *, by: str, note: str | None = None
+) -> None:
+    """As `decide`, for many gaps in one transaction."""
+    for gap_id in gap_ids:
+        decide(connection, gap_id, state, by=by, note=note)
 
 
 def _earlier(row: GapRow) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
@@ -17,6 +17,7 @@ from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import (
     POSITION_REASONS,
     MirrorError,
+    NoLongerSelectedError,
     RetentionGapError,
     SourceRecreatedError,
     SourceTruncatedError,
@@ -158,12 +159,12 @@ def plan_decisions(
     Args:
         run_id: the run id in the new positions.
     """
-    late = [gap for gap in gaps if gap.cause == WrittenAfterCutoverError.reason]
-    gaps = [gap for gap in gaps if gap.cause != WrittenAfterCutoverError.reason]
     resolutions = []
-    for source, rows in sorted(_by_partition(late).items()):
-        error = _not_by_recopying(flow, source) if decision is Decision.RECOPY else None
-        resolutions.append(Resolution(decision, source, rows, error=error))
+    for cause, not_by_recopying in _WITHOUT_POSITION.items():
+        for source, rows in sorted(_by_partition(gap for gap in gaps if gap.cause == cause).items()):
+            error = not_by_recopying(flow, source) if decision is Decision.RECOPY else None
+            resolutions.append(Resolution(decision, source, rows, error=error))
+    gaps = [gap for gap in gaps if gap.cause not in _WITHOUT_POSITION]
     if not gaps:
         return tuple(resolutions)
     chosen = _by_partition(gaps)
@@ -253,6 +254,22 @@ def _not_by_recopying(flow: FlowConfig, source: TopicPartition) -> MirrorError:
         action=f"`mirror backfill run --flow '{flow.flow}' --topics '{source.topic}' --from {FROM_CUTOVER} "
         "--into-suffix .late` copies the records into a separate topic.",
     )
+
+
+def _not_selected(flow: FlowConfig, source: TopicPartition) -> MirrorError:
+    return NoLongerSelectedError(
+        "the flow does not select the partition, so nothing can be copied again.",
+        where=_where(flow, source),
+        action="Correct `topics`, `topics.exclude` or the topic: the next run continues at the position, and closes "
+        "the gap. `mirror gaps accept` says that it is meant.",
+    )
+
+
+#: Causes of gaps of partitions that the flow does not copy: no position changes, and why nothing is copied again.
+_WITHOUT_POSITION: Mapping[str, Callable[[FlowConfig, TopicPartition], MirrorError]] = {
+    WrittenAfterCutoverError.reason: _not_by_recopying,
+    NoLongerSelectedError.reason: _not_selected,
+}
 
 
 def _not_there(flow: FlowConfig, source: TopicPartition) -> MirrorError:

@@ -37,7 +37,13 @@ from mirror_lib.observe import (
     write_rate,
 )
 from mirror_lib.relay.model import PartitionPlan, PartitionProblem, RunPlan
-from mirror_lib.relay.planning import FlowClusters, hot_partition_warnings, last_caught_up, open_transaction_notes
+from mirror_lib.relay.planning import (
+    FlowClusters,
+    hot_partition_warnings,
+    last_caught_up,
+    open_transaction_notes,
+    unselected_notes,
+)
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync import source_admin
@@ -403,6 +409,7 @@ def look_at_next_run(flow: FlowConfig, options: RunOptions, ledger: Ledger | Non
         plan = plan_flow(flow, options, ledger, clusters)
         expected = forecast_plan(flow, plan, ledger, run_begins=True, connected=clusters.source_admin)
         open_ = open_transaction_notes(plan.hidden, now=time.time())
-        return NextRun(plan, (*hot_partition_warnings(plan.hot), *open_, *expected.warnings()))
+        gone = unselected_notes(plan.flow, plan.unselected)
+        return NextRun(plan, (*hot_partition_warnings(plan.hot), *open_, *gone, *expected.warnings()))
     except MirrorError as error:
         return NextRun(plan, (f"Whether retention deletes records before they are copied is unknown: {error}",))

@@ -23,7 +23,7 @@ from mirror_lib.ledger import (
 from mirror_lib.observe import Outlook, PartitionForecast
 from mirror_lib.relay.health.forecast import FlowForecast, forecast_plan
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
-from mirror_lib.relay.planning import FlowClusters, hidden_detail
+from mirror_lib.relay.planning import FlowClusters, hidden_detail, unselected_error
 from mirror_lib.relay.run import plan_with_facts
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology import TopicPartition
@@ -131,6 +131,7 @@ def look_at_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
     newest = next(iter(ledger.runs(name, 1)), None)
     now = datetime.now(UTC)
     topology = flow_topology(flow)
+    without_facts = {each.source.topic for each in plan.problems} | {each.source.topic for each in plan.unselected}
     return Seen(
         flow=name,
         now=now,
@@ -143,7 +144,7 @@ def look_at_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
         failures={} if newest is None else _failures_of_run(newest.id, ledger),
         missing_targets=missing,
         run_started=None if newest is None else newest.started_at,
-        remote_topics={problem.source.topic: topology.remote_topic(problem.source.topic) for problem in plan.problems},
+        remote_topics={topic: topology.remote_topic(topic) for topic in without_facts},
         before=ledger.observations.partitions(name),
         groups=ledger.metrics.group_totals(name),
         open_gaps=len(ledger.open_gaps(name)),
@@ -229,6 +230,21 @@ def _partition_rows(seen: Seen) -> Iterator[PartitionObservationRow]:
             reason = missing.reason if _is_overdue(missing, before.get(fact.source), seen.run_started) else None
             row = replace(row, reason=reason, detail=missing.detail)
         yield row
+    for gone in seen.plan.unselected:
+        failure = Failure.of(unselected_error(seen.plan.flow, gone))
+        yield PartitionObservationRow(
+            flow=seen.flow,
+            topic=gone.source.topic,
+            partition=gone.source.partition,
+            target_topic=seen.remote_topics.get(gone.source.topic, ""),
+            # The last observation of its log: it is not observed now.
+            observed_at=gone.observed_at or seen.now,
+            log_end=gone.log_end,
+            position=gone.position,
+            outlook=Outlook.UNKNOWN.value,
+            reason=failure.reason,
+            detail=failure.detail,
+        )
     for problem in problems.values():
         failure = Failure.of(problem.error)
         yield PartitionObservationRow(
@@ -312,7 +328,8 @@ def _writes_per_second(seen: Seen, partitions: Sequence[PartitionObservationRow]
     written, seconds = 0, 0.0
     for row in partitions:
         at, end = ends.get((row.topic, row.partition), (None, None))
-        if at is not None and end is not None and row.log_end is not None:
+        # A log that is no longer observed is as old as before.
+        if at is not None and at < row.observed_at and end is not None and row.log_end is not None:
             # A topic that was created again starts at 0.
             written += max(row.log_end - end, 0)
             seconds = max(seconds, (seen.now - at).total_seconds())

@@ -20,6 +20,13 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "source_logs": ["LONG_OPEN_SECONDS", "SourceLogs", "read_source_logs"],
         "source_losses": ["FoundLoss", "find_loss", "find_target_change"],
         "unknown_history": ["history_notes", "note_histories"],
+        "unselected": [
+            "note_unselected",
+            "selection_of",
+            "unselected_error",
+            "unselected_notes",
+            "unselected_partitions",
+        ],
         "topic_limits": ["retention_warnings", "timestamp_warnings", "topic_warnings"],
     },
 )

@@ -8,9 +8,10 @@ from typing import Any
 from mirror_lib.cluster.admin import GroupState
 from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
+from mirror_lib.errors import NoLongerSelectedError
 from mirror_lib.ledger import AclKind, AclState
 from mirror_lib.observe import Outlook
-from mirror_lib.relay import plan_flow
+from mirror_lib.relay import RunOptions, plan_flow
 from mirror_lib.relay.health import forecast_plan
 from mirror_lib.runbook import acl_fence, gates
 from mirror_lib.runbook.context import CutoverContext
@@ -59,7 +60,10 @@ def inventory(context: CutoverContext) -> Outcome:
         True,
         f"{counted(len(groups), 'group')}: {gates.first_places(group.name for group in groups) or 'none'}",
     )
-    return Outcome((gates.topics_found(topics), found, together, _no_other_cutover(context, topics)), facts)
+    named = RunOptions(topics=wanted.topics)
+    gone = plan_flow(flow, named, context.ledger).unselected if topics else ()
+    chosen = gates.topics_found(topics), gates.none_left(gone)
+    return Outcome((*chosen, found, together, _no_other_cutover(context, topics)), facts)
 
 
 def belongs_together(context: CutoverContext) -> Gate:
@@ -118,7 +122,11 @@ def preflight(context: CutoverContext) -> Outcome:
     flow, topics = context.flow, context.topics
     plan = plan_flow(flow, context.run_options(), context.ledger)
     mine = {topic.source for topic in topics}
-    open_gaps = [gap for gap in context.ledger.open_gaps(str(flow.flow)) if gap.topic in mine]
+    open_gaps = {
+        f"{gap.topic}-{gap.partition}: {gap.cause}"
+        for gap in context.ledger.open_gaps(str(flow.flow))
+        if gap.topic in mine
+    } | {f"{each.source}: {NoLongerSelectedError.reason}" for each in plan.unselected}
     forecast = forecast_plan(flow, plan, context.ledger, run_begins=True)
     losses = [each for each in forecast.worries if each.outlook in (Outlook.WILL_BE_LOST, Outlook.ALREADY_LOST)]
     present = scope_topics(flow, context.definition.topics, context.ledger)
@@ -135,7 +143,7 @@ def preflight(context: CutoverContext) -> Outcome:
             ),
             gates.counts(
                 "gaps",
-                [f"{gap.topic}-{gap.partition}: {gap.cause}" for gap in open_gaps],
+                sorted(open_gaps),
                 "no open gaps.",
                 "Resolve them with `mirror gaps`.",
             ),

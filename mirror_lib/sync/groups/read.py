@@ -15,8 +15,8 @@ from mirror_lib.config import FlowConfig, GroupTranslation, group_filter, named_
 from mirror_lib.errors import (
     LOSS_REASONS,
     POSITION_REASONS,
+    UNKNOWN_REASONS,
     AuthorizationError,
-    LedgerBehindError,
     MirrorError,
     SourceRecreatedError,
     TopicMissingError,
@@ -267,7 +267,7 @@ def _skipped_ranges(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tupl
     """Source offsets that were skipped although the source has their records."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
     for gap in ledger.gaps(flow, limit=None):
-        is_skipped = gap.cause not in LOSS_REASONS | {DISASTER, LedgerBehindError.reason}
+        is_skipped = gap.cause not in LOSS_REASONS | UNKNOWN_REASONS | {DISASTER}
         if is_skipped and gap.next_offset > gap.first_offset:
             place = TopicPartition(gap.topic, gap.partition)
             found.setdefault(place, []).append((gap.first_offset, gap.next_offset))

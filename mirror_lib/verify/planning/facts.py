@@ -15,9 +15,9 @@ from mirror_lib.cluster.raw import open_clients
 from mirror_lib.cluster.topics import Position, PositionSnapshot, PositionState, PositionStore
 from mirror_lib.config import EARLIEST, FlowConfig, IsolationLevel, first_starts, flow_topology
 from mirror_lib.errors import (
+    UNKNOWN_REASONS,
     AuthorizationError,
     ClusterError,
-    LedgerBehindError,
     MirrorError,
     OffsetMapError,
     SourceRecreatedError,
@@ -397,8 +397,7 @@ class _Gathering:
     def _gaps(self, flow: str) -> Mapping[TopicPartition, list[KnownGap]]:
         found: dict[TopicPartition, list[KnownGap]] = {}
         for row in self._ledger.gaps(flow, limit=None):
-            # What the ledger lacks explains no difference.
-            if row.cause == LedgerBehindError.reason:
+            if row.cause in UNKNOWN_REASONS:
                 continue
             gap = KnownGap(row.first_offset, row.next_offset, row.cause)
             found.setdefault(TopicPartition(row.topic, row.partition), []).append(gap)

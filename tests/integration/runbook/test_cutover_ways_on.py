@@ -13,7 +13,7 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Gate, Step, StepState, Style
 from mirror_lib.runbook.steps.rollback import roll_back
-from tests.support.cutovers import Migration, Reader, commit, has_members, numbered
+from tests.support.cutovers import Migration, Reader, commit, has_members, migration, numbered
 from tests.support.flows import Flow
 from tests.support.kafka import (
     add_partitions,
@@ -25,6 +25,7 @@ from tests.support.kafka import (
     produce,
     set_config,
 )
+from tests.support.mirrored_topic import MirroredTopic
 from tests.support.waiting import wait_for
 
 PARTITIONS = 2
@@ -57,6 +58,26 @@ def test_topics_that_do_not_exist(moving: Migration, topic_name: str) -> None:
     assert "roll this cutover back and start a new one with another name" in gate.action
     roll_back(moving.context(scope))
     moving.finish(moving.define("scope-2", topic_name))
+
+
+def test_a_topic_that_the_flow_has_copied_and_selects_no_longer(mirrored: MirroredTopic) -> None:
+    other = f"{mirrored.name}-other"
+    mirrored.create(numbered(0, 20, PARTITIONS), partitions=PARTITIONS)
+    create_topic(mirrored.source, other)
+    produce(mirrored.source, other, numbered(0, 10))
+    moving = migration(mirrored.folder, mirrored.pair, f"{mirrored.name}.*")
+    moving.there.run()
+    delete_topic(mirrored.source, other)
+
+    scope = moving.define("scope", f"{mirrored.name}.*")
+    gate = stopped_by(moving, scope, Step.INVENTORY, "no longer selected")
+
+    assert f"{other}-0: the topic was deleted on A" in gate.what
+    moving.there.run()
+    words = ["gaps", "accept", "--topic", other, "--config", str(moving.there.path), "--flow", "A->B", "--yes"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    moving.finish(scope)
+    moving.ledger.close()
 
 
 def test_each_gate_of_the_preflight(moving: Migration, topic_name: str) -> None:

@@ -1,0 +1,162 @@
+"""Positions without a selected partition: say it once as an open gap, until somebody says that it is meant.
+
+Nothing else stops for it: the flow copies what it selects.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from mirror_lib.config import FlowConfig
+from mirror_lib.counted import counted
+from mirror_lib.errors import NoLongerSelectedError, Where
+from mirror_lib.identity import LedgerPositions, Selection, Unselected, find_unselected
+from mirror_lib.ledger import GapRow, GapState, Ledger
+from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, RunPlan
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
+
+_NAMED = 3
+#: Gaps that still say something about a partition.
+_LIVING = (GapState.OPEN, GapState.ACCEPTED)
+
+
+def selection_of(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    clusters: FlowClusters,
+    facts: Iterable[PartitionFacts],
+    problems: Iterable[PartitionProblem],
+) -> Selection:
+    """Return what a flow selects, by the facts of a plan and the problems that were found while they were read."""
+    partitions: dict[str, int | None] = {}
+    for source in (*(fact.source for fact in facts), *(problem.source for problem in problems)):
+        count = partitions.get(source.topic, 0)
+        if source.partition == WHOLE_TOPIC:
+            partitions[source.topic] = None
+        elif count is not None:
+            partitions[source.topic] = max(count, source.partition + 1)
+    return Selection(flow, topology, clusters.listed, clusters.reported_unseen, partitions)
+
+
+def unselected_partitions(
+    selection: Selection,
+    clusters: FlowClusters,
+    known: LedgerPositions | None,
+    ledger: Ledger | None,
+    stopped: Collection[TopicPartition],
+) -> tuple[Unselected, ...]:
+    """Return the partitions that the flow has copied and selects no longer, unless somebody has said that it is meant.
+
+    Args:
+        known: the ledger's positions; None if there is no ledger yet.
+        stopped: partitions that an operator has stopped.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    if ledger is None or known is None:
+        return ()
+    snapshot = clusters.positions_at_plan
+    lost = [each for each in known.rows if not selection.selects(each) and each not in stopped]
+    meant = {topic: selection.why_meant(topic) for topic in {each.topic for each in lost}}
+    positions = {}
+    for each in lost:
+        stored = snapshot.positions.get(each)
+        if not selection.judges(each.topic) or meant[each.topic] is not None:
+            continue
+        if stored is None and each in snapshot.reset:
+            continue
+        positions[each] = (known.rows[each].offset if stored is None else stored.position.offset) + 1
+    if not positions:
+        return ()
+    name = str(selection.flow.flow)
+    return tuple(
+        find_unselected(
+            selection,
+            positions,
+            gaps=ledger.gaps_of_cause(name, NoLongerSelectedError.reason, _LIVING),
+            topic_ids=lambda each: snapshot.positions[each].position.topic_id if each in snapshot.positions else None,
+            observations=lambda: ledger.observations.partitions(name),
+        )
+    )
+
+
+def unselected_error(flow: FlowId, each: Unselected) -> NoLongerSelectedError:
+    """The state of one such partition, with what to do."""
+    where = Where(flow=str(flow), topic=each.source.topic, partition=each.source.partition)
+    return NoLongerSelectedError(each.detail, where=where, action=_action(flow, each.source.topic))
+
+
+def unselected_notes(flow: FlowId, found: Sequence[Unselected]) -> Iterator[str]:
+    """A sentence about partitions that are selected no longer, if there are any."""
+    if found:
+        named = " ".join(f"{each.source}: {each.detail}" for each in found[:_NAMED])
+        more = f" And {len(found) - _NAMED:,} more." if len(found) > _NAMED else ""
+        gone = counted(len(found), "copied partition is", "copied partitions are")
+        yield f"{gone} no longer selected. {named}{more} {_action(flow, found[0].source.topic)}"
+
+
+def _action(flow: FlowId, topic: str) -> str:
+    return (
+        "Correct `topics`, `topics.exclude` or the topic, and the copy continues. If it is meant: `mirror gaps accept "
+        f"--flow '{flow}' --topic {topic}` after the next run, which records the gap."
+    )
+
+
+def note_unselected(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    clusters: FlowClusters,
+    plan: RunPlan,
+    facts: Sequence[PartitionFacts],
+    ledger: Ledger,
+    *,
+    run_id: str,
+    by: str,
+) -> None:
+    """Store each partition that a plan selects no longer as one open gap, and close gaps of which this is over.
+
+    Args:
+        facts: facts of all partitions of the plan.
+        by: who started the run.
+
+    Raises:
+        LedgerError: the ledger cannot be used.
+    """
+    name, now = str(flow.flow), datetime.now(UTC)
+    rows = ledger.gaps_of_cause(name, NoLongerSelectedError.reason, _LIVING)
+    if not rows and not plan.unselected:
+        return
+    waiting = {TopicPartition(gap.topic, gap.partition): gap.id for gap in rows if gap.state == GapState.OPEN}
+    ledger.add_gaps([_gap_row(name, each, now, run_id) for each in plan.unselected if each.source not in waiting])
+    wrong = {problem.source for problem in plan.problems}
+    sound = {fact.source for fact in facts if not fact.stopped and fact.source not in wrong}
+    # Accepted ones too: if it leaves the selection another time, that is another question.
+    again = [gap.id for gap in rows if TopicPartition(gap.topic, gap.partition) in sound]
+    note = f"run {run_id}: the flow selects the partition again, and continues at its position"
+    ledger.decide_gaps(again, GapState.RECOPIED, by=by, note=note)
+    selection = selection_of(flow, topology, clusters, facts, plan.problems)
+    for source, gap_id in waiting.items():
+        why = None if selection.selects(source) else selection.why_meant(source.topic)
+        if why is not None:
+            ledger.decide_gap(gap_id, GapState.ACCEPTED, by=by, note=f"run {run_id}: {why}")
+
+
+def _gap_row(flow: str, each: Unselected, now: datetime, run_id: str) -> GapRow:
+    return GapRow(
+        id=str(uuid.uuid4()),
+        flow=flow,
+        topic=each.source.topic,
+        partition=each.source.partition,
+        cause=NoLongerSelectedError.reason,
+        first_offset=each.position,
+        next_offset=each.following,
+        last_time=each.observed_at,
+        topic_id=each.topic_id,
+        detail=each.detail,
+        run_id=run_id,
+        found_at=now,
+    )
