@@ -16,7 +16,7 @@ from mirror_lib.cli.flow_options import capped_table, megabytes, one_file
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output, report_errors
 from mirror_lib.cli.rounds import show_rounds
-from mirror_lib.config import CONFIG_VARIABLE, load
+from mirror_lib.config import CONFIG_VARIABLE, MirrorConfig, load
 from mirror_lib.config.secrets import without_lookups
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import Ledger, PartitionRunRow, RunRow, default_ledger_url, ledger_url
@@ -29,6 +29,7 @@ _PARTITION_COLUMNS = ("topic", "partition", "round", "state", "from", "to", "nex
 _FAILURE_COLUMNS = ("topic", "partition", "round", "reason", "what")
 _BACKLOG_COLUMNS = ("flow", "as of", "run", "partitions", "planned", "left", "partitions behind", "left to copy")
 _GAP_COLUMNS = ("flow", "cause", "gaps", "since")
+_OTHER_COLUMNS = ("flow", "partitions", "last copied", "behind", "observed", "why it does not run")
 #: Of one run: a run with many rounds may have thousands.
 _ROUNDS_SHOWN = 1_000
 
@@ -63,7 +64,8 @@ def status(
     ] = False,
 ) -> None:
     """List the latest runs, or one run with its partitions; changes nothing."""
-    url = _ledger_url(config)
+    file = _file(config)
+    url = default_ledger_url() if file is None else ledger_url(file)
     if _is_missing(url):
         output.document(
             {"rounds": [], "expectations": None} if rounds else {"runs": [], "backlogs": [], "open_gaps": []}
@@ -84,6 +86,7 @@ def status(
             _show_runs(output, ledger, ledger.runs(flow, limit), datetime.now(UTC))
             _show_backlogs(output, ledger, flow)
             _show_open_gaps(output, ledger, flow)
+            _show_other_flows(output, ledger, file, flow)
 
 
 def show_totals(output: Output, rows: Sequence[PartitionRunRow]) -> None:
@@ -132,10 +135,30 @@ def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
 
 def _show_open_gaps(output: Output, ledger: Ledger, flow: str | None) -> None:
     found = [each for each in ledger.open_gaps_by_cause() if flow in (None, each.flow)]
-    cells = [(*each[:3], each.since.isoformat(sep=" ", timespec="seconds")) for each in found]
+    cells = [(*each[:3], _moment(each.since)) for each in found]
     capped_table(output, "open_gaps", _GAP_COLUMNS, cells)
     if found:
         output.note("Each gap needs a decision: `mirror gaps list --flow FLOW` shows it.")
+
+
+def _show_other_flows(output: Output, ledger: Ledger, file: MirrorConfig | None, flow: str | None) -> None:
+    """Show flows that have copied and that the file does not run: none of its runs copies what was written since."""
+    if file is None:
+        return
+    runs = {str(each.flow): each.enabled for each in file.flows}
+    found = [each for each in ledger.copied_flows() if not runs.get(each.flow) and flow in (None, each.flow)]
+    seen = ledger.pages.newest_observations([each.flow for each in found])
+    cells = []
+    for each in found:
+        row = seen.get(each.flow)
+        lag = (None, None) if row is None else (row.records_behind, _moment(row.observed_at))
+        why = "disabled" if each.flow in runs else "not in the file: another file runs it, or an alias was renamed"
+        cells.append((each.flow, each.partitions, _moment(each.updated_at), *lag, why))
+    capped_table(output, "other_flows", _OTHER_COLUMNS, cells)
+
+
+def _moment(at: datetime) -> str:
+    return at.isoformat(sep=" ", timespec="seconds")
 
 
 def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
@@ -148,7 +171,7 @@ def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
 def _backlog_cells(left: LeftOver, seconds: float | None) -> tuple[Any, ...]:
     return (
         left.flow,
-        left.updated_at.isoformat(sep=" ", timespec="seconds"),
+        _moment(left.updated_at),
         left.run_id,
         left.partitions,
         left.planned,
@@ -184,7 +207,7 @@ def _run_cells(run: RunRow, now: datetime, died: bool) -> tuple[Any, ...]:
         run.id,
         run.flow,
         "died" if died else run.state,
-        run.started_at.isoformat(sep=" ", timespec="seconds"),
+        _moment(run.started_at),
         round(_seconds(run, now), 1),
         run.planned_partitions,
         run.records,
@@ -245,11 +268,11 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
 
 
-def _ledger_url(config: Path | None) -> str:
+def _file(config: Path | None) -> MirrorConfig | None:
     if config is None:
-        return default_ledger_url()
+        return None
     with without_lookups():
-        return ledger_url(load(config))
+        return load(config)
 
 
 def _is_missing(url: str) -> bool:

@@ -13,8 +13,8 @@ from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output, Progress
 from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
-from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger import Ledger, open_ledger
+from mirror_lib.errors import ConfigurationError, NoLongerSelectedError
+from mirror_lib.ledger import GapState, Ledger, open_ledger
 from mirror_lib.private_files import write_private
 from mirror_lib.verify import (
     DIFFERENCE_COLUMNS,
@@ -37,6 +37,8 @@ from mirror_lib.verify import (
     verify_flow,
 )
 from mirror_lib.verify.raw import BINS_PER_PROCESS, cores, run_locally
+
+_NAMED = 3
 
 app = typer.Typer()
 
@@ -84,6 +86,13 @@ def verify(
         tasks_max=at_once if at_once == 1 else at_once * BINS_PER_PROCESS,
     )
     with open_ledger(command.file) as ledger:
+        gone = ledger.gaps_of_cause(str(settings.flow), NoLongerSelectedError.reason, (GapState.OPEN,))
+        if gone:
+            named = ", ".join(f"{gap.topic}-{gap.partition}" for gap in gone[:_NAMED])
+            output.note(
+                f"Not compared: {counted(len(gone), 'partition')} that the flow has copied and selects no longer, as "
+                f"{named}. `mirror gaps list` says why."
+            )
         if dry_run:
             _show_plan(output, settings, ledger, options)
             return

@@ -100,12 +100,8 @@ class Selection:
             return f"the topic has only {counted(count, 'partition')} on {alias} now"
         exclusion = self.topology.exclusion(source.topic)
         if source.topic in self.listed and exclusion is not None:
-            is_filtered = exclusion is Exclusion.FILTERED
-            return (
-                f"`topics` and `topics.exclude` of the flow no longer select the topic, which {alias} still has"
-                if is_filtered
-                else f"the flow does not copy the topic: {exclusion.value}"
-            )
+            filters = "`topics` and `topics.exclude`" if exclusion is Exclusion.FILTERED else "the rules"
+            return f"{filters} of the flow no longer select the topic ({exclusion.value}), which {alias} still has"
         if source.topic in self.refused:
             return f"the topic was deleted on {alias}, or the permission to describe it is missing"
         return f"the topic was deleted on {alias}"

@@ -136,6 +136,7 @@ class Ledger:
     save_claims = _writes(position_table.save_claims)
     forget_positions = _writes(position_table.forget)
     positions = _reads(position_table.of_flow)
+    copied_flows = _reads(position_table.copied_flows)
     known_positions = _reads(position_table.known_of_flow)
     append_segments = _writes(segment_table.append)
     segments = _reads(segment_table.of_partition)

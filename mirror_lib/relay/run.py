@@ -66,6 +66,7 @@ from mirror_lib.relay.planning import (
     offsets_behind_copies,
     open_transaction_notes,
     plan_round,
+    renamed_notes,
     retention_warnings,
     selection_of,
     timestamp_warnings,
@@ -295,6 +296,7 @@ def plan_with_facts(
         *about_excluded(flow),
         *about_missing(flow, clusters.missing_topics),
         *clusters.notes,
+        *renamed_notes(flow.flow, clusters.ids(), known, ledger),
         *altered_notes(clusters.altered),
         # Next to a run that writes both, a plan without its lock reads two moments.
         *(history_notes(flow, facts) if topics_synced or not _is_running(flow, ledger) else ()),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, func, or_, select, update
 
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import KnownPosition, PositionRow
@@ -69,6 +70,24 @@ def forget(connection: Connection, flow: str, partitions: Iterable[TopicPartitio
     values = [{"of_topic": each.topic, "of_partition": each.partition} for each in partitions]
     if values:
         connection.execute(chosen, values)
+
+
+class CopiedFlow(NamedTuple):
+    """A flow that has positions in the ledger."""
+
+    flow: str
+    partitions: int
+    #: When the newest of them was stored.
+    updated_at: datetime
+
+
+def copied_flows(connection: Connection) -> tuple[CopiedFlow, ...]:
+    """All flows with positions, by name; without work next to a flow, and rows of former clusters."""
+    columns = _POSITION.c
+    newest = func.max(columns.updated_at, type_=columns.updated_at.type)
+    query = select(columns.flow, func.count(), newest).group_by(columns.flow).order_by(columns.flow)
+    found = (CopiedFlow(*row) for row in connection.execute(query))
+    return tuple(each for each in found if "#" not in each.flow and each.flow.count("->") == 1)
 
 
 def known_of_flow(connection: Connection, flow: str) -> dict[TopicPartition, KnownPosition]:

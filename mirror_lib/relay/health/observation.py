@@ -195,7 +195,7 @@ def observed_rows(seen: Seen) -> FlowObserved:
         flow=seen.flow,
         observed_at=seen.now,
         run_id=seen.run_id,
-        partitions=len(partitions),
+        partitions=len(partitions) - len(seen.plan.unselected),
         lagging=len(lagging),
         stalled=sum(row.reason is not None for row in partitions),
         records_behind=sum(row.records_behind for row in lagging),

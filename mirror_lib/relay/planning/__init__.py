@@ -22,6 +22,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "unknown_history": ["history_notes", "note_histories"],
         "unselected": [
             "note_unselected",
+            "renamed_notes",
             "selection_of",
             "unselected_error",
             "unselected_notes",

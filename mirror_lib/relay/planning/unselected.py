@@ -9,10 +9,11 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from mirror_lib.cluster.topics import ClusterPair
 from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import NoLongerSelectedError, Where
-from mirror_lib.identity import LedgerPositions, Selection, Unselected, find_unselected
+from mirror_lib.identity import LedgerPositions, Selection, Unselected, find_unselected, ledger_name
 from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, RunPlan
 from mirror_lib.relay.planning.facts import FlowClusters
@@ -82,6 +83,23 @@ def unselected_partitions(
             observations=lambda: ledger.observations.partitions(name),
         )
     )
+
+
+def renamed_notes(
+    flow: FlowId, clusters: ClusterPair | None, known: LedgerPositions | None, ledger: Ledger | None
+) -> Iterator[str]:
+    """A sentence about other flows between the same clusters, if this one has copied nothing: its alias may be new."""
+    if ledger is None or clusters is None or known is None or known.rows:
+        return
+    same = set(ledger.cluster_pairs.between(*clusters)) - {ledger_name(flow)}
+    for each in ledger.copied_flows() if same else ():
+        if each.flow in same:
+            yield (
+                f"Flow {flow} has copied nothing, but the ledger has flow {each.flow} between the same clusters "
+                f"({counted(each.partitions, 'partition')}, last copied on {each.updated_at:%Y-%m-%d at %H:%M}Z). If "
+                f"{flow} is that flow with another alias: its positions do not count, and all topics begin anew (by "
+                "mirror.first.start, under the target names of the new alias). Restore the alias to continue."
+            )
 
 
 def unselected_error(flow: FlowId, each: Unselected) -> NoLongerSelectedError:
