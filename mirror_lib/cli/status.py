@@ -145,14 +145,15 @@ def _show_other_flows(output: Output, ledger: Ledger, file: MirrorConfig | None,
     """Show flows that have copied and that the file does not run: none of its runs copies what was written since."""
     if file is None:
         return
-    runs = {str(each.flow): each.enabled for each in file.flows}
-    found = [each for each in ledger.copied_flows() if not runs.get(each.flow) and flow in (None, each.flow)]
+    runs = {str(each.flow) for each in file.enabled_flows}
+    found = [each for each in ledger.copied_flows() if each.flow not in runs and flow in (None, each.flow)]
     seen = ledger.pages.newest_observations([each.flow for each in found])
     cells = []
     for each in found:
         row = seen.get(each.flow)
         lag = (None, None) if row is None else (row.records_behind, _moment(row.observed_at))
-        why = "disabled" if each.flow in runs else "not in the file: another file runs it, or an alias was renamed"
+        is_known = {*each.flow.split("->")} <= {*file.clusters}
+        why = "not enabled" if is_known else "not in the file: another file runs it, or an alias was renamed"
         cells.append((each.flow, each.partitions, _moment(each.updated_at), *lag, why))
     capped_table(output, "other_flows", _OTHER_COLUMNS, cells)
 

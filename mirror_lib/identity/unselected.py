@@ -37,15 +37,26 @@ class Unselected:
         return max(self.position, self.log_end or 0)
 
     @property
-    def detail(self) -> str:
-        """How far it is copied, and how far the source was known."""
-        copied = f"it is copied up to source offset {self.position - 1}" if self.position else "no record was copied"
+    def left(self) -> int:
+        """Offsets that were observed and are not copied."""
+        return self.following - self.position
+
+    @property
+    def progress(self) -> str:
+        """Why it is not selected, how far it is copied, and how far the source was known: clauses."""
+        copied = f"copied up to source offset {self.position - 1}" if self.position else "no record was copied"
         if self.observed_at is None:
-            seen = "its log end was never observed"
-        else:
-            seen = f"its log end offset was {self.following} on {self.observed_at:%Y-%m-%d at %H:%M:%S}Z, when last "
-            seen += f"observed: {counted(self.following - self.position, 'offset is', 'offsets are')} not copied"
-        return f"{self.why}; {copied}; {seen}. What was written later is unknown."
+            return f"{self.why}; {copied}; log end never observed"
+        when = f"{self.observed_at:%Y-%m-%d at %H:%M:%S}Z"
+        return (
+            f"{self.why}; {copied}; log end offset {self.following} when last observed, on {when}: "
+            f"{counted(self.left, 'offset is', 'offsets are')} not copied"
+        )
+
+    @property
+    def detail(self) -> str:
+        """As `progress`, as sentences."""
+        return f"{self.progress}. What was written later is unknown."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` output."""

@@ -232,7 +232,7 @@ class GapState(StrEnum):
     OPEN = "open"
     #: Copying continues after the gap.
     ACCEPTED = "accepted"
-    #: The partition was copied again from the start of the source.
+    #: The partition was copied again from the start of the source, or continued after the flow had not selected it.
     RECOPIED = "recopied"
     #: The partition is no longer replicated.
     STOPPED = "stopped"

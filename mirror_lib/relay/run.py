@@ -68,7 +68,6 @@ from mirror_lib.relay.planning import (
     plan_round,
     renamed_notes,
     retention_warnings,
-    selection_of,
     timestamp_warnings,
     topic_warnings,
     topics_to_note,
@@ -260,11 +259,12 @@ def plan_with_facts(
         ConfigurationError: the run is limited to topics that the flow does not select.
         MirrorError: a cluster or the ledger does not respond.
     """
+    topology = flow_topology(flow, options.topics)
     known = None if ledger is None else LedgerPositions.read(ledger, flow.flow)
     stopped = ledger.stopped_partitions(str(flow.flow)) if ledger else frozenset()
     facts, problems = gather_facts(
         flow,
-        flow_topology(flow, options.topics),
+        topology,
         clusters,
         topics_synced=topics_synced,
         stopped=stopped,
@@ -276,13 +276,12 @@ def plan_with_facts(
     remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
     refuse_ledger_loops(flow, ledger, clusters.ids(), remote)
     lost = find_lost_positions(flow, facts, known, clusters.positions_at_plan.reset)
-    late = find_late_writes(flow_topology(flow, options.topics), clusters, ledger)
+    late = find_late_writes(topology, clusters, ledger)
     home = late_writes_on_target(flow, clusters, facts, ledger)
     if home.moved:
         snapshot = clusters.positions_at_plan
         clusters.positions_at_plan = replace(snapshot, positions={**snapshot.positions, **home.moved})
     refused = {problem.source for problem in (*lost, *home.problems)}
-    selection = selection_of(flow, flow_topology(flow, options.topics), clusters, facts, problems)
     plan = plan_round(
         flow.flow,
         [fact for fact in facts if fact.source not in refused],
@@ -291,7 +290,7 @@ def plan_with_facts(
         problems=(*problems, *lost, *home.problems, *(each.problem(flow.flow) for each in late.writes)),
     )
     if not facts and not plan.problems:
-        flow_topology(flow, options.topics).refuse_empty_choice(clusters.source_admin.list_topics())
+        topology.refuse_empty_choice(clusters.source_admin.list_topics())
     warnings = (
         *about_excluded(flow),
         *about_missing(flow, clusters.missing_topics),
@@ -305,7 +304,9 @@ def plan_with_facts(
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
         *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
     )
-    unselected = unselected_partitions(selection, clusters, known, ledger, stopped)
+    unselected = unselected_partitions(
+        flow, topology, clusters, facts, problems, known=known, ledger=ledger, stopped=stopped
+    )
     plan = replace(plan, warnings=(*plan.warnings, *warnings), unselected=unselected)
     return _with_open_transactions(plan, clusters), tuple(facts)
 

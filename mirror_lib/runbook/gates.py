@@ -77,7 +77,7 @@ def none_left(gone: Sequence[Unselected]) -> Gate:
     """Gate: the scope's patterns mean no partition that the flow has copied and selects no longer."""
     return counts(
         "no longer selected",
-        [f"{each.source}: {each.detail}" for each in gone],
+        [f"{each.source}: {each.progress}" for each in gone],
         "the flow still selects every partition that it has copied.",
         "Correct `topics`, `topics.exclude` or the topic; or run the flow, and `mirror gaps accept` says that it is "
         "meant. Then take the inventory again.",

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, Table, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, Table, bindparam, func, insert, or_, select, update
 
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.models import METADATA
@@ -18,7 +18,9 @@ _GAP: Table = METADATA.tables["gap"]
 _RUN: Table = METADATA.tables["run"]
 _PARTITION_RUN: Table = METADATA.tables["partition_run"]
 #: Well below SQLite's limit of parameters in one statement.
-_TOPICS_AT_ONCE = 500
+_AT_ONCE = 500
+#: Columns of a resolution.
+_DECISION = ("state", "decided_by", "decided_at", "note")
 
 
 class LastCopy(NamedTuple):
@@ -115,20 +117,27 @@ def decide(connection: Connection, gap_id: str, state: GapState, *, by: str, not
     found = _rows(connection, select(_GAP).where(_GAP.c.id == gap_id))
     if not found:
         raise LedgerError(f"gap {gap_id} does not exist.", action="`mirror gaps list` shows the ids of all gaps.")
-    (before,) = found
-    full_note = "; ".join(part for part in (note, _earlier(before)) if part) or None
-    row = replace(before, state=state.value, decided_by=by, decided_at=now(), note=full_note)
-    changed = {name: getattr(row, name) for name in ("state", "decided_by", "decided_at", "note")}
-    connection.execute(update(_GAP).where(_GAP.c.id == gap_id).values(**changed))
+    row = _decided(found[0], state, by, note)
+    connection.execute(update(_GAP).where(_GAP.c.id == gap_id).values({name: getattr(row, name) for name in _DECISION}))
     return row
 
 
 def decide_all(
     connection: Connection, gap_ids: Iterable[str], state: GapState, *, by: str, note: str | None = None
 ) -> None:
-    """As `decide`, for many gaps in one transaction."""
-    for gap_id in gap_ids:
-        decide(connection, gap_id, state, by=by, note=note)
+    """As `decide`, for thousands of gaps that exist."""
+    ids = list(gap_ids)
+    change = update(_GAP).where(_GAP.c.id == bindparam("of_id"))
+    for first in range(0, len(ids), _AT_ONCE):
+        found = _rows(connection, select(_GAP).where(_GAP.c.id.in_(ids[first : first + _AT_ONCE])))
+        rows = [_decided(row, state, by, note) for row in found]
+        values = [{"of_id": row.id} | {f"to_{name}": getattr(row, name) for name in _DECISION} for row in rows]
+        connection.execute(change.values({name: bindparam(f"to_{name}") for name in _DECISION}), values)
+
+
+def _decided(before: GapRow, state: GapState, by: str, note: str | None) -> GapRow:
+    full_note = "; ".join(part for part in (note, _earlier(before)) if part) or None
+    return replace(before, state=state.value, decided_by=by, decided_at=now(), note=full_note)
 
 
 def _earlier(row: GapRow) -> str:
@@ -148,7 +157,7 @@ def last_copies(connection: Connection, flow: str, topics: Iterable[str]) -> Map
     """The last copy of each partition of some topics, by topic and partition."""
     wanted = sorted(set(topics))
     found: dict[tuple[str, int], LastCopy] = {}
-    for first in range(0, len(wanted), _TOPICS_AT_ONCE):
+    for first in range(0, len(wanted), _AT_ONCE):
         columns = _PARTITION_RUN.c
         newest = func.row_number().over(
             partition_by=(columns.topic, columns.partition), order_by=(columns.updated_at.desc(), columns.round.desc())
@@ -158,7 +167,7 @@ def last_copies(connection: Connection, flow: str, topics: Iterable[str]) -> Map
             .join(_RUN, _RUN.c.id == columns.run_id)
             .where(
                 _RUN.c.flow == flow,
-                columns.topic.in_(wanted[first : first + _TOPICS_AT_ONCE]),
+                columns.topic.in_(wanted[first : first + _AT_ONCE]),
                 columns.last_timestamp.is_not(None),
             )
             .subquery("ranked")

@@ -23,7 +23,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "unselected": [
             "note_unselected",
             "renamed_notes",
-            "selection_of",
             "unselected_error",
             "unselected_notes",
             "unselected_partitions",

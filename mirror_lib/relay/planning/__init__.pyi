@@ -40,7 +40,6 @@ from .unknown_history import history_notes as history_notes
 from .unknown_history import note_histories as note_histories
 from .unselected import note_unselected as note_unselected
 from .unselected import renamed_notes as renamed_notes
-from .unselected import selection_of as selection_of
 from .unselected import unselected_error as unselected_error
 from .unselected import unselected_notes as unselected_notes
 from .unselected import unselected_partitions as unselected_partitions

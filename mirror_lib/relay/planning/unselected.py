@@ -6,7 +6,8 @@ Nothing else stops for it: the flow copies what it selects.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 
 from mirror_lib.cluster.topics import ClusterPair
@@ -24,34 +25,22 @@ _NAMED = 3
 _LIVING = (GapState.OPEN, GapState.ACCEPTED)
 
 
-def selection_of(
+def unselected_partitions(
     flow: FlowConfig,
     topology: FlowTopology,
     clusters: FlowClusters,
-    facts: Iterable[PartitionFacts],
+    facts: Sequence[PartitionFacts],
     problems: Iterable[PartitionProblem],
-) -> Selection:
-    """Return what a flow selects, by the facts of a plan and the problems that were found while they were read."""
-    partitions: dict[str, int | None] = {}
-    for source in (*(fact.source for fact in facts), *(problem.source for problem in problems)):
-        count = partitions.get(source.topic, 0)
-        if source.partition == WHOLE_TOPIC:
-            partitions[source.topic] = None
-        elif count is not None:
-            partitions[source.topic] = max(count, source.partition + 1)
-    return Selection(flow, topology, clusters.listed, clusters.reported_unseen, partitions)
-
-
-def unselected_partitions(
-    selection: Selection,
-    clusters: FlowClusters,
+    *,
     known: LedgerPositions | None,
     ledger: Ledger | None,
-    stopped: Collection[TopicPartition],
+    stopped: AbstractSet[TopicPartition],
 ) -> tuple[Unselected, ...]:
     """Return the partitions that the flow has copied and selects no longer, unless somebody has said that it is meant.
 
     Args:
+        facts: facts of all selected partitions that could be read.
+        problems: those that could not.
         known: the ledger's positions; None if there is no ledger yet.
         stopped: partitions that an operator has stopped.
 
@@ -60,8 +49,11 @@ def unselected_partitions(
     """
     if ledger is None or known is None:
         return ()
-    snapshot = clusters.positions_at_plan
-    lost = [each for each in known.rows if not selection.selects(each) and each not in stopped]
+    rest = known.rows.keys() - {fact.source for fact in facts} - stopped
+    if not rest:
+        return ()
+    snapshot, selection = clusters.positions_at_plan, _selection_of(flow, topology, clusters, facts, problems)
+    lost = [each for each in rest if not selection.selects(each)]
     meant = {topic: selection.why_meant(topic) for topic in {each.topic for each in lost}}
     positions = {}
     for each in lost:
@@ -111,16 +103,21 @@ def unselected_error(flow: FlowId, each: Unselected) -> NoLongerSelectedError:
 def unselected_notes(flow: FlowId, found: Sequence[Unselected]) -> Iterator[str]:
     """A sentence about partitions that are selected no longer, if there are any."""
     if found:
-        named = " ".join(f"{each.source}: {each.detail}" for each in found[:_NAMED])
-        more = f" And {len(found) - _NAMED:,} more." if len(found) > _NAMED else ""
+        worst = sorted(found, key=lambda each: -each.left)
+        named = ", ".join(f"{each.source} ({each.progress})" for each in worst[:_NAMED])
+        more = f", and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
         gone = counted(len(found), "copied partition is", "copied partitions are")
-        yield f"{gone} no longer selected. {named}{more} {_action(flow, found[0].source.topic)}"
+        topics = {each.source.topic for each in found}
+        yield (
+            f"{gone} no longer selected: {named}{more}. What was written later is unknown. "
+            f"{_action(flow, topics.pop() if len(topics) == 1 else 'TOPIC')}"
+        )
 
 
 def _action(flow: FlowId, topic: str) -> str:
     return (
-        "Correct `topics`, `topics.exclude` or the topic, and the copy continues. If it is meant: `mirror gaps accept "
-        f"--flow '{flow}' --topic {topic}` after the next run, which records the gap."
+        "If it is a mistake, correct `topics`, `topics.exclude` or the topic, and the copy continues. If it is meant: "
+        f"`mirror gaps accept --flow '{flow}' --topic {topic}` (a run records the gap first)."
     )
 
 
@@ -156,11 +153,29 @@ def note_unselected(
     again = [gap.id for gap in rows if TopicPartition(gap.topic, gap.partition) in sound]
     note = f"run {run_id}: the flow selects the partition again, and continues at its position"
     ledger.decide_gaps(again, GapState.RECOPIED, by=by, note=note)
-    selection = selection_of(flow, topology, clusters, facts, plan.problems)
+    selection = _selection_of(flow, topology, clusters, facts, plan.problems)
     for source, gap_id in waiting.items():
         why = None if selection.selects(source) else selection.why_meant(source.topic)
         if why is not None:
             ledger.decide_gap(gap_id, GapState.ACCEPTED, by=by, note=f"run {run_id}: {why}")
+
+
+def _selection_of(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    clusters: FlowClusters,
+    facts: Iterable[PartitionFacts],
+    problems: Iterable[PartitionProblem],
+) -> Selection:
+    """Return what a flow selects, by the facts of a plan and the problems that were found while they were read."""
+    partitions: dict[str, int | None] = {}
+    for source in (*(fact.source for fact in facts), *(problem.source for problem in problems)):
+        count = partitions.get(source.topic, 0)
+        if source.partition == WHOLE_TOPIC:
+            partitions[source.topic] = None
+        elif count is not None:
+            partitions[source.topic] = max(count, source.partition + 1)
+    return Selection(flow, topology, clusters.listed, clusters.reported_unseen, partitions)
 
 
 def _gap_row(flow: str, each: Unselected, now: datetime, run_id: str) -> GapRow:

@@ -56,7 +56,7 @@ def test_a_topic_that_was_created_again_with_fewer_partitions(mirrored: Mirrored
 
     assert run.reasons == {"source-recreated"}
     assert {each["partition"] for each in run.failures} == {0, 1, 2}
-    assert warned(run.document, f"{name}-3: the topic has only 3 partitions", "up to source offset 19", "10 offsets")
+    assert warned(run.document, f"{name}-3 (the topic has only 3 partitions", "up to source offset 19", "10 offsets")
     assert [each for each in open_gaps(console) if each[2] == LEFT] == [(name, n, LEFT, 20, 30) for n in (3, 4, 5)]
     # Twice: an observation keeps what it can no longer see.
     assert stalled(console)[3:] == stalled(console)[3:] == [(name, n, 10, LEFT) for n in (3, 4, 5)]
@@ -97,7 +97,7 @@ class TestAPattern:
 
         # The flow goes on, and so does its schedule.
         assert (run.exit_code, run.document["run"]["records"]) == (0, 5)
-        assert warned(run.document, f"{other}-0: the topic was deleted on A", "log end offset was 20", "unknown")
+        assert warned(run.document, f"{other}-0 (the topic was deleted on A", "log end offset 20", "unknown")
         assert (console.say("gaps", "list").exit_code, console.say("observe").exit_code) == (3, 3)
         assert open_gaps(console) == [(other, 0, LEFT, 20, 20)]
         (waiting,) = console.say("status").document["open_gaps"]
@@ -140,3 +140,16 @@ class TestAPattern:
         assert open_gaps(console) == [(other, 0, LEFT, 30, 30)]
         console.change({"A->B.topics.exclude": other})
         console.runs_on()
+
+    def test_a_flow_that_the_file_runs_no_longer(self, mirrored: MirroredTopic, console: Console) -> None:
+        renamed = {"clusters": "A, B, C", "C.bootstrap.servers": mirrored.source.bootstrap_servers}
+        console.change(
+            {**renamed, "A->B.enabled": "false", "C->B.enabled": "true", "C->B.topics": f"{mirrored.name}.*"}
+        )
+
+        plan = Console(console.path, "C->B").say("plan")
+
+        assert warned(plan.document, "C->B has copied nothing", "A->B between the same clusters (2 partitions")
+        (flow,) = console.say("status").document["other_flows"]
+        assert (flow["flow"], flow["partitions"], flow["behind"]) == ("A->B", 2, 0)
+        assert flow["why_it_does_not_run"] == "not enabled"

@@ -59,6 +59,6 @@ def test_a_run_of_some_topics_judges_only_these() -> None:
 def test_what_is_said_without_an_observation_or_with_an_older_one() -> None:
     empty = Unselected(TopicPartition("gone", 0), "it is gone", 0)
     assert empty.detail == (
-        "it is gone; no record was copied; its log end was never observed. What was written later is unknown."
+        "it is gone; no record was copied; log end never observed. What was written later is unknown."
     )
     assert [replace(empty, position=30, log_end=end).following for end in (None, 20, 40)] == [30, 30, 40]

@@ -116,6 +116,20 @@ class TestDeciding:
         when = f"{stopped.decided_at:%Y-%m-%dT%H:%M:%SZ}"
         assert resumed.note == f"needed after all; before: stopped by alice at {when} (topic retired)"
 
+    def test_thousands_of_gaps_are_stored_counted_and_decided_at_once(self, ledger: Ledger) -> None:
+        rows = [replace(RETENTION, id=f"g{number}", partition=number) for number in range(600)]
+        ledger.add_gaps([*rows, replace(RETENTION, id="other", cause="poison")])
+        ledger.decide_gap("g0", GapState.ACCEPTED, by="bob", note="meant")
+
+        assert [each[1:3] for each in ledger.open_gaps_by_cause()] == [("poison", 1), ("retention-gap", 599)]
+        ledger.decide_gaps([row.id for row in rows], GapState.RECOPIED, by="r1", note="again")
+
+        assert [row.id for row in ledger.open_gaps("a->b")] == ["other"]
+        found = {row.id: row for row in ledger.gaps_of_cause("a->b", "retention-gap", (GapState.RECOPIED,))}
+        assert found.keys() == {row.id for row in rows}
+        assert (found["g0"].note or "").startswith("again; before: accepted by bob at ")
+        assert (found["g599"].decided_by, found["g599"].note) == ("r1", "again")
+
     def test_partitions_are_stopped_until_the_stop_is_taken_back(self, ledger: Ledger) -> None:
         ledger.record_gap(RETENTION)
         ledger.record_gap(replace(RETENTION, id="g2", partition=1))

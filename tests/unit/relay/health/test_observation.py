@@ -12,6 +12,7 @@ import pytest
 from mirror_lib.config.first_start import LATEST, FirstStarts
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import RecordTooLargeError, TopicMissingError
+from mirror_lib.identity.unselected import Unselected
 from mirror_lib.ledger.flow_figures import GroupTotals
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
 from mirror_lib.observe.forecasts import Outlook, PartitionForecast
@@ -63,6 +64,7 @@ def observe(
     forecasts: tuple[PartitionForecast, ...] = (),
     problems: tuple[PartitionProblem, ...] = (),
     starts: FirstStarts = _FROM_THE_START,
+    unselected: tuple[Unselected, ...] = (),
     **more: Any,
 ) -> FlowObserved:
     settings = {"first_timestamps": {}, "failures": {}, "remote_topics": {"orders": "A.orders"}, **more}
@@ -72,7 +74,7 @@ def observe(
             flow=str(FLOW),
             now=NOON,
             facts=facts,
-            plan=plan,
+            plan=replace(plan, unselected=unselected),
             forecast=FlowForecast(forecasts, speed=None, interval_seconds=None),
             **settings,
         )
@@ -204,6 +206,18 @@ def test_what_was_written_counts_since_the_last_look() -> None:
     seen = observe(fact(0), fact(1), fact(2), before=(before(0, 5), before(1, 40)))
 
     assert seen.flow.writes_per_second == 0.5
+
+
+def test_a_partition_that_is_selected_no_longer_is_stalled_as_it_was_last_seen() -> None:
+    last = NOON - timedelta(hours=1)
+    gone = Unselected(source(1), "deleted", 4, log_end=9, observed_at=last)
+    before = (row(0, observed_at=NOON - timedelta(seconds=10), log_end=5), row(1, observed_at=last, log_end=9))
+
+    seen = observe(fact(0), unselected=(gone,), before=before)
+
+    kept = seen.partitions[1]
+    assert (kept.observed_at, kept.records_behind, kept.reason) == (last, 5, "no-longer-selected")
+    assert (seen.flow.partitions, seen.flow.stalled, seen.flow.writes_per_second) == (1, 1, 0.5)
 
 
 def test_without_an_earlier_look_the_forecast_says_what_is_written() -> None:
