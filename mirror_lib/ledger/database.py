@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from mirror_lib.config.secrets import is_secret
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.interruptions import interruptions_wait
+from mirror_lib.masked_urls import is_harmless
 from mirror_lib.private_files import make_private
 
 #: The table of the schema version. Not Alembic's default name: the database may be shared with Airflow.
@@ -96,7 +96,7 @@ class Database:
 
 def show_url(url: URL) -> str:
     """The URL for display, with all passwords masked."""
-    query = {key: "***" if is_secret(key) else value for key, value in url.query.items()}
+    query = {name: value if is_harmless(name, str(value)) else "***" for name, value in url.query.items()}
     return url.set(query=query).render_as_string(hide_password=True)
 
 

@@ -8,6 +8,7 @@ from mirror_lib.airflow.compatibility import Param
 from mirror_lib.airflow.spark import pool_of
 from mirror_lib.config import ClientSettings, FlowConfig, flow_topology
 from mirror_lib.markdown_text import markdown_code
+from mirror_lib.masked_urls import masked_addresses
 
 _SAMPLE_TOPIC = "orders"
 #: By task.
@@ -130,7 +131,7 @@ def _type(param: Param) -> str:
 
 def _bootstrap(settings: ClientSettings) -> str:
     # A broken file may lack it.
-    servers = settings.properties.get("bootstrap.servers", "unknown").split(",")
+    servers = masked_addresses(settings.properties.get("bootstrap.servers", "unknown")).split(",")
     return servers[0].strip() + (f" and {len(servers) - 1} more" if len(servers) > 1 else "")
 
 

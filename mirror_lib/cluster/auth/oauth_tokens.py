@@ -210,7 +210,7 @@ class ClientCredentials:
 
     def _masked_endpoint(self) -> str:
         """The endpoint without possible secrets in its URL."""
-        return masked_urls(re.split("[?#]", self.endpoint, maxsplit=1)[0])
+        return re.split("[?#]", masked_urls(self.endpoint), maxsplit=1)[0]
 
 
 @dataclass(frozen=True, slots=True)
