@@ -39,6 +39,8 @@ from airflow.sdk.exceptions import (
 from airflow.sdk.log import mask_secret
 from airflow.utils.types import DagRunType
 
+from mirror_lib.printable import make_logs_printable
+
 try:
     from airflow.sdk import RetryDecision, RetryPolicy
 
@@ -49,6 +51,8 @@ except ImportError:
 
     HAS_RETRY_POLICIES = False
 
+# Airflow's handlers write what they get.
+make_logs_printable()
 #: Values of `DAG(allowed_run_types=...)`.
 KNOWN_RUN_TYPES = frozenset(each.value for each in DagRunType)
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mirror_lib.airflow.spark.connect_driver import driver_environment, driver_python
+from mirror_lib.printable import Lines
 from mirror_lib.spark import (
     DRIVER_HOST_VARIABLE,
     END_WITH_INPUT_VARIABLE,
@@ -57,9 +58,9 @@ def start_detached(module: str, arguments: Sequence[str], environment: Mapping[s
 def show_log(folder: Path) -> bool:
     """Copy the lines of a driver's log to the task's log, and remove the folder; return False if it is not here."""
     try:
-        with (folder / _LOG).open(errors="replace") as lines:
+        with (folder / _LOG).open(errors="replace", newline="\n") as lines:
             for line in lines:
-                _log.info("%s", line.rstrip())
+                _log.info("%s", Lines(line.rstrip()))
     except FileNotFoundError:
         return False
     shutil.rmtree(folder, ignore_errors=True)
