@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemy
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.interruptions import interruptions_wait
 from mirror_lib.masked_urls import is_harmless
-from mirror_lib.private_files import make_private
+from mirror_lib.private_files import make_private, refuse_foreign, without_foreign_links
 
 #: The table of the schema version. Not Alembic's default name: the database may be shared with Airflow.
 VERSION_TABLE = "mirror_ledger_version"
@@ -121,9 +121,13 @@ def _sqlite_engine(url: URL, shown: str) -> Engine:
     try:
         path = Path(str(url.database)).absolute()
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        path = without_foreign_links(path)
+        for each in ("", "-journal", "-wal", "-shm"):
+            # SQLite makes what a journal says.
+            refuse_foreign(path.with_name(path.name + each))
     except OSError as error:
         raise LedgerError(
-            f"the folder of the ledger {shown} cannot be created: {error.strerror}.",
+            f"the folder of the ledger {shown} cannot be created or used: {error.strerror}.",
             action="Make it writable, or set another file in mirror.ledger.url.",
         ) from error
     engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 from datetime import datetime, timedelta
 
@@ -305,10 +306,11 @@ def _stored(path):
 
 
 def _store(path, kept):
-    written = "%s.%d" % (path, os.getpid())
+    folder = os.path.dirname(path)
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with open(written, "w", encoding="utf-8") as file:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        descriptor, written = tempfile.mkstemp(dir=folder)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(kept, file)
         os.replace(written, path)
     except OSError as error:

@@ -25,6 +25,7 @@ from mirror_lib.airflow.spark import (
     discard_old_folders,
     exit_code_in,
     failure_of,
+    is_driver_folder,
     show_log,
     skip_reason,
     start_detached,
@@ -90,7 +91,7 @@ class ReplicateOperator(SparkJobOperator):
             return
         folder = Path(row.folder)
         found = JobReport.from_dict(row.report) if row.report is not None else None
-        if found is None and row.host == socket.gethostname():
+        if found is None and row.host == socket.gethostname() and is_driver_folder(folder):
             # A driver that could not use the ledger.
             found = JobReport.read(folder / _REPORT)
         if row.host != socket.gethostname() or not show_log(folder):

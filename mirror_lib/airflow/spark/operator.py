@@ -102,7 +102,7 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
             self._judge(context, path, failure)
 
     def _get_hook(self) -> Any:
-        """Return the provider's hook, which logs Spark's output: with this project's logger, so that it is printable."""
+        """Return the provider's hook, which logs Spark's output: with this project's logger, which is printable."""
         hook = super()._get_hook()
         hook._log = _log  # noqa: SLF001 - of Airflow's LoggingMixin, which creates another one otherwise
         return hook
