@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemy
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.interruptions import interruptions_wait
 from mirror_lib.masked_urls import is_harmless
+from mirror_lib.operator_limits import URL_FILES, allowed_path
 from mirror_lib.private_files import make_private, refuse_foreign, without_foreign_links
 
 #: The table of the schema version. Not Alembic's default name: the database may be shared with Airflow.
@@ -112,6 +113,17 @@ def _parse(text: str) -> URL:
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("postgresql+psycopg", "sqlite", "sqlite+pysqlite"):
         raise LedgerError(f"the ledger does not support {url.drivername!r}.", action=_SUPPORTED)
+    named = {name: value for name, value in url.query.items() if name in URL_FILES}
+    if url.drivername.startswith("sqlite") and url.database:
+        named["file"] = url.database
+    for name, value in named.items():
+        try:
+            allowed_path(Path(str(value)))
+        except PermissionError as error:
+            raise LedgerError(
+                f"mirror.ledger.url: its {name} is not allowed: {error.strerror}.",
+                action="Name another, or ask the operator.",
+            ) from error
     return url
 
 

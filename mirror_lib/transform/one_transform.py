@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
-from mirror_lib.limited_files import read_limited
+from mirror_lib.operator_limits import read_named
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.topology import ValueType, compile_list, parse_list, parse_value
 from mirror_lib.transform.model import (
@@ -189,7 +189,7 @@ class _Parse:
             if path.exists() and not path.is_file():
                 self._error("sql.file", f"{file} is not a regular file", advice)
                 return None
-            data = read_limited(path, _MAX_FILE_BYTES)
+            data = read_named(path, _MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == errno.EFBIG:
                 self._error("sql.file", f"{file} is larger than 1 MiB", advice)

@@ -79,10 +79,19 @@ INFLUENCES: Mapping[str, Influence] = {
 
 _JAVA = "it calls Java"
 _FILES = "it can read files"
+_DTD = "it loads document types from any address that a record names"
 #: Functions that no transform may call, and why. `identifier` names a function or a table by a text.
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("reflect", "java_method", "try_reflect"), _JAVA),
     **dict.fromkeys(("from_protobuf", "to_protobuf"), _FILES),
+    # `UDFXPathUtil` parses with the JDK's defaults. `from_xml` forbids document types (`StaxXmlParserUtils`).
+    **dict.fromkeys(
+        (
+            "xpath",
+            *(f"xpath_{kind}" for kind in ["boolean", "double", "float", "int", "long", "number", "short", "string"]),
+        ),
+        _DTD,
+    ),
     "identifier": "it names by a text what cannot be checked",
 }
 #: Functions whose options can name files (`avroSchemaUrl`, `rowValidationXSDPath`), and how many arguments come before
