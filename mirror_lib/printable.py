@@ -86,6 +86,8 @@ class _PrintableRecords:
         if (record.name or "").split(".", 1)[0] in _OWN:
             if isinstance(record.args, tuple):
                 record.args = _printable_arguments(record.args)
+            if record.exc_info and record.exc_info[1] is not None:
+                make_printable(record.exc_info[1])
             with suppress(TypeError, ValueError):
                 # A wrong number of arguments is reported by the handler.
                 record.msg, record.args = indented(printable(record.getMessage(), LINES)), ()

@@ -98,8 +98,9 @@ def open_lock(path: str | Path) -> int:
     """Return a descriptor of a lock file that only this user can access; create it if missing. Symlinks are rejected.
 
     Raises:
-        OSError: it cannot be opened, or is a symlink (ELOOP).
+        OSError: it cannot be opened, is a symlink (ELOOP), or is another user's in a folder that all users may write.
     """
+    refuse_foreign(Path(path))
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 

@@ -52,7 +52,6 @@ def write_functions(versions: Sequence[str], folder: Path, log: Log) -> None:
     Raises:
         MirrorError: an environment could not be made, or Spark did not start.
     """
-    found = stored_functions() if DATA.is_file() else {}
     # Nothing runs in Python here, so any of them will do.
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     for version in versions:
@@ -71,7 +70,8 @@ def write_functions(versions: Sequence[str], folder: Path, log: Log) -> None:
         )
         if done.returncode:
             raise FunctionsNotListedError(f"Spark {release} did not list its functions: {done.stderr[-600:]}")
-        found[version] = json.loads(written.read_text(encoding="utf-8"))
-        log(f"Spark {release}: {len(found[version])} functions")
+        names: list[str] = json.loads(written.read_text(encoding="utf-8"))
+        log(f"Spark {release}: {len(names)} functions")
+        found = {**(stored_functions() if DATA.is_file() else {}), version: names}
         text = json.dumps(dict(sorted(found.items())), indent=0)
         DATA.write_text(text + "\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -115,7 +116,8 @@ def _parse(text: str) -> URL:
         raise LedgerError(f"the ledger does not support {url.drivername!r}.", action=_SUPPORTED)
     named = {name: value for name, value in url.query.items() if name in URL_FILES}
     if url.drivername.startswith("sqlite") and url.database:
-        named["file"] = url.database
+        # A URI of SQLite.
+        named["file"] = re.sub(r"\Afile:/*", "/", url.database)
     for name, value in named.items():
         try:
             allowed_path(Path(str(value)))

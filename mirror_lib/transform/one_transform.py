@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from mirror_lib.operator_limits import read_named
+from mirror_lib.printable import Lines, printable
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.topology import ValueType, compile_list, parse_list, parse_value
 from mirror_lib.transform.model import (
@@ -263,7 +264,7 @@ class _Parse:
             advice = "try it with other text instead of the provider's value"
         else:
             sentence = finding.sentence
-            advice = f"{finding.advice}\n{finding.place.excerpt}" if finding.place else finding.advice
+            advice = Lines(f"{printable(finding.advice)}\n{finding.place.excerpt}") if finding.place else finding.advice
         full = f"{where}: {sentence}" if where else sentence
         self.problems.append(problem(finding.severity, self._key(key), full, advice))
 

@@ -106,8 +106,9 @@ class SparkChild:
         assert self._process.stdout is not None
         try:
             # A carriage return ends no line.
-            for line in TextIOWrapper(self._process.stdout, errors="replace", newline="\n"):
-                log.info("%s", Lines(line.rstrip()))
+            with TextIOWrapper(self._process.stdout, errors="replace", newline="\n") as lines:
+                for line in lines:
+                    log.info("%s", Lines(line.rstrip()))
             return self._process.wait()
         except BaseException:
             self.end()

@@ -93,6 +93,18 @@ REFUSED: Mapping[str, str] = {
         _DTD,
     ),
     "identifier": "it names by a text what cannot be checked",
+    "python_worker_logs": "it reads logs of Spark",
+    "range": "it makes records of its own",
+    # Of Spark 4.3. To allow one, look at what it reaches, and at what its result depends on.
+    **dict.fromkeys(
+        (
+            *("collect_union", "counter_diff", "from_base32", "hmac", "jaro_winkler_similarity", "localtime"),
+            *("timestamp_nanos", "to_base32", "try_variant_array_append", "try_variant_insert", "try_variant_set"),
+            *("unix_nanos", "variant_array_append", "variant_delete", "variant_insert", "variant_set"),
+            "variant_strip_nulls",
+        ),
+        "not every supported Spark has it",
+    ),
 }
 #: Functions whose options can name files (`avroSchemaUrl`, `rowValidationXSDPath`), and how many arguments come before
 #: those.

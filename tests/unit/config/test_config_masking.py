@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_lib.cluster.connection import _bootstrap_servers
+from mirror_lib.config.file.problems import describe
 from mirror_lib.config.loader import InvalidConfigurationError, load
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.secrets.keys import is_secret
@@ -158,3 +159,23 @@ def test_a_key_over_several_lines_is_one_mistake_and_one_whose_lines_are_joined_
         assert not [piece for piece in _KEY if piece.rstrip("=") in shown], before
     joined = _PEM.replace("\n", "\\n\\\n  ")
     assert file.problems(f"A.ssl.keystore.key = {joined}\nB.client.id = x\n") == []
+
+
+def test_no_text_of_a_file_forges_another_problem(file: ConfigFile) -> None:
+    """Keys, aliases and values with line breaks, which escapes of a properties file make."""
+    forged = "\\nerror: all is lost"
+    for line in (
+        f"clusters = A, B{forged}",
+        f"A.secu{forged.replace(':', '')}.protocol = x",
+        f"A.security.protocol = {forged}",
+        f"A->B.topics = ({forged}",
+        f"A->B.tasks.max = \\u001b[2J{forged}",
+        f"A->B.mirror.transforms = x{forged}",
+        f"A->B.replication.policy.class = a{forged}",
+        f"config.providers = p{forged}",
+        f"topics = ${{env:a{forged}}}",
+    ):
+        problems = file.problems(f"{line}\n")
+        assert problems, line
+        assert all(text.isprintable() for each in problems for text in (each.message, each.suggestion or "")), line
+        assert "\nerror: all" not in describe(problems[0])

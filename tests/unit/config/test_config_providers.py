@@ -144,7 +144,13 @@ def test_the_operator_limits_providers_files_and_variables_and_the_file_cannot(
     for where, key in ((outside, "x.properties"), (secrets / "way", "x.properties"), (secrets, "link.properties")):
         with pytest.raises(ProviderError, match="MIRROR_ALLOWED_PATHS"):
             folder.get(str(where), key)
-    for url in (f"sqlite:///{outside}/x", f"postgresql://h/d?sslrootcert={outside}/x", "postgresql://h/d?passfile=/x"):
+    monkeypatch.chdir(secrets)
+    for url in (
+        f"sqlite:///{outside}/x",
+        f"sqlite:///file:{outside}/x?uri=true",
+        f"postgresql://h/d?sslrootcert={outside}/x",
+        "postgresql://h/d?passfile=/x",
+    ):
         with pytest.raises(LedgerError, match="MIRROR_ALLOWED_PATHS"):
             Database.open(url)
     variables = EnvironmentProvider({"allowlist.pattern": ".*"}, {"KAFKA_A": "1", "AIRFLOW__CORE__FERNET_KEY": "2"})

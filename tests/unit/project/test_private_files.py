@@ -147,6 +147,8 @@ def test_no_ledger_and_no_log_of_another_user_is_continued(plant: Callable[[Path
             Ledger.open(f"sqlite:///{theirs}").migrate()
         with pytest.raises(PermissionError):
             open_log(named)
+        with pytest.raises(PermissionError):
+            open_lock(named)
         assert named.read_text() == "theirs"
     finally:
         named.unlink()
