@@ -26,9 +26,9 @@ class Where:
     def __str__(self) -> str:
         parts = []
         if self.flow is not None:
-            parts.append(f"flow {self.flow}")
+            parts.append(f"flow {printable(self.flow)}")
         if self.cluster is not None:
-            parts.append(f"cluster {self.cluster}")
+            parts.append(f"cluster {printable(self.cluster)}")
         if self.topic is not None:
             parts.append(f"topic {printable(self.topic)}")
         if self.partition is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from mirror_lib.printable import printable
 
@@ -21,6 +22,13 @@ def markdown_text(text: str) -> str:
     """
     shown = printable(" ".join(text.split()))
     return shown if _PLAIN.fullmatch(shown) and not _LINK.search(shown) else markdown_code(shown)
+
+
+def markdown_block(lines: Sequence[str], language: str = "") -> str:
+    """Return lines as a block of code that none of them ends: a line break within one is an escape."""
+    shown = [printable(line) for line in lines]
+    fence = "`" * max(3, *(1 + len(found) for line in shown for found in _BACKTICKS.findall(line)), 0)
+    return "\n".join([f"{fence}{language}", *shown, fence])
 
 
 def markdown_code(text: str) -> str:

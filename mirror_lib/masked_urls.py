@@ -1,4 +1,8 @@
-"""Masks secrets in URLs; the only function for this."""
+"""Masks secrets in URLs and addresses; the only function for this.
+
+A list of secret names always misses some, so only parts that are known to be harmless are shown. All expressions here
+take linear time: they have no two repetitions that could match the same characters.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,90 @@ import re
 
 HIDDEN = "[hidden]"
 
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*://)(?P<rest>[^\s\"'<>`]+)")
-_PARAMETER = re.compile(
-    r"(?P<before>[?&;#][^=&;#]*(?:pass|pwd|secret|token|key|sig|auth|cred|code|session|jwt|sas)[^=&;#]*=)[^&;#]+",
-    re.IGNORECASE,
+#: The first sign of parameters or of a fragment.
+_MORE = re.compile(r"[?#;]")
+#: Parameters in a text that is no URL, such as `host:8081?x=y`; patterns of topics have no such names.
+_NAMED = re.compile(r"[?&;#][\w.\-%]+=")
+_PARTS = re.compile(r"([?&;#])")
+#: Parameters of addresses of databases, Spark Connect, registries and identity providers that never hold a secret.
+_HARMLESS = frozenset(
+    {
+        *("api-version", "application_name", "audience", "cache", "channel_binding", "charset", "client_encoding"),
+        *("connect_timeout", "database", "dbname", "deleted", "driver", "encoding", "format", "gssencmode", "host"),
+        *("hostaddr", "keepalives", "keepalives_idle", "load_balance_hosts", "mode", "normalize", "pool_timeout"),
+        *("port", "prepare_threshold", "resource", "schema", "sslcert", "sslkey", "sslmode", "sslrootcert", "subject"),
+        *("target_session_attrs", "timeout", "timezone", "uri", "use_ssl", "user", "user_agent", "user_id", "verbose"),
+        "version",
+    }
 )
+_PLAIN_VALUE = re.compile(r"[\w.,:/\-]{0,120}")
+#: The folder into which Spark unpacks an archive.
+_ARCHIVE = re.compile(r"\.(?:zip|tar|tgz|tar\.gz|jar|egg|pex)\Z")
+_FOLDER = re.compile(r"[A-Za-z_]{1,40}")
+#: The name of a user of a database is shown; elsewhere a token may stand there.
+_WITH_USER = re.compile(r"(?:\A|[^A-Za-z0-9])(?:postgres(?:ql)?|mysql|mariadb|oracle|mssql)(?:\+[a-z0-9_]{1,20})?\Z")
+_NAME = re.compile(r"[\w.\-]{1,64}")
+#: Kafka's principals with a realm of Kerberos.
+_PRINCIPAL = re.compile(r"\b(?:User|Group):[\w.\-/]{1,100}@")
+_ONE_SCHEME = re.compile(r"(?:jdbc:)?[a-z][a-z0-9+.\-]{0,40}")
+_AUTHORITY = "://"
 
 
 def masked_urls(text: str) -> str:
-    """Return a text without user information, secret parameters and secret fragments of its URLs.
+    """Return a text without user information, and without parameters and fragments that are not known to be harmless.
 
-    A password may contain characters that end the host (`http://me:a/b?c@host`): user information ends at the last `@`.
+    A password may contain any character, also blanks, quotes and another `://`: user information begins after the first
+    scheme and ends at the last `@`. Without a scheme (`user:password@host:9092`) it begins with the text.
     """
-    return _URL.sub(_mask, text)
+    scheme, authority, rest = text.partition(_AUTHORITY)
+    user, at, after = rest.rpartition("@") if authority else text.rpartition("@")
+    if authority:
+        shown = masked_urls(scheme)
+        if at:
+            # In `user:a://b@host` the sign is a part of the password.
+            shown = shown if _ONE_SCHEME.fullmatch(shown) else HIDDEN
+            user = _shown_user(scheme, user)
+        else:
+            after, user = rest, ""
+        return shown + authority + user + at + _AUTHORITY.join(map(_masked_piece, after.split(_AUTHORITY)))
+    if (":" in user or "//" in user) and text.count("@") > len(_PRINCIPAL.findall(text)):
+        return HIDDEN + at + masked_urls(after)
+    return _masked_piece(text) if _NAMED.search(text) else text
 
 
-def _mask(url: re.Match[str]) -> str:
-    user, at, rest = url["rest"].rpartition("@")
-    if at:
-        name, colon, _ = user.partition(":")
-        user = f"{name}:{HIDDEN}" if colon and _is_name(name) else HIDDEN
-    return url["scheme"] + user + at + _PARAMETER.sub(rf"\g<before>{HIDDEN}", rest)
+def masked_addresses(text: str) -> str:
+    """Return the text of `bootstrap.servers`; no address has user information, so all before an `@` is hidden."""
+    _, at, rest = text.rpartition("@")
+    return (HIDDEN + at if at else "") + masked_urls(rest)
 
 
-def _is_name(text: str) -> bool:
-    return re.fullmatch(r"[\w.\-+%]+", text) is not None
+def _shown_user(scheme: str, user: str) -> str:
+    name, colon, _ = user.partition(":")
+    return f"{name}:{HIDDEN}" if colon and _WITH_USER.search(scheme[-60:]) and _NAME.fullmatch(name) else HIDDEN
+
+
+def _masked_piece(piece: str) -> str:
+    """Mask the parameters of a text that has one address at most."""
+    found = _MORE.search(piece)
+    if found is None:
+        return piece
+    path, parts = piece[: found.start()], _PARTS.split(piece[found.start() :])[1:]
+    shown = path
+    if parts[0] == "#" and _FOLDER.fullmatch(parts[1]) and _ARCHIVE.search(path):
+        return piece if len(parts) == 2 else f"{path}#{HIDDEN}"
+    for sign, part in zip(parts[::2], parts[1::2], strict=True):
+        if part and not _is_harmless(part):
+            # The rest may be of the same secret: `?password=a&b`.
+            return f"{shown}{sign}{HIDDEN}"
+        shown += sign + part
+    return shown
+
+
+def is_harmless(name: str, value: str) -> bool:
+    """Return True if a parameter of a URL may be shown."""
+    return name.lower() in _HARMLESS and _PLAIN_VALUE.fullmatch(value) is not None
+
+
+def _is_harmless(parameter: str) -> bool:
+    name, equals, value = parameter.partition("=")
+    return bool(equals) and is_harmless(name, value)

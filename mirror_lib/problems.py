@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from mirror_lib.printable import LINES, Lines, printable
 
 
 class Severity(StrEnum):
@@ -44,6 +46,12 @@ class Problem(BaseModel):
     suggestion: str | None = None
     #: The correct key, for a misspelt one.
     rename_to: str | None = None
+
+    @field_validator("message", "suggestion", mode="before")
+    @classmethod
+    def _printable(cls, text: str | None) -> str | None:
+        """Escape line breaks: a key or a value with one would forge another problem."""
+        return None if text is None else printable(text, LINES if isinstance(text, Lines) else "")
 
     @classmethod
     def error(cls, message: str, setting: Setting | None = None, suggestion: str | None = None) -> Self:

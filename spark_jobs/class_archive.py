@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-_SETTINGS = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "1"}
+_SETTINGS = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 
 
 def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

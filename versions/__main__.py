@@ -21,6 +21,7 @@ from versions.clusters import KFAKE, RELEASES, SOURCES, TARGETS
 from versions.matrix import run
 from versions.report import print_report
 from versions.results import PairResult
+from versions.spark_functions import write_functions
 
 _WIDTH = 150
 _NEWEST = SOURCES[-1]
@@ -56,6 +57,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help=f"Run the flow DAG in these versions of Airflow instead: {', '.join(airflow.AIRFLOWS)}, or all. Makes an "
         "environment for each in the state folder.",
     )
+    parser.add_argument(
+        "--spark-functions",
+        type=_sparks,
+        metavar="A,B",
+        help="Write the names of all SQL functions of these versions of Spark, or of all, into the data that a test "
+        "compares with the functions that transforms may call, instead of a test.",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write all findings to this file, as JSON.")
     arguments = parser.parse_args(argv)
     other = (arguments.brokers, _NEWEST) if arguments.brokers else None
@@ -80,6 +88,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     # As Ctrl-C: brokers lead their own sessions, and would outlive this process.
     signal.signal(signal.SIGTERM, _interrupt)
+    if arguments.spark_functions:
+        with tempfile.TemporaryDirectory(prefix="mirror-versions-") as folder:
+            try:
+                write_functions(arguments.spark_functions, Path(folder), log)
+            except MirrorError as error:
+                console.print(Text(f"Ended early: {error}", style="bold red"), soft_wrap=True)
+                return 1
+        return 0
     results: list[PairResult] = []
     by_version: list[two_topics.FlowResult] = []
     stopped: str | None = None

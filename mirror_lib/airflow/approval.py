@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any, Self
 
 from mirror_lib.airflow.compatibility import AirflowFailException, Context, HITLOperator, put_question
 
+_log = logging.getLogger(__name__)
 #: Options of the questions.
 YES, NO = "Yes", "No"
 #: XCom key under which a question's task stores what it is about.
@@ -47,7 +49,7 @@ class AskOperator(HITLOperator):  # type: ignore[misc]  # Airflow is untyped her
             AirflowFailException: Airflow would show another text than this one.
         """
         if self.answered_before:
-            self.log.info("Nothing to ask: %s", self.answered_before)
+            _log.info("Nothing to ask: %s", self.answered_before)
             return
         shown = put_question(self, context["task_instance"].id)
         if shown != (self.subject, self.body):

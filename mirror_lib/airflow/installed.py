@@ -9,6 +9,7 @@ from __future__ import annotations
 from inspect import signature
 from typing import Any
 
+from airflow.configuration import conf
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.operators.python import PythonOperator
@@ -39,6 +40,9 @@ from airflow.sdk.exceptions import (
 from airflow.sdk.log import mask_secret
 from airflow.utils.types import DagRunType
 
+from mirror_lib.operator_limits import take_limits
+from mirror_lib.printable import make_logs_printable
+
 try:
     from airflow.sdk import RetryDecision, RetryPolicy
 
@@ -49,6 +53,9 @@ except ImportError:
 
     HAS_RETRY_POLICIES = False
 
+# Airflow's handlers write what they get.
+make_logs_printable()
+take_limits(lambda section, name: conf.get(section, name, fallback=None))
 #: Values of `DAG(allowed_run_types=...)`.
 KNOWN_RUN_TYPES = frozenset(each.value for each in DagRunType)
 

@@ -14,6 +14,7 @@ from mirror_lib.airflow.compatibility import (
     RetryPolicy,
 )
 from mirror_lib.errors import AuthenticationError, MirrorError
+from mirror_lib.printable import make_printable
 
 #: Exit codes that no retry can fix (design section 7): wrong configuration, and a manual decision.
 _HOPELESS = frozenset({2, 3})
@@ -61,10 +62,16 @@ def retry_policy() -> dict[str, Any]:
 
 @contextmanager
 def failing_at_once() -> Iterator[None]:
-    """Within this context of a task, do what the policy does in an Airflow without retry policies."""
+    """Within this context of a task, do what the policy does in an Airflow without retry policies.
+
+    Airflow logs the texts of exceptions as they are.
+    """
     try:
         yield
     except MirrorError as error:
         if HAS_RETRY_POLICIES or not is_hopeless(error):
             raise
         raise AirflowFailException(str(error)) from error
+    except Exception as error:
+        make_printable(error)
+        raise

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 from asgiref.sync import sync_to_async
 
+from mirror_lib.printable import make_logs_printable
+
 if TYPE_CHECKING:
     from mirror_lib.config import MirrorConfig
+
+make_logs_printable()
 
 
 async def load_in_triggerer(path: Path) -> MirrorConfig:

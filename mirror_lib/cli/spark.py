@@ -13,6 +13,7 @@ from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output, report_errors
 from mirror_lib.spark import (
     CLASS_ARCHIVE_VARIABLE,
+    LOCAL_SETTINGS,
     environment_settings,
     executor_environment,
     find_spark_home,
@@ -76,6 +77,7 @@ def class_archive(
             path,
             submit=spark_submit(find_spark_home(os.environ)),
             program=job_file().with_name("class_archive.py"),
+            settings=LOCAL_SETTINGS,
         )
     shown.values("archive", {"path": str(path), "bytes": path.stat().st_size})
     shown.values("environment", {CLASS_ARCHIVE_VARIABLE: str(path)})

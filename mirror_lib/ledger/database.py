@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,10 +13,11 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from mirror_lib.config.secrets import is_secret
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.interruptions import interruptions_wait
-from mirror_lib.private_files import make_private
+from mirror_lib.masked_urls import is_harmless
+from mirror_lib.operator_limits import URL_FILES, allowed_path
+from mirror_lib.private_files import make_private, refuse_foreign, without_foreign_links
 
 #: The table of the schema version. Not Alembic's default name: the database may be shared with Airflow.
 VERSION_TABLE = "mirror_ledger_version"
@@ -96,7 +98,7 @@ class Database:
 
 def show_url(url: URL) -> str:
     """The URL for display, with all passwords masked."""
-    query = {key: "***" if is_secret(key) else value for key, value in url.query.items()}
+    query = {name: value if is_harmless(name, str(value)) else "***" for name, value in url.query.items()}
     return url.set(query=query).render_as_string(hide_password=True)
 
 
@@ -112,6 +114,18 @@ def _parse(text: str) -> URL:
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("postgresql+psycopg", "sqlite", "sqlite+pysqlite"):
         raise LedgerError(f"the ledger does not support {url.drivername!r}.", action=_SUPPORTED)
+    named = {name: value for name, value in url.query.items() if name in URL_FILES}
+    if url.drivername.startswith("sqlite") and url.database:
+        # A URI of SQLite.
+        named["file"] = re.sub(r"\Afile:/*", "/", url.database)
+    for name, value in named.items():
+        try:
+            allowed_path(Path(str(value)))
+        except PermissionError as error:
+            raise LedgerError(
+                f"mirror.ledger.url: its {name} is not allowed: {error.strerror}.",
+                action="Name another, or ask the operator.",
+            ) from error
     return url
 
 
@@ -121,9 +135,13 @@ def _sqlite_engine(url: URL, shown: str) -> Engine:
     try:
         path = Path(str(url.database)).absolute()
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        path = without_foreign_links(path)
+        for each in ("", "-journal", "-wal", "-shm"):
+            # SQLite makes what a journal says.
+            refuse_foreign(path.with_name(path.name + each))
     except OSError as error:
         raise LedgerError(
-            f"the folder of the ledger {shown} cannot be created: {error.strerror}.",
+            f"the folder of the ledger {shown} cannot be created or used: {error.strerror}.",
             action="Make it writable, or set another file in mirror.ledger.url.",
         ) from error
     engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.ledger import PartitionRunRow
+from mirror_lib.printable import printable
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -69,6 +70,7 @@ def human_bytes(count: float) -> str:
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns for a log: the first left-aligned, the others right-aligned."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
     lines = [header, tuple("-" * width for width in widths), *rows]
     return "\n".join(

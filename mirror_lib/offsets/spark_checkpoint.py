@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.errors import CheckpointFolderError
+from mirror_lib.private_files import draft_of
 from mirror_lib.topology import TopicPartition
 
 #: Maps a source partition and an offset of it to the partition and the offset on the target. Without an offset only the
@@ -167,16 +168,15 @@ def rewrite_checkpoint(folder: Path, out: Path, translate: Translate) -> Rewritt
     """
     if out.exists():
         raise _folder_error(folder, out, "the folder already exists", action="Pass a folder that does not exist.")
+    for path in folder.rglob("*"):
+        # A link could lead to what only this user may read, and a device has no end.
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise _folder_error(folder, path, "it is neither a file nor a folder")
     done = RewrittenCheckpoint(newest=read_newest(folder))
-    partial = out.with_name(f".{out.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with draft_of(out) as partial:
         for path in sorted(folder.iterdir()):
             _rewrite(folder, path, partial / path.name, translate, done)
-        partial.rename(out)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
     return done
 
 

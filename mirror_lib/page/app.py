@@ -21,6 +21,7 @@ from mirror_lib.page.errors import DagRefusedError, DagUnknownError, TooManyRequ
 from mirror_lib.page.flows import FlowSource
 from mirror_lib.page.limits import RateLimits
 from mirror_lib.page.security import SAFE_HEADERS, SafeAnswers
+from mirror_lib.printable import make_logs_printable
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ def create_app(flows: FlowSource, control: Control) -> FastAPI:
         flows: the flows to show.
         control: authenticates visitors, and accesses the DAGs of actions.
     """
+    make_logs_printable()
     # FastAPI's own documentation pages would load scripts from other hosts.
     app = FastAPI(title="Replication", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.page = Page(flows=flows, control=control, limits=RateLimits(flows.environment))

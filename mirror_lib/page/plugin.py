@@ -11,10 +11,14 @@ from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
 from mirror_lib.config import project_root
+from mirror_lib.operator_limits import take_limits
 
 PREFIX = "/replication"
 #: Names in the `Host` header that Airflow answers, separated by blanks. Not set: all.
 HOSTS_VARIABLE = "MIRROR_AIRFLOW_HOSTS"
+
+
+take_limits(lambda section, name: conf.get(section, name, fallback=None))
 
 
 def base_path() -> str:

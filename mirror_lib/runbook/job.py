@@ -10,6 +10,7 @@ from typing import Any
 from mirror_lib.config import load
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import open_ledger
+from mirror_lib.printable import Lines
 from mirror_lib.relay.job import error_report, write_report
 from mirror_lib.runbook.context import CutoverContext, Engine
 from mirror_lib.runbook.job_arguments import CutoverArguments
@@ -33,7 +34,7 @@ def main(argv: Sequence[str], make_engine: Callable[[str], Engine]) -> int:
         _log.error("%s", error)
         _report(arguments, error_report(error))
         return error.exit_code
-    _log.info("%s", progress_text(done))
+    _log.info("%s", Lines(progress_text(done)))
     _report(arguments, {"exit_code": done.exit_code, **as_data(done)})
     return done.exit_code
 

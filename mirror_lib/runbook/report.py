@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mirror_lib.markdown_text import markdown_text
+from mirror_lib.printable import printable
 from mirror_lib.runbook.machine import Progress
 from mirror_lib.runbook.model import Attempt, CutoverState, Step, StepState
 from mirror_lib.runbook.order import STEPS, has_passed, last_attempts, writers_stood_still
@@ -78,7 +79,9 @@ def _what_to_do(done: Progress) -> str:
 
 def progress_text(done: Progress) -> str:
     """Return all of it as text for a log."""
-    lines = [f"{step:<10} {state:<18} {seconds:>8}  {what}" for step, state, seconds, what in time_line(done)]
+    lines = [
+        f"{step:<10} {state:<18} {seconds:>8}  {printable(what)}" for step, state, seconds, what in time_line(done)
+    ]
     return "\n".join([f"Cutover {done.definition.name} of flow {done.definition.flow}", *lines, sentence(done)])
 
 
@@ -86,7 +89,7 @@ def gates_markdown(done: Progress) -> str:
     """Return every gate of every step, for the approval page."""
     last = last_attempts(done.attempts)
     lines = [
-        f"Cutover **{markdown_text(done.definition.name)}** of flow **{done.definition.flow}**",
+        f"Cutover **{markdown_text(done.definition.name)}** of flow **{markdown_text(done.definition.flow)}**",
         "",
         "| step | gate | | finding |",
         "|---|---|---|---|",

@@ -37,6 +37,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "settings": ["SPARK_SETTINGS", "environment_settings"],
         "submit": [
             "LOCAL_MASTER",
+            "LOCAL_SETTINGS",
             "checkout_path",
             "find_spark_home",
             "job_file",

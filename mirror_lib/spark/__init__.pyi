@@ -36,6 +36,7 @@ from .submit import find_spark_home as find_spark_home
 from .submit import job_file as job_file
 from .submit import job_module as job_module
 from .submit import LOCAL_MASTER as LOCAL_MASTER
+from .submit import LOCAL_SETTINGS as LOCAL_SETTINGS
 from .submit import runs_here as runs_here
 from .submit import spark_defaults as spark_defaults
 from .submit import spark_submit as spark_submit

@@ -16,15 +16,16 @@ import sys
 import sysconfig
 import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.private_files import draft_of
 
 #: Imports of tasks, as in the extra `executor` of `pyproject.toml`. PySpark is not included: executors have Spark's own
 #: modules.
@@ -146,14 +147,16 @@ def write_archive(environment: ExecutorEnvironment, output: Path, *, packed: Cal
     Raises:
         ConfigurationError: the output cannot be written.
     """
-    draft = output.with_name(f"{output.name}.part")
-    raw = _create(draft)
-    try:
-        with raw, gzip.GzipFile("", "wb", _COMPRESSION, raw, mtime=0) as compressed:
+    with ExitStack() as opened:
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            raw = opened.enter_context(opened.enter_context(draft_of(output)).open("xb"))
+        except OSError as error:
+            raise ConfigurationError(
+                f"{output} cannot be written: {error.strerror}.", action="Set another path with --output."
+            ) from error
+        with gzip.GzipFile("", "wb", _COMPRESSION, raw, mtime=0) as compressed:
             _write(environment, compressed, packed)
-        draft.replace(output)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _write(environment: ExecutorEnvironment, output: gzip.GzipFile, packed: Callable[[], None]) -> None:
@@ -166,16 +169,6 @@ def _write(environment: ExecutorEnvironment, output: gzip.GzipFile, packed: Call
             if file.source.suffix == ".py" and (compiled := _compile(content, file.name)) is not None:
                 _add(archive, importlib.util.cache_from_source(file.name), compiled)
             packed()
-
-
-def _create(path: Path) -> BinaryIO:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("wb")
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path} cannot be written: {error.strerror}.", action="Set another path with --output."
-        ) from error
 
 
 def installed_distributions(names: Iterable[str], optional: Iterable[str] = ()) -> tuple[Distribution, ...]:

@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
-from mirror_lib.limited_files import read_limited
+from mirror_lib.operator_limits import read_named
+from mirror_lib.printable import Lines, printable
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.topology import ValueType, compile_list, parse_list, parse_value
 from mirror_lib.transform.model import (
@@ -189,7 +190,7 @@ class _Parse:
             if path.exists() and not path.is_file():
                 self._error("sql.file", f"{file} is not a regular file", advice)
                 return None
-            data = read_limited(path, _MAX_FILE_BYTES)
+            data = read_named(path, _MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == errno.EFBIG:
                 self._error("sql.file", f"{file} is larger than 1 MiB", advice)
@@ -263,7 +264,7 @@ class _Parse:
             advice = "try it with other text instead of the provider's value"
         else:
             sentence = finding.sentence
-            advice = f"{finding.advice}\n{finding.place.excerpt}" if finding.place else finding.advice
+            advice = Lines(f"{printable(finding.advice)}\n{finding.place.excerpt}") if finding.place else finding.advice
         full = f"{where}: {sentence}" if where else sentence
         self.problems.append(problem(finding.severity, self._key(key), full, advice))
 

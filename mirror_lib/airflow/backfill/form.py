@@ -16,6 +16,7 @@ from mirror_lib.airflow.forms import (
     chosen_topics,
     chosen_whole,
     flag_field,
+    literal,
     log_level_field,
     max_bytes_field,
     tasks_field,
@@ -112,8 +113,8 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             },
             title="Target topics",
             description_md=(
-                f"With the flow's own topics on {flow.flow.target}, the records are appended to them, including "
-                "records that they already hold; the flow waits until the backfill has ended."
+                f"With the flow's own topics on {literal(flow.flow.target)}, the records are appended to them, "
+                "including records that they already hold; the flow waits until the backfill has ended."
             ),
             section=_WHERE,
         ),

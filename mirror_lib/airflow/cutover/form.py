@@ -53,9 +53,9 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
         "back_of": text_field(
             pattern=_NAME,
             title="Failback of",
-            description_md=f"The name of an earlier cutover of {flow.flow.target} → {flow.flow.source}: this flow "
-            "moves its topics and groups back, and copies only the changes since. Leave topics and groups below empty "
-            "then.",
+            description_md=f"The name of an earlier cutover of {literal(flow.flow.target)} → "
+            f"{literal(flow.flow.source)}: this flow moves its topics and groups back, and copies only the changes "
+            "since. Leave topics and groups below empty then.",
             section=_WHAT,
         ),
         "topics": topics_field(

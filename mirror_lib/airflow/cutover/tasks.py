@@ -18,6 +18,7 @@ from mirror_lib.airflow.task_states import ENDED_STATES, task_state
 from mirror_lib.config import load
 from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import trigger_text
+from mirror_lib.printable import Lines
 from mirror_lib.runbook import (
     CutoverContext,
     CutoverState,
@@ -75,7 +76,7 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
         present = progress(ledger, open_cutover(ledger, name))
     if present.definition.flow != flow:
         raise AirflowFailException(f"cutover {name} belongs to flow {present.definition.flow}, not to {flow}.")
-    _log.info("%s", progress_text(present))
+    _log.info("%s", Lines(progress_text(present)))
     if present.present.state.has_ended:
         states.require(present.present, states.Event.TRIGGER)
     return name
@@ -93,7 +94,7 @@ def prepare(config_path: str, name: str, **context: Any) -> str:
     """Do the steps up to preflight; return the gates as text."""
     with _cutover_context(config_path, name, _person(context)) as cutover_context:
         done = Machine(cutover_context).run(until=Step.PREFLIGHT)
-    _log.info("%s", progress_text(done))
+    _log.info("%s", Lines(progress_text(done)))
     _stop_at_failure(done)
     return gates_markdown(done)
 
@@ -266,7 +267,7 @@ def report(config_path: str, name: str, **context: Any) -> dict[str, Any]:
     """Print the timeline; fail unless the cutover has finished."""
     with _cutover_context(config_path, name, _person(context)) as cutover_context:
         done = _progress(cutover_context)
-    _log.info("%s", progress_text(done))
+    _log.info("%s", Lines(progress_text(done)))
     if done.state is not CutoverState.FINISHED:
         raise AirflowFailException(sentence(done))
     return {key: value for key, value in as_data(done).items() if key != "attempts"}

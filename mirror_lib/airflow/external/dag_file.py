@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 from datetime import datetime, timedelta
 
@@ -136,7 +137,7 @@ class MirrorOperator(BaseOperator):
     def _print(self, output):
         with output:
             for line in output:
-                self.log.info("%s", line.decode("utf-8", "replace").rstrip())
+                self.log.info("%s", _shown(line.decode("utf-8", "replace").rstrip()))
 
     def _answer(self, message, context):
         """Answer a question; errors are named only, since their texts may hold secrets."""
@@ -239,6 +240,12 @@ def _write(replies, message):
         pass  # It has ended, and its exit code says why.
 
 
+def _shown(text):
+    """Return a text without control characters: names from a cluster must not control a terminal or forge a line."""
+    shown = "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
+    return shown.replace("\n", "\n  ")
+
+
 def _environment():
     """Return the environment of the other Python: without Airflow's own paths."""
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
@@ -271,7 +278,7 @@ def _describe():
     if done.returncode != 0:
         raise RuntimeError(said or "%s ended with exit code %d" % (" ".join(command), done.returncode))
     if said:
-        _log.warning("%s", said)
+        _log.warning("%s", _shown(said))
     description = json.loads(done.stdout.decode("utf-8"))
     if description["protocol"] != _PROTOCOL:
         raise RuntimeError(
@@ -299,10 +306,11 @@ def _stored(path):
 
 
 def _store(path, kept):
-    written = "%s.%d" % (path, os.getpid())
+    folder = os.path.dirname(path)
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with open(written, "w", encoding="utf-8") as file:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        descriptor, written = tempfile.mkstemp(dir=folder)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(kept, file)
         os.replace(written, path)
     except OSError as error:

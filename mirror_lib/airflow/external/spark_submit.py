@@ -6,11 +6,13 @@ import logging
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from io import TextIOWrapper
 from typing import Any
 
 from mirror_lib.airflow.spark import master_url
 from mirror_lib.dev import end_session
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.printable import Lines
 
 #: Extras of the connection that are options of `spark-submit`; `spark-binary` is the program.
 _OPTIONS = {"deploy-mode": "--deploy-mode", "queue": "--queue"}
@@ -89,8 +91,6 @@ class SparkChild:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
                 env=dict(environment),
                 start_new_session=True,
             )
@@ -105,8 +105,10 @@ class SparkChild:
         """Return the exit code; its output becomes lines of the log. An exception ends it."""
         assert self._process.stdout is not None
         try:
-            for line in self._process.stdout:
-                log.info("%s", line.rstrip())
+            # A carriage return ends no line.
+            with TextIOWrapper(self._process.stdout, errors="replace", newline="\n") as lines:
+                for line in lines:
+                    log.info("%s", Lines(line.rstrip()))
             return self._process.wait()
         except BaseException:
             self.end()

@@ -26,6 +26,7 @@ from mirror_lib.airflow.external.stand_ins import (
 )
 from mirror_lib.airflow.retries import is_hopeless
 from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.printable import LINES, PrintableFormatter, indented, printable
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ def _run(paths: Sequence[Path], dag_id: str, task_id: str, channel: Channel, is_
         task.pre_execute(context)
         value = task.execute(context)
     except AirflowSkipException as skip:
-        channel.end(outcome="skip", message=str(skip))
+        channel.end(outcome="skip", message=printable(str(skip)))
     except DownstreamTasksSkipped as skip:
         channel.end(outcome="skip-others", tasks=skip.tasks)
     except LostAirflowError:
@@ -62,7 +63,7 @@ def _run(paths: Sequence[Path], dag_id: str, task_id: str, channel: Channel, is_
         hopeless = isinstance(error, AirflowFailException) or is_hopeless(error)
         if not isinstance(error, MirrorError | AirflowFailException):
             _log.exception("The task %s failed", task_id)
-        message = str(error) or type(error).__name__
+        message = indented(printable(str(error), LINES)) or type(error).__name__
         channel.end(outcome="fail" if hopeless else "retry", message=message)
         return error.exit_code if isinstance(error, MirrorError) else 1
     else:
@@ -190,6 +191,8 @@ class _ChannelHandler(logging.Handler):
 def _log_to(channel: Channel) -> Iterator[None]:
     """Send log records to the Airflow task, which writes them with their levels."""
     handler = _ChannelHandler(channel)
+    # The DAG file writes the texts as they are.
+    handler.setFormatter(PrintableFormatter("%(message)s"))
     root = logging.getLogger()
     before = root.level
     root.addHandler(handler)

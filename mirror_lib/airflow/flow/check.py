@@ -24,6 +24,7 @@ from mirror_lib.dev import find_java
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.identity import check_clusters
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+from mirror_lib.masked_urls import masked_addresses
 from mirror_lib.relay import RunOptions
 from mirror_lib.relay.health import look_at_next_run
 from mirror_lib.relay.planning import FlowClusters, limits_of_new_topics, topic_warnings
@@ -126,7 +127,7 @@ def _topics_of(settings: FlowConfig, admin: ClusterAdmin, client: ClientSettings
     try:
         return list(admin.list_topics())
     except MirrorError:
-        servers = client.properties["bootstrap.servers"]
+        servers = masked_addresses(client.properties["bootstrap.servers"])
         _log.error("Flow %s: cannot use cluster %s at %s.", settings.flow, client.cluster, servers)
         raise
 

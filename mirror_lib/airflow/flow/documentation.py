@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from mirror_lib.airflow.compatibility import Param
 from mirror_lib.airflow.spark import pool_of
 from mirror_lib.config import ClientSettings, FlowConfig, flow_topology
-from mirror_lib.markdown_text import markdown_code
+from mirror_lib.markdown_text import markdown_block, markdown_code, markdown_text
+from mirror_lib.masked_urls import masked_addresses
+from mirror_lib.printable import printable
 
 _SAMPLE_TOPIC = "orders"
 #: By task.
@@ -69,13 +72,14 @@ def _picture(flow: FlowConfig) -> str:
         (_bootstrap(flow.clients.source_admin), _bootstrap(flow.clients.target_admin)),
         (f"topic {_SAMPLE_TOPIC}", f"topic {remote}"),
     ]
+    boxes = [(printable(left), printable(right)) for left, right in boxes]
     left = max(len(line[0]) for line in boxes)
     right = max(len(line[1]) for line in boxes)
     arrow = ["", "-------->", ""]
     rows = [f"| {a:<{left}} |{gap:^12}| {b:<{right}} |" for (a, b), gap in zip(boxes, arrow, strict=True)]
     edge = f"+{'-' * (left + 2)}+{' ' * 12}+{'-' * (right + 2)}+"
-    picture = "\n".join([edge, *rows, edge])
-    return f"Copies new records of **{source}** to **{target}**, in bounded batches.\n\n```\n{picture}\n```"
+    names = f"**{markdown_text(source)}** to **{markdown_text(target)}**"
+    return f"Copies new records of {names}, in bounded batches.\n\n{markdown_block([edge, *rows, edge])}"
 
 
 def _settings(flow: FlowConfig, config_path: str) -> str:
@@ -106,8 +110,10 @@ def _trigger_section(flow: FlowConfig, form: Mapping[str, Param]) -> str:
     return (
         "### Triggering manually\n\n"
         "All fields have defaults. In the `conf` of the REST API and of `airflow dags trigger --conf`, the fields are "
-        "named:\n\n" + "\n".join(["| name | field | value |", "|---|---|---|", *fields]) + "\n\nFor example:\n\n"
-        f'```json\n{{"topics": ["{_json_text(pattern)}"], "dry_run": true}}\n```'
+        "named:\n\n"
+        + "\n".join(["| name | field | value |", "|---|---|---|", *fields])
+        + "\n\nFor example:\n\n"
+        + markdown_block([json.dumps({"topics": [pattern], "dry_run": True}, ensure_ascii=False)], "json")
     )
 
 
@@ -130,7 +136,7 @@ def _type(param: Param) -> str:
 
 def _bootstrap(settings: ClientSettings) -> str:
     # A broken file may lack it.
-    servers = settings.properties.get("bootstrap.servers", "unknown").split(",")
+    servers = masked_addresses(settings.properties.get("bootstrap.servers", "unknown")).split(",")
     return servers[0].strip() + (f" and {len(servers) - 1} more" if len(servers) > 1 else "")
 
 
@@ -140,7 +146,3 @@ def _schedule(cron: str | None) -> str:
 
 def _list(values: tuple[str, ...]) -> str:
     return ", ".join(markdown_code(value) for value in values) or "none"
-
-
-def _json_text(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -26,6 +26,7 @@ from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import trigger_text
+from mirror_lib.printable import Lines
 from mirror_lib.relay import RunOptions, has_only_heartbeats, replicate_control_plane
 from mirror_lib.relay.job import JobReport
 from mirror_lib.sync import SyncStep, save_step, why_not_due
@@ -74,7 +75,7 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context:
     instance.xcom_push(key=SKIPPED_KEY, value=list(done.skipped_tasks))
     # A task that skips others cannot return a value.
     instance.xcom_push(key="return_value", value={**checked.to_dict(), "nothing_to_copy": True})
-    _log.info("%s\n\n%s", report_text(flow, done.outcome, ()), steps_text(done.steps))
+    _log.info("%s\n\n%s", Lines(report_text(flow, done.outcome, ())), Lines(steps_text(done.steps)))
     _log.info("Airflow skips %s. Clear a task to run it anyway.", ", ".join(done.skipped_tasks))
     raise DownstreamTasksSkipped(tasks=list(done.skipped_tasks))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import socket
 import tempfile
@@ -24,6 +25,7 @@ from mirror_lib.airflow.spark import (
     discard_old_folders,
     exit_code_in,
     failure_of,
+    is_driver_folder,
     show_log,
     skip_reason,
     start_detached,
@@ -39,6 +41,7 @@ from mirror_lib.spark import NoDriverHostError, job_file, job_module, shorten
 if TYPE_CHECKING:
     from mirror_lib.ledger import DriverRow
 
+_log = logging.getLogger(__name__)
 #: XCom key of the job's report for the `report` task, set also if the job failed.
 REPORT_KEY = "report"
 _REPORT = "report.json"
@@ -80,19 +83,19 @@ class ReplicateOperator(SparkJobOperator):
             row = ledger.drivers.find(driver)
             runs = ledger.drivers.running(self.flow)
             if runs is not None and runs.id == driver:
-                self.log.warning("The triggerer could not read the ledger; driver %s still runs.", driver)
+                _log.warning("The triggerer could not read the ledger; driver %s still runs.", driver)
                 self._defer_until_end_of(driver, context, ledger)
         if row is None or row.cancelled_at is not None or not self._is_for(row, context):
-            self.log.info("Driver %s has ended; this attempt copies what is left.", driver)
+            _log.info("Driver %s has ended; this attempt copies what is left.", driver)
             self.execute(context)
             return
         folder = Path(row.folder)
         found = JobReport.from_dict(row.report) if row.report is not None else None
-        if found is None and row.host == socket.gethostname():
+        if found is None and row.host == socket.gethostname() and is_driver_folder(folder):
             # A driver that could not use the ledger.
             found = JobReport.read(folder / _REPORT)
         if row.host != socket.gethostname() or not show_log(folder):
-            self.log.info("The log of the driver is in the folder %s on %s.", folder, row.host)
+            _log.info("The log of the driver is in the folder %s on %s.", folder, row.host)
         failure = None
         if row.ended_at is None and found is None:
             failure = AirflowException(
@@ -160,9 +163,9 @@ class ReplicateOperator(SparkJobOperator):
                 ledger.drivers.end(driver, exit_code=1, report=None)
                 if not isinstance(error, NoDriverHostError):
                     raise
-                self.log.warning("The task is not deferred and keeps its worker slot: %s", error)
+                _log.warning("The task is not deferred and keeps its worker slot: %s", error)
                 return
-            self.log.info(
+            _log.info(
                 "The driver host runs the driver of run %s as process %d; its log is in the folder %s. The task waits "
                 "in the triggerer.",
                 driver,
@@ -178,7 +181,7 @@ class ReplicateOperator(SparkJobOperator):
             if runs.cancelled_at is None and self._is_for(runs, context)
             else "copies what is left then"
         )
-        self.log.info(
+        _log.info(
             "Driver %s of %s, started at %s on %s, still copies: this attempt waits for its end, and %s.",
             runs.id,
             runs.trigger,
@@ -208,7 +211,7 @@ class ReplicateOperator(SparkJobOperator):
         try:
             return task_state(context, self.task_id) != _RUNNING
         except AirflowRuntimeError as error:
-            self.log.warning("Airflow does not return the state of the task: %s", error)
+            _log.warning("Airflow does not return the state of the task: %s", error)
             return False
 
     def _is_for(self, row: DriverRow, context: Context) -> bool:
@@ -265,7 +268,7 @@ class ReplicateOperator(SparkJobOperator):
 
     def _log_plan(self, report: JobReport) -> None:
         if report.dry_run:
-            self.log.info("Dry run: nothing was changed. The log of the report task shows the plan.")
+            _log.info("Dry run: nothing was changed. The log of the report task shows the plan.")
 
 
 def _elapsed_seconds(context: Context) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mirror_lib.observe import TopicTotal, human_bytes, text_table
+from mirror_lib.printable import printable
 
 #: XCom key under which sync steps store their outcome, also when they are skipped or fail.
 STEP_KEY = "step"
@@ -27,7 +28,7 @@ def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[T
     if outcome is not None and outcome["dry_run"]:
         return _plan_text(flow, outcome)
     if outcome is not None and outcome.get("skipped") is not None and not totals:
-        return f"Flow {flow}: {outcome['skipped']}"
+        return f"Flow {flow}: {printable(outcome['skipped'])}"
     if outcome is None and not totals:
         return f"Flow {flow} copied nothing: the Spark job did not run, or was killed."
     if not totals:
@@ -53,15 +54,15 @@ def _step_text(done: Mapping[str, Any] | None) -> str:
     if done is None:
         return "failed, see the log of its task"
     if done.get("skipped") is not None:
-        return f"skipped, {done['skipped']}"
+        return f"skipped, {printable(done['skipped'])}"
     parts = [f"{done[count]:,} {count}" for count in _COUNTS if count in done]
     parts += [f"{done[name]:,} {words}" for name, words in _RARE_COUNTS.items() if done.get(name)]
     parts += [f"{count:,} {reason}" for reason, count in done.get("reasons", {}).items()]
     if done["failed"]:
-        parts.append(f"{done['failed']:,} failed: " + "; ".join(done["problems"]))
+        parts.append(f"{done['failed']:,} failed: " + "; ".join(map(printable, done["problems"])))
     # Problems that fail nothing, such as clocks that differ, are shown too.
     notes = [*done.get("notices", ()), *(() if done["failed"] else done["problems"])]
-    return "; ".join([", ".join(parts) or "done", *(f"note: {note}" for note in notes)])
+    return "; ".join([", ".join(parts) or "done", *(f"note: {printable(note)}" for note in notes)])
 
 
 def _skipped_text(outcome: Mapping[str, Any]) -> str:
@@ -69,7 +70,9 @@ def _skipped_text(outcome: Mapping[str, Any]) -> str:
     if not count:
         return ""
     places = outcome["left_out_ranges"]
-    return f"\n\nSkipped by mirror.poison.policy, {count:,} records:\n" + "\n".join(f"- {place}" for place in places)
+    return f"\n\nSkipped by mirror.poison.policy, {count:,} records:\n" + "\n".join(
+        f"- {printable(place)}" for place in places
+    )
 
 
 def _problems(title: str, outcome: Mapping[str, Any]) -> str:
@@ -78,7 +81,7 @@ def _problems(title: str, outcome: Mapping[str, Any]) -> str:
         return ""
     not_shown = outcome["failed"] - len(problems)
     more = [f"... and {not_shown} more"] if not_shown > 0 else []
-    return f"\n\n{title}:\n" + "\n".join(f"- {problem}" for problem in [*problems, *more])
+    return f"\n\n{title}:\n" + "\n".join(f"- {printable(problem)}" for problem in [*problems, *more])
 
 
 def _table(totals: Sequence[TopicTotal]) -> str:

@@ -12,6 +12,7 @@ from mirror_lib.airflow.flow.report import STEP_KEY, failed_steps, report_text, 
 from mirror_lib.airflow.task_states import task_state
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 from mirror_lib.observe import topic_totals, trigger_text
+from mirror_lib.printable import Lines
 
 _log = logging.getLogger(__name__)
 #: Runs of one DAG run: one for each attempt of `replicate`.
@@ -50,7 +51,7 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
     # Topics that could not be synced do not fail the run here: the copy reports their partitions.
     topics = instance.xcom_pull(task_ids="sync_topics", key="return_value")
     shown = steps if topics is None else {"sync_topics": topics, **steps}
-    _log.info("%s\n\n%s", report_text(flow, outcome, totals), steps_text(shown))
+    _log.info("%s\n\n%s", Lines(report_text(flow, outcome, totals)), Lines(steps_text(shown)))
     if outcome is None:
         raise AirflowFailException(f"flow {flow} was not copied: an upstream task failed, see its log.")
     problems: list[str] = []

@@ -8,6 +8,7 @@ it with its old conf.
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from mirror_lib.airflow.retries import failing_at_once
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.relay.job import ASK
 
+_log = logging.getLogger(__name__)
 #: A run is given up after a day; decisions about lost records refer to the records lost at that time.
 _DECIDED_FOR = timedelta(days=2)
 
@@ -39,7 +41,7 @@ class CheckedConf:
             if not is_external():
                 # Airflow's page shows the lines up to this one as a closed group, "Pre Execute": an operator would see
                 # a log without an error.
-                self.log.info("::endgroup::")  # type: ignore[attr-defined]  # of Airflow's operator
+                _log.info("::endgroup::")
             raise
         super().pre_execute(context)  # type: ignore[misc]  # of Airflow's operator
 

@@ -10,6 +10,7 @@ from mirror_lib.airflow.compatibility import DAG, Param
 from mirror_lib.airflow.forms.values import JAVA_REGEX
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.printable import printable
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 #: The default log level.
@@ -33,7 +34,7 @@ def literal(text: str) -> str:
 
     Bold, not code: in Airflow 3.3 the background of code covers the line above this small text.
     """
-    escaped = _SIGNS.sub(r"\\\1", text)
+    escaped = _SIGNS.sub(r"\\\1", printable(" ".join(text.split())))
     return f"**{escaped}**"
 
 

@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "is_deferrable",
             "master_of",
         ],
-        "detached_driver": ["FOLDER_PREFIX", "discard_old_folders", "show_log", "start_detached"],
+        "detached_driver": ["FOLDER_PREFIX", "discard_old_folders", "is_driver_folder", "show_log", "start_detached"],
         "driver_trigger": ["DriverTrigger"],
         "operator": ["SparkJobOperator"],
         "outcome": ["exit_code_in", "failure_of", "skip_reason", "without_report", "xcom_value"],

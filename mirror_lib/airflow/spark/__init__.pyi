@@ -6,6 +6,7 @@ from .connection import is_deferrable as is_deferrable
 from .connection import master_of as master_of
 from .detached_driver import discard_old_folders as discard_old_folders
 from .detached_driver import FOLDER_PREFIX as FOLDER_PREFIX
+from .detached_driver import is_driver_folder as is_driver_folder
 from .detached_driver import show_log as show_log
 from .detached_driver import start_detached as start_detached
 from .driver_trigger import DriverTrigger as DriverTrigger

@@ -11,10 +11,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from mirror_lib.airflow.compatibility import AirflowException
+from mirror_lib.printable import Lines
 from mirror_lib.spark import (
     DRIVER_HOST_VARIABLE,
     END_WITH_INPUT_VARIABLE,
@@ -45,7 +47,8 @@ def driver_environment(more: Mapping[str, str]) -> dict[str, str]:
 class _Started(NamedTuple):
     """A running driver, and its output."""
 
-    process: subprocess.Popen[str] | HostedDriver
+    process: subprocess.Popen[bytes] | HostedDriver
+    #: A carriage return in it ends no line.
     output: IO[str]
 
 
@@ -59,7 +62,7 @@ class ConnectDriver:
 
     def __init__(self, module: str, arguments: Sequence[str]) -> None:
         self.command = [driver_python(), "-m", module, *arguments]
-        self._process: subprocess.Popen[str] | HostedDriver | None = None
+        self._process: subprocess.Popen[bytes] | HostedDriver | None = None
 
     def run(self, environment: Mapping[str, str]) -> None:
         """Run it to its end; its output becomes lines of the task's log.
@@ -75,7 +78,7 @@ class ConnectDriver:
             self._process = process
             try:
                 for line in output:
-                    _log.info("%s", line.rstrip())
+                    _log.info("%s", Lines(line.rstrip()))
                 code = process.wait()
             except BaseException:
                 # A task is ended by an exception, and must not leave a run behind.
@@ -114,7 +117,7 @@ class ConnectDriver:
             ours.callback(os.close, kept)
             read, written = os.pipe()
             theirs.callback(os.close, written)
-            output = ours.enter_context(open(read, errors="replace"))  # noqa: PTH123 - a descriptor
+            output = ours.enter_context(open(read, errors="replace", newline="\n"))  # noqa: PTH123 - a descriptor
             try:
                 driver = ask_for_driver(Path(host), request, (given, written, written), python=python)
             except NoDriverHostError as error:
@@ -132,11 +135,9 @@ class ConnectDriver:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
                 env=environment,
                 start_new_session=True,
             )
         )
         assert process.stdout is not None
-        return _Started(process, process.stdout)
+        return _Started(process, TextIOWrapper(process.stdout, errors="replace", newline="\n"))

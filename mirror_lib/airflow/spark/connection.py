@@ -17,6 +17,7 @@ from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook,
 from mirror_lib.airflow.spark.submission import check_submission, master_url
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.masked_urls import masked_urls
 from mirror_lib.spark import (
     DRIVER_HOST_VARIABLE,
     LOCAL_MASTER,
@@ -159,7 +160,7 @@ def describe_master(conn_id: str) -> str:
     if master is not None and is_connect(master):
         return f"Spark runs in a session of the Spark Connect server {master} (Airflow connection {conn_id})."
     if master is not None:
-        return f"Spark runs on {master} (Airflow connection {conn_id})."
+        return f"Spark runs on {masked_urls(master)} (Airflow connection {conn_id})."
     return (
         f"Airflow has no connection {conn_id}: Spark runs on this worker as {LOCAL_MASTER}. "
         f"To use a cluster, create the connection {conn_id} of type spark with the master as its host."

@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from mirror_lib.airflow.spark.connect_driver import driver_environment, driver_python
+from mirror_lib.printable import Lines
+from mirror_lib.private_files import is_private_folder
 from mirror_lib.spark import (
     DRIVER_HOST_VARIABLE,
     END_WITH_INPUT_VARIABLE,
@@ -55,20 +57,30 @@ def start_detached(module: str, arguments: Sequence[str], environment: Mapping[s
 
 
 def show_log(folder: Path) -> bool:
-    """Copy the lines of a driver's log to the task's log, and remove the folder; return False if it is not here."""
+    """Copy the lines of a driver's log to the task's log, and remove the folder; return False if it is not here.
+
+    The folder comes from the ledger, whose other writers must not choose what this task reads and removes.
+    """
+    if not is_driver_folder(folder):
+        return False
     try:
-        with (folder / _LOG).open(errors="replace") as lines:
+        with (folder / _LOG).open(errors="replace", newline="\n") as lines:
             for line in lines:
-                _log.info("%s", line.rstrip())
+                _log.info("%s", Lines(line.rstrip()))
     except FileNotFoundError:
         return False
     shutil.rmtree(folder, ignore_errors=True)
     return True
 
 
+def is_driver_folder(folder: Path) -> bool:
+    """Return True if a task of this user has made the folder for a driver."""
+    return folder.name.startswith(FOLDER_PREFIX) and is_private_folder(folder)
+
+
 def discard_old_folders() -> None:
     """Remove folders that no task will read any more."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
         with suppress(OSError):
-            if folder.stat().st_uid == os.geteuid() and time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
+            if is_driver_folder(folder) and time.time() - folder.lstat().st_mtime > _KEPT_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from abc import abstractmethod
@@ -28,6 +29,7 @@ from mirror_lib.config.secrets import hand_over
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.spark import REMOTE_VARIABLE, SPARK_SETTINGS, job_module, shorten, submit_settings
 
+_log = logging.getLogger(__name__)
 #: Read by the job (`spark_jobs.job_log`).
 _LOG_LEVEL = "MIRROR_LOG_LEVEL"
 #: Linux limits one variable to 128 KiB (MAX_ARG_STRLEN), name included. The text is ASCII.
@@ -74,7 +76,7 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
 
     def _run(self, context: Context) -> None:
         handed_over, transforms = self._asked_of_the_file()
-        self.log.info("%s", describe_master(self.spark_conn_id))
+        _log.info("%s", describe_master(self.spark_conn_id))
         check_submitter(self.spark_conn_id)
         server = connect_address(self.spark_conn_id)
         self.conf = submit_settings(master_of(self.spark_conn_id), transforms=transforms)
@@ -98,6 +100,12 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
             except AirflowException as error:
                 failure = error
             self._judge(context, path, failure)
+
+    def _get_hook(self) -> Any:
+        """Return the provider's hook, which logs Spark's output: with this project's logger, which is printable."""
+        hook = super()._get_hook()
+        hook._log = _log  # noqa: SLF001 - of Airflow's LoggingMixin, which creates another one otherwise
+        return hook
 
     def on_kill(self) -> None:
         """End the job: this process's own driver, or the job that the provider has submitted."""

@@ -20,6 +20,7 @@ from typing import Self
 from mirror_lib.config import state_dir
 from mirror_lib.dev import end_session, find_java
 from mirror_lib.errors import MirrorError
+from mirror_lib.private_files import open_log
 from mirror_lib.relay.job import JobArguments
 from mirror_lib.spark import (
     REMOTE_VARIABLE,
@@ -145,8 +146,7 @@ def running_job(job: Job, *, master: str, log: Path) -> Iterator[Child]:
         InterruptedRunError: Ctrl-C or a SIGTERM came while the job ran.
     """
     command, variables = _child(job, master)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as output, _terminate_as_interrupt():
+    with os.fdopen(open_log(log), "ab") as output, _terminate_as_interrupt():
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from typing import Any
 from mirror_lib.cluster.auth.jaas import JaasEntry
 from mirror_lib.cluster.auth.kerberos_tickets import INSTALL, TICKETS, KerberosIdentity, gssapi_package
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.limited_files import read_limited
+from mirror_lib.operator_limits import read_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +100,14 @@ def _ticket_cache(options: Mapping[str, str], where: Where, *, needed: bool = Tr
     kind, colon, rest = name.partition(":")
     path = rest if colon and kind == "FILE" else name
     try:
-        return read_limited(Path(path))
+        return read_named(Path(path))
     except OSError:
         return None
 
 
 def _read(path: str, what: str, where: Where) -> bytes:
     try:
-        return read_limited(Path(path))
+        return read_named(Path(path))
     except OSError as error:
         raise ConfigurationError(
             f"{what}: {error.strerror or error}.",

@@ -29,8 +29,8 @@ from mirror_lib.http_client import (
     HttpResponse,
     send,
 )
-from mirror_lib.limited_files import read_limited
 from mirror_lib.masked_urls import masked_urls
+from mirror_lib.operator_limits import read_named
 from mirror_lib.outside_json import parse_json
 
 #: A token is renewed after this part of its lifetime, before librdkafka (at 80 %) requests the next one.
@@ -210,7 +210,7 @@ class ClientCredentials:
 
     def _masked_endpoint(self) -> str:
         """The endpoint without possible secrets in its URL."""
-        return masked_urls(re.split("[?#]", self.endpoint, maxsplit=1)[0])
+        return re.split("[?#]", masked_urls(self.endpoint), maxsplit=1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class TokenFile:
     def fetch(self, where: Where) -> Token:
         """As `TokenSource.fetch`."""
         try:
-            text = read_limited(Path(self.path)).decode()
+            text = read_named(Path(self.path)).decode()
         except OSError:
             text = self.content
         return as_token(text.strip(), where, f"the file {self.path}", self.subject_claim)

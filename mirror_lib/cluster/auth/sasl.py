@@ -21,7 +21,7 @@ from mirror_lib.cluster.auth.oauth_tokens import ClientCredentials, TokenFile, T
 from mirror_lib.cluster.auth.tls import read_tls, refuse_java_only
 from mirror_lib.config.security import MECHANISMS
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.limited_files import read_limited
+from mirror_lib.operator_limits import read_named
 
 _UNSECURED = "unsecuredLogin"
 #: Seconds; Java has no limit of its own.
@@ -250,7 +250,7 @@ class _OAuthReader:
     def _file(self, endpoint: str) -> TokenSource:
         path = urllib.parse.unquote(urllib.parse.urlsplit(endpoint).path)
         try:
-            content = read_limited(Path(path)).decode()
+            content = read_named(Path(path)).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise self._error(
                 f"sasl.oauthbearer.token.endpoint.url={endpoint}: {getattr(error, 'strerror', None) or 'no text'}.",

@@ -26,7 +26,7 @@ from mirror_lib.cluster.auth.keystores import (
 )
 from mirror_lib.config.security import TlsVersions, TlsVersionsError, java_only_problem, tls_versions
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.limited_files import read_limited
+from mirror_lib.operator_limits import read_named
 
 
 def refuse_java_only(properties: Mapping[str, str], beginning: str, where: Where, *, prefix: str = "") -> None:
@@ -135,7 +135,7 @@ class _Reader:
         if location:
             password = self._get("ssl.truststore.password")
             return self._read_store(
-                f"ssl.truststore.location={location}", lambda: read_truststore(read_limited(Path(location)), password)
+                f"ssl.truststore.location={location}", lambda: read_truststore(read_named(Path(location)), password)
             )
         return None
 
@@ -153,7 +153,7 @@ class _Reader:
             password = self._get("ssl.keystore.password")
             return self._read_store(
                 f"ssl.keystore.location={location}",
-                lambda: read_keystore(read_limited(Path(location)), password, key_password),
+                lambda: read_keystore(read_named(Path(location)), password, key_password),
             )
         return None
 

@@ -5,7 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "addresses": ["AddressError", "parse_addresses"],
+        "addresses": ["USER_INFORMATION", "AddressError", "parse_addresses"],
         "ambiguous_names": ["unclear_names"],
         "check": ["hidden_cut_keys", "key_problems"],
         "derive": [

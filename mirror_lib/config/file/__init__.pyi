@@ -1,5 +1,6 @@
 from .addresses import AddressError as AddressError
 from .addresses import parse_addresses as parse_addresses
+from .addresses import USER_INFORMATION as USER_INFORMATION
 from .ambiguous_names import unclear_names as unclear_names
 from .check import hidden_cut_keys as hidden_cut_keys
 from .check import key_problems as key_problems

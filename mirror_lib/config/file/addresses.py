@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+from mirror_lib.masked_urls import masked_addresses
 from mirror_lib.topology import parse_list
 
 #: A listener name may come before the host; IPv6 addresses are allowed without brackets.
 _ADDRESS = re.compile(r"(?:[0-9A-Za-z%._-]*://)?\[?([0-9A-Za-z%._:-]+)\]?:([0-9]{1,5})")
 _HIGHEST_PORT = 65_535
+#: Shown in place of a member with an `@`.
+USER_INFORMATION = "user information (@)"
 _MEANING = "a list of addresses such as host1:9092,host2:9092"
 
 
@@ -27,6 +30,9 @@ def parse_addresses(text: str) -> tuple[str, ...]:
         AddressError: the list is empty, or a member is not an address. Java reads `:9092`, the result of a missing
             host, as this machine; here it is an error.
     """
+    if "@" in text:
+        # A password may contain commas, so no member is shown.
+        raise AddressError(USER_INFORMATION)
     members = [member for member in parse_list(text) if member]
     if not members:
         raise AddressError(None)
@@ -36,6 +42,6 @@ def parse_addresses(text: str) -> tuple[str, ...]:
 def _address(member: str) -> str:
     found = _ADDRESS.fullmatch(member)
     if found is None or not 0 < int(found[2]) <= _HIGHEST_PORT:
-        raise AddressError(member)
+        raise AddressError(masked_addresses(member))
     host = f"[{found[1]}]" if ":" in found[1] else found[1]
     return f"{host}:{found[2]}"

@@ -459,7 +459,7 @@ class _Assignment:
         return is_secret(self._key) or self._key == LEDGER_URL or self._setting.written is not None
 
     def _shown_value(self) -> str:
-        text = masked_text(self._setting.value)
+        text = masked_text(self._setting.value, self._key)
         return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "..."
 
     def _key_with_blank(self) -> str | None:

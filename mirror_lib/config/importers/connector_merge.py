@@ -121,7 +121,7 @@ def same_value(name: str, one: str, other: str) -> bool:
 
 def shown_value(name: str, value: str) -> str:
     """Return a value as questions may show it."""
-    return _HIDDEN if is_secret(name) else masked_text(value)
+    return _HIDDEN if is_secret(name) else masked_text(value, name)
 
 
 def _one_of_each(flow: FlowId, connectors: Sequence[Connector], answers: Answers) -> Mapping[ConnectorKind, Connector]:

@@ -17,7 +17,14 @@ from mirror_lib.config.file import FileStamp, byte_order_mark, parse_properties
 from mirror_lib.config.model import Severity
 from mirror_lib.config.secrets.airflow_provider import CLASS_NAME, AirflowSecretProvider
 from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
-from mirror_lib.limited_files import read_limited
+from mirror_lib.operator_limits import (
+    NAMES_VARIABLE,
+    PROVIDERS_VARIABLE,
+    allowed_path,
+    is_provider_allowed,
+    is_variable_allowed,
+    read_named,
+)
 from mirror_lib.topology import parse_list
 
 __all__ = [
@@ -80,7 +87,11 @@ class EnvironmentProvider:
     def get(self, path: str, key: str) -> str | None:
         if path:
             raise ProviderError(f"environment variables have no path; write ${{env:{key}}} without {path!r}")
-        return self._environment.get(key) if _is_name(key) and self._allowed.fullmatch(key) else None
+        try:
+            is_allowed = _is_name(key) and self._allowed.fullmatch(key) and is_variable_allowed(key)
+        except re.error as error:
+            raise ProviderError(f"{NAMES_VARIABLE} is not a regular expression: {error}") from error
+        return self._environment.get(key) if is_allowed else None
 
 
 class _FileReader:
@@ -179,6 +190,10 @@ class _AllowedPaths:
         normal = Path(os.path.normpath(path))
         if self._allowed and not any(normal.is_relative_to(allowed) for allowed in self._allowed):
             return None
+        try:
+            allowed_path(normal)
+        except PermissionError as error:
+            raise ProviderError(f"{normal} cannot be read: {error.strerror}") from error
         return normal
 
 
@@ -192,7 +207,7 @@ def _is_name(text: str) -> bool:
 
 def _read(path: Path) -> bytes:
     try:
-        return read_limited(path)
+        return read_named(path)
     except OSError as error:
         raise ProviderError(f"{path} cannot be read: {error.strerror}") from error
 
@@ -204,6 +219,8 @@ REGISTRY: dict[str, Factory] = {
     f"{_PACKAGE}.DirectoryConfigProvider": DirectoryProvider,
     CLASS_NAME: AirflowSecretProvider,
 }
+#: By class, as the operator's limit has them.
+_SHORT_NAMES = dict(zip(REGISTRY, ("env", "file", "directory", "airflow"), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +312,8 @@ def make_providers(file: Mapping[str, str]) -> tuple[dict[str, ConfigProvider], 
             wrong[_PREFIX] = f"provider {name} has no class: set {key}"
         elif java_class not in REGISTRY:
             wrong[key] = f"{java_class} is not a supported provider; supported: {', '.join(sorted(REGISTRY))}"
+        elif not is_provider_allowed(_SHORT_NAMES.get(java_class, java_class)):
+            wrong[key] = f"{java_class} is not allowed here: the operator limits providers by {PROVIDERS_VARIABLE}"
         else:
             try:
                 providers[name] = REGISTRY[java_class](parameters)

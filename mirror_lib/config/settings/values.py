@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 
-from mirror_lib.config.file import FOREIGN_CLASSES, AddressError, class_advice, parse_addresses
+from mirror_lib.config.file import FOREIGN_CLASSES, USER_INFORMATION, AddressError, class_advice, parse_addresses
 from mirror_lib.config.first_start import OFFSET_RESET, parse_first_start, parse_offset_reset, parse_topic_first_starts
 from mirror_lib.config.model import IsolationLevel
 from mirror_lib.config.schedule import parse_flow_schedule, parse_interval, parse_schedule
@@ -95,6 +95,8 @@ def check_bootstrap_servers(text: str) -> None:
     except AddressError as error:
         member = error.member or ""
         repeated = member.lstrip("=")
+        if member == USER_INFORMATION:
+            raise InvalidValueError(str(error), "write user and password into sasl.jaas.config") from error
         if repeated != member:
             raise InvalidValueError(str(error), f"remove the second = before {repeated}") from error
         if member and ":" not in member:

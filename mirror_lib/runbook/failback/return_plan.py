@@ -148,9 +148,9 @@ class ReturnPlan:
     def markdown(self, most: int) -> str:
         """Return the plan for the approval page, with the `most` partitions that lack most."""
         listed = sorted(self.partitions, key=lambda each: (-each.left_behind, each.source))[:most]
-        source = self.flow.flow.source
+        source = markdown_text(self.flow.flow.source)
         lines = [
-            f"**{self}**",
+            f"**{markdown_text(str(self))}**",
             "",
             f"| partition on {source} | copied to | log end offset | never copied | copied back from | from offset | "
             "offsets so far |",

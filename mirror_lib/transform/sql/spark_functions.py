@@ -79,11 +79,32 @@ INFLUENCES: Mapping[str, Influence] = {
 
 _JAVA = "it calls Java"
 _FILES = "it can read files"
+_DTD = "it loads document types from any address that a record names"
 #: Functions that no transform may call, and why. `identifier` names a function or a table by a text.
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("reflect", "java_method", "try_reflect"), _JAVA),
     **dict.fromkeys(("from_protobuf", "to_protobuf"), _FILES),
+    # `UDFXPathUtil` parses with the JDK's defaults. `from_xml` forbids document types (`StaxXmlParserUtils`).
+    **dict.fromkeys(
+        (
+            "xpath",
+            *(f"xpath_{kind}" for kind in ["boolean", "double", "float", "int", "long", "number", "short", "string"]),
+        ),
+        _DTD,
+    ),
     "identifier": "it names by a text what cannot be checked",
+    "python_worker_logs": "it reads logs of Spark",
+    "range": "it makes records of its own",
+    # Of Spark 4.3. To allow one, look at what it reaches, and at what its result depends on.
+    **dict.fromkeys(
+        (
+            *("collect_union", "counter_diff", "from_base32", "hmac", "jaro_winkler_similarity", "localtime"),
+            *("timestamp_nanos", "to_base32", "try_variant_array_append", "try_variant_insert", "try_variant_set"),
+            *("unix_nanos", "variant_array_append", "variant_delete", "variant_insert", "variant_set"),
+            "variant_strip_nulls",
+        ),
+        "not every supported Spark has it",
+    ),
 }
 #: Functions whose options can name files (`avroSchemaUrl`, `rowValidationXSDPath`), and how many arguments come before
 #: those.

@@ -1,6 +1,7 @@
 """Flows with `mirror.airflow.execution = external`: the DAG file in this Airflow, its tasks in a process without it."""
 
 import json
+import logging
 import os
 import runpy
 import signal
@@ -19,6 +20,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from mirror_lib.airflow.dags import mirror_dags
 from mirror_lib.airflow.external import dag_file
+from mirror_lib.airflow.external import task as external_task
+from mirror_lib.airflow.external.spark_submit import SparkChild
 from mirror_lib.airflow.external.task import DagRun
 from mirror_lib.dev.processes import session_members
 
@@ -265,6 +268,42 @@ def silent_broker():
     """A server that takes connections and never answers."""
     with socket.create_server(("localhost", 0)) as server:
         yield server
+
+
+_HOSTILE = "a\x1b[2J\u202e\r\n2026-11-28 ERROR all is lost"
+
+
+def test_what_a_task_logs_or_prints_forges_no_line_of_airflows_log(monkeypatch, tmp_path):
+    """Messages over the channel, the end of the task, and what its libraries print themselves."""
+    sent = []
+    channel = SimpleNamespace(
+        send=lambda op, **message: sent.append(message), end=lambda **message: sent.append(message)
+    )
+    monkeypatch.setattr(external_task, "_task", lambda *_: _Failing())
+    monkeypatch.setattr(external_task, "_context", lambda *_: {})
+    channel.first = {}
+    external_task.run_task([], "d", "t", channel)
+    printed = tmp_path / "printed"
+    printed.write_bytes(_HOSTILE.encode())
+
+    texts = [message["message"] for message in sent] + [dag_file._shown(_HOSTILE)]
+    lines = []
+    SparkChild(["cat", str(printed)], os.environ).run(SimpleNamespace(info=lambda _, line: lines.append(line)))
+
+    assert len(texts) == 4
+    for line in (line for text in texts for line in text.split("\n")[1:]):
+        assert line.startswith("  "), line
+    assert all(text.replace("\n", "").isprintable() for text in texts)
+    # A carriage return ends no line.
+    assert [line.startswith("2026") for line in lines] == [False, True]
+
+
+class _Failing:
+    def pre_execute(self, context):
+        logging.getLogger("mirror_lib.x").warning("group %s", _HOSTILE)
+
+    def execute(self, context):
+        raise ValueError(_HOSTILE)
 
 
 def test_a_killed_task_ends_its_process(write, load, silent_broker):

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from mirror_lib.cluster.connection import _bootstrap_servers
+from mirror_lib.config.file.problems import describe
 from mirror_lib.config.loader import InvalidConfigurationError, load
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.secrets.keys import is_secret
 from mirror_lib.config.secrets.masking import masked_text, printable_value
+from mirror_lib.errors import NOWHERE, ConfigurationError
 from tests.support.config_files import ConfigFile
 
 
 def test_texts_and_urls_lose_their_passwords_and_nothing_else() -> None:
     for text, expected in [
         ("postgresql+psycopg://me:pa:ss@host/db", "postgresql+psycopg://me:[hidden]@host/db"),
-        ("postgresql://me@host/db?password=x&a=b", "postgresql://[hidden]@host/db?password=[hidden]&a=b"),
+        ("postgresql://me@host/db?password=x&a=b", "postgresql://[hidden]@host/db?[hidden]"),
+        ("postgresql://h/db?sslmode=require&x=1&port=1", "postgresql://h/db?sslmode=require&[hidden]"),
         ("sqlite:///ledger.sqlite3", "sqlite:///ledger.sqlite3"),
         ('org.x.ScramLoginModule required username="a" password="b";', "[hidden]"),
         ("host1:9092,host2:9092", "host1:9092,host2:9092"),
@@ -26,8 +30,9 @@ def test_texts_and_urls_lose_their_passwords_and_nothing_else() -> None:
         "hdfs://h/env.tar.gz#environment",
         "postgresql://h/db?sslmode=require",
         "spark://a:7077,b:7077",
-        "mailto:me@h",
         "http://[::1]:80/",
+        "User:a@EXAMPLE.COM=User:b/host@EXAMPLE.ORG",
+        "(?:orders|payments#?).*",
     ]:
         assert masked_text(url) == url, url
 
@@ -57,8 +62,66 @@ def test_no_form_of_a_url_shows_its_secret() -> None:
         "jdbc:postgresql://h/db?user=me&password=S3CRET",
         "see https://u:S3CRET@h, or 'http://u:S3CRET@h2'.",
         "airflow+x://u:p%40S3CRET@h",
+        "https://h/?pw=S3CRET",
+        "https://h/?assertion=S3CRET",
+        "https://h/?S3CRET",
+        "https://h/?S3CRET=",
+        "https://h/p;S3CRET",
+        "https://h/p#S3CRET",
+        "https://h/?version=1&password=a&S3CRET",
+        "https://h/?version=a S3CRET",
+        "https://h/?%70assword=S3CRET",
+        'https://h/?pw=a"S3CRET',
+        "postgresql://me:a\"b S3CRET 'c<`d@h/db",
+        "postgresql://me:a\nS3CRET@h/db",
+        "http://u:S3CRET://b@h",
+        "u:S3CRET://b@h:9092",
+        "u:a S3CRET@h:9092",
+        "u:S3CRET@h:9092, http://h2",
+        "h:9092?password=S3CRET",
+        "http:/u:S3CRET@h",
+        "//S3CRET@h",
+        "https://S3CRET:x@h",
+        "jdbc:oracle:thin:u/S3CRET@h:1521",
+        "jdbc:sqlserver://h;user=a;pwd=S3CRET",
+        "a@b, User:a@b=c:S3CRET@h",
+        'com.x.Login required user="a" pw="S3CRET";',
     ]:
         assert SECRET not in masked_text(url), url
+
+
+def test_user_information_in_addresses_of_brokers_is_never_shown(file: ConfigFile) -> None:
+    for servers in ("S3CRET@h:9092", "me:S3CRET@h:9092", "me:S3CRET,x@h:9092", "h:9092?pw=S3CRET", "S3CRET://a@h:1"):
+        assert SECRET not in printable_value("A.bootstrap.servers", Provenance(value=servers))
+
+        problems = file.problems(f"A.bootstrap.servers = {servers}\n")
+        assert problems
+        assert SECRET not in repr(problems), servers
+        with pytest.raises(ConfigurationError) as caught:
+            _bootstrap_servers(servers, NOWHERE)
+        assert SECRET not in str(caught.value), servers
+
+
+def test_masking_takes_linear_time() -> None:
+    """Counted, not timed: a cubic expression would take hours for these texts."""
+    for part in (
+        "?pass",
+        "&a",
+        "://",
+        "#",
+        "?x",
+        "&port=1",
+        ".zip#",
+        "@",
+        "a:b@",
+        "x" * 9 + "+",
+        ";=",
+        "required a",
+        "LoginModule ",
+        "User:a",
+    ):
+        for text in (part * 40_000, "http://h/" + part * 40_000, "http://h/" + part * 40_000 + "@"):
+            assert len(masked_text(text)) <= 2 * len(text)
 
 
 def test_values_of_secret_keys_and_of_providers_are_not_shown_others_are() -> None:
@@ -96,3 +159,23 @@ def test_a_key_over_several_lines_is_one_mistake_and_one_whose_lines_are_joined_
         assert not [piece for piece in _KEY if piece.rstrip("=") in shown], before
     joined = _PEM.replace("\n", "\\n\\\n  ")
     assert file.problems(f"A.ssl.keystore.key = {joined}\nB.client.id = x\n") == []
+
+
+def test_no_text_of_a_file_forges_another_problem(file: ConfigFile) -> None:
+    """Keys, aliases and values with line breaks, which escapes of a properties file make."""
+    forged = "\\nerror: all is lost"
+    for line in (
+        f"clusters = A, B{forged}",
+        f"A.secu{forged.replace(':', '')}.protocol = x",
+        f"A.security.protocol = {forged}",
+        f"A->B.topics = ({forged}",
+        f"A->B.tasks.max = \\u001b[2J{forged}",
+        f"A->B.mirror.transforms = x{forged}",
+        f"A->B.replication.policy.class = a{forged}",
+        f"config.providers = p{forged}",
+        f"topics = ${{env:a{forged}}}",
+    ):
+        problems = file.problems(f"{line}\n")
+        assert problems, line
+        assert all(text.isprintable() for each in problems for text in (each.message, each.suggestion or "")), line
+        assert "\nerror: all" not in describe(problems[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,10 @@ from mirror_lib.config.secrets.providers import (
     Resolver,
     make_providers,
 )
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.database import Database
 from mirror_lib.limited_files import LARGEST
+from mirror_lib.operator_limits import read_named, take_limits
 
 _PACKAGE = "org.apache.kafka.common.config.provider"
 
@@ -116,3 +120,61 @@ def test_a_file_that_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(bytes(LARGEST + 1))
     with pytest.raises(ProviderError, match="File too large"):
         DirectoryProvider({}).get(str(tmp_path), "large")
+
+
+def test_the_operator_limits_providers_files_and_variables_and_the_file_cannot(
+    secrets: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "x.properties").write_text("password = theirs\n")
+    (secrets / "link.properties").symlink_to(outside / "x.properties")
+    (secrets / "way").symlink_to(outside)
+    monkeypatch.setenv("MIRROR_ALLOWED_PATHS", f"/no/such:{secrets}")
+    monkeypatch.setenv("MIRROR_ALLOWED_VARIABLES", "KAFKA_.*")
+    file, folder = FileProvider({"allowed.paths": "/"}), DirectoryProvider({"allowed.paths": "/"})
+
+    assert file.get(str(secrets / "secrets.properties"), "password") == "s3cret"
+    assert folder.get(str(secrets), "token") == "abc\n"
+    by_dots = secrets / "inner" / ".." / ".." / outside.name / "x.properties"
+    for path in (outside / "x.properties", secrets / "link.properties", secrets / "way" / "x.properties", by_dots):
+        with pytest.raises(ProviderError, match="MIRROR_ALLOWED_PATHS"):
+            file.get(str(path), "password")
+        with pytest.raises(OSError, match="MIRROR_ALLOWED_PATHS"):
+            read_named(path)
+    for where, key in ((outside, "x.properties"), (secrets / "way", "x.properties"), (secrets, "link.properties")):
+        with pytest.raises(ProviderError, match="MIRROR_ALLOWED_PATHS"):
+            folder.get(str(where), key)
+    monkeypatch.chdir(secrets)
+    for url in (
+        f"sqlite:///{outside}/x",
+        f"sqlite:///file:{outside}/x?uri=true",
+        f"postgresql://h/d?sslrootcert={outside}/x",
+        "postgresql://h/d?passfile=/x",
+    ):
+        with pytest.raises(LedgerError, match="MIRROR_ALLOWED_PATHS"):
+            Database.open(url)
+    variables = EnvironmentProvider({"allowlist.pattern": ".*"}, {"KAFKA_A": "1", "AIRFLOW__CORE__FERNET_KEY": "2"})
+    assert (variables.get("", "KAFKA_A"), variables.get("", "AIRFLOW__CORE__FERNET_KEY")) == ("1", None)
+
+    declared = {"config.providers": "a, b", "config.providers.a.class": f"{_PACKAGE}.FileConfigProvider"}
+    declared |= {"config.providers.b.class": f"{_PACKAGE}.EnvVarConfigProvider"}
+    for allowed, made in (("env", {"b"}), (" file , env ", {"a", "b"}), ("none", set()), ("", {"a", "b"})):
+        monkeypatch.setenv("MIRROR_ALLOWED_PROVIDERS", allowed)
+        providers, wrong = make_providers(declared)
+        assert set(providers) == made, allowed
+        assert set(wrong) == {f"config.providers.{name}.class" for name in {"a", "b"} - made}
+
+
+def test_limits_come_from_airflows_configuration_unless_the_environment_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MIRROR_ALLOWED_PATHS", "/of/the/environment")
+    monkeypatch.setenv("MIRROR_ALLOWED_PROVIDERS", "")
+    monkeypatch.delenv("MIRROR_ALLOWED_VARIABLES", raising=False)
+
+    limits = {"allowed_paths": "/x", "allowed_providers": "env"}
+    take_limits(lambda section, name: limits.get(name) if section == "mirror" else None)
+
+    assert os.environ["MIRROR_ALLOWED_PATHS"] == "/of/the/environment"
+    assert os.environ["MIRROR_ALLOWED_PROVIDERS"] == "env"
+    assert "MIRROR_ALLOWED_VARIABLES" not in os.environ

@@ -69,23 +69,23 @@ def test_a_server_whose_machine_is_gone_is_noticed(postgres_url: str) -> None:
 
 
 def test_passwords_are_masked_wherever_the_url_has_them() -> None:
-    url = "postgresql://me:hidden1@host/db?password=hidden2&sslpassword=hidden3&sslmode=require"
+    url = "postgresql://me:S3CRET1@host/db?sslmode=require&passwd=S3CRET2&sslpassword=S3CRET3"
 
     shown = Database.open(url).shown
 
-    assert "hidden" not in shown
+    assert "S3CRET" not in shown
     assert "me:***@host/db" in shown
     assert "sslmode=require" in shown
 
 
 def test_an_unreachable_server_is_named_without_its_password() -> None:
-    ledger = Ledger.open("postgresql://me:hidden1@127.0.0.1:1/db?sslpassword=hidden2")
+    ledger = Ledger.open("postgresql://me:S3CRET1@127.0.0.1:1/db?sslpassword=S3CRET2")
 
     with pytest.raises(LedgerError, match=r"127\.0\.0\.1:1/db") as caught:
         ledger.migrate()
 
-    assert "hidden" not in str(caught.value)
-    assert "hidden" not in str(caught.value.attributes())
+    assert "S3CRET" not in str(caught.value)
+    assert "S3CRET" not in str(caught.value.attributes())
     assert "mirror.ledger.url" in caught.value.action
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,18 @@ class TestWhatIsRefused:
 
         with pytest.raises(CheckpointFolderError, match="already exists"):
             rewrite_checkpoint(folder, tmp_path / "out", shifted)
+
+    @pytest.mark.parametrize("place", ["metadata2", "state/0/x", "offsets/9"])
+    def test_a_folder_with_links_or_devices_is_refused(self, folder: Path, tmp_path: Path, place: str) -> None:
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for make in (lambda: path.symlink_to("/etc/passwd"), lambda: path.symlink_to("/etc"), lambda: os.mkfifo(path)):
+            make()
+            with pytest.raises(CheckpointFolderError, match="neither a file nor a folder"):
+                rewrite_checkpoint(folder, tmp_path / "out", shifted)
+            path.unlink()
+
+        assert [each.name for each in tmp_path.iterdir()] == ["checkpoint"]
 
     def test_a_folder_without_batches_is_no_checkpoint(self, tmp_path: Path) -> None:
         with pytest.raises(CheckpointFolderError, match="not a folder"):

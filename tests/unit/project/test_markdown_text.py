@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from mirror_lib.markdown_text import markdown_code, markdown_text
+from mirror_lib.markdown_text import markdown_block, markdown_code, markdown_text
 
 #: GFM with its links that are not marked, as Airflow's page has it.
 _GFM = MarkdownIt("gfm-like")
@@ -29,6 +29,14 @@ def kinds(text: str) -> set[str]:
 def test_a_name_is_text_or_code_and_nothing_else(text: str) -> None:
     assert kinds(markdown_text(text)) <= {"text", "code_inline", "em_open", "em_close", "strong_open", "strong_close"}
     assert kinds(markdown_code(text)) <= {"text", "code_inline"}
+
+
+@given(st.lists(st.one_of(_SIGNS, _PARTS.map("".join), st.text(), st.just("```\n# x"), st.just("~~~~"))))
+def test_no_line_leaves_a_block_of_code(lines: list[str]) -> None:
+    tokens = _GFM.parse(f"x\n\n{markdown_block(lines)}\n\ny\n")
+
+    assert [token.type for token in tokens].count("fence") == 1
+    assert [token.content for token in tokens if token.type == "inline"] == ["x", "y"]
 
 
 def test_a_link_would_be_one_without_it() -> None:

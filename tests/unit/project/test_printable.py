@@ -5,7 +5,11 @@ from __future__ import annotations
 import io
 import logging
 import pickle
+import traceback
+from collections.abc import Callable, Iterator
 
+import pytest
+import structlog
 from confluent_kafka import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +21,7 @@ from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.observe.metrics import Kind, Metric, Sample
 from mirror_lib.observe.prometheus import _Collected
-from mirror_lib.printable import LINES, PrintableFormatter, printable
+from mirror_lib.printable import LINES, Lines, PrintableFormatter, make_logs_printable, make_printable, printable
 from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -78,6 +82,79 @@ def test_a_log_line_has_no_control_characters() -> None:
     formatted = PrintableFormatter("%(levelname)s %(message)s").format(record)
     assert formatted == r"WARNING Group a\x1b[2J\u202e\x00\r\nb." + "\n  More."
     assert record.args == (HOSTILE,)
+
+
+@pytest.fixture
+def log() -> Iterator[Callable[..., list[str]]]:
+    """Messages of this process with Airflow's way to format them, by what logs them."""
+    before = logging.getLogRecordFactory()
+    make_logs_printable()
+    lines = io.StringIO()
+    handler = logging.StreamHandler(lines)
+    # As Airflow's `configure_logging`: it formats the arguments itself.
+    steps = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, lambda _logger, _name, event: event["event"]]
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=steps,
+            foreign_pre_chain=[structlog.stdlib.PositionalArgumentsFormatter()],
+            use_get_message=False,
+            pass_foreign_args=True,
+        )
+    )
+
+    def logged(name: str, message: str, *args: object) -> list[str]:
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        try:
+            logger.warning(message, *args)
+        finally:
+            logger.removeHandler(handler)
+        return lines.getvalue().splitlines()
+
+    yield logged
+    logging.setLogRecordFactory(before)
+
+
+class _Named:
+    def __str__(self) -> str:
+        return HOSTILE
+
+
+@pytest.mark.parametrize("logger", ["mirror_lib.sync.groups.flow", "spark_jobs.entry"])
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    [
+        ("Group %s", (HOSTILE,)),
+        ("Group %s", (_Named(),)),
+        ("Group %s, %s", (Lines("a\n" + printable(HOSTILE)), ValueError(HOSTILE))),
+        (f"Group {HOSTILE}", ()),
+        (f"Group {HOSTILE} %s", ("x",)),
+        ("Groups %s", ([HOSTILE],)),
+    ],
+)
+def test_other_programs_handlers_get_no_line_that_a_name_made(
+    log: Callable[..., list[str]], logger: str, message: str, arguments: tuple[object, ...]
+) -> None:
+    first, *others = log(logger, message, *arguments)
+
+    assert first.startswith("Group")
+    assert all(line.startswith("  ") for line in others)
+    assert all(line.isprintable() for line in (first, *others))
+
+
+def test_an_exception_that_another_program_logs_has_one_line_and_indented_ones() -> None:
+    try:
+        try:
+            raise ValueError(HOSTILE)
+        except ValueError as error:
+            raise KeyError("x\n2026-11-28 ERROR all is lost", 3) from error
+    except KeyError as error:
+        make_printable(error)
+
+        lines = "".join(traceback.format_exception(error)).splitlines()
+
+    assert not [line for line in lines if line.startswith(("2026", "b"))]
+    assert all(line.isprintable() for line in lines)
 
 
 def test_a_text_with_lines_does_not_forge_a_log_line() -> None:

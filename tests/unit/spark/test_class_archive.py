@@ -44,7 +44,7 @@ def test_the_drivers_jvm_reads_the_archive_besides_its_other_options(
 
 
 def test_an_archive_that_cannot_be_used_is_named_with_the_reason_and_the_driver_starts_without(
-    archive: Path, caplog: pytest.LogCaptureFixture
+    archive: Path, caplog: pytest.LogCaptureFixture, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     def refused(path: str) -> str:
         caplog.clear()
@@ -65,3 +65,13 @@ def test_an_archive_that_cannot_be_used_is_named_with_the_reason_and_the_driver_
     for mode in (0o664, 0o646):
         archive.chmod(mode)
         assert "other users may write it" in refused(str(archive)), oct(mode)
+    archive.chmod(0o644)
+    # Also what they may replace, and what a link leads to.
+    for mode in (0o775, 0o757):
+        archive.parent.chmod(mode)
+        assert f"its folder {archive.parent}" in refused(str(archive)), oct(mode)
+    shared = tmp_path_factory.mktemp("links")
+    (shared / "link.jsa").symlink_to(archive)
+    assert f"its folder {archive.parent}" in refused(str(shared / "link.jsa"))
+    archive.parent.chmod(0o1777)
+    assert f"SharedArchiveFile={archive} " in class_archive_options({CLASS_ARCHIVE_VARIABLE: str(shared / "link.jsa")})

@@ -133,7 +133,23 @@ def test_a_failed_write_leaves_the_archive_before_and_a_place_that_cannot_be_wri
         write_archive(small, output)
 
     assert output.read_bytes() == b"before"
-    assert not list(tmp_path.glob("*.part"))
+    assert {each.name for each in tmp_path.iterdir()} >= {"file", "packed.tar.gz"}
+    assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
+
+
+def test_no_name_that_others_could_guess_is_followed_or_removed(small: ExecutorEnvironment, tmp_path: Path) -> None:
+    victim, output = tmp_path / "victim", tmp_path / "packed.tar.gz"
+    victim.write_text("precious")
+    planted = [output.with_name(f"{output.name}.part"), output.with_name(f".{output.name}.partial")]
+    for each in planted:
+        each.symlink_to(victim)
+
+    write_archive(small, output)
+
+    assert victim.read_text() == "precious"
+    assert all(each.is_symlink() for each in planted)
+    assert not output.is_symlink()
+    assert tarfile.is_tarfile(output)
 
 
 def test_the_launcher_runs_a_python_of_the_machine_with_the_packed_modules_compiled(

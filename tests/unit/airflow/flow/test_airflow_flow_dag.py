@@ -1,9 +1,13 @@
+import json
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
+from markdown_it import MarkdownIt
 
 from mirror_lib.airflow.flow import report_task
 from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.airflow.flow.documentation import documentation
 from mirror_lib.airflow.schedule import airflow_schedule
 from mirror_lib.config.model import CopySettings
 from mirror_lib.observe.airflow_runs import dag_id_of
@@ -101,6 +105,23 @@ def test_the_page_shows_the_flow_its_settings_and_the_form_and_no_secret(dag, ma
     page = build_flow_dag(make_flow(airflow_pool="kafka", airflow_deadline_seconds=900), "f").doc_md
     assert "| `mirror.airflow.pool` | `kafka` |" in page
     assert "| `mirror.airflow.deadline.seconds` | 900 |" in page
+
+
+def test_no_text_of_the_file_leaves_its_place_in_the_documentation(make_flow):
+    """Patterns, aliases and addresses with line breaks, fences and links."""
+    for text in ("a\n```\n# all is lost\n![x](http://evil.example)", "~~~\r\n<b>", "www.evil.example", "` [x](//e)"):
+        flow = make_flow(text, topics=(text, "b"), topics_exclude=(text,), groups=(text,), airflow_pool=text)
+        flow.clients.source_admin.properties["bootstrap.servers"] = f"u:{text}@h:1"
+
+        tokens = MarkdownIt("gfm-like").parse(documentation(flow, text, {}))
+
+        kinds = {child.type for token in tokens for child in token.children or ()}
+        assert kinds <= {"text", "code_inline", "strong_open", "strong_close", "softbreak"}, text
+        headings = [after.content for before, after in pairwise(tokens) if before.type == "heading_open"]
+        assert headings == ["Settings", "Triggering manually", "Failures"], text
+        picture, example = (token.content for token in tokens if token.type == "fence")
+        assert json.loads(example)["topics"] == [text]
+        assert "[hidden]@h:1" in picture
 
 
 def test_every_field_has_a_title_a_section_and_a_description(dag):

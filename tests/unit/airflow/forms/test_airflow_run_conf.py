@@ -87,14 +87,15 @@ def test_given_names_then_blanks_do_not_count_and_only_blanks_do_not_mean_everyt
 
 
 def test_given_a_misspelt_key_then_the_tasks_log_shows_the_error_outside_of_the_group_that_airflow_closes(
-    make_flow, capsys
+    make_flow, caplog
 ) -> None:
+    caplog.set_level("INFO")
     task = build_flow_dag(make_flow(), "f").get_task("preflight")
 
     with pytest.raises(ConfigurationError, match="did you mean topics"):
         task.pre_execute(context(trigger_form(make_flow()), {"topic": ["orders"]}))
 
-    assert "::endgroup::" in capsys.readouterr().out
+    assert "::endgroup::" in caplog.text
 
 
 def test_every_operator_of_ours_refuses_before_it_does_anything() -> None:

@@ -127,9 +127,10 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Task]:
 
 
 def test_the_next_attempt_waits_for_the_driver_of_an_earlier_one_and_reports_its_result(
-    task: Task, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    task: Task, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The worker of the first attempt has died; its driver copies."""
+    caplog.set_level("INFO")
     folder = tmp_path / "driver"
     folder.mkdir()
     (folder / "driver.log").write_text("a line of the driver\n")
@@ -137,7 +138,7 @@ def test_the_next_attempt_waits_for_the_driver_of_an_earlier_one_and_reports_its
 
     assert task.deferred(task.execute).driver == "d"
 
-    assert "this attempt waits for its end, and reports its result" in capsys.readouterr().out
+    assert "this attempt waits for its end, and reports its result" in caplog.text
     task.ledger.drivers.end("d", exit_code=0, report=DONE)
     task.resume(_ENDED)
     assert task.pushed[REPORT_KEY]["records"] == 5
@@ -147,20 +148,21 @@ def test_the_next_attempt_waits_for_the_driver_of_an_earlier_one_and_reports_its
 
 @pytest.mark.parametrize("why", ["cancelled", "other choices"])
 def test_a_driver_with_other_choices_or_that_was_cancelled_is_waited_for_only(
-    task: Task, capsys: pytest.CaptureFixture[str], why: str
+    task: Task, caplog: pytest.LogCaptureFixture, why: str
 ) -> None:
+    caplog.set_level("INFO")
     task.earlier(**({"topics": ["t"]} if why == "other choices" else {}))
     if why == "cancelled":
         task.ledger.drivers.cancel("d")
 
     assert task.deferred(task.execute).driver == "d"
-    assert "this attempt waits for its end, and copies what is left then" in capsys.readouterr().out
+    assert "this attempt waits for its end, and copies what is left then" in caplog.text
 
     task.ledger.drivers.end("d", exit_code=0, report=DONE)
     # It starts a driver of its own, which fails at once.
     with pytest.raises(ReplicationRunError):
         task.resume(_ENDED)
-    told = capsys.readouterr().out
+    told = caplog.text
     assert "this attempt copies what is left" in told
     assert "The task is not deferred and keeps its worker slot: no response from a driver host" in told
     assert task.ledger.drivers.running("A->B") is None
