@@ -35,6 +35,7 @@ from mirror_lib.config.file import (
     selection_problems,
     top_level,
     unclear_names,
+    without_comment,
 )
 from mirror_lib.config.first_start import NO_RESET, OFFSET_RESET, first_starts
 from mirror_lib.config.gc_pause import collections_paused
@@ -344,7 +345,7 @@ def _unclear_names(typed: list[FlowConfig], flows: tuple[FlowSettings, ...]) -> 
 def _with_ended_opposite(flow: FlowConfig, file: FileSettings) -> FlowConfig:
     """Note whether the file says that the opposite flow does not run; it may say nothing about it."""
     written = file.get(f"{flow.flow.opposite}.enabled")
-    is_ended = written is not None and written.value.strip().lower() == "false"
+    is_ended = written is not None and without_comment(written.value).strip().lower() == "false"
     return flow.model_copy(update={"opposite_ended": True}) if is_ended else flow
 
 

@@ -27,6 +27,7 @@ from .properties import Entry as Entry
 from .properties import parse_properties as parse_properties
 from .properties import PropertiesFile as PropertiesFile
 from .properties import read_properties as read_properties
+from .properties import without_comment as without_comment
 from .served import served_files as served_files
 from .stamps import are_unchanged as are_unchanged
 from .stamps import FileStamp as FileStamp

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mirror_lib.config.file.derive import OLD_NAMES, FileSettings, FlowSettings, Settings
 from mirror_lib.config.file.keys import ARROW, written_pairs
+from mirror_lib.config.file.properties import COMMENT_TODO, without_comment
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.settings import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE, MM2_BY_NAME
 from mirror_lib.topology import (
@@ -43,17 +44,22 @@ def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequenc
     for alias, times in Counter(parse_list(setting.value)).items():
         if alias and times > 1:
             yield Problem.warning(f"clusters contains {alias} {times} times", setting)
-        if ARROW in alias or any(character.isspace() for character in alias):
-            yield Problem.error(f"the alias {alias!r} must not contain spaces or {ARROW}", setting)
+        if not _is_alias(alias):
+            todo = COMMENT_TODO if without_comment(alias) != alias else None
+            yield Problem.error(f"the alias {alias!r} must not contain spaces or {ARROW}", setting, todo)
     used = {alias for flow in flows for alias in (flow.source, flow.target)}
     for alias in clusters:
-        if alias in used and not file.cluster(alias).get("bootstrap.servers"):
+        if alias in used and _is_alias(alias) and not file.cluster(alias).get("bootstrap.servers"):
             yield Problem(
                 severity=Severity.ERROR,
                 message=f"cluster {alias} has no bootstrap.servers",
                 key=f"{alias}.bootstrap.servers",
                 suggestion=f"set {alias}.bootstrap.servers = host:9092",
             )
+
+
+def _is_alias(text: str) -> bool:
+    return ARROW not in text and not any(character.isspace() for character in text)
 
 
 def selection_problems(file: Settings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:

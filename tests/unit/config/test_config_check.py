@@ -33,7 +33,7 @@ def test_misspelt_keys_are_errors_with_a_suggestion(file: ConfigFile) -> None:
         ("A->B.topic.exclude = x", "A->B.topics.exclude"),
         ("mirror.shedule = 5m", "mirror.schedule"),
         ("replication.facter = 1", "replication.factor"),
-        ("A.boostrap.servers = x:1", "A.bootstrap.servers"),
+        ("A.securty.protocol = SSL", "A.security.protocol"),
         ("B.offset.flush.intervall.ms = 1", "B.offset.flush.interval.ms"),
         ("a->b.enabled = true", "A->B.enabled"),
         ("b->a.enabled = true", "B->A.enabled"),
@@ -260,7 +260,7 @@ def test_what_works_is_no_problem(file: ConfigFile) -> None:
         _LOGIN.format("$ConnectionString"),
     ]:
         assert file.problems(text) == [], text
-    addresses = file.problems("A.bootstrap.servers = a:1, [::1]:9092 ,SSL://c.example.com:9093")
+    addresses = file.problems("A.bootstrap.servers = a:1, [::1]:9092 ,PLAINTEXT://c.example.com:9093")
     assert ["is set again" in problem.message for problem in addresses] == [True]
 
 

@@ -57,8 +57,8 @@ def test_given_a_key_of_another_cluster_then_the_copy_changes_no_other_flow_or_c
         (b"B->C.enabled = true", b"# B->C.enabled = true"),
         (b"C.security.protocol = SSL", b"# C.security.protocol = SSL"),
         # A prefix that nothing has is not dropped, and values are the author's.
-        (b"old.topics = x", b"old.topics = x"),
-        (b"A->B.old.topics = x", b"A->B.old.topics = x"),
+        (b"old.topics = x", b"# old.topics = x"),
+        (b"A->B.old.topics = x", b"# A->B.old.topics = x"),
         (b"tasks.max = many", b"tasks.max = many"),
         # The right key is set already.
         (b"tasks.max = 2\ntask.max = 9", b"tasks.max = 2\n# task.max = 9"),
