@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "first_start": ["EARLIEST", "FirstStarts", "first_starts", "parse_first_start"],
-        "fixes": ["fix"],
+        "fixes": ["fix", "fix_safely"],
         "flow_conflicts": ["meeting_problems"],
         "gc_pause": ["collections_paused"],
         "loader": [

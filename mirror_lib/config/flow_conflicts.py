@@ -14,8 +14,8 @@ from mirror_lib.config.topology import flow_topology, loops
 from mirror_lib.topology import Loop
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
-#: Represents all topics that a pattern matches.
-_ANY = "orders"
+#: Represents all topics that a pattern matches; messages show it as any topic.
+_ANY, _ANY_SHOWN = "orders", "<topic>"
 
 
 def meeting_problems(config: MirrorConfig) -> Iterator[Problem]:
@@ -25,9 +25,12 @@ def meeting_problems(config: MirrorConfig) -> Iterator[Problem]:
         ConfigurationError: a flow names a class or a regex that cannot be used.
     """
     flows = config.enabled_flows
-    names = sorted({_ANY, *(topic for flow in flows for topic in flow.topics if _NAME.fullmatch(topic))})
-    yield from _circles(config, names)
-    yield from _fan_in(flows, names)
+    named = {topic for flow in flows for topic in flow.topics if _NAME.fullmatch(topic)}
+    names = sorted({_ANY, *named})
+    for problem in (*_circles(config, names), *_fan_in(flows, names)):
+        is_of_any = _ANY not in named and re.search(rf"\b{_ANY}\b", problem.message)
+        message = re.sub(rf"\b{_ANY}\b", _ANY_SHOWN, problem.message)
+        yield problem.model_copy(update={"message": message}) if is_of_any else problem
 
 
 def _circles(config: MirrorConfig, names: list[str]) -> Iterator[Problem]:

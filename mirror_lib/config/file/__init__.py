@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "ambiguous_names": ["unclear_names"],
         "check": ["hidden_cut_keys", "key_problems"],
         "derive": [
+            "ENABLED",
             "FileSettings",
             "FlowSettings",
             "OLD_NAMES",

@@ -4,6 +4,7 @@ from .ambiguous_names import unclear_names as unclear_names
 from .check import hidden_cut_keys as hidden_cut_keys
 from .check import key_problems as key_problems
 from .derive import clusters as clusters
+from .derive import ENABLED as ENABLED
 from .derive import FileSettings as FileSettings
 from .derive import flow_settings as flow_settings
 from .derive import FlowSettings as FlowSettings
