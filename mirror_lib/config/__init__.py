@@ -53,6 +53,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "config_property_filter",
             "flow_topology",
             "group_filter",
+            "loop_advice",
             "loops",
             "offset_syncs_topic",
             "quarantine_topic",

@@ -48,6 +48,7 @@ from .schedule import parse_schedule as parse_schedule
 from .topology import config_property_filter as config_property_filter
 from .topology import flow_topology as flow_topology
 from .topology import group_filter as group_filter
+from .topology import loop_advice as loop_advice
 from .topology import loops as loops
 from .topology import offset_syncs_topic as offset_syncs_topic
 from .topology import quarantine_topic as quarantine_topic

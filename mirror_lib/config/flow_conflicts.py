@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem
-from mirror_lib.config.topology import flow_topology, loops
+from mirror_lib.config.topology import flow_topology, loop_advice, loops
 from mirror_lib.topology import Loop
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -41,7 +41,7 @@ def _circles(config: MirrorConfig, names: list[str]) -> Iterator[Problem]:
     for loop in circles.values():
         yield Problem.warning(
             f"records would be copied in a loop: {loop}. Runs are refused if the topic exists",
-            suggestion="let only one direction copy a topic, or use the default replication policy",
+            suggestion=loop_advice(config, [loop]),
         )
 
 

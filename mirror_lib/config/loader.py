@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mirror_lib.config.file import (
-    LARGEST_FILE_BYTES,
     ENABLED,
+    LARGEST_FILE_BYTES,
     TOP_LEVEL,
     Entry,
     FileSettings,

@@ -9,11 +9,11 @@ import typer
 
 from mirror_lib.cli.commands import command_group
 from mirror_lib.cli.config import import_file, import_topics
+from mirror_lib.cli.config.every_problem import every_problem, problems_as_written
 from mirror_lib.cli.config.written import ForceOption, read_bytes, write_file
 from mirror_lib.cli.flow_options import FlowOption, capped_table
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.cli.config.every_problem import every_problem, problems_as_written
 from mirror_lib.config import Severity, explain_with_transforms, fix_safely
 from mirror_lib.config import loader as load
 from mirror_lib.config.secrets import printable_value

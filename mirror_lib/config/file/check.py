@@ -399,7 +399,7 @@ class _Assignment:
             yield self._warn(definition.instead)
             return
         if definition.name == ENABLED and is_false_with_comment(self._setting.value):
-            why = "the text after # is part of the value, which is not true: MM2 does not run such a flow, nor is it run here"
+            why = "the text after # is part of the value, which is not true: the flow is disabled, as in MM2"
             yield self._warn(why, COMMENT_TODO)
             return
         doubts = [self._warn(what, todo) for what, todo in value_doubts(definition.name, self._setting.value)]
