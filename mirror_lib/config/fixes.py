@@ -90,11 +90,13 @@ def fix_safely(data: bytes, check: Callable[[bytes], Collection[Problem]]) -> tu
         return Change(problem.line or 0, why)
 
     renamed = {each.key: each for each in problems if each.key is not None and each.rename_to is not None}
-    causes = {key: error for key in renamed if (error := new_error(renamed.keys() - {key})) is not None}
-    if (error := new_error(causes)) is not None:
-        # Only together they make it.
-        causes = dict.fromkeys(renamed, error)
-    return fix(data, problems, causes), tuple(left(renamed[key], error) for key, error in causes.items())
+    kept: dict[str, str] = {}
+    while (error := new_error(kept)) is not None and len(kept) < len(renamed):
+        others = [key for key in renamed if key not in kept]
+        cause = next((key for key in others if new_error((*kept, key)) != error), None)
+        # Without a cause, several renames make the error together.
+        kept |= dict.fromkeys(others if cause is None else [cause], error)
+    return fix(data, problems, kept), tuple(left(renamed[key], error) for key, error in kept.items())
 
 
 def _errors(problems: Iterable[Problem]) -> list[tuple[int | None, str]]:

@@ -402,11 +402,14 @@ class _Assignment:
             why = "the text after # is part of the value, which is not true: the flow is disabled, as in MM2"
             yield self._warn(why, COMMENT_TODO)
             return
-        doubts = [self._warn(what, todo) for what, todo in value_doubts(definition.name, self._setting.value)]
+        value = self._setting.value
+        # Of a comment behind a value, one warning is enough.
+        found = value_doubts(definition.name, value) if without_comment(value) == value else ()
+        doubts = [self._warn(what, todo) for what, todo in found]
         yield from doubts
-        found = list(self._value(lambda text: check_value(definition, text)))
+        wrong = list(self._value(lambda text: check_value(definition, text)))
         # A regex that was cut at a comma is invalid because of it.
-        yield from (each.model_copy(update={"suggestion": doubts[-1].suggestion}) if doubts else each for each in found)
+        yield from (each.model_copy(update={"suggestion": doubts[-1].suggestion}) if doubts else each for each in wrong)
 
     def _client(self, kind: str, name: str) -> Iterator[Problem]:
         if name in BY_CLIENT[kind]:
@@ -490,7 +493,8 @@ class _Assignment:
         return is_secret(self._key) or self._key == LEDGER_URL or self._setting.written is not None
 
     def _shown_value(self) -> str:
-        text = masked_text(self._setting.value)
+        stated = without_comment(self._setting.value)
+        text = masked_text(self._setting.value if stated == self._setting.value else f"{stated.rstrip()} # ...")
         return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "..."
 
     def _key_with_blank(self) -> str | None:

@@ -217,7 +217,7 @@ def _doubts(entry: Entry, written: str) -> Iterator[Problem]:
             entry,
             "remove the quotes: properties files do not use them",
         )
-    if not entry.value.isascii() or not entry.key.isascii():
+    if not without_comment(entry.value).isascii() or not entry.key.isascii():
         yield Problem.warning(
             f"{entry.key} contains characters outside ASCII, which Java reads as ISO-8859-1",
             entry,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from mirror_lib.config.file.derive import OLD_NAMES, FileSettings, FlowSettings, Settings
 from mirror_lib.config.file.keys import ARROW, written_pairs
+from mirror_lib.config.file.placeholders import placeholder_in
 from mirror_lib.config.file.properties import COMMENT_TODO, without_comment
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.settings import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE, MM2_BY_NAME
@@ -33,6 +35,9 @@ _SAFETY = ("min.insync.replicas", "unclean.leader.election.enable")
 _CONFIG_RULES = (CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE)
 
 
+_NOT_IN_TOPICS = re.compile(r"[^a-zA-Z0-9._-]")
+
+
 def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
     """Yield problems of `clusters` and of the connections."""
     setting = file.get("clusters")
@@ -49,6 +54,14 @@ def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequenc
             yield Problem.error(f"the alias {alias!r} must not contain spaces or {ARROW}", setting, todo)
     used = {alias for flow in flows for alias in (flow.source, flow.target)}
     for alias in clusters:
+        if alias in used and _is_alias(alias) and _NOT_IN_TOPICS.search(alias):
+            left = placeholder_in("clusters", alias, is_invalid=True)
+            yield Problem.error(
+                f"the alias {alias!r} is part of topic names such as mm2-offsets.{alias}.internal: only ASCII letters, "
+                "digits, '.', '_' and '-' are allowed there",
+                setting,
+                f"write the alias instead of {left}" if left else None,
+            )
         if alias in used and _is_alias(alias) and not file.cluster(alias).get("bootstrap.servers"):
             yield Problem(
                 severity=Severity.ERROR,
