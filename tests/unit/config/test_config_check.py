@@ -227,6 +227,8 @@ def test_what_mm2_ignores_as_well_refuses_no_file(file: ConfigFile) -> None:
         ("A->B.source.client_id = x", "delete the line"),
         ("mm.enable.internal.rest = true", "delete the line"),
         ("checkpoints.replication.factor = 1", "or write checkpoints.topic.replication.factor if it was meant"),
+        ("source.cluster.sasl.mechanism = PLAIN", "write security.protocol, sasl.* and ssl.* under the alias"),
+        ("A.cluster.security.protocol = SSL", "write security.protocol, sasl.* and ssl.* under the alias"),
         ("cluster.A.brokers.list = a:9092", "write <alias>.bootstrap.servers, or delete the line"),
         ("A.boostrap.servers = x:1", "delete the line"),
         ("A->A.enabled = true", "delete the line"),
@@ -352,6 +354,12 @@ def test_placeholders_of_published_files_are_recognized(file: ConfigFile) -> Non
     ]:
         *_, found = file.problems(f"B.bootstrap.servers = {value}\n")
         assert f"fill in {placeholder} before" in (found.suggestion or ""), value
+    # MM2 takes such an alias where it names no topic.
+    flows = (
+        "A->B&c.enabled = true\nA->B&c.offset-syncs.topic.location = target\nB&c->A.emit.heartbeats.enabled = false\n"
+    )
+    servers = "A.bootstrap.servers = a:1\nB&c.bootstrap.servers = b:1\n"
+    assert file.problems("", base=f"clusters = A, B&c\n{servers}{flows}") == []
     alias = file.problems("", base="clusters = <dc>, B\n<dc>.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n")
     assert any(
         each.severity is Severity.ERROR and "write the alias instead of <dc>" in (each.suggestion or "")
