@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from mirror_lib.config.file.addresses import schemes_without_effect
 from mirror_lib.config.file.derive import (
@@ -287,12 +288,12 @@ class _Assignment:
             return
         elif name in WORKER_NAMES or name in _CLIENT_NAMES:
             yield self._no_effect("MM2 ignores it at the top level", _bare_advice(name))
-        elif (near := near_flow_key(name, self._clusters, self._flow_names())) is not None:
+        elif (near := near_flow_key(name, self._clusters, _flow_names())) is not None:
             yield self._misspelt(near)
         elif (head := _head_of_cluster(name, self._unlisted)) is not None:
             yield self._of_no_cluster(name, head)
         else:
-            yield self._unknown(name, self._top_level_names())
+            yield self._unknown(name, _top_level_names())
 
     def _is_of_a_side(self, name: str) -> bool:
         """Return True for a client's setting of a flow's source or target, which are no aliases of this file."""
@@ -333,7 +334,7 @@ class _Assignment:
         elif name in _CLIENT_NAMES:
             yield self._no_effect("no client uses it in this form", _bare_advice(name, self._place.prefix))
         else:
-            yield self._unknown(name, (*WORKER_NAMES, *(f"{kind}.{n}" for kind in BY_CLIENT for n in BY_CLIENT[kind])))
+            yield self._unknown(name, _cluster_names())
 
     def _at_flow(self, name: str) -> Iterator[Problem]:
         definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name)
@@ -376,7 +377,7 @@ class _Assignment:
         elif name in _CLIENT_NAMES:
             yield self._no_effect("no client uses it in this form", _bare_advice(name, f"{self._place.flow}.source."))
         else:
-            yield self._unknown(name, self._flow_names())
+            yield self._unknown(name, _flow_names())
 
     def _at_no_flow(self, key: str) -> Iterator[Problem]:
         aliases = ", ".join(self._clusters) or "none"
@@ -445,7 +446,7 @@ class _Assignment:
 
     def _policy_typo(self, name: str) -> Iterator[Problem]:
         """Custom policies may read any key of this form: only names close to a known one are doubted."""
-        guess = misspelt_name(name, [known for known in MM2_BY_NAME if known.startswith(_POLICY)])
+        guess = misspelt_name(name, _policy_names())
         if guess is not None:
             yield self._warn("Kafka's replication policies do not read it", f"did you mean {guess}?")
 
@@ -510,13 +511,12 @@ class _Assignment:
             f"delete the line, or write {plain} and its value without quotes if it should have an effect",
         )
 
-    def _unknown(self, name: str, known: Iterable[str]) -> Problem:
+    def _unknown(self, name: str, known: frozenset[str]) -> Problem:
         if self._key.startswith(_QUOTES):
             return self._quoted_key()
         if self._key.startswith(_CONFLICTS):
             message = f"{self._key} is a marker of an unfinished merge, so the lines of both sides are used"
             return self._error(message, "finish the merge")
-        known = tuple(known)
         guess = misspelt_name(name, known)
         if guess is not None:
             return self._typing_error(self._place.prefix + guess)
@@ -545,15 +545,6 @@ class _Assignment:
         """Return True if the value is one of this other key: a rename must not make another error."""
         renamed = replace(self, _key=key, _place=place_of(key, self._clusters))
         return all(each.severity is not Severity.ERROR for each in renamed.problems())
-
-    def _top_level_names(self) -> tuple[str, ...]:
-        return (*MM2_BY_NAME, *OWN_BY_NAME, *WORKER_BY_NAME, *CLIENT_SET)
-
-    def _flow_names(self) -> tuple[str, ...]:
-        top = {definition.name for definition in TOP_LEVEL}
-        names = (name for name in (*MM2_BY_NAME, *OWN_BY_NAME) if name not in top)
-        clients = (prefix + name for prefix, kind in _FLOW_CLIENTS.items() for name in BY_CLIENT[kind])
-        return (*names, *clients, *OLD_NAMES.values())
 
     def _foreign(self, name: str, sentence: str) -> Problem:
         """Return a problem for names that MM2 ignores as well, except names that have an effect here."""
@@ -584,6 +575,29 @@ class _Assignment:
     def _problem(self, severity: Severity, message: str, suggestion: str | None) -> Problem:
         line = self._setting.line
         return Problem(severity=severity, message=message, key=self._key, line=line, suggestion=suggestion)
+
+
+@cache
+def _top_level_names() -> frozenset[str]:
+    return frozenset((*MM2_BY_NAME, *OWN_BY_NAME, *WORKER_BY_NAME, *CLIENT_SET))
+
+
+@cache
+def _cluster_names() -> frozenset[str]:
+    return WORKER_NAMES | {f"{kind}.{name}" for kind, names in BY_CLIENT.items() for name in names}
+
+
+@cache
+def _flow_names() -> frozenset[str]:
+    top = {definition.name for definition in TOP_LEVEL}
+    names = (name for name in (*MM2_BY_NAME, *OWN_BY_NAME) if name not in top)
+    clients = (prefix + name for prefix, kind in _FLOW_CLIENTS.items() for name in BY_CLIENT[kind])
+    return frozenset((*names, *clients, *OLD_NAMES.values()))
+
+
+@cache
+def _policy_names() -> frozenset[str]:
+    return frozenset(name for name in MM2_BY_NAME if name.startswith(_POLICY))
 
 
 def _kind(name: str, prefixes: dict[str, str]) -> tuple[str, str] | None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 _SEPARATOR = re.compile(r"[._-]+")
 #: Letters that two words have in common at least, if they differ in their endings.
@@ -20,34 +22,52 @@ _LONG_ENOUGH = 4
 _COMMON_WORDS = 3
 
 
-def misspelt_name(name: str, known: Iterable[str]) -> str | None:
+@lru_cache(maxsize=4096)
+def misspelt_name(name: str, known: frozenset[str]) -> str | None:
     """Return the known name that differs from a name by typing errors only; None without one, or with several that
     are equally close.
     """
-    found = [each for each in known if _is_misspelling(name, each)]
-    likeness = [difflib.SequenceMatcher(None, each, name).ratio() for each in found]
-    closest = [each for each, ratio in zip(found, likeness, strict=True) if ratio == max(likeness)]
+    words = _words(name)
+    index = _index(known)
+    found = dict.fromkeys(index.joined.get("".join(words), ()), 1.0)
+    for each, its_words in index.by_count.get(len(words), ()):
+        if all(map(_is_same_word, words, its_words)) or _one_letter(name, each):
+            found.setdefault(each, difflib.SequenceMatcher(None, each, name).ratio())
+    found.pop(name, None)
+    closest = [each for each, ratio in found.items() if ratio == max(found.values())]
     return closest[0] if len(closest) == 1 else None
 
 
-def name_with_another_word(name: str, known: Iterable[str]) -> str | None:
+@lru_cache(maxsize=4096)
+def name_with_another_word(name: str, known: frozenset[str]) -> str | None:
     """Return the known name that has one word more or less than a name, and otherwise the same words in the same
     order; None without one, or with several.
     """
-    words = _words(name)
-    found = [each for each in known if _lacks_one(words, _words(each)) or _lacks_one(_words(each), words)]
+    words, index = _words(name), _index(known)
+    found = [each for each, longer in index.by_count.get(len(words) + 1, ()) if _lacks_one(words, longer)]
+    found += [each for each, shorter in index.by_count.get(len(words) - 1, ()) if _lacks_one(shorter, words)]
     return found[0] if len(found) == 1 else None
 
 
-def _is_misspelling(name: str, known: str) -> bool:
-    if name == known:
-        return False
-    ours, theirs = _words(name), _words(known)
-    if "".join(ours) == "".join(theirs):
-        return True
-    if len(ours) == len(theirs) and all(map(_is_same_word, ours, theirs)):
-        return True
-    return _one_letter(name, known)
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Known names by what is compared first: a file may have hundreds of unknown ones."""
+
+    #: By their words without separators.
+    joined: Mapping[str, Sequence[str]]
+    #: By the number of their words.
+    by_count: Mapping[int, Sequence[tuple[str, list[str]]]]
+
+
+@lru_cache(maxsize=16)
+def _index(known: frozenset[str]) -> _Index:
+    joined: dict[str, list[str]] = {}
+    by_count: dict[int, list[tuple[str, list[str]]]] = {}
+    for each in sorted(known):
+        words = _words(each)
+        joined.setdefault("".join(words), []).append(each)
+        by_count.setdefault(len(words), []).append((each, words))
+    return _Index(joined, by_count)
 
 
 def _is_same_word(one: str, other: str) -> bool:
@@ -78,6 +98,8 @@ def _common_start(one: str, other: str) -> str:
 
 def _one_letter(one: str, other: str) -> bool:
     """Return True if a letter was inserted, left out, replaced, or exchanged with the next."""
+    if abs(len(one) - len(other)) > 1:
+        return False
     start = len(_common_start(one, other))
     end = len(_common_start(one[start:][::-1], other[start:][::-1]))
     ours, theirs = one[start : len(one) - end], other[start : len(other) - end]
