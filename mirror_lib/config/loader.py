@@ -200,11 +200,12 @@ def examine(path: Path | str, data: bytes | None = None) -> Examined:
             return Examined(read.problems, config, config.enabled_flows)
         wrong = InvalidConfigurationError(str(path), read.problems).keys_in_error
         rest = _read(path, data, without=wrong, in_spite=True)
-    doubtful = {each.flow for each in read.flows if any(map(_decides_names, _invalid(each, wrong)))}
+    # Without an invalid line, other pairs may be selected.
+    certain = {each.flow for each in read.flows if not any(map(_decides_names, _invalid(each, wrong)))}
     unsound = {each.flow for each in read.flows if any(_invalid(each, wrong))}
     config = _config(path, rest)
-    config = config.model_copy(update={"flows": tuple(each for each in config.flows if each.flow not in doubtful)})
-    late = [each for flow, found in rest.late.items() if flow not in doubtful for each in found]
+    config = config.model_copy(update={"flows": tuple(each for each in config.flows if each.flow in certain)})
+    late = [each for flow, found in rest.late.items() if flow in certain for each in found]
     return Examined(
         in_order([*read.problems, *late]),
         config,
