@@ -70,6 +70,7 @@ __all__ = [
     "InvalidConfigurationError",
     "ReadablePart",
     "check",
+    "content",
     "describe",
     "enabled_flow",
     "examine",
@@ -295,14 +296,7 @@ def _read(
     in_spite: make typed flows also of a file with errors, as many as can be made.
     """
     stamp = FileStamp.of(Path(path))
-    try:
-        if data is None:
-            with Path(path).open("rb") as opened:
-                # One byte more than the limit shows that a file is too large.
-                data = opened.read(LARGEST_FILE_BYTES + 1)
-    except OSError as error:
-        problem = Problem.error(f"the file cannot be read: {error.strerror}")
-        raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error
+    data = _content(path, stamp) if data is None else data
     other = foreign_format(data)
     if other is not None:
         return _Read(FileSettings(), (), frozenset(), (), (), (other,), {}, (stamp,))
@@ -338,6 +332,25 @@ def _read(
         problems += _unclear_names(typed, flows)
     sources = (stamp, *files_read(providers.values()), *reader.sources)
     return _Read(file, flows, unnamed, transforms, tuple(typed), in_order(problems), late, sources)
+
+
+def content(path: Path | str) -> bytes:
+    """Return the content of a file, as far as one is read.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be read.
+    """
+    return _content(path, FileStamp.of(Path(path)))
+
+
+def _content(path: Path | str, stamp: FileStamp) -> bytes:
+    try:
+        with Path(path).open("rb") as opened:
+            # One byte more than the limit shows that a file is too large.
+            return opened.read(LARGEST_FILE_BYTES + 1)
+    except OSError as error:
+        problem = Problem.error(f"the file cannot be read: {error.strerror}")
+        raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error
 
 
 def _unnamed_pair(file: FileSettings, name: FlowId) -> FlowConfig:

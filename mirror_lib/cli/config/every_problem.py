@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mirror_lib.cli.config.written import read_bytes
 from mirror_lib.cluster.auth import login_errors, missing_for_kerberos
 from mirror_lib.config import FlowConfig, Problem, Severity, explain, fix, meeting_problems
 from mirror_lib.config import loader as load
@@ -21,10 +20,10 @@ def every_problem(file: Path, data: bytes | None = None) -> tuple[Problem, ...]:
         file: the properties file.
         data: its content, if it is not to be read.
     """
-    content = read_bytes(file) if data is None else data
+    content = load.content(file) if data is None else data
     found = [*problems_as_written(file, content)]
-    corrected = fix(content, found).data
-    if corrected != content:
+    if any(each.rename_to for each in found):
+        corrected = fix(content, found).data
         known = {(each.line, each.message) for each in found}
         found += (
             each
