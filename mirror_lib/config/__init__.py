@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "first_start": ["EARLIEST", "FirstStarts", "first_starts", "parse_first_start"],
-        "fixes": ["fix"],
+        "fixes": ["fix", "fix_safely"],
         "flow_conflicts": ["meeting_problems"],
         "gc_pause": ["collections_paused"],
         "loader": [
@@ -54,6 +54,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "config_property_filter",
             "flow_topology",
             "group_filter",
+            "loop_advice",
             "loops",
             "offset_syncs_topic",
             "quarantine_topic",

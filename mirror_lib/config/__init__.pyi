@@ -3,6 +3,7 @@ from .first_start import first_starts as first_starts
 from .first_start import FirstStarts as FirstStarts
 from .first_start import parse_first_start as parse_first_start
 from .fixes import fix as fix
+from .fixes import fix_safely as fix_safely
 from .flow_conflicts import meeting_problems as meeting_problems
 from .gc_pause import collections_paused as collections_paused
 from .loader import enabled_flow as enabled_flow
@@ -48,6 +49,7 @@ from .schedule import parse_schedule as parse_schedule
 from .topology import config_property_filter as config_property_filter
 from .topology import flow_topology as flow_topology
 from .topology import group_filter as group_filter
+from .topology import loop_advice as loop_advice
 from .topology import loops as loops
 from .topology import offset_syncs_topic as offset_syncs_topic
 from .topology import quarantine_topic as quarantine_topic

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from mirror_lib.config.file import parse_properties
@@ -33,12 +33,13 @@ class FixedFile:
     changes: tuple[Change, ...]
 
 
-def fix(data: bytes, problems: Iterable[Problem]) -> FixedFile:
+def fix(data: bytes, problems: Iterable[Problem], keep: Collection[str] = ()) -> FixedFile:
     """Apply the certain corrections of a file's problems.
 
     Args:
         data: the original; no line is added or removed, so its line numbers apply to the copy.
         problems: of the original.
+        keep: keys whose lines stay as they are.
     """
     changes: list[Change] = []
     if data.startswith(codecs.BOM_UTF8):
@@ -49,6 +50,8 @@ def fix(data: bytes, problems: Iterable[Problem]) -> FixedFile:
     for entry in parse_properties(data).entries:
         places.setdefault(entry.key, []).append(entry.line)
     for problem in problems:
+        if problem.key in keep:
+            continue
         # Of a repeated key only the last line is reported.
         found = places.pop(problem.key or "", [])
         new = problem.rename_to
@@ -65,6 +68,39 @@ def fix(data: bytes, problems: Iterable[Problem]) -> FixedFile:
         if new is not None:
             places.setdefault(new, [])
     return FixedFile("".join(lines).encode("iso-8859-1"), tuple(sorted(changes, key=lambda change: change.line)))
+
+
+def fix_safely(data: bytes, check: Callable[[bytes], Collection[Problem]]) -> tuple[FixedFile, tuple[Change, ...]]:
+    """Apply the corrections that make no other error; also return the lines that stay misspelt because of that.
+
+    Args:
+        data: the original.
+        check: returns the problems of a file's content.
+    """
+    problems = check(data)
+    before = set(_errors(problems))
+
+    def new_error(keep: Collection[str]) -> str | None:
+        """Return an error of the copy that the original does not have."""
+        errors = _errors(check(fix(data, problems, keep).data))
+        return next((message for line, message in errors if (line, message) not in before), None)
+
+    def left(problem: Problem, error: str) -> Change:
+        why = f"{problem.key} is not renamed to {problem.rename_to}, which would make an error: {error}"
+        return Change(problem.line or 0, why)
+
+    renamed = {each.key: each for each in problems if each.key is not None and each.rename_to is not None}
+    kept: dict[str, str] = {}
+    while (error := new_error(kept)) is not None and len(kept) < len(renamed):
+        others = [key for key in renamed if key not in kept]
+        cause = next((key for key in others if new_error((*kept, key)) != error), None)
+        # Without a cause, several renames make the error together.
+        kept |= dict.fromkeys(others if cause is None else [cause], error)
+    return fix(data, problems, kept), tuple(left(renamed[key], error) for key, error in kept.items())
+
+
+def _errors(problems: Iterable[Problem]) -> list[tuple[int | None, str]]:
+    return [(each.line, each.message) for each in problems if each.severity is Severity.ERROR]
 
 
 def _rename_key(lines: list[str], line: int, old: str, new: str) -> bool:

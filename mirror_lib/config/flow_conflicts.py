@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem
-from mirror_lib.config.topology import flow_topology, loops
+from mirror_lib.config.topology import flow_topology, loop_advice, loops
 from mirror_lib.topology import Loop
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
-#: Represents all topics that a pattern matches.
-_ANY = "orders"
+#: Represents all topics that a pattern matches; messages show it as any topic.
+_ANY, _ANY_SHOWN = "orders", "<topic>"
 
 
 def meeting_problems(config: MirrorConfig) -> Iterator[Problem]:
@@ -25,9 +25,12 @@ def meeting_problems(config: MirrorConfig) -> Iterator[Problem]:
         ConfigurationError: a flow names a class or a regex that cannot be used.
     """
     flows = config.enabled_flows
-    names = sorted({_ANY, *(topic for flow in flows for topic in flow.topics if _NAME.fullmatch(topic))})
-    yield from _circles(config, names)
-    yield from _fan_in(flows, names)
+    named = {topic for flow in flows for topic in flow.topics if _NAME.fullmatch(topic)}
+    names = sorted({_ANY, *named})
+    for problem in (*_circles(config, names), *_fan_in(flows, names)):
+        is_of_any = _ANY not in named and re.search(rf"\b{_ANY}\b", problem.message)
+        message = re.sub(rf"\b{_ANY}\b", _ANY_SHOWN, problem.message)
+        yield problem.model_copy(update={"message": message}) if is_of_any else problem
 
 
 def _circles(config: MirrorConfig, names: list[str]) -> Iterator[Problem]:
@@ -38,7 +41,7 @@ def _circles(config: MirrorConfig, names: list[str]) -> Iterator[Problem]:
     for loop in circles.values():
         yield Problem.warning(
             f"records would be copied in a loop: {loop}. Runs are refused if the topic exists",
-            suggestion="let only one direction copy a topic, or use the default replication policy",
+            suggestion=loop_advice(config, [loop]),
         )
 
 

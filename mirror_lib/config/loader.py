@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mirror_lib.config.file import (
+    ENABLED,
     LARGEST_FILE_BYTES,
     TOP_LEVEL,
     Entry,
@@ -35,6 +36,7 @@ from mirror_lib.config.file import (
     selection_problems,
     top_level,
     unclear_names,
+    without_comment,
 )
 from mirror_lib.config.first_start import NO_RESET, OFFSET_RESET, first_starts
 from mirror_lib.config.gc_pause import collections_paused
@@ -64,11 +66,14 @@ _NOT_OF_AIRFLOW = (
 )
 
 __all__ = [
+    "Examined",
     "InvalidConfigurationError",
     "ReadablePart",
     "check",
+    "content",
     "describe",
     "enabled_flow",
+    "examine",
     "explain",
     "explain_with_transforms",
     "load",
@@ -164,29 +169,83 @@ def enabled_flow(config: MirrorConfig, flow: str) -> FlowConfig:
     return found
 
 
-def check(path: Path | str) -> tuple[Problem, ...]:
-    """Return every problem of a file, in the order of its lines.
+class Examined(NamedTuple):
+    """Every problem of a file, and what can be used of it although it has errors."""
+
+    problems: tuple[Problem, ...]
+    #: Without invalid lines, and without the flows whose names or topics they decide.
+    config: MirrorConfig
+    #: Those of its enabled flows that have no invalid setting.
+    sound: tuple[FlowConfig, ...]
+
+
+def check(path: Path | str, data: bytes | None = None) -> tuple[Problem, ...]:
+    """Return every problem of a file, in the order of its lines; see `examine`."""
+    return examine(path, data).problems
+
+
+def examine(path: Path | str, data: bytes | None = None) -> Examined:
+    """Return every problem of a file in the order of its lines, also those of flows without their invalid lines.
+
+    Args:
+        path: of the file.
+        data: its content, if it is not to be read.
 
     Raises:
         InvalidConfigurationError: the file cannot be read.
     """
     with looking_only():
-        return _read(path).problems
+        read = _read(path, data)
+        if not read.has_errors:
+            config = _config(path, read)
+            return Examined(read.problems, config, config.enabled_flows)
+        wrong = InvalidConfigurationError(str(path), read.problems).keys_in_error
+        rest = _read(path, data, without=wrong, in_spite=True)
+    # Without an invalid line, other pairs may be selected.
+    certain = {each.flow for each in read.flows if not any(map(_decides_names, _invalid(each, wrong)))}
+    unsound = {each.flow for each in read.flows if any(_invalid(each, wrong))}
+    config = _config(path, rest)
+    config = config.model_copy(update={"flows": tuple(each for each in config.flows if each.flow in certain)})
+    late = [each for flow, found in rest.late.items() if flow in certain for each in found]
+    return Examined(
+        in_order([*read.problems, *late]),
+        config,
+        tuple(each for each in config.enabled_flows if each.flow not in unsound),
+    )
 
 
-def explain(path: Path | str, flow: FlowId | str) -> dict[str, Provenance]:
+def _invalid(settings: FlowSettings, wrong: Collection[str]) -> Iterator[str]:
+    """Yield the names of a flow's settings that invalid lines make."""
+    for layer in (settings.connector, settings.worker, *settings.clients.values()):
+        yield from (name for name, setting in layer.items() if setting.key in wrong)
+
+
+def _decides_names(name: str) -> bool:
+    return (
+        name == ENABLED or name.endswith("cluster.alias") or name.startswith((_TOPICS, "replication.p", "mirror.top"))
+    )
+
+
+def explain(path: Path | str, flow: FlowId | str, data: bytes | None = None) -> dict[str, Provenance]:
     """Return every effective setting of a flow with its origin; those of its clients are named `<client>/<property>`.
 
     It also works for files with errors. Values are not masked: see `masking.shown` before printing them.
+
+    Args:
+        path: of the file.
+        flow: as `A->B`.
+        data: the file's content, if it is not to be read.
 
     Raises:
         InvalidConfigurationError: the file cannot be read.
         ConfigurationError: the file has no such flow.
     """
-    return explain_with_transforms(path, flow)[0]
+    return explain_with_transforms(path, flow, data)[0]
 
 
-def explain_with_transforms(path: Path | str, flow: FlowId | str) -> tuple[dict[str, Provenance], FlowTransforms]:
+def explain_with_transforms(
+    path: Path | str, flow: FlowId | str, data: bytes | None = None
+) -> tuple[dict[str, Provenance], FlowTransforms]:
     """Like `explain`, with the transforms of the flow; those with errors are skipped.
 
     Raises:
@@ -194,7 +253,7 @@ def explain_with_transforms(path: Path | str, flow: FlowId | str) -> tuple[dict[
         ConfigurationError: as `explain`.
     """
     with looking_only():
-        read = _read(path)
+        read = _read(path, data)
     for settings, transforms in zip(read.flows, read.transforms, strict=True):
         if str(settings.flow) == str(flow):
             return _explain(settings, read.file), transforms
@@ -218,6 +277,8 @@ class _Read:
     transforms: tuple[FlowTransforms, ...]
     typed: tuple[FlowConfig, ...]
     problems: tuple[Problem, ...]
+    #: Those of its typed flows, found last; also among `problems`.
+    late: Mapping[FlowId, list[Problem]]
     sources: tuple[FileStamp, ...]
 
     @property
@@ -226,22 +287,19 @@ class _Read:
 
 
 @collections_paused()
-def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = False) -> _Read:
+def _read(
+    path: Path | str, data: bytes | None = None, *, without: Collection[str] = (), in_spite: bool = False
+) -> _Read:
     """Args:
+    data: the content, if the file is not to be read.
     without: keys whose lines are taken for absent.
     in_spite: make typed flows also of a file with errors, as many as can be made.
     """
     stamp = FileStamp.of(Path(path))
-    try:
-        with Path(path).open("rb") as opened:
-            # One byte more than the limit shows that a file is too large.
-            data = opened.read(LARGEST_FILE_BYTES + 1)
-    except OSError as error:
-        problem = Problem.error(f"the file cannot be read: {error.strerror}")
-        raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error
+    data = _content(path, stamp) if data is None else data
     other = foreign_format(data)
     if other is not None:
-        return _Read(FileSettings(), (), frozenset(), (), (), (other,), (stamp,))
+        return _Read(FileSettings(), (), frozenset(), (), (), (other,), {}, (stamp,))
     parsed = parse_properties(data)
     problems = list(parsed.problems)
     effective = parsed.effective
@@ -267,11 +325,32 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     transforms = tuple([reader.read(settings) for settings in flows])
     problems += reader.problems()
     typed: list[FlowConfig] = []
+    late: dict[FlowId, list[Problem]] = {settings.flow: [] for settings in flows}
     if in_spite or not _any_error(problems):
-        typed += _build_flows(file, flows, transforms, problems)
+        typed += _build_flows(file, flows, transforms, late)
+        problems += (each for found in late.values() for each in found)
         problems += _unclear_names(typed, flows)
     sources = (stamp, *files_read(providers.values()), *reader.sources)
-    return _Read(file, flows, unnamed, transforms, tuple(typed), in_order(problems), sources)
+    return _Read(file, flows, unnamed, transforms, tuple(typed), in_order(problems), late, sources)
+
+
+def content(path: Path | str) -> bytes:
+    """Return the content of a file, as far as one is read.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be read.
+    """
+    return _content(path, FileStamp.of(Path(path)))
+
+
+def _content(path: Path | str, stamp: FileStamp) -> bytes:
+    try:
+        with Path(path).open("rb") as opened:
+            # One byte more than the limit shows that a file is too large.
+            return opened.read(LARGEST_FILE_BYTES + 1)
+    except OSError as error:
+        problem = Problem.error(f"the file cannot be read: {error.strerror}")
+        raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error
 
 
 def _unnamed_pair(file: FileSettings, name: FlowId) -> FlowConfig:
@@ -315,9 +394,13 @@ def _resolve(
 
 
 def _build_flows(
-    file: FileSettings, flows: tuple[FlowSettings, ...], transforms: tuple[FlowTransforms, ...], problems: list[Problem]
+    file: FileSettings,
+    flows: tuple[FlowSettings, ...],
+    transforms: tuple[FlowTransforms, ...],
+    found: Mapping[FlowId, list[Problem]],
 ) -> Iterator[FlowConfig]:
     for settings, of_flow in zip(flows, transforms, strict=True):
+        problems = found[settings.flow]
         try:
             typed = _with_ended_opposite(flow_config(settings, of_flow), file)
             if typed.enabled:
@@ -344,7 +427,7 @@ def _unclear_names(typed: list[FlowConfig], flows: tuple[FlowSettings, ...]) -> 
 def _with_ended_opposite(flow: FlowConfig, file: FileSettings) -> FlowConfig:
     """Note whether the file says that the opposite flow does not run; it may say nothing about it."""
     written = file.get(f"{flow.flow.opposite}.enabled")
-    is_ended = written is not None and written.value.strip().lower() == "false"
+    is_ended = written is not None and without_comment(written.value).strip().lower() == "false"
     return flow.model_copy(update={"opposite_ended": True}) if is_ended else flow
 
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 from mirror_lib.config.model import FlowConfig, MirrorConfig, OffsetSyncsLocation
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology import (
+    DEFAULT_CLASS,
     INTERNAL_SEPARATOR_ENABLED,
     SEPARATOR,
     SOURCE_ALIAS,
@@ -118,6 +119,20 @@ def loops(config: MirrorConfig, cluster: str, topics: Iterable[str]) -> tuple[Lo
         ConfigurationError: a flow names a class or a regex that cannot be used.
     """
     return find_loops([flow_topology(flow) for flow in config.flows if flow.enabled], {cluster: topics})
+
+
+def loop_advice(config: MirrorConfig, found: Iterable[Loop]) -> str:
+    """Return how to end loops: by other topics, or by what the names of the flows in them lack."""
+    places = [pair for loop in found for pair in zip(loop.path, loop.path[1:], strict=False)]
+    steps = {(here.cluster, there.cluster) for here, there in places}
+    flows = [flow for flow in config.enabled_flows if (flow.flow.source, flow.flow.target) in steps]
+    if any(flow.replication_policy_class != DEFAULT_CLASS for flow in flows):
+        names = "use the default replication policy, whose names show where a topic came from"
+    elif any(flow.rename.explicit or flow.rename.pattern for flow in flows):
+        names = "do not rename topics (mirror.topics.rename), so that their names show where they came from"
+    else:
+        names = "use aliases that do not contain replication.policy.separator, and a separator"
+    return f"let only one direction copy a topic: disable a flow, make their `topics` disjoint, or {names}"
 
 
 def rename_rules(flow: FlowConfig) -> RenameRules:

@@ -20,6 +20,7 @@ from mirror_lib.config import (
     quarantine_topic,
     replication_policy,
 )
+from mirror_lib.counted import counted
 from mirror_lib.errors import (
     SOURCE_LOSS_REASONS,
     MirrorError,
@@ -32,7 +33,7 @@ from mirror_lib.identity import LedgerPositions, check_clusters
 from mirror_lib.ledger import Ledger, with_handovers
 from mirror_lib.relay.claim import chains_of, name_positions, open_partitions, store_first_positions, uncover_positions
 from mirror_lib.relay.commit import RoundAccount, RoundProgress, Step, commit_round, expectation
-from mirror_lib.relay.gaps import close_settled, note_losses, settle_losses, truncations
+from mirror_lib.relay.gaps import Resolution, close_settled, note_losses, settle_losses, truncations
 from mirror_lib.relay.model import (
     CopyJob,
     PartitionFacts,
@@ -386,6 +387,7 @@ class _Run:
         self._accounts: list[RoundAccount] = []
         self._warnings: tuple[str, ...] = ()
         self._deletions: dict[object, PartitionProblem] = {}
+        self._settled: tuple[Resolution, ...] = ()
         #: Partitions of the first round: the topics before a run are created for these.
         self._at_the_start: frozenset[TopicPartition] | None = None
         #: The plan of the first round, if it was requested in advance.
@@ -551,7 +553,9 @@ class _Run:
             return plan
         self._lease.check()
         decision = self._options.losses
-        self._note(settle_losses(self._flow, clusters, self._ledger, gaps, decision, run_id=run_id, by=by))
+        settled = settle_losses(self._flow, clusters, self._ledger, gaps, decision, run_id=run_id, by=by)
+        self._note(tuple(PartitionProblem(each.source, each.error) for each in settled if each.error is not None))
+        self._settled += settled
         return self._without_latecomers(_plan(self._flow, clusters, self._options, self._ledger), facts)
 
     def _note_histories(self, clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> None:
@@ -623,6 +627,17 @@ class _Run:
             f"end of its plan: {self._rate.left} offsets are left. The next run continues there.",
         )
 
+    def _about_lost(self) -> tuple[str, ...]:
+        passed = [each for each in self._settled if each.skipped]
+        if not passed:
+            return ()
+        first = passed[0]
+        example = "" if first.before is None else f", first offset {first.before.offset + 1} of {first.source}"
+        return (
+            f"{counted(sum(each.skipped for each in passed), 'offset')} in {counted(len(passed), 'partition')} "
+            f"that the source lost before the copy were skipped, as requested{example} (`mirror gaps list`).",
+        )
+
     def report(self, seconds: float) -> RunReport:
         return RunReport(
             run_id=self._options.run_id,
@@ -634,6 +649,7 @@ class _Run:
             results=tuple(self._results),
             problems=tuple(self._problems.values()),
             round_lags=tuple(account.row for account in self._accounts),
-            warnings=(*self._warnings, *self._left_for_the_next()),
+            warnings=(*self._warnings, *self._about_lost(), *self._left_for_the_next()),
+            lost=sum(each.skipped for each in self._settled),
             deletions=tuple(self._deletions.values()),
         )

@@ -79,6 +79,8 @@ class RunReport:
     warnings: tuple[str, ...] = ()
     #: Copied partitions in which deletions may be lost.
     deletions: tuple[PartitionProblem, ...] = ()
+    #: Source offsets that were lost before the copy and skipped as the run was asked to.
+    lost: int = 0
 
     @property
     def records(self) -> int:
@@ -121,6 +123,7 @@ class RunReport:
             "records": self.records,
             "bytes": self.bytes,
             "left_out": self.left_out,
+            "lost": self.lost,
             "idle_partitions": self.idle,
             "exit_code": self.exit_code,
             "partitions": [result.to_dict() for result in self.results],

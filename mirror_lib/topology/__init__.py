@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "loops": ["Loop", "find_loops"],
         "names": ["FlowId", "TopicPartition"],
         "policy": [
+            "DEFAULT_CLASS",
             "IDENTITY_CLASS",
             "IDENTITY_LIKE",
             "INTERNAL_SEPARATOR_ENABLED",

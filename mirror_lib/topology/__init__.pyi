@@ -42,6 +42,7 @@ from .loops import find_loops as find_loops
 from .loops import Loop as Loop
 from .names import FlowId as FlowId
 from .names import TopicPartition as TopicPartition
+from .policy import DEFAULT_CLASS as DEFAULT_CLASS
 from .policy import IDENTITY_CLASS as IDENTITY_CLASS
 from .policy import IDENTITY_LIKE as IDENTITY_LIKE
 from .policy import INTERNAL_SEPARATOR_ENABLED as INTERNAL_SEPARATOR_ENABLED

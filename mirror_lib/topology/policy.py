@@ -161,6 +161,7 @@ def _looks_like_heartbeats(topic: str) -> bool:
     return topic.endswith(_HEARTBEATS)
 
 
+DEFAULT_CLASS = f"{_JAVA_PACKAGE}.DefaultReplicationPolicy"
 IDENTITY_CLASS = f"{_JAVA_PACKAGE}.IdentityReplicationPolicy"
 #: Classes from before KIP-690 that keep topic names, as published; each is treated as `IdentityReplicationPolicy`. They
 #: keep the names of heartbeats topics too, which would mix the heartbeats of both clusters.
@@ -177,7 +178,7 @@ IDENTITY_LIKE = frozenset(
 )
 
 _KNOWN: dict[str, type[ReplicationPolicy]] = {
-    f"{_JAVA_PACKAGE}.DefaultReplicationPolicy": DefaultReplicationPolicy,
+    DEFAULT_CLASS: DefaultReplicationPolicy,
     IDENTITY_CLASS: IdentityReplicationPolicy,
     **dict.fromkeys(IDENTITY_LIKE, IdentityReplicationPolicy),
 }

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mirror_lib.cli.commands import command_group
 from mirror_lib.cli.config import import_file, import_topics
+from mirror_lib.cli.config.every_problem import every_problem, problems_as_written
 from mirror_lib.cli.config.written import ForceOption, read_bytes, write_file
 from mirror_lib.cli.flow_options import FlowOption, capped_table
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.cluster.auth import login_errors, missing_for_kerberos
-from mirror_lib.config import Problem, Severity, explain, explain_with_transforms, fix, meeting_problems
+from mirror_lib.config import Severity, explain_with_transforms, fix_safely
 from mirror_lib.config import loader as load
-from mirror_lib.config.secrets import looking_only, printable_value
-from mirror_lib.config.security import uses_kerberos
+from mirror_lib.config.secrets import printable_value
 from mirror_lib.config.settings import all_definitions, markdown_reference, transform_keys
 from mirror_lib.config.transforms import describe_transforms
-
-if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig
 
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
@@ -50,7 +45,7 @@ def check(
     if fix:
         target = file if in_place else output_file or Path(f"{file}.fixed")
         file = _write_fixed(file, target, output, force=in_place or force)
-    problems = (*load.check(file), *_loadable_problems(file))
+    problems = every_problem(file)
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     idle = sum(problem.severity is Severity.NO_EFFECT for problem in problems)
     warnings = len(problems) - errors - idle
@@ -67,45 +62,15 @@ def check(
 
 def _write_fixed(file: Path, target: Path, output: Output, *, force: bool) -> Path:
     """Write the corrected copy, and show the changes."""
-    problems = load.check(file)
-    fixed = fix(read_bytes(file), problems)
+    fixed, kept = fix_safely(read_bytes(file), lambda data: tuple(problems_as_written(file, data)))
     write_file(target, fixed.data, force=force)
     for change in fixed.changes:
         output.note(f"{target}: line {change.line}: {change.what}")
-    changes = [{"line": each.line, "what": each.what} for each in fixed.changes]
-    output.document({"fixed": str(target), "changes": changes})
+    for change in kept:
+        output.note(f"{target}: line {change.line}: {change.what}")
+    changes, kept_lines = ([{"line": each.line, "what": each.what} for each in some] for some in (fixed.changes, kept))
+    output.document({"fixed": str(target), "changes": changes, "kept": kept_lines})
     return target
-
-
-def _loadable_problems(file: Path) -> Iterator[Problem]:
-    """Yield problems of a file without errors: conflicts within it, and missing requirements on this machine."""
-    try:
-        with looking_only():
-            config = load.load(file)
-    except load.InvalidConfigurationError:
-        return
-    yield from meeting_problems(config)
-    yield from dict.fromkeys(_login_problems(file, config.enabled_flows))
-    clusters = sorted({cluster for flow in config.enabled_flows for cluster in uses_kerberos(flow)})
-    if clusters and (missing := missing_for_kerberos()) is not None:
-        yield Problem.warning(
-            f"{', '.join(clusters)}: sasl.mechanism=GSSAPI will fail on this machine, missing: {missing}"
-        )
-
-
-def _login_problems(file: Path, flows: Iterable[FlowConfig]) -> Iterator[Problem]:
-    """Yield problems for which every connection of a run would be rejected."""
-    for flow in flows:
-        explained = explain(file, flow.flow)
-        unknown = {name.partition("/")[0]: True for name, setting in explained.items() if "/" in name and setting.later}
-        for client, error in login_errors(flow, unknown):
-            names = (f"{client}/sasl.jaas.config", f"{client}/security.protocol")
-            setting = next((explained[name] for name in names if name in explained), None)
-            yield Problem.error(
-                f"cluster {error.where.cluster}: {error.what.rstrip('.')}",
-                setting,
-                (error.action[:1].lower() + error.action[1:]).rstrip(".") or None,
-            )
 
 
 @app.command()

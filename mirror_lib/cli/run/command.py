@@ -39,7 +39,7 @@ from mirror_lib.sync.loops import check_loops
 from mirror_lib.sync.topics import apply_flow_topics, plan_flow_topics
 
 #: The members of `--json` about the run as a whole.
-_FIGURES = ("exit_code", "records", "bytes", "left_out", "rounds", "idle", "seconds", "copy_seconds")
+_FIGURES = ("exit_code", "records", "bytes", "left_out", "lost", "rounds", "idle", "seconds", "copy_seconds")
 _LEFT_OUT_COLUMNS = ("topic", "partition", "from", "to", "records", "reason", "what", "quarantined")
 _POLL_SECONDS = 1.0
 
@@ -83,7 +83,7 @@ def run(
 ) -> None:
     """Create missing topics, copy new records once, then exit; without Airflow. Ctrl-C stops it.
 
-    Does not sync configs, ACLs and consumer groups: `mirror configs|acls|groups apply`.
+    Does not sync configs, ACLs and consumer groups, whatever the file enables: `mirror configs|acls|groups apply`.
     """
     settings = command.settings
     check_loops(command.file, settings, command.topology(topics))
@@ -112,6 +112,11 @@ def run(
     with open_ledger(command.file) as ledger:
         run_id = copy_and_report(command, choices, master, ledger)
         observe_after_run(command.output, settings, ledger, run_id)
+    if settings.sync_group_offsets_enabled:
+        command.output.note(
+            "Consumer groups stay as they are (sync.group.offsets.enabled=true): the flow's DAG moves them, or "
+            f"`mirror groups apply --config {command.config} --flow '{settings.flow}'`."
+        )
 
 
 def _emit_heartbeats(command: FlowCommand) -> None:
@@ -209,7 +214,7 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
             "partitions": len({(row.topic, row.partition) for row in rows}),
             "with nothing new": report.idle,
             "failed": len(failures),
-            "left out": report.left_out,
+            "left out": report.left_out + report.lost,
             "rounds": report.rounds,
             "seconds": round(report.seconds, 2),
             "seconds of copying": round(report.copy_seconds, 2),

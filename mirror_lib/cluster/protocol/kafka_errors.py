@@ -151,6 +151,9 @@ _ACTIONS_BY_CODE: dict[int, str] = {
         "and one with transforms the time of its longest run. Without transforms, mirror.fencing=none needs no "
         "transactions (docs/reliability.md)."
     ),
+    ErrorCode.OFFSET_METADATA_TOO_LARGE: (
+        "Raise offset.metadata.max.bytes of the target's brokers to that of the source's (Kafka's default is 4096)."
+    ),
     LocalCode.SSL: "Check ssl.truststore.*, ssl.keystore.* and ssl.endpoint.identification.algorithm.",
 }
 
@@ -164,7 +167,7 @@ _ACTIONS: dict[type[ClusterError], str] = {
     FencedError: "Another run has taken over; wait until it ends.",
     OffsetOutOfRangeError: "The source no longer has this offset; decide whether the gap is acceptable.",
     RecordRefusedError: "Compare the target topic's configs with the source topic's.",
-    RecordTooLargeError: "Raise max.message.bytes on the target topic.",
+    RecordTooLargeError: "Raise max.message.bytes on the target topic; `mirror configs apply` copies the source's.",
     RequestRefusedError: "Change the setting named by the cluster.",
     SecurityDisabledError: (
         "Set authorizer.class.name on the brokers, or replicate without ACLs (sync.topic.acls.enabled=false)."

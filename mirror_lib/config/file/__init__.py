@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "ambiguous_names": ["unclear_names"],
         "check": ["hidden_cut_keys", "key_problems"],
         "derive": [
+            "ENABLED",
             "FileSettings",
             "FlowSettings",
             "OLD_NAMES",
@@ -25,7 +26,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "known_classes": ["FOREIGN_CLASSES", "class_advice"],
         "other_formats": ["LARGEST_FILE_BYTES", "foreign_format"],
         "problems": ["InvalidConfigurationError", "describe", "in_order"],
-        "properties": ["Entry", "PropertiesFile", "byte_order_mark", "parse_properties", "read_properties"],
+        "properties": [
+            "Entry",
+            "PropertiesFile",
+            "byte_order_mark",
+            "parse_properties",
+            "read_properties",
+            "without_comment",
+        ],
         "served": ["served_files"],
         "stamps": ["FileStamp", "are_unchanged"],
         "typed": ["flow_config"],

@@ -45,3 +45,9 @@ def _address(member: str) -> str:
         raise AddressError(masked_addresses(member))
     host = f"[{found[1]}]" if ":" in found[1] else found[1]
     return f"{host}:{found[2]}"
+
+
+def schemes_without_effect(text: str, protocol: str) -> tuple[str, ...]:
+    """Return what is before `://` in addresses, and other than the protocol of the clients, which ignore it."""
+    found = (member.partition("://") for member in parse_list(text))
+    return tuple(dict.fromkeys(scheme for scheme, end, _ in found if end and scheme and scheme.upper() != protocol))

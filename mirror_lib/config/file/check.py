@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
+from mirror_lib.config.file.addresses import schemes_without_effect
 from mirror_lib.config.file.derive import (
+    ENABLED,
     NOT_OF_A_CLIENT,
     OLD_NAMES,
     FileSettings,
     FlowSettings,
     flow_settings,
+    is_false_with_comment,
     is_pattern_list,
 )
 from mirror_lib.config.file.keys import ARROW, Level, Place, place_of
+from mirror_lib.config.file.misspelt_names import misspelt_name, name_with_another_word
 from mirror_lib.config.file.near_keys import (
     NearKey,
     alias_among,
@@ -24,9 +28,8 @@ from mirror_lib.config.file.near_keys import (
     unlisted_clusters,
 )
 from mirror_lib.config.file.placeholders import advice_for, placeholder_in
-from mirror_lib.config.file.properties import Entry
+from mirror_lib.config.file.properties import COMMENT_TODO, Entry, without_comment
 from mirror_lib.config.file.unknown_names import HONOURED, foreign
-from mirror_lib.config.list_doubts import list_doubts
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.secrets import is_secret, masked_text
 from mirror_lib.config.settings import (
@@ -46,6 +49,7 @@ from mirror_lib.config.settings import (
     check_value,
 )
 from mirror_lib.config.transforms import FLOW_PREFIXES
+from mirror_lib.config.value_doubts import PATTERN_LISTS, value_doubts
 from mirror_lib.topology import FlowId, parse_list
 from mirror_lib.transform import is_transform_key
 
@@ -140,6 +144,7 @@ _FLOW_CLIENTS = {
     "producer.": "producer",
     "admin.": "admin",
 }
+_SIDES = ("source", "target")
 _CLUSTER_CLIENTS = {f"{kind}.": kind for kind in BY_CLIENT}
 _SYNCS_ONLY = (
     "it is used only by the producer of offset-syncs; the data producer is set by <target>.producer.* or by "
@@ -178,7 +183,7 @@ def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[Fl
     for setting in file.values():
         if setting.key is not None and setting.key not in lines_of_pem:
             place = place_of(setting.key, aliases)
-            yield from _Assignment(setting, setting.key, place, clusters, unlisted, winner).problems()
+            yield from _Assignment(setting, setting.key, place, file, clusters, unlisted, winner).problems()
 
 
 def hidden_cut_keys(entries: Iterable[Entry], clusters: Collection[str]) -> Iterator[Problem]:
@@ -229,6 +234,7 @@ class _Assignment:
     _setting: Provenance
     _key: str
     _place: Place
+    _file: FileSettings
     _clusters: Sequence[str]
     _unlisted: Collection[str]
     _winner: Callable[[Provenance], Provenance | None]
@@ -249,9 +255,8 @@ class _Assignment:
         """Yield no details about a value from a provider: it is treated as a secret."""
         left = placeholder_in(self._place.name, self._setting.value)
         if left is not None and self._setting.written is None and not self._setting.later:
-            shown = "NAME" if self._is_secret() else left
             which = "a placeholder" if self._is_secret() else f"the placeholder {left}"
-            yield self._warn(f"{which} is not replaced", advice_for(shown))
+            yield self._warn(f"{which} is not replaced", advice_for(None if self._is_secret() else left))
 
     def _at_top_level(self, name: str) -> Iterator[Problem]:
         definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name) or WORKER_BY_NAME.get(name)
@@ -269,7 +274,7 @@ class _Assignment:
             return
         elif name in CLIENT_SET:
             yield from self._client_value(name)
-        elif name.startswith(_ONLY_IN_FLOWS):
+        elif name.startswith(_ONLY_IN_FLOWS) or self._is_of_a_side(name):
             yield self._no_effect("MM2 drops it silently at the top level", self._flow_advice(name))
         elif name.startswith((f"{_PROVIDERS}.", f"{_POLICY}.")):
             yield from self._policy_typo(name)
@@ -283,12 +288,17 @@ class _Assignment:
             return
         elif name in WORKER_NAMES or name in _CLIENT_NAMES:
             yield self._no_effect("MM2 ignores it at the top level", _bare_advice(name))
-        elif (near := near_flow_key(name, self._clusters, self._flow_names())) is not None:
+        elif (near := near_flow_key(name, self._clusters, _flow_names())) is not None:
             yield self._misspelt(near)
         elif (head := _head_of_cluster(name, self._unlisted)) is not None:
             yield self._of_no_cluster(name, head)
         else:
-            yield self._unknown(name, self._top_level_names())
+            yield self._unknown(name, _top_level_names())
+
+    def _is_of_a_side(self, name: str) -> bool:
+        """Return True for a client's setting of a flow's source or target, which are no aliases of this file."""
+        side = name.partition(".")[0]
+        return side in _SIDES and side not in self._unlisted and _kind(name, _FLOW_CLIENTS) is not None
 
     def _of_no_cluster(self, name: str, head: str) -> Problem:
         near = None if head in self._unlisted else near_cluster_key(name, self._clusters)
@@ -324,7 +334,7 @@ class _Assignment:
         elif name in _CLIENT_NAMES:
             yield self._no_effect("no client uses it in this form", _bare_advice(name, self._place.prefix))
         else:
-            yield self._unknown(name, (*WORKER_NAMES, *(f"{kind}.{n}" for kind in BY_CLIENT for n in BY_CLIENT[kind])))
+            yield self._unknown(name, _cluster_names())
 
     def _at_flow(self, name: str) -> Iterator[Problem]:
         definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name)
@@ -367,7 +377,7 @@ class _Assignment:
         elif name in _CLIENT_NAMES:
             yield self._no_effect("no client uses it in this form", _bare_advice(name, f"{self._place.flow}.source."))
         else:
-            yield self._unknown(name, self._flow_names())
+            yield self._unknown(name, _flow_names())
 
     def _at_no_flow(self, key: str) -> Iterator[Problem]:
         aliases = ", ".join(self._clusters) or "none"
@@ -389,17 +399,24 @@ class _Assignment:
         if definition.instead:
             yield self._warn(definition.instead)
             return
-        doubts = [self._warn(what, todo) for what, todo in list_doubts(definition.name, self._setting.value)]
+        if definition.name == ENABLED and is_false_with_comment(self._setting.value):
+            why = "the text after # is part of the value, which is not true: the flow is disabled, as in MM2"
+            yield self._warn(why, COMMENT_TODO)
+            return
+        value = self._setting.value
+        # Of a comment behind a value, one warning is enough.
+        found = value_doubts(definition.name, value) if without_comment(value) == value else ()
+        doubts = [self._warn(what, todo) for what, todo in found]
         yield from doubts
-        found = list(self._value(lambda text: check_value(definition, text)))
+        wrong = list(self._value(lambda text: check_value(definition, text)))
         # A regex that was cut at a comma is invalid because of it.
-        yield from (each.model_copy(update={"suggestion": doubts[-1].suggestion}) if doubts else each for each in found)
+        yield from (each.model_copy(update={"suggestion": doubts[-1].suggestion}) if doubts else each for each in wrong)
 
     def _client(self, kind: str, name: str) -> Iterator[Problem]:
         if name in BY_CLIENT[kind]:
             yield from self._client_value(name)
             return
-        guess = _closest(name, BY_CLIENT[kind])
+        guess = misspelt_name(name, BY_CLIENT[kind])
         message = f"{name} is not a setting of Kafka's {kind}, which ignores it"
         if guess in APPLIED:
             # With the right name it would have an effect.
@@ -411,7 +428,7 @@ class _Assignment:
         if name in CLIENT_SET:
             yield from self._client_value(name)
         else:
-            guess = _closest(name, CLIENT_SET)
+            guess = misspelt_name(name, CLIENT_SET)
             if guess:
                 yield self._warn("only connection settings are used here", f"did you mean {guess}?")
             else:
@@ -419,11 +436,18 @@ class _Assignment:
 
     def _client_value(self, name: str) -> Iterator[Problem]:
         yield from self._value(lambda text: check_client_value(name, text))
+        if name == "bootstrap.servers":
+            cluster = {} if self._place.cluster is None else self._file.cluster(self._place.cluster)
+            protocol = cluster.get("security.protocol")
+            uses = "PLAINTEXT" if protocol is None else protocol.value.strip().upper()
+            for scheme in schemes_without_effect(self._setting.value, uses):
+                todo = "write host:port; security.protocol of the cluster decides about TLS and login"
+                yield self._warn(f"{scheme}:// has no effect, clients connect by security.protocol ({uses})", todo)
 
     def _policy_typo(self, name: str) -> Iterator[Problem]:
         """Custom policies may read any key of this form: only names close to a known one are doubted."""
-        guess = _closest(name, [known for known in MM2_BY_NAME if known.startswith(_POLICY)], 0.9)
-        if guess is not None and guess != name:
+        guess = misspelt_name(name, _policy_names())
+        if guess is not None:
             yield self._warn("Kafka's replication policies do not read it", f"did you mean {guess}?")
 
     def _value(self, check: Callable[[str], object]) -> Iterator[Problem]:
@@ -432,18 +456,29 @@ class _Assignment:
         try:
             check(self._setting.value)
         except ValueError as error:
-            left = placeholder_in(self._place.name, self._setting.value)
+            is_regex = self._place.name in PATTERN_LISTS or self._place.name.endswith("regex")
+            left = placeholder_in(self._place.name, self._setting.value, is_invalid=not is_regex)
             # Advice about the braces of a placeholder would keep the placeholder.
             reason = str(error).partition("; write ")[0] if left else str(error)
             must = f"must be {self._reason(reason)}"
             winner = self._winner(self._setting)
             if winner is None:
-                shown = "NAME" if self._is_secret() else left
-                todo = getattr(error, "suggestion", None) if not (left and shown) else advice_for(shown)
+                todo = getattr(error, "suggestion", None)
+                if left:
+                    todo = advice_for(None if self._is_secret() else left)
+                elif self._is_valid_without_comment(check):
+                    todo = COMMENT_TODO
                 yield self._error(f"{self._key} {must}", todo)
                 return
             line = "" if winner.line is None else f" in line {winner.line}"
             yield self._warn(f"{must}; it has no effect, because {winner.key}{line} overrides it", "delete the line")
+
+    def _is_valid_without_comment(self, check: Callable[[str], object]) -> bool:
+        try:
+            check(without_comment(self._setting.value))
+        except ValueError:
+            return False
+        return True
 
     def _reason(self, must_be: str) -> str:
         """Return what a value must be and what it is, unless it may be a secret."""
@@ -459,7 +494,9 @@ class _Assignment:
         return is_secret(self._key) or self._key == LEDGER_URL or self._setting.written is not None
 
     def _shown_value(self) -> str:
-        text = masked_text(self._setting.value, self._key)
+        stated = without_comment(self._setting.value)
+        shown = self._setting.value if stated == self._setting.value else f"{stated.rstrip()} # ..."
+        text = masked_text(shown, self._key)
         return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "..."
 
     def _key_with_blank(self) -> str | None:
@@ -475,37 +512,40 @@ class _Assignment:
             f"delete the line, or write {plain} and its value without quotes if it should have an effect",
         )
 
-    def _unknown(self, name: str, known: Iterable[str]) -> Problem:
+    def _unknown(self, name: str, known: frozenset[str]) -> Problem:
         if self._key.startswith(_QUOTES):
             return self._quoted_key()
         if self._key.startswith(_CONFLICTS):
             message = f"{self._key} is a marker of an unfinished merge, so the lines of both sides are used"
             return self._error(message, "finish the merge")
-        guess = _closest(name, known)
+        guess = misspelt_name(name, known)
         if guess is not None:
-            # Without what is in front of it, a key may apply to more than its author meant.
-            return self._misspelt(NearKey(self._place.prefix + guess, is_certain=not name.endswith(guess)))
-        if not name.startswith(_OWN):
-            return self._no_effect("it is not a setting of MirrorMaker 2 or of this program")
-        return self._misspelt(None, "delete the line; `mirror config keys` lists all settings")
+            return self._typing_error(self._place.prefix + guess)
+        if name.startswith(_OWN):
+            return self._misspelt(None, "delete the line; `mirror config keys` lists all settings")
+        guess = name_with_another_word(name, known)
+        hint = None if guess is None or self._place.prefix + guess in self._file else self._place.prefix + guess
+        message = "it is not a setting of MirrorMaker 2 or of this program"
+        return self._no_effect(message, f"delete the line, or write {hint} if it was meant" if hint else None)
+
+    def _typing_error(self, key: str) -> Problem:
+        if (other := self._file.get(key)) is not None:
+            return self._no_effect(f"it is not a setting, and {key} is set in line {other.line}")
+        return self._misspelt(NearKey(key, is_certain=True))
 
     def _misspelt(self, near: NearKey | None, otherwise: str = "Else delete the line", message: str = "") -> Problem:
         """Return the error about a line that has no effect although it looks like a setting."""
         message = message or f"{self._key} is not a setting of MirrorMaker 2 or of this program"
         if near is None:
             return self._error(message, otherwise)
-        if not near.is_certain:
+        if not near.is_certain or not self._is_valid_as(near.key):
             return self._error(message, f"did you mean {near.key}? {otherwise}")
         return self._error(message, f"did you mean {near.key}?").model_copy(update={"rename_to": near.key})
 
-    def _top_level_names(self) -> tuple[str, ...]:
-        return (*MM2_BY_NAME, *OWN_BY_NAME, *WORKER_BY_NAME, *CLIENT_SET)
-
-    def _flow_names(self) -> tuple[str, ...]:
-        top = {definition.name for definition in TOP_LEVEL}
-        names = (name for name in (*MM2_BY_NAME, *OWN_BY_NAME) if name not in top)
-        clients = (prefix + name for prefix, kind in _FLOW_CLIENTS.items() for name in BY_CLIENT[kind])
-        return (*names, *clients, *OLD_NAMES.values())
+    def _is_valid_as(self, key: str) -> bool:
+        """Return True if the value is one of this other key: a rename must not make another error."""
+        renamed = replace(self, _key=key, _place=place_of(key, self._clusters))
+        return all(each.severity is not Severity.ERROR for each in renamed.problems())
 
     def _foreign(self, name: str, sentence: str) -> Problem:
         """Return a problem for names that MM2 ignores as well, except names that have an effect here."""
@@ -538,6 +578,29 @@ class _Assignment:
         return Problem(severity=severity, message=message, key=self._key, line=line, suggestion=suggestion)
 
 
+@cache
+def _top_level_names() -> frozenset[str]:
+    return frozenset((*MM2_BY_NAME, *OWN_BY_NAME, *WORKER_BY_NAME, *CLIENT_SET))
+
+
+@cache
+def _cluster_names() -> frozenset[str]:
+    return WORKER_NAMES | {f"{kind}.{name}" for kind, names in BY_CLIENT.items() for name in names}
+
+
+@cache
+def _flow_names() -> frozenset[str]:
+    top = {definition.name for definition in TOP_LEVEL}
+    names = (name for name in (*MM2_BY_NAME, *OWN_BY_NAME) if name not in top)
+    clients = (prefix + name for prefix, kind in _FLOW_CLIENTS.items() for name in BY_CLIENT[kind])
+    return frozenset((*names, *clients, *OLD_NAMES.values()))
+
+
+@cache
+def _policy_names() -> frozenset[str]:
+    return frozenset(name for name in MM2_BY_NAME if name.startswith(_POLICY))
+
+
 def _kind(name: str, prefixes: dict[str, str]) -> tuple[str, str] | None:
     """Return the client that a name belongs to, and the name without the prefix."""
     for prefix, kind in prefixes.items():
@@ -553,10 +616,6 @@ def _head_of_cluster(key: str, unlisted: Collection[str]) -> str | None:
     head, _, name = key.partition(".")
     is_of_cluster = name in CLIENT_SET or name in WORKER_NAMES or _kind(name, _CLUSTER_CLIENTS) is not None
     return head if is_of_cluster else None
-
-
-def _closest(name: str, known: Iterable[str], cutoff: float = 0.75) -> str | None:
-    return next(iter(difflib.get_close_matches(name, sorted(known), 1, cutoff)), None)
 
 
 def _client_advice(kind: str, name: str) -> str:

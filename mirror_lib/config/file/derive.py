@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mirror_lib.config.file.keys import written_pairs
+from mirror_lib.config.file.properties import without_comment
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.settings import CLIENT_SET, FLOW_KEYS, MM2_FLOW, WORKER, Scope
 from mirror_lib.topology import FlowId, compile_list, parse_list, parse_raw_boolean
@@ -20,6 +21,7 @@ from mirror_lib.topology import FlowId, compile_list, parse_list, parse_raw_bool
 Settings = Mapping[str, Provenance]
 
 TOP_LEVEL = "top level"
+ENABLED, FALSE = "enabled", "false"
 _HEARTBEATS = "emit.heartbeats.enabled"
 
 #: Names of 2.4 to 2.6 that later versions keep as aliases: new name -> old name.
@@ -223,7 +225,16 @@ def _connector_settings(file: FileSettings, flow: FlowId) -> dict[str, Provenanc
             prefix = f"{side}." if name.startswith(_CLIENT_KINDS) else f"{side}.cluster."
             settings[prefix + name] = setting
     settings |= _strip_prefix(file, f"{flow}.", f"flow {flow}")
+    enabled = settings.get(ENABLED)
+    if enabled is not None and is_false_with_comment(enabled.value):
+        settings[ENABLED] = enabled.model_copy(update={"value": FALSE})
     return _with_aliases(settings)
+
+
+def is_false_with_comment(enabled: str) -> bool:
+    """Return True for `false # passive`: not true for MM2, whose connectors refuse it, so that it copies nothing."""
+    stated = without_comment(enabled)
+    return stated != enabled and stated.strip().lower() == FALSE
 
 
 def is_pattern_list(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mirror_lib.config.file.properties import COMMENT_TODO
 from mirror_lib.config.file.stamps import FileStamp
 from mirror_lib.config.model import Problem, Severity
 from mirror_lib.errors import ConfigurationError
@@ -44,5 +45,15 @@ def describe(problem: Problem) -> str:
 
 
 def in_order(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Return each problem once, in the order of the lines; those of the whole file come first."""
-    return tuple(sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0))
+    """Return each problem once, in the order of the lines; those of the whole file come first.
+
+    Of several problems about the comment behind a value, the most severe one says everything.
+    """
+    of_comments: dict[int | None, Problem] = {}
+    for each in problems:
+        if each.suggestion == COMMENT_TODO:
+            before = of_comments.get(each.line)
+            if before is None or before.severity is not Severity.ERROR:
+                of_comments[each.line] = each
+    kept = [each for each in problems if each.suggestion != COMMENT_TODO or of_comments[each.line] is each]
+    return tuple(sorted(dict.fromkeys(kept), key=lambda problem: problem.line or 0))

@@ -21,6 +21,7 @@ _ONLY_KEY = re.compile(r"(?:[^=:\s\\]|\\.)+\Z")
 #: Before other letters, Java's `Properties` removes a single backslash without an error.
 _LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[A-Za-eg-mo-qsv-z0-9]")
 _TRAILING_COMMENT = re.compile(r"\s#(\s|$)")
+COMMENT_TODO = "put the comment on its own line: properties files have no comments after a value"
 #: In this order: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "UTF-8"),
@@ -207,7 +208,7 @@ def _doubts(entry: Entry, written: str) -> Iterator[Problem]:
         yield Problem.warning(
             f"the text after # is part of the value of {entry.key}",
             entry,
-            "put the comment on its own line: properties files have no comments after a value",
+            COMMENT_TODO,
         )
     stripped = entry.value.strip()
     if len(stripped) > 1 and stripped[0] == stripped[-1] and stripped[0] in "\"'":
@@ -216,12 +217,18 @@ def _doubts(entry: Entry, written: str) -> Iterator[Problem]:
             entry,
             "remove the quotes: properties files do not use them",
         )
-    if not entry.value.isascii() or not entry.key.isascii():
+    if not without_comment(entry.value).isascii() or not entry.key.isascii():
         yield Problem.warning(
             f"{entry.key} contains characters outside ASCII, which Java reads as ISO-8859-1",
             entry,
             "if the file is UTF-8, write such characters as \\uXXXX",
         )
+
+
+def without_comment(value: str) -> str:
+    """Return what is before a text that looks like a trailing comment."""
+    found = _TRAILING_COMMENT.search(value)
+    return value if found is None else value[: found.start()]
 
 
 def _is_cut(entry: Entry) -> bool:

@@ -99,6 +99,16 @@ _PATTERNS = (
         "it has no effect; MM2 uses seconds: write the same with .interval.seconds",
     ),
     (
+        re.compile(r"(?:(?:source|target)\.)?cluster\.(?:bootstrap\.servers|security\.protocol|sasl\..+|ssl\..+)"),
+        "source.cluster.*, target.cluster.*",
+        "only flows and connectors have this form; write security.protocol, sasl.* and ssl.* under the alias",
+    ),
+    (
+        re.compile(r"cluster\..+\.brokers(?:\.list)?"),
+        "cluster.*.brokers.list",
+        "it is in drafts of KIP-382, but never existed in MM2; write <alias>.bootstrap.servers",
+    ),
+    (
         re.compile(r"source\.replication\.topic\..+"),
         "source.replication.topic.*",
         f"{_NOT_MM2}; topics are renamed by mirror.topics.rename=source:target; `mirror config import-topics` "

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from mirror_lib.config.file.derive import OLD_NAMES, FileSettings, FlowSettings, Settings
 from mirror_lib.config.file.keys import ARROW, written_pairs
+from mirror_lib.config.file.placeholders import placeholder_in
+from mirror_lib.config.file.properties import COMMENT_TODO, without_comment
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.settings import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE, MM2_BY_NAME
 from mirror_lib.topology import (
@@ -32,6 +35,9 @@ _SAFETY = ("min.insync.replicas", "unclean.leader.election.enable")
 _CONFIG_RULES = (CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE)
 
 
+_NOT_IN_TOPICS = re.compile(r"[^a-zA-Z0-9._-]")
+
+
 def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
     """Yield problems of `clusters` and of the connections."""
     setting = file.get("clusters")
@@ -43,17 +49,32 @@ def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequenc
     for alias, times in Counter(parse_list(setting.value)).items():
         if alias and times > 1:
             yield Problem.warning(f"clusters contains {alias} {times} times", setting)
-        if ARROW in alias or any(character.isspace() for character in alias):
-            yield Problem.error(f"the alias {alias!r} must not contain spaces or {ARROW}", setting)
+        if not _is_alias(alias):
+            todo = COMMENT_TODO if without_comment(alias) != alias else None
+            yield Problem.error(f"the alias {alias!r} must not contain spaces or {ARROW}", setting, todo)
     used = {alias for flow in flows for alias in (flow.source, flow.target)}
+    sources = {flow.source for flow in flows}
     for alias in clusters:
-        if alias in used and not file.cluster(alias).get("bootstrap.servers"):
+        # As a target alone it need not be a part of a name (Kafka's `DedicatedMirrorIntegrationTest`).
+        if alias in sources and _is_alias(alias) and _NOT_IN_TOPICS.search(alias):
+            left = placeholder_in("clusters", alias, is_invalid=True)
+            yield Problem.error(
+                f"the alias {alias!r} is part of topic names such as mm2-offsets.{alias}.internal: only ASCII letters, "
+                "digits, '.', '_' and '-' are allowed there",
+                setting,
+                f"write the alias instead of {left}" if left else None,
+            )
+        if alias in used and _is_alias(alias) and not file.cluster(alias).get("bootstrap.servers"):
             yield Problem(
                 severity=Severity.ERROR,
                 message=f"cluster {alias} has no bootstrap.servers",
                 key=f"{alias}.bootstrap.servers",
                 suggestion=f"set {alias}.bootstrap.servers = host:9092",
             )
+
+
+def _is_alias(text: str) -> bool:
+    return ARROW not in text and not any(character.isspace() for character in text)
 
 
 def selection_problems(file: Settings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
@@ -146,7 +167,7 @@ def _other_aliases(settings: FlowSettings, separator: str) -> Iterator[Problem]:
         if setting is None or alias == usual or not (alias or separator):
             # Neither alias nor separator is a separate case, see `_no_separator`.
             continue
-        example = f" (orders becomes {alias}{separator}orders by the default policy)" if name == SOURCE_ALIAS else ""
+        example = f" (<topic> becomes {alias}{separator}<topic> by the default policy)" if name == SOURCE_ALIAS else ""
         yield Problem.warning(
             f"{setting.key}: {named.format(flow=flow, alias=alias)} instead of {usual!r}, as with MM2{example}",
             setting,
@@ -177,7 +198,7 @@ def _no_separator(flow: FlowId, source: str, target: str, setting: Provenance | 
         )
     exclusion = f", and topics whose names contain {target!r} are not copied" if len(target) == 1 else ""
     return Problem.warning(
-        f"flow {flow}: without a separator topic orders becomes {source}orders, as in MM2, which then does not "
+        f"flow {flow}: without a separator <topic> becomes {source}<topic>, as in MM2, which then does not "
         f"recognize remote topics{exclusion}",
         setting,
         "keep the line if MM2 has run with it; for a new flow set another replication.policy.separator",

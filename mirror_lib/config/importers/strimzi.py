@@ -21,6 +21,8 @@ from mirror_lib.config.settings import CLIENT_SET
 from mirror_lib.errors import ConfigurationError
 
 GROUP = "kafka.strimzi.io/"
+#: Of operators that are Strimzi under another name, with the same fields: IBM Event Streams.
+_GROUPS = (GROUP, "eventstreams.ibm.com/")
 MIRROR_MAKER, CONNECTOR = "KafkaMirrorMaker2", "KafkaConnector"
 _VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha1")
 _CONNECTORS = {
@@ -97,9 +99,12 @@ def clusters_in(documents: Sequence[Any], origin: str, answers: Answers) -> tupl
     kinds: dict[str, None] = {}
     for resource in _resources(documents):
         kind = str(resource.get("kind"))
-        kinds[kind] = None
-        if not str(resource.get("apiVersion", "")).startswith(GROUP):
+        api = str(resource.get("apiVersion", ""))
+        if not api.startswith(_GROUPS):
+            # Others give the same name to other fields.
+            kinds[f"{kind} of {api}" if kind in (MIRROR_MAKER, CONNECTOR) else kind] = None
             continue
+        kinds[kind] = None
         if kind == MIRROR_MAKER:
             found += _MirrorMaker(resource, origin, answers).read()
         elif kind == CONNECTOR:
@@ -140,10 +145,10 @@ class _MirrorMaker:
         self._title, self._namespace = _title(resource, origin)
         self._answers = answers
         self._spec = _object(resource.get("spec"), f"{self._title}: spec")
-        api = str(resource["apiVersion"]).removeprefix(GROUP)
+        group, _, api = str(resource["apiVersion"]).partition("/")
         if api not in _VERSIONS:
             raise ConfigurationError(
-                f"{self._title} has the unknown apiVersion {GROUP}{api}.",
+                f"{self._title} has the unknown apiVersion {group}/{api}.",
                 action=f"Supported: {', '.join(_VERSIONS)}: kubectl get kafkamirrormaker2s.v1.kafka.strimzi.io -o yaml",
             )
         self._may_be_old = api != "v1"
@@ -200,6 +205,8 @@ class _MirrorMaker:
         for index, each in enumerate(clusters if isinstance(clusters, list) else ()):
             if isinstance(each, dict) and not is_null(alias) and each.get("alias") == alias:
                 return each, f"spec.clusters[{index}]"
+        if is_null(alias):
+            raise ConfigurationError(f"{self._title}: {where} is missing.", action="Correct the resource.")
         raise ConfigurationError(
             f"{self._title}: {where} refers to {alias!r}, which is not in spec.clusters.",
             action="Correct the resource.",

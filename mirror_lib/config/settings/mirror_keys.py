@@ -314,9 +314,9 @@ FLOW_KEYS: tuple[Definition, ...] = (
         Scope.FLOW,
         _SINCE,
         "Start of a partition that was never copied: `earliest`, `latest`, `offset 4711`, or a time such as "
-        "`2026-01-31T00:00:00Z`. Empty: `auto.offset.reset` of the source's consumer. `latest` passes over what is "
-        "there when the flow first sees a topic; topics that are created after its last run are copied from their "
-        "beginning.",
+        "`2026-01-31T00:00:00Z` (UTC if it has no zone). Empty: `auto.offset.reset` of the source's consumer. "
+        "`latest` passes over what is there when the flow first sees a topic; topics that are created after its last "
+        "run are copied from their beginning.",
     ),
     Definition(
         "mirror.first.start.topics",

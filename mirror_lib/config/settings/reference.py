@@ -109,7 +109,8 @@ variable without a value is not replaced, with a warning.
 **Findings** of `mirror config check` have three severities. With an *error* the file is rejected; the
 finding has line, reason, and the correct setting. A *warning* describes a difference from MM2, or from the apparent
 meaning of the line. *No effect* is a line that MM2 ignores too: it can be deleted, and the file is accepted. A key that
-is similar to a setting is treated as a misspelling and is an error, although MM2 would ignore it.
+differs from a setting by a letter, a separator or the ending of a word is a misspelling and an error, although MM2
+would ignore it. All findings come in one pass, also those of the copy that `--fix` would write.
 """
 
 

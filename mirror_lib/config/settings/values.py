@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable
 
 from mirror_lib.config.file import FOREIGN_CLASSES, USER_INFORMATION, AddressError, class_advice, parse_addresses
@@ -99,6 +100,8 @@ def check_bootstrap_servers(text: str) -> None:
             raise InvalidValueError(str(error), "write user and password into sasl.jaas.config") from error
         if repeated != member:
             raise InvalidValueError(str(error), f"remove the second = before {repeated}") from error
+        if parts := [part for part in re.split(r"[;\s]+", member) if part][1:]:
+            raise InvalidValueError(str(error), f"separate the addresses by commas, before {parts[0]} too") from error
         if member and ":" not in member:
             raise InvalidValueError(str(error), f"write {member}:9092, or the port of its listener") from error
         if member.startswith(":"):
@@ -147,6 +150,11 @@ def _check_ledger_url(text: str) -> None:
         )
 
 
+def _check_replication_factor(text: str) -> None:
+    if int(text) != -1 and int(text) < 1:
+        raise ValueError("at least 1, or -1 for the default of the brokers")
+
+
 def _check_regexes(text: str) -> None:
     try:
         compile_list(parse_list(text))
@@ -172,6 +180,16 @@ _FURTHER_CHECKS: dict[str, Callable[[str], object]] = {
     "groups": _check_regexes,
     "groups.exclude": _check_regexes,
     "config.properties.exclude": _check_regexes,
+    **dict.fromkeys(
+        (
+            "replication.factor",
+            "heartbeats.topic.replication.factor",
+            "checkpoints.topic.replication.factor",
+            "offset-syncs.topic.replication.factor",
+            "offset.storage.replication.factor",
+        ),
+        _check_replication_factor,
+    ),
     "mirror.topics.rename.regex": _check_regex,
     "mirror.first.start": parse_first_start,
     "mirror.first.start.topics": parse_topic_first_starts,

@@ -330,8 +330,8 @@ def settle_losses(
     *,
     run_id: str,
     by: str,
-) -> tuple[PartitionProblem, ...]:
-    """Resolve all losses by the decision of a run's options; return the losses that it could not resolve."""
+) -> tuple[Resolution, ...]:
+    """Resolve all losses by the decision of a run's options; those with an error could not be resolved."""
     resolutions = plan_decisions(flow, clusters, ledger, decision, gaps, run_id=run_id)
     apply_decisions(flow, clusters, ledger, resolutions, by=by, note=f"as requested by run {run_id}")
-    return tuple(PartitionProblem(each.source, each.error) for each in resolutions if each.error is not None)
+    return resolutions

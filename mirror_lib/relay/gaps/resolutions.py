@@ -86,6 +86,13 @@ class Resolution:
         """The target offset of the next copied record."""
         return 0 if self.after is None else self.after.target_offset or 0
 
+    @property
+    def skipped(self) -> int:
+        """Source offsets that are passed over without a copy, records or holes."""
+        if self.error is not None or self.before is None or self.after is None:
+            return 0
+        return max(self.after.offset - self.before.offset, 0)
+
     def __str__(self) -> str:
         if self.error is not None:
             return f"{self.source}: cannot {self.decision}: {self.error.what}"

@@ -141,6 +141,8 @@ class JobReport:
     #: Records that the flow's policy skipped; an unreadable batch counts as one.
     left_out: int = 0
     left_out_ranges: tuple[LeftOutRange, ...] = ()
+    #: Source offsets that were lost before the copy and skipped as the run was asked to.
+    lost: int = 0
     #: Rows of `RoundRow.to_dict` for the rounds that had something to copy.
     round_lags: tuple[Mapping[str, Any], ...] = ()
     #: Warnings of the plans, such as partitions for which the run waited.
@@ -181,6 +183,7 @@ class JobReport:
             failures=tuple(_failures(data)),
             left_out=data.get("left_out", 0),
             left_out_ranges=tuple(_skipped_ranges(data["partitions"])),
+            lost=data.get("lost", 0),
             round_lags=tuple(data.get("round_lags", ())),
             deletions=tuple(_at_source(row, row) for row in data.get("deletions", ())),
             warnings=tuple(data.get("warnings", ())),

@@ -85,6 +85,13 @@ def _decidable(flow: FlowId, fact: PartitionFacts, error: ReplicationError, loss
     return FoundLoss(error, loss)
 
 
+#: Of Kafka Streams' internal topics (`InternalTopologyBuilder`).
+_REPARTITION = "-repartition"
+_OF_STREAMS = (
+    "Kafka Streams deletes the records of a repartition topic once it has read them (DeleteRecords), so every run "
+    "finds such a gap; an application on the target writes its own. Add `.*-repartition` to topics.exclude, with the "
+    "default exclusions. "
+)
 #: First part of the action, by error.
 _DECISIONS: Mapping[type[ReplicationError], str] = {
     SourceClusterChangedError: "If the alias or bootstrap.servers is wrong, correct it. ",
@@ -128,7 +135,9 @@ def _retention_gap(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLo
         f"records {position} to {fact.log_start - 1} were deleted at the source before they were copied (its log "
         f"start offset is now {fact.log_start}).",
         SourceLoss(position, fact.log_start, fact.topic_id),
-        cure="Raise the source topic's retention, or run more often. ",
+        cure=_OF_STREAMS
+        if fact.source.topic.endswith(_REPARTITION)
+        else "Raise the source topic's retention, or run more often; a consumer may also delete what it has read. ",
     )
 
 

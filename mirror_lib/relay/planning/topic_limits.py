@@ -132,7 +132,7 @@ class LimitKind(StrEnum):
 
 _REPLACES = "The target replaces timestamps (message.timestamp.type=LogAppendTime)."
 _ACTIONS = {
-    LimitKind.SIZE: "raise max.message.bytes of the target topics",
+    LimitKind.SIZE: "raise max.message.bytes of the target topics (`mirror configs apply` copies the source's)",
     LimitKind.TIMESTAMP_BEFORE: "raise message.timestamp.before.max.ms of the target topics",
     LimitKind.TIMESTAMP_AFTER: "raise message.timestamp.after.max.ms of the target topics",
     LimitKind.LOG_APPEND_TIME: "set message.timestamp.type=CreateTime on the target topics",

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin, ConfigChange
-from mirror_lib.cluster.protocol import PolicyViolationError
 from mirror_lib.config import FlowConfig, named_topics
 from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError, TopicMissingError
@@ -19,7 +18,7 @@ from mirror_lib.sync.configs.plan import ConfigFacts, ConfigPlan, ConfigRule, To
 from mirror_lib.sync.due_steps import StepResult, run_if_due
 from mirror_lib.sync.hidden_by_acls import hidden_topics
 from mirror_lib.sync.intervals import SyncStep
-from mirror_lib.sync.topics import INDISPENSABLE, Configs, Outcome, done_without_refused, is_unsupported
+from mirror_lib.sync.topics import INDISPENSABLE, Configs, Outcome, done_without_refused, is_unsupported, refuses_value
 from mirror_lib.topology import FlowTopology, NameFault
 
 _log = logging.getLogger(__name__)
@@ -199,7 +198,7 @@ def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> ConfigSync:
         for name, error in refused.items():
             known = name not in INDISPENSABLE and rules[name] is not ConfigRule.OVERRIDE
             # Any other rejection concerns this topic, for example a value that contradicts another one.
-            if not known or not isinstance(error, PolicyViolationError):
+            if not known or not refuses_value(name, error):
                 failed.append((changes[topic], error))
             else:
                 forgiven.setdefault(topic, {})[name] = error

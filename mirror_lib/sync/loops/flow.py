@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.topics import ClusterPair, PositionStore
-from mirror_lib.config import FlowConfig, MirrorConfig, loops
+from mirror_lib.config import FlowConfig, MirrorConfig, loop_advice, loops
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology import FlowId, FlowTopology, Loop
 
@@ -36,7 +36,9 @@ def refuse_loops(config: MirrorConfig, flow: FlowConfig, topics: Iterable[str]) 
     found = loops(config, flow.flow.source, topics)
     own = [loop for loop in found if _takes_part(flow.flow, loop)]
     if own:
-        raise ConfigurationError(_text(own), where=Where(flow=str(flow.flow)), action=_ACTION)
+        advice = loop_advice(config, own)
+        action = f"{advice[0].upper()}{advice[1:]}."
+        raise ConfigurationError(_text(own), where=Where(flow=str(flow.flow)), action=action)
     return found
 
 
@@ -169,10 +171,6 @@ def about_namesakes(topology: FlowTopology, found: Namesakes) -> str:
 
 
 _WITHOUT_HEARTBEATS = ", and set heartbeats.replication.enabled = false, since heartbeats are copied regardless of it"
-_ACTION = (
-    "Let only one direction copy a topic: disable a flow, make their `topics` disjoint, or use the default "
-    "replication policy, whose names show where a topic came from."
-)
 
 
 def _takes_part(flow: FlowId, loop: Loop) -> bool:

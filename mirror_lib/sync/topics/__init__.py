@@ -15,7 +15,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "offset_syncs_topic",
         ],
         "needed": ["check_needed_topics"],
-        "refusals": ["Configs", "INDISPENSABLE", "Outcome", "done_without_refused", "is_unsupported"],
+        "refusals": [
+            "Configs",
+            "INDISPENSABLE",
+            "Outcome",
+            "done_without_refused",
+            "is_unsupported",
+            "refuses_value",
+        ],
         "waiting": ["wait_until_visible"],
     },
 )

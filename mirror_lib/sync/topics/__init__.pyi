@@ -15,4 +15,5 @@ from .refusals import done_without_refused as done_without_refused
 from .refusals import INDISPENSABLE as INDISPENSABLE
 from .refusals import is_unsupported as is_unsupported
 from .refusals import Outcome as Outcome
+from .refusals import refuses_value as refuses_value
 from .waiting import wait_until_visible as wait_until_visible

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mirror_lib.cluster.protocol import RequestRefusedError, UnsupportedRequestError
+from mirror_lib.cluster.protocol import PolicyViolationError, RequestRefusedError, UnsupportedRequestError
 from mirror_lib.errors import MirrorError
 
 #: Value by config; None for a deletion.
@@ -57,6 +57,15 @@ def notice(cluster: str, name: str, topics: Mapping[str, MirrorError]) -> str:
         f"cluster {cluster} rejects the topic config {name}; topics without it: {shown}{more} ({reason}). Set "
         f"mirror.configs.never = {name} to skip it."
     )
+
+
+def refuses_value(name: str, error: MirrorError) -> bool:
+    """Return True if a cluster takes the value for no topic; otherwise it may contradict another config of this one.
+
+    A policy, or a limit of Kafka's own (Java `ConfigException`, such as segment.bytes below 1 MiB since 4.0).
+    """
+    of_kafka = "Invalid value" in error.what and f"for configuration {name}" in error.what
+    return isinstance(error, PolicyViolationError) or of_kafka
 
 
 def is_unsupported(outcome: Mapping[str, MirrorError | None]) -> bool:

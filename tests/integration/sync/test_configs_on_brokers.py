@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,17 @@ from typer import Typer
 from typer.testing import CliRunner
 
 from mirror_lib.cli.sync import configs as configs_cli
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.sync.configs.flow import ConfigSync, apply_flow_configs, plan_flow_configs, sync_flow_configs
+from mirror_lib.sync.configs.flow import (
+    ConfigSync,
+    apply_configs,
+    apply_flow_configs,
+    plan_flow_configs,
+    sync_flow_configs,
+)
 from tests.support.call_counts import counted
 from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow
@@ -134,6 +143,24 @@ def test_a_topic_that_the_cluster_refuses_stops_no_other(mirrored: MirroredTopic
     wait_for(lambda: own_configs(mirrored.target, f"A.{mirrored.name}-bad").get("retention.ms") == "9000000")
     assert done.exit_code == 1
     wait_for(lambda: own_configs(mirrored.target, f"A.{mirrored.name}-good").get("min.compaction.lag.ms") == "1000000")
+
+
+def test_a_value_below_kafkas_limit_is_a_notice_as_at_the_creation_of_a_topic(mirrored: MirroredTopic) -> None:
+    """Since 4.0 segment.bytes is at least 1 MiB (KIP-1030), and topics of older clusters keep smaller values."""
+    both(mirrored, {"segment.bytes": "2000000", "segment.ms": "2000000"}, {})
+    flow = a_flow(mirrored)
+    planned = plan(flow).plan
+    (change,) = planned.changes
+    steps = tuple(replace(step, new="51200") if step.name == "segment.bytes" else step for step in change.steps)
+
+    with ClusterAdmin(Connection.from_settings(flow.config.clients.target_admin), WAIT_SECONDS) as target:
+        done = apply_configs(replace(planned, changes=(replace(change, steps=steps),)), target)
+
+    assert (done.exit_code, done.failed) == (0, ())
+    (notice,) = done.notices
+    assert "rejects the topic config segment.bytes" in notice
+    assert "mirror.configs.never = segment.bytes" in notice
+    wait_for(lambda: own_configs(mirrored.target, mirrored.remote).get("segment.ms") == "2000000")
 
 
 def test_two_sources_of_one_name_are_left_alone_and_told(mirrored: MirroredTopic) -> None:

@@ -31,9 +31,13 @@ def test_misspelt_keys_are_errors_with_a_suggestion(file: ConfigFile) -> None:
     for line, suggestion in [
         ("A->B.topcs = x", "A->B.topics"),
         ("A->B.topic.exclude = x", "A->B.topics.exclude"),
+        ("emit.heartbeat.enabled = true", "emit.heartbeats.enabled"),
+        ("sync_group_offsets_enabled = true", "sync.group.offsets.enabled"),
+        ("tasksMax = 2", "tasks.max"),
+        ("taks.max = 2", "tasks.max"),
         ("mirror.shedule = 5m", "mirror.schedule"),
         ("replication.facter = 1", "replication.factor"),
-        ("A.boostrap.servers = x:1", "A.bootstrap.servers"),
+        ("A.securty.protocol = SSL", "A.security.protocol"),
         ("B.offset.flush.intervall.ms = 1", "B.offset.flush.interval.ms"),
         ("a->b.enabled = true", "A->B.enabled"),
         ("b->a.enabled = true", "B->A.enabled"),
@@ -116,6 +120,10 @@ def test_given_addresses_under_a_misspelt_alias_then_they_are_errors_of_the_clus
 def test_values_that_cannot_be_used_are_errors(file: ConfigFile) -> None:
     for line in [
         "tasks.max = 0",
+        # MM2 creates no topic with it.
+        "replication.factor = 0",
+        "checkpoints.topic.replication.factor = -2",
+        "offset.storage.replication.factor = 0",
         "tasks.max = two",
         "enabled = yes",
         "offset-syncs.topic.location = both",
@@ -211,6 +219,18 @@ def test_what_mm2_ignores_as_well_refuses_no_file(file: ConfigFile) -> None:
         ("A->B.consumer.override.fetch.min.bytes = 1", "delete the line"),
         ("A.consumer.my.interceptor = 1", "delete the line"),
         ("A->B.clusters = A", "write clusters, or delete the line"),
+        ("source.consumer.client.rack = r", "write <source>-><target>.source.consumer.client.rack, or delete the line"),
+        # Names of other words than a setting's are no misspelling of it; published files have them.
+        ("emit.offset-syncs.interval.seconds = 5", "delete the line"),
+        ("offset-syncs.topic.partitions = 1", "delete the line"),
+        ("source.offsets.replication.factor = 3", "delete the line"),
+        ("A->B.source.client_id = x", "delete the line"),
+        ("mm.enable.internal.rest = true", "delete the line"),
+        ("checkpoints.replication.factor = 1", "or write checkpoints.topic.replication.factor if it was meant"),
+        ("source.cluster.sasl.mechanism = PLAIN", "write security.protocol, sasl.* and ssl.* under the alias"),
+        ("A.cluster.security.protocol = SSL", "write security.protocol, sasl.* and ssl.* under the alias"),
+        ("cluster.A.brokers.list = a:9092", "write <alias>.bootstrap.servers, or delete the line"),
+        ("A.boostrap.servers = x:1", "delete the line"),
         ("A->A.enabled = true", "delete the line"),
         ("north->south.enabled = true", "add its clusters to clusters, or delete the line"),
         # Nobody's.
@@ -260,7 +280,7 @@ def test_what_works_is_no_problem(file: ConfigFile) -> None:
         _LOGIN.format("$ConnectionString"),
     ]:
         assert file.problems(text) == [], text
-    addresses = file.problems("A.bootstrap.servers = a:1, [::1]:9092 ,SSL://c.example.com:9093")
+    addresses = file.problems("A.bootstrap.servers = a:1, [::1]:9092 ,PLAINTEXT://c.example.com:9093")
     assert ["is set again" in problem.message for problem in addresses] == [True]
 
 
@@ -287,11 +307,64 @@ def test_what_is_doubtful_is_a_warning_at_its_line(file: ConfigFile) -> None:
     ]:
         problem = file.one(f"A->B.topics = {topics}")
         assert (problem.severity, problem.line, problem.suggestion) == (Severity.WARNING, 5, suggestion), topics
+    for text, message in [
+        ("A->B.topics = orders;payments", "no name has a ';'"),
+        ("topics.exclude = orders payments", "no name has a space"),
+        ("A->B.groups = g1;g2", "it matches only names with ';'"),
+        ("mirror.first.start = 2026-01-31T10:00:00", "is read as UTC"),
+        ("mirror.first.start.topics = a=2026-01-31, b=2026-01-31T00:00:00Z", "2026-01-31 has no time zone"),
+        # Neither MM2 nor a run here copies anything for such a flow.
+        ("B->A.enabled = false # passive", "the flow is disabled, as in MM2"),
+    ]:
+        problem = file.one(text)
+        assert (problem.severity, problem.line) == (Severity.WARNING, 5), text
+        assert message in problem.message, text
+    (again, scheme) = file.problems("A.bootstrap.servers = http://a:9092\n")
+    assert "set again" in again.message
+    assert "http:// has no effect" in scheme.message
     login = file.one(_LOGIN.format("$USER"))
     assert "placeholder" in login.message
     topics = file.one("A->B.topics = ${TOPICS}")
     assert "for the character" not in topics.message
     assert "fill in ${TOPICS}" in (topics.suggestion or "")
+
+
+def test_a_comment_behind_a_value_is_named_once_and_its_text_is_not_shown(file: ConfigFile) -> None:
+    for text in (
+        "tasks.max = 4 # all \xe9\xe9",
+        "A->B.enabled = true # now",
+        "refresh.topics.interval.seconds = 60  # s",
+    ):
+        of_line = [each for each in file.problems(text) if each.line == 5 and "set again" not in each.message]
+        assert [each.severity for each in of_line] == [Severity.ERROR], text
+        assert "put the comment on its own line" in (of_line[0].suggestion or ""), text
+        assert of_line[0].message.endswith("# ...'"), text
+
+
+def test_placeholders_of_published_files_are_recognized(file: ConfigFile) -> None:
+    for value, placeholder in [
+        ("<BROKER>", "<BROKER>"),
+        (":BOOTSTRAP_SERVERS:", ":BOOTSTRAP_SERVERS:"),
+        ("KAFKA_SOURCE_BROKERS", "KAFKA_SOURCE_BROKERS"),
+        ("{{ x }}", "{{ x }}"),
+        ("<%= @brokers %>", "<%= @brokers %>"),
+        ("%BROKERS%", "%BROKERS%"),
+        ("{SOURCE CLUSTER BROKERS ADDRESS}", "{SOURCE CLUSTER BROKERS ADDRESS}"),
+        ("REPLACE_WITH_MSK_BROKERS:9098", "REPLACE_WITH_MSK_BROKERS"),
+    ]:
+        *_, found = file.problems(f"B.bootstrap.servers = {value}\n")
+        assert f"fill in {placeholder} before" in (found.suggestion or ""), value
+    # MM2 takes such an alias where it names no topic.
+    flows = (
+        "A->B&c.enabled = true\nA->B&c.offset-syncs.topic.location = target\nB&c->A.emit.heartbeats.enabled = false\n"
+    )
+    servers = "A.bootstrap.servers = a:1\nB&c.bootstrap.servers = b:1\n"
+    assert file.problems("", base=f"clusters = A, B&c\n{servers}{flows}") == []
+    alias = file.problems("", base="clusters = <dc>, B\n<dc>.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n")
+    assert any(
+        each.severity is Severity.ERROR and "write the alias instead of <dc>" in (each.suggestion or "")
+        for each in alias
+    )
 
 
 def test_files_without_addresses_clusters_or_flows_are_errors(file: ConfigFile) -> None:

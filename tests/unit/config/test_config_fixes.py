@@ -57,8 +57,8 @@ def test_given_a_key_of_another_cluster_then_the_copy_changes_no_other_flow_or_c
         (b"B->C.enabled = true", b"# B->C.enabled = true"),
         (b"C.security.protocol = SSL", b"# C.security.protocol = SSL"),
         # A prefix that nothing has is not dropped, and values are the author's.
-        (b"old.topics = x", b"old.topics = x"),
-        (b"A->B.old.topics = x", b"A->B.old.topics = x"),
+        (b"old.topics = x", b"# old.topics = x"),
+        (b"A->B.old.topics = x", b"# A->B.old.topics = x"),
         (b"tasks.max = many", b"tasks.max = many"),
         # The right key is set already.
         (b"tasks.max = 2\ntask.max = 9", b"tasks.max = 2\n# task.max = 9"),
@@ -111,3 +111,28 @@ def test_what_cannot_be_fixed_is_told_of_the_copy(tmp_path: Path) -> None:
 
     assert done.exit_code == 2
     assert "m.properties.fixed: line 5: error: tasks.max must be" in done.stdout
+
+
+def test_a_rename_that_would_make_an_error_is_left_and_told(tmp_path: Path) -> None:
+    file = tmp_path / "m.properties"
+    # Neither is the location of a topic, nor is there a password for PLAIN.
+    lines = b"offset-syncs.topic.locaton = 1\nB.security.protocol = SASL_PLAINTEXT\nB.sasl.mechansim = PLAIN\n"
+    file.write_bytes(BASE + lines + b"foo.bar = 1\nA->B.topcs = orders\n")
+
+    done = CliRunner().invoke(app, ["config", "check", str(file), "--fix"])
+
+    copy = tmp_path / "m.properties.fixed"
+    assert copy.read_bytes() == BASE + lines + b"# foo.bar = 1\nA->B.topics = orders\n"
+    assert "line 7: B.sasl.mechansim is not renamed to B.sasl.mechanism, which would make an error" in done.stdout
+
+
+def test_what_a_misspelt_line_hides_is_told_in_the_same_pass(tmp_path: Path) -> None:
+    file = tmp_path / "m.properties"
+    identity = b"replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+    file.write_bytes(BASE + b"b->a.enabled = true\ntasks.max = many\n" + identity)
+
+    done = CliRunner().invoke(app, ["config", "check", str(file), "--json"])
+
+    told = [(each["severity"], each["message"]) for each in json.loads(done.stdout)["problems"]]
+    assert [severity for severity, _ in told] == ["warning", "error", "error"]
+    assert "copied in a loop: <topic> on A -> <topic> on B -> <topic> on A" in told[0][1]

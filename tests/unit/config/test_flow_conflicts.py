@@ -28,6 +28,8 @@ def test_kept_names_in_both_directions_go_in_a_circle(tmp_path: Path) -> None:
 
         assert messages, topics
         assert all("in a loop" in each for each in messages), topics
+        # A topic that no line names is not called by a name.
+        assert not any("orders on" in each for each in messages), topics
     (once,) = told(tmp_path, "AB", *BOTH_WAYS, IDENTITY, "topics = payments")
     assert "payments on A -> payments on B -> payments on A" in once
 

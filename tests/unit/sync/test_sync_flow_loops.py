@@ -69,13 +69,18 @@ def test_given_two_files_with_the_same_aliases_for_swapped_clusters_then_copies_
 
 
 def test_one_name_in_both_directions_is_refused_and_the_way_is_told(tmp_path: Path) -> None:
-    config = a_file(tmp_path, "AB", "A->B.enabled = true", "B->A.enabled = true", IDENTITY)
-
-    for flow in ("A->B", "B->A"):
-        with pytest.raises(
-            ConfigurationError, match=r"would copy records in a loop: orders on . -> orders on . -> orders on ."
-        ):
-            refuse_loops(config, config.flow(flow), ["orders"])
+    both = ("A->B.enabled = true", "B->A.enabled = true")
+    kept, default = "mirror.topics.rename = orders:orders", "use the default replication policy"
+    # The policy in use is no way out.
+    for line, advised in [(IDENTITY, default), (kept, "do not rename topics")]:
+        config = a_file(tmp_path, "AB", *both, line)
+        for flow in ("A->B", "B->A"):
+            with pytest.raises(
+                ConfigurationError, match=r"would copy records in a loop: orders on . -> orders on . -> orders on ."
+            ) as caught:
+                refuse_loops(config, config.flow(flow), ["orders"])
+            assert advised in caught.value.action
+            assert (default in caught.value.action) == (line == IDENTITY)
 
 
 def test_directions_that_share_no_name_may_both_run(tmp_path: Path) -> None:

@@ -193,8 +193,8 @@ def _too_large(size: int, accepted: int, source_offset: int) -> RecordTooLargeEr
     return RecordTooLargeError(
         f"the record takes {HEADER_SIZE + size} bytes, but the target accepts at most {HEADER_SIZE + accepted}.",
         where=Where(offset=source_offset),
-        action="Raise max.message.bytes of the target topic, or message.max.bytes of its brokers; and max.request.size "
-        "of the data producer if it is lower.",
+        action="Raise max.message.bytes of the target topic (`mirror configs apply` copies the source's), or "
+        "message.max.bytes of its brokers; and max.request.size of the data producer if it is lower.",
     )
 
 

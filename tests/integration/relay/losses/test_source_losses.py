@@ -173,7 +173,8 @@ class TestRetentionThatPassedThePosition:
     def test_a_run_may_be_told_to_accept_whatever_it_finds(self, scene: Scene, first: list[Record]) -> None:
         report = scene.run(losses=Decision.ACCEPT, trigger="airflow mirror__A__B manual")
 
-        assert (report.errors, report.records) == ((), 5)
+        assert (report.errors, report.records, report.lost) == ((), 5, 5)
+        assert any("5 offsets in 1 partition" in each for each in report.warnings)
         (gap,) = scene.gaps()
         assert (gap.state, gap.decided_by) == ("accepted", "airflow mirror__A__B manual")
         assert scene.on_target() == values([*first, *records(5, start=15)])

@@ -350,6 +350,15 @@ def test_what_strimzi_does_not_let_through_is_listed() -> None:
     assert {each.name for each in found.listed} == {"tasks.max", "unknown", "config"}
 
 
+def test_other_operators_have_strimzis_fields_or_are_named() -> None:
+    resource = old_form({"sourceConnector": {}})
+
+    found = clusters_in(({**resource, "apiVersion": "eventstreams.ibm.com/v1beta2"},), "x", Answers({}))
+    assert [each.config for each in found[0].connectors] == [each.config for each in read(resource).connectors]
+    with pytest.raises(ConfigurationError, match=r"only KafkaMirrorMaker2 of vendor\.example\.com/v1"):
+        clusters_in(({**resource, "apiVersion": "vendor.example.com/v1"},), "x", Answers({}))
+
+
 def test_connectors_of_their_own_kind() -> None:
     resource = {
         "apiVersion": V1BETA2,
@@ -374,6 +383,7 @@ def test_broken_resources_name_the_path(subtests: pytest.Subtests) -> None:
         ({"mirrors": [{"sourceCluster": "source", "targetCluster": "target"}]}, "no mirror has a connector"),
         ({"mirrors": [[]]}, r"spec.mirrors\[0\] must be an object"),
         ({"mirrors": [{"sourceCluster": "no"}]}, r"spec.mirrors\[0\].sourceCluster refers to 'no'"),
+        ({"mirrors": [{"sourceCluster": ""}]}, r"spec.mirrors\[0\].sourceCluster is missing"),
         ({"clusters": [{"alias": "source"}, dict(TARGET)]}, r"spec.clusters\[0\].bootstrapServers is missing"),
         (
             {"clusters": [{**SOURCE, "authentication": {"type": "kerberos"}}, dict(TARGET)]},

@@ -81,6 +81,14 @@ class TestGivenASourceThatLostRecords:
                 assert said in error.what
                 assert loss == SourceLoss(*lost, "id-1")
 
+    def test_what_kafka_streams_deletes_itself_has_another_way_out_than_retention(self) -> None:
+        topic = "app-KSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition"
+        fact = facts(topic=topic, position=40, log_start=60, position_topic_id="id-1")
+        (found,) = plan_round(FLOW, [fact], tasks_max=1).problems
+
+        assert "topics.exclude" in found.error.action
+        assert "Raise the source topic's retention" not in found.error.action
+
     @staticmethod
     def epoch_until(end: int, **changed: Any) -> dict[str, Any]:
         """The source's epoch of the last copied batch ends there."""
