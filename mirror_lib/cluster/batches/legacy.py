@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from mirror_lib.cluster.batches.compression import CodecError, decompress
 from mirror_lib.cluster.batches.header import LOG_APPEND_TIME_BIT, LOG_OVERHEAD, Codec
 from mirror_lib.cluster.batches.oversized import oversized_error
-from mirror_lib.cluster.batches.records import MOST_RECORDS, Record, RecordError
+from mirror_lib.cluster.batches.records import Record, RecordError
 from mirror_lib.cluster.batches.varint import encode_varint
+from mirror_lib.outside_limits import BATCH_RECORDS
 
 #: Offset, size, CRC, magic and attributes, which both old magics begin with.
 _ENTRY = struct.Struct(">qiIbb")
@@ -89,7 +90,7 @@ def _inner(body: bytes, magic: int) -> Iterator[Record]:
     view, position = memoryview(body), 0
     if not body:
         raise RecordError("it contains no message")
-    for _ in range(MOST_RECORDS):
+    for _ in range(BATCH_RECORDS):
         offset, size, _crc, found_magic, attributes = _ENTRY.unpack_from(view, position)
         end = position + LOG_OVERHEAD + size
         if not position + _ENTRY.size <= end <= len(view):
@@ -101,7 +102,7 @@ def _inner(body: bytes, magic: int) -> Iterator[Record]:
         position = end
         if position == len(view):
             return
-    raise oversized_error(f"of an old format has more than {MOST_RECORDS} messages")
+    raise oversized_error(f"of an old format has more than {BATCH_RECORDS} messages")
 
 
 def _message(view: memoryview, start: int, end: int, magic: int) -> tuple[int, bytes | None, bytes | None]:

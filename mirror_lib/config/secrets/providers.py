@@ -17,6 +17,7 @@ from mirror_lib.config.file import FileStamp, byte_order_mark, parse_properties
 from mirror_lib.config.model import Severity
 from mirror_lib.config.secrets.airflow_provider import CLASS_NAME, AirflowSecretProvider
 from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
+from mirror_lib.config.secrets.variables import Variable, replace_variables, unclosed_provider
 from mirror_lib.limited_files import read_limited
 from mirror_lib.topology import parse_list
 
@@ -34,9 +35,6 @@ __all__ = [
     "make_providers",
 ]
 
-_VARIABLE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
-#: Not a variable for Kafka, so a part of the value.
-_UNCLOSED = re.compile(r"\$\{([^}:]*):[^}]*\Z")
 _PACKAGE = "org.apache.kafka.common.config.provider"
 _PREFIX = "config.providers"
 
@@ -243,32 +241,29 @@ class Resolver:
         later: list[str] = []
         given: list[str] = []
 
-        def replace(match: re.Match[str]) -> str:
-            name, path, key = match[1], match[2] or "", match[3]
-            provider = self._providers.get(name)
+        def replace(variable: Variable) -> str:
+            provider = self._providers.get(variable.provider)
             if isinstance(provider, AirflowSecretProvider):
-                of_airflow.append(match[0])
+                of_airflow.append(variable.written)
             try:
-                value = None if provider is None else provider.get(path, key)
+                value = None if provider is None else provider.get(variable.path, variable.key)
             except NotLookedUpError:
-                later.append(match[0])
-                return match[0]
+                later.append(variable.written)
+                return variable.written
             except ProviderError as error:
-                failures.append(f"{match[0]}: {error}")
-                return match[0]
+                failures.append(f"{variable.written}: {error}")
+                return variable.written
             if value is None:
-                unknown.append(match[0])
-                return match[0]
+                unknown.append(variable.written)
+                return variable.written
             given.append(value)
             return value
 
-        replaced = _VARIABLE.sub(replace, text)
+        replaced = replace_variables(text, replace)
         # Of what stays in the text, not of values from providers.
-        failures += [
-            f"${{{match[1]}: the closing }} is missing; the value would be used as written"
-            for match in _UNCLOSED.finditer(_VARIABLE.sub("", text))
-            if match[1] in self._providers
-        ]
+        unclosed = unclosed_provider(replace_variables(text, lambda _: ""))
+        if unclosed in self._providers:
+            failures.append(f"${{{unclosed}: the closing }} is missing; the value would be used as written")
         return Resolved(
             replaced, tuple(unknown), tuple(failures), tuple(of_airflow), later=bool(later), given=tuple(given)
         )

@@ -1,0 +1,49 @@
+"""Limits of data that other programs and persons provide: sizes, depth, count and time. docs/security.md lists them.
+
+Every limit of this kind is declared here, and a test compares the document with this module.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_KIBIBYTE = 1024
+_MEBIBYTE = 1024 * _KIBIBYTE
+
+# Files
+
+#: Bytes of a file that a configuration file or a command line names: key stores and secrets have some kilobytes.
+FILE_BYTES: Final = 16 * _MEBIBYTE
+#: Bytes of a properties file; one of a thousand flows has less than a tenth of this.
+CONFIGURATION_BYTES: Final = 10 * _MEBIBYTE
+#: Bytes of the file of a transform; no hand-written SELECT is longer.
+TRANSFORM_BYTES: Final = _MEBIBYTE
+
+# JSON and HTTP
+
+#: Levels of JSON. Java's Jackson stops at 1000; documents of this project's peers have fewer than ten levels.
+JSON_LEVELS: Final = 64
+#: Bytes of a response of a token endpoint.
+TOKEN_RESPONSE_BYTES: Final = _MEBIBYTE
+#: Bytes of a response of a schema registry.
+REGISTRY_RESPONSE_BYTES: Final = 64 * _MEBIBYTE
+
+# Schemas
+
+#: Imports of a schema, direct and indirect.
+SCHEMA_IMPORTS: Final = 1_000
+#: Levels of imports.
+SCHEMA_IMPORT_LEVELS: Final = 64
+#: Characters of a schema and of its imports.
+SCHEMA_TEXT_CHARACTERS: Final = 64 * _MEBIBYTE
+#: Seconds for all imports of a schema.
+SCHEMA_IMPORT_SECONDS: Final = 120.0
+
+# Records
+
+#: Bytes of the decompressed records of a batch. Brokers limit the sent bytes (`socket.request.max.bytes`, 100 MiB), not
+#: the decompressed ones: a larger body is not damaged, but it should never be necessary to decode it.
+BATCH_BODY_BYTES: Final = 128 * _MEBIBYTE
+#: Records of a batch that are decoded one by one. Each takes about 200 bytes of memory, however small it is; a batch of
+#: Kafka's default size has room for a fifteenth of them.
+BATCH_RECORDS: Final = 1 << 21
