@@ -47,3 +47,19 @@ BATCH_BODY_BYTES: Final = 128 * _MEBIBYTE
 #: Records of a batch that are decoded one by one. Each takes about 200 bytes of memory, however small it is; a batch of
 #: Kafka's default size has room for a fifteenth of them.
 BATCH_RECORDS: Final = 1 << 21
+
+# Responses of brokers, by kind of request
+
+#: Bytes of a response to a login, and of every response before it is complete.
+LOGIN_RESPONSE_BYTES: Final = _MEBIBYTE
+#: Bytes of a response that repeats what was requested: this, and 16 times the request.
+SMALL_RESPONSE_BYTES: Final = _MEBIBYTE
+#: Bytes of a response with topics: this, and 32 KiB for every byte of the request; 13,000 partitions for a usual name.
+METADATA_RESPONSE_BYTES: Final = 2 * _MEBIBYTE
+#: Bytes of a list of all groups, ACLs, transactions or log folders of a broker.
+LIST_RESPONSE_BYTES: Final = 16 * _MEBIBYTE
+#: Bytes of every other response except to fetches: descriptions and offsets of groups.
+RESPONSE_BYTES: Final = 64 * _MEBIBYTE
+#: Bytes of a response to a fetch beyond the requested bytes. Brokers return one whole batch however large it is, and
+#: accept none above `socket.request.max.bytes`, 100 MiB by default.
+FETCH_BEYOND_BYTES: Final = 104 * _MEBIBYTE

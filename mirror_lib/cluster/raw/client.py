@@ -178,7 +178,7 @@ class RawClient(BrokerConnections):
             rack=rack,
         )
         while True:
-            response = await self.ask(node, FETCH, version, body, slot=slot)
+            response = await self.ask(node, FETCH, version, body, slot=slot, fetch_bytes=max_bytes)
             throttled_ms = fetch_throttle_ms(response, version)
             self._quotas.note(node, throttled_ms)
             found = parse_fetch(response, version, names)

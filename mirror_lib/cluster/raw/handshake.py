@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import struct
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,9 +15,12 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.response_limits import ALWAYS_ALLOWED, largest_response, size_problem
 from mirror_lib.cluster.raw.sessions import Session
 from mirror_lib.errors import AuthenticationError, MirrorError, Where
 
+_SIZE = struct.Struct(">i")
+_SASL_AUTHENTICATE = SaslAuthenticateRequest.API_KEY
 #: Exceptions of aiokafka for a broker that is unreachable or stops responding.
 SILENCE = (TimeoutError, OSError, aiokafka_errors.KafkaError)
 
@@ -92,6 +96,43 @@ class Handshake(AIOKafkaConnection):  # type: ignore[misc]
             if self._writer is not None and not self._writer.transport.is_closing():
                 raise
             raise aiokafka_errors.KafkaConnectionError(f"{self.host}:{self.port} is not connected: {ended}") from ended
+
+    @staticmethod
+    async def _read(self_ref: Callable[[], Handshake | None]) -> None:
+        """As in aiokafka, within the limit of each response. No reference is kept while it waits."""
+        made = self_ref()
+        reader = None if made is None else made._reader  # noqa: SLF001 - of its own class
+        del made
+        while reader is not None:
+            (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
+            if (waiting := self_ref()) is None:
+                return
+            waiting.check_size(size)
+            del waiting
+            frame = await reader.readexactly(size)
+            if (waiting := self_ref()) is None:
+                return
+            waiting._handle_frame(frame)  # noqa: SLF001 - of its own class
+            del waiting
+
+    def check_size(self, size: int) -> None:
+        """Raise if an announced response is too large for the oldest request.
+
+        Raises:
+            ConnectionResetError: it is.
+        """
+        if 0 <= size <= ALWAYS_ALLOWED and self._requests:
+            return
+        problem: str | None = f"the broker announced a response of {size} bytes, and no request waits for it"
+        if self._requests:
+            _, request, response = self._requests[0]
+            # A token of Kerberos before Kafka 1.0 is no request.
+            key, sent = (_SASL_AUTHENTICATE, 0) if request is None else (request.API_KEY, len(request.encode()))
+            problem = size_problem(size, key, largest_response(key, sent))
+            if problem is not None and not response.done():
+                response.set_exception(aiokafka_errors.KafkaConnectionError(problem))
+        if problem is not None:
+            raise ConnectionResetError(problem)
 
     def detach(self) -> asyncio.Transport:
         """Release the transport: aiokafka neither reads from it any more nor closes it."""
