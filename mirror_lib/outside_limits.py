@@ -48,6 +48,15 @@ BATCH_BODY_BYTES: Final = 128 * _MEBIBYTE
 #: Kafka's default size has room for a fifteenth of them.
 BATCH_RECORDS: Final = 1 << 21
 
+# Internal topics
+
+#: Bytes of a decompressed batch of an internal topic. Its writers do not exceed 1 MiB.
+INTERNAL_BATCH_BYTES: Final = 16 * _MEBIBYTE
+#: Bytes of kept records of an internal topic from which on only the newest of each key are kept.
+INTERNAL_TOPIC_USUAL_BYTES: Final = 64 * _MEBIBYTE
+#: Bytes of kept records of an internal topic: hundreds of thousands of partitions stay below it.
+INTERNAL_TOPIC_BYTES: Final = 512 * _MEBIBYTE
+
 # Responses of brokers, by kind of request
 
 #: Bytes of a response to a login, and of every response before it is complete.

@@ -63,6 +63,28 @@ def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: i
         raise RecordError(f"{size - position} bytes remain after {count} records")
 
 
+def key_and_value(record: Record) -> tuple[bytes | None, bytes | None]:
+    """Key and value of a record; None for null.
+
+    Raises:
+        RecordError: its lengths do not fit it.
+    """
+    try:
+        key, at = _nullable(record.tail, 0)
+        return key, _nullable(record.tail, at)[0]
+    except (IndexError, ValueError) as error:
+        raise RecordError(f"the record at offset {record.offset} cannot be read: {error}") from error
+
+
+def _nullable(tail: bytes, at: int) -> tuple[bytes | None, int]:
+    length, at = decode_varint(tail, at)
+    if length < 0:
+        return None, at
+    if length > len(tail) - at:
+        raise ValueError(f"a key or value claims to have {length} bytes")
+    return tail[at : at + length], at + length
+
+
 def encode_record(record: Record, *, offset_delta: int, timestamp_delta: int) -> bytes:
     """Encode a record for another batch."""
     deltas = _ATTRIBUTES + encode_varint(timestamp_delta) + encode_varint(offset_delta)

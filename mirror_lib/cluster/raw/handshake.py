@@ -101,7 +101,7 @@ class Handshake(AIOKafkaConnection):  # type: ignore[misc]
     async def _read(self_ref: Callable[[], Handshake | None]) -> None:
         """As in aiokafka, within the limit of each response. No reference is kept while it waits."""
         made = self_ref()
-        reader = None if made is None else made._reader  # noqa: SLF001 - of its own class
+        reader: Any = None if made is None else made._reader  # noqa: SLF001 - of its own class
         del made
         while reader is not None:
             (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
