@@ -39,6 +39,13 @@ SCHEMA_TEXT_CHARACTERS: Final = 64 * _MEBIBYTE
 #: Seconds for all imports of a schema.
 SCHEMA_IMPORT_SECONDS: Final = 120.0
 
+# Logins
+
+#: Iterations of SCRAM that a broker may ask for. RFC 7677 and Java's client set the lower bound; librdkafka has the
+#: upper one, and takes about a second for it.
+SCRAM_FEWEST_ITERATIONS: Final = 4_096
+SCRAM_MOST_ITERATIONS: Final = 1_000_000
+
 # Records
 
 #: Bytes of the decompressed records of a batch. Brokers limit the sent bytes (`socket.request.max.bytes`, 100 MiB), not

@@ -37,7 +37,7 @@ from mirror_lib.topology import TopicPartition
 _log = logging.getLogger(__name__)
 #: Offsets of a partition, at its end, that are read for heartbeats until there is one; then the whole topic.
 _LAST_HEARTBEATS = (1_000, 20_000)
-_HEARTBEATS_SECONDS = 30.0
+_HEARTBEATS_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from mirror_lib.cluster.batches import CODEC_BITS, RecordError, Span, key_and_value, read_records, read_spans
+from mirror_lib.cluster.batches import CODEC_BITS, Record, RecordError, Span, key_and_value, read_records, read_spans
 from mirror_lib.cluster.batches.compression import CodecError, decompress_up_to
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
@@ -270,7 +270,7 @@ class _Reading:
             ) from error
 
     def _records(self, number: int, span: Span) -> Iterator[TopicRecord]:
-        found = span.old
+        found: Iterable[Record] = span.old
         header = span.header
         if header is not None and header.count:
             body = decompress_up_to(header.attributes & CODEC_BITS, memoryview(span.body), INTERNAL_BATCH_BYTES)
