@@ -39,6 +39,15 @@ SCHEMA_TEXT_CHARACTERS: Final = 64 * _MEBIBYTE
 #: Seconds for all imports of a schema.
 SCHEMA_IMPORT_SECONDS: Final = 120.0
 
+# Regular expressions
+
+#: Seconds of processor time for matching one name.
+PATTERN_SECONDS: Final = 1.0
+#: Seconds for all slow matches of one expression within a minute.
+PATTERN_SECONDS_A_MINUTE: Final = 20.0
+#: Parts of an expression after its counted repetitions were written out: `(a{10}){10}` has 100.
+PATTERN_PARTS: Final = 10_000
+
 # Logins
 
 #: Iterations of SCRAM that a broker may ask for. RFC 7677 and Java's client set the lower bound; librdkafka has the

@@ -1,9 +1,9 @@
 """Translates Java's regular expressions to Python's, so that patterns written for MM2 keep their meaning.
 
-`java.util.regex.Pattern` (Java 17) is parsed and rewritten for `re`: character classes become plain ranges, `.`, `^`,
-`$`, `\\Z` get Java's line terminators, inline flags are applied to their scope. Everything is ASCII-only unless stated
-otherwise, as in Java without its `u` and `U` flags. `\\b` is that of Java 19 and later. Syntax without an exact
-counterpart raises `ValueError`.
+`java.util.regex.Pattern` (Java 17) is parsed and rewritten for `re`, and matched by the package `regex`, which can stop
+a match: character classes become plain ranges, `.`, `^`, `$`, `\\Z` get Java's line terminators, inline flags are
+applied to their scope. Everything is ASCII-only unless stated otherwise, as in Java without its `u` and `U` flags.
+`\\b` is that of Java 19 and later. Syntax without an exact counterpart raises `ValueError`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,26 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import regex
+
+from mirror_lib.outside_limits import PATTERN_PARTS
+from mirror_lib.topology.bounded_pattern import BoundedPattern
 from mirror_lib.topology.code_points import ALL, ESCAPES, LINE_TERMINATORS, NEWLINE, CodePoints, named_set
 
 
 @lru_cache(maxsize=4096)
-def compile_java(pattern: str) -> re.Pattern[str]:
-    """A Java regex as a Python one; use `fullmatch` for Java's `matches()`.
+def compile_java(pattern: str) -> BoundedPattern:
+    """A Java regex, compiled; its `fullmatch` is Java's `matches()`, bounded in time.
 
     Raises:
         ValueError: Java would reject it, or it cannot be translated exactly.
     """
     try:
-        return re.compile(translate(pattern), re.ASCII)
-    except (re.error, OverflowError, RecursionError) as error:
+        translated = translate(pattern)
+        # The package `regex` takes more than Java does, such as look-behind without an obvious width.
+        re.compile(translated, re.ASCII)
+        return BoundedPattern(pattern, translated)
+    except (re.error, regex.error, OverflowError, RecursionError) as error:
         hint = " (lookbehind must be of one width)" if "look-behind" in str(error) else ""
         shown = pattern if len(pattern) <= 80 else f"{pattern[:77]}..."
         raise ValueError(f"the Java regex {shown!r} cannot be used here: {error}{hint}") from error
@@ -48,7 +55,7 @@ class PatternList:
     #: Names in which dots match anything, by length and the places of these dots.
     dotted: Mapping[int, Mapping[tuple[int, ...], Collection[str]]] = field(compare=False, default_factory=dict)
     #: All other members.
-    pattern: re.Pattern[str] | None = field(compare=False, default=None)
+    pattern: BoundedPattern | None = field(compare=False, default=None)
 
     def fullmatch(self, name: str) -> bool:
         """True if a member matches the whole name."""
@@ -118,10 +125,10 @@ def translate(pattern: str) -> str:
     return _Translation(pattern).run()
 
 
-Replacement = Callable[[re.Match[str]], str]
+Replacement = Callable[[regex.Match[str]], str]
 
 
-def compile_replacement(replacement: str, pattern: re.Pattern[str]) -> Replacement:
+def compile_replacement(replacement: str, pattern: BoundedPattern) -> Replacement:
     r"""Java's replacement text (`$1`, `${name}`, `\$`) for matches of one pattern (`Matcher.appendReplacement`).
 
     Raises:
@@ -151,18 +158,18 @@ class _Expansion:
 
     parts: tuple[str | int, ...]
 
-    def __call__(self, match: re.Match[str]) -> str:
+    def __call__(self, match: regex.Match[str]) -> str:
         return "".join(part if isinstance(part, str) else match[part] or "" for part in self.parts)
 
 
-def _group_reference(text: str, position: int, pattern: re.Pattern[str]) -> tuple[int, int]:
+def _group_reference(text: str, position: int, pattern: BoundedPattern) -> tuple[int, int]:
     named_group = re.compile(r"\{([a-zA-Z][a-zA-Z0-9]*)\}").match(text, position)
     if named_group:
-        if named_group[1] not in pattern.groupindex:
+        if named_group[1] not in pattern.group_numbers:
             raise ValueError(
                 f"the replacement {text!r} refers to group {named_group[1]}, which the regex does not have"
             )
-        return pattern.groupindex[named_group[1]], named_group.end()
+        return pattern.group_numbers[named_group[1]], named_group.end()
     if position == len(text) or text[position] not in "0123456789":
         raise ValueError(f"the replacement {text!r} has a $ without a group; write \\$ for the character")
     group = int(text[position])
@@ -193,6 +200,8 @@ class _Translation:
         self._text = _without_quoting(pattern)
         self._at = 0
         self._flags: frozenset[str] = frozenset()
+        #: Parts of what was read last, counted repetitions written out; and of all counted repetitions together.
+        self._parts = self._repeated = 0
         self._opened = 0
         self._closed: set[int] = set()
         self._names: dict[str, int] = {}
@@ -238,7 +247,9 @@ class _Translation:
     def _sequence(self) -> str:
         parts = []
         while self._peek() not in ("", "|", ")"):
+            before, self._parts = self._parts, 1
             parts.append(self._quantify(self._atom()))
+            self._parts += before
         return "".join(parts)
 
     def _quantify(self, atom: str | None) -> str:
@@ -257,6 +268,11 @@ class _Translation:
         bounds = re.findall(r"\d+", found[0])
         if len(bounds) == 2 and int(bounds[0]) > int(bounds[1]):
             raise self._error(f"repeats {found[0]}, where the second number must not be smaller")
+        if bounds and int(bounds[0]) > 1:
+            self._parts *= int(bounds[0])
+            self._repeated += self._parts
+            if self._repeated > PATTERN_PARTS:
+                raise self._error(f"has repetitions that repeat more than {PATTERN_PARTS:,} parts")
         return f"(?:{atom}){found[0]}{mode}"
 
     def _atom(self) -> str | None:

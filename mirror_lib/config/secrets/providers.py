@@ -7,7 +7,6 @@ reported.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ from mirror_lib.config.secrets.airflow_provider import CLASS_NAME, AirflowSecret
 from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
 from mirror_lib.config.secrets.variables import Variable, replace_variables, unclosed_provider
 from mirror_lib.limited_files import read_limited
-from mirror_lib.topology import parse_list
+from mirror_lib.topology import SlowPatternError, compile_java, parse_list
 
 __all__ = [
     "REGISTRY",
@@ -70,15 +69,18 @@ class EnvironmentProvider:
     def __init__(self, parameters: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
         pattern = parameters.get("allowlist.pattern", "").strip() or ".*"
         try:
-            self._allowed = re.compile(pattern)
-        except re.error as error:
+            self._allowed = compile_java(pattern)
+        except ValueError as error:
             raise ProviderError(f"allowlist.pattern {pattern!r} is not a regular expression: {error}") from error
         self._environment = os.environ if environment is None else environment
 
     def get(self, path: str, key: str) -> str | None:
         if path:
             raise ProviderError(f"environment variables have no path; write ${{env:{key}}} without {path!r}")
-        return self._environment.get(key) if _is_name(key) and self._allowed.fullmatch(key) else None
+        try:
+            return self._environment.get(key) if _is_name(key) and self._allowed.fullmatch(key) else None
+        except SlowPatternError as error:
+            raise ProviderError(f"allowlist.pattern: {error.what}") from error
 
 
 class _FileReader:
