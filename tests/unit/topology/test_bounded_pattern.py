@@ -17,7 +17,6 @@ from mirror_lib.topology.rename import RenameRules
 SLOW = [
     (r"([.]|[.][.])+Z", "." * 248),
     (r"(?:x_?|x_?x)+Z", "x" * 248),
-    (r"(?i)(?:[a-z]|[a-z][a-z])*Z0", "a" * 248),
     (r"(?=(?:\w|\w\w)+Z)\w*", "a" * 248),
 ]
 
