@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import regex
 
@@ -73,11 +74,22 @@ class BoundedPattern:
         Raises:
             SlowPatternError: the expression takes too long.
         """
+        return self._within(self._compiled.fullmatch, text)
+
+    def replace_first(self, replacement: Callable[[regex.Match[str]], str], text: str) -> str:
+        """Return a text with its first match replaced (Java `replaceFirst`).
+
+        Raises:
+            SlowPatternError: the expression takes too long.
+        """
+        return str(self._within(self._compiled.sub, replacement, text, 1))
+
+    def _within(self, search: Callable[..., Any], *arguments: object) -> Any:
         if self._error is not None:
             raise self._slow()
         began = time.perf_counter()
         try:
-            found = self._compiled.fullmatch(text, timeout=PATTERN_SECONDS)
+            found = search(*arguments, timeout=PATTERN_SECONDS)
         except TimeoutError:
             self._error = f"takes more than {PATTERN_SECONDS:g} s to match a single name"
             raise self._slow() from None
