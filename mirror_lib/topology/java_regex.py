@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import regex
 
@@ -29,16 +30,19 @@ def compile_java(pattern: str) -> BoundedPattern:
         ValueError: Java would reject it, or it cannot be translated exactly.
     """
     try:
-        translated = translate(pattern)
+        translation = _Translation(pattern)
+        translated = translation.run()
         # The package `regex` takes more than Java does, such as look-behind without an obvious width.
-        re.compile(translated, re.ASCII)
-        return BoundedPattern(pattern, translated)
+        quick = re.compile(translated, re.ASCII)
+        return BoundedPattern(pattern, translated, quick if translation.ways <= _FEW_WAYS else None)
     except (re.error, regex.error, OverflowError, RecursionError) as error:
         hint = " (lookbehind must be of one width)" if "look-behind" in str(error) else ""
         shown = pattern if len(pattern) <= 80 else f"{pattern[:77]}..."
         raise ValueError(f"the Java regex {shown!r} cannot be used here: {error}{hint}") from error
 
 
+#: An expression with this many repetitions of single characters in a row takes at most the square of a name's length.
+_FEW_WAYS, _MANY_WAYS = 2, 1_000
 #: A plain name as users write it: its dots match any character unless they are escaped.
 _NAME = re.compile(r"(?:[\w:@.-]|\\[.-])+", re.ASCII)
 _UNESCAPED_DOT = re.compile(r"(?<!\\)\.")
@@ -125,7 +129,7 @@ def translate(pattern: str) -> str:
     return _Translation(pattern).run()
 
 
-Replacement = Callable[[regex.Match[str]], str]
+Replacement = Callable[[Any], str]
 
 
 def compile_replacement(replacement: str, pattern: BoundedPattern) -> Replacement:
@@ -202,6 +206,8 @@ class _Translation:
         self._flags: frozenset[str] = frozenset()
         #: Parts of what was read last, counted repetitions written out; and of all counted repetitions together.
         self._parts = self._repeated = 0
+        #: Repetitions of single characters in a row; `_MANY_WAYS` and more if others can multiply them.
+        self.ways = 0
         self._opened = 0
         self._closed: set[int] = set()
         self._names: dict[str, int] = {}
@@ -239,20 +245,26 @@ class _Translation:
         return "|".join(self._branches())
 
     def _branches(self) -> list[str]:
-        branches = [self._sequence()]
-        while self._took("|"):
+        branches, most = [], 0
+        while not branches or self._took("|"):
+            self.ways = 0
             branches.append(self._sequence())
+            most = max(most, self.ways)
+        self.ways = most
         return branches
 
     def _sequence(self) -> str:
         parts = []
         while self._peek() not in ("", "|", ")"):
             before, self._parts = self._parts, 1
-            parts.append(self._quantify(self._atom()))
+            ways, self.ways = self.ways, 0
+            is_single = self._peek() != "("
+            parts.append(self._quantify(self._atom(), is_single=is_single))
             self._parts += before
+            self.ways += ways
         return "".join(parts)
 
-    def _quantify(self, atom: str | None) -> str:
+    def _quantify(self, atom: str | None, *, is_single: bool) -> str:
         if atom is None:
             # Only flags: nothing to repeat.
             return ""
@@ -262,6 +274,7 @@ class _Translation:
                 raise self._error("has a { that begins no repetition; write [{] for the character")
             return atom
         self._at = found.end()
+        self.ways += 1 if is_single else _MANY_WAYS
         mode = self._take() if self._peek() in ("+", "?") else ""
         if self._peek() in ("*", "+", "?", "{"):
             raise self._error("repeats a repetition; put parentheses around the first")
@@ -427,6 +440,7 @@ class _Translation:
         return self._reference(digits)
 
     def _reference(self, number: str) -> str:
+        self.ways += _MANY_WAYS
         return f"(?i:\\{number})" if "i" in self._flags else f"(?:\\{number})"
 
     def _set_escape(self) -> tuple[CodePoints, int | None]:
