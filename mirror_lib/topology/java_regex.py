@@ -245,7 +245,8 @@ class _Translation:
         return "|".join(self._branches())
 
     def _branches(self) -> list[str]:
-        branches, most = [], 0
+        branches: list[str] = []
+        most = 0
         while not branches or self._took("|"):
             self.ways = 0
             branches.append(self._sequence())
