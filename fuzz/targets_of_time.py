@@ -22,7 +22,7 @@ _WORDS = (
     *("http://", "?pass", "?", "&key=", "=", "#", ";", "@", ":", "//", "a", "A1", " ", "\t", "'", '"', "\\"),
     *("${", "${a:", "}", ":", "LoginModule required ", "{{", "}}", "<", ">", "->", ".", ",", "-----BEGIN A-----"),
 )
-_CHARACTERS = 40_000
+_CHARACTERS = 10_000
 
 
 class LongTexts(Target):
@@ -31,7 +31,7 @@ class LongTexts(Target):
     name = "long-texts"
     what = "long texts of few words, as values of a file"
     errors = (MirrorError,)
-    weight = 0.2
+    weight = 0.1
 
     def make(self, random: Random) -> bytes:
         """Return some words, repeated in their order, between others."""
