@@ -10,6 +10,7 @@ from fuzz import (
     targets_of_outsiders,
     targets_of_records,
     targets_of_texts,
+    targets_of_time,
 )
 from fuzz.model import Target
 
@@ -21,6 +22,7 @@ TARGETS: tuple[Target, ...] = (
     *targets_of_imports.TARGETS,
     *targets_of_forms.TARGETS,
     *targets_of_outsiders.TARGETS,
+    *targets_of_time.TARGETS,
 )
 
 

@@ -22,7 +22,24 @@ from tests.support.page.app import ACTION, Airflow, page_app
 from tests.support.page.routes import routes_of
 
 _TEXTS = tuple(word.decode("utf-8", "surrogateescape") for word in WORDS)
-_ODD: tuple[Any, ...] = (None, True, False, [], {}, [[]], {"a": 1}, "", ".*", "orders", "[", "(a+)+$", 1.5, 1e308, -0.0)
+_ODD: tuple[Any, ...] = (
+    None,
+    True,
+    False,
+    [],
+    {},
+    [[]],
+    {"a": 1},
+    "",
+    ".*",
+    "orders",
+    "[",
+    "(a+)+$",
+    "([.]|[.][.])+Z",
+    1.5,
+    1e308,
+    -0.0,
+)
 
 
 def _value(random: Random) -> Any:

@@ -15,7 +15,7 @@ from fuzz.model import Target, Wrong
 from fuzz.mutation import EXTREMES, mutated
 from mirror_lib.cluster.batches.aborted import is_abort_marker
 from mirror_lib.cluster.batches.assemble import BatchAssembler
-from mirror_lib.cluster.batches.compression.codecs import LARGEST_BODY, CodecError, compress, decompress
+from mirror_lib.cluster.batches.compression.codecs import CodecError, compress, decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, parse_header
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
@@ -24,6 +24,7 @@ from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules, lacks_key
 from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.cluster.batches.split import halves, readable, skipped_batch
 from mirror_lib.errors import MirrorError, OversizedBatchError
+from mirror_lib.outside_limits import BATCH_BODY_BYTES
 from tests.support.records.record_batches import (
     LOG_APPEND_TIME,
     TRANSACTIONAL,
@@ -216,7 +217,7 @@ class Bodies(Target):
     def run(self, data: bytes) -> str:
         """Check that no body exceeds the limit."""
         body = decompress(data[0] if data else 0, memoryview(data)[1:])
-        if len(body) > LARGEST_BODY:
+        if len(body) > BATCH_BODY_BYTES:
             raise Wrong(f"a body of {len(body)} bytes")
         return f"codec {data[0] if data else 0}, {'empty' if not body else 'some bytes'}"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-#: Maximum nesting. Java's Jackson stops at 1000; documents of this project's peers have fewer than ten levels.
-LARGEST_DEPTH = 64
+from mirror_lib.outside_limits import JSON_LEVELS
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -14,7 +13,7 @@ def parse_json(text: str | bytes) -> Any:
 
     Raises:
         ValueError: the text is not JSON by RFC 8259 (`NaN` and `Infinity` are invalid), or is nested more deeply than
-            `LARGEST_DEPTH`. The message contains no part of the text.
+            `JSON_LEVELS`. The message contains no part of the text.
     """
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
@@ -22,11 +21,11 @@ def parse_json(text: str | bytes) -> Any:
         # The parser's message is harmless, but its exception contains the whole text.
         raise ValueError("the text is not JSON") from None
     level: list[Any] = [value]
-    for _ in range(LARGEST_DEPTH + 1):
+    for _ in range(JSON_LEVELS + 1):
         level = [inner for each in level for inner in _inside(each)]
         if not level:
             return value
-    raise ValueError(f"the JSON is nested deeper than {LARGEST_DEPTH} levels")
+    raise ValueError(f"the JSON is nested deeper than {JSON_LEVELS} levels")
 
 
 def _inside(value: Any) -> list[Any]:

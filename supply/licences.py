@@ -18,8 +18,8 @@ from supply.lockfile import LockedPackage
 #: libraries that users may replace.
 ALLOWED = frozenset(
     {
-        *("0BSD", "Apache-2.0", "Artistic-1.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MIT-0"),
-        *("MPL-2.0", "PSF-2.0", "Unlicense", "Zlib"),
+        *("0BSD", "Apache-2.0", "Artistic-1.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "CNRI-Python", "ISC", "MIT"),
+        *("MIT-0", "MPL-2.0", "PSF-2.0", "Unlicense", "Zlib"),
         *("LGPL-2.1-or-later", "LGPL-3.0-only"),
     }
 )

@@ -19,8 +19,10 @@ from confluent_kafka import OFFSET_BEGINNING
 from confluent_kafka.admin import ListOffsetsResultInfo  # type: ignore[attr-defined]  # public, but not marked so
 
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.kept_records import IsWanted
 from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionKeys, PositionState, encode_value
-from mirror_lib.cluster.topics.reader import TopicRecord
+from mirror_lib.cluster.topics.reader import TopicContent
+from mirror_lib.cluster.topics.records import TopicRecord
 from mirror_lib.topology.names import TopicPartition
 
 #: As many as a Kafka 4.3 topic has.
@@ -179,9 +181,10 @@ def simulated(source: SimulatedCluster, target: SimulatedCluster, positions: Seq
         def __init__(self, *_: Any, **__: Any) -> None:
             pass
 
-        def read(self, _: Mapping[int, int]) -> tuple[Sequence[TopicRecord], dict[int, int]]:
+        def read(self, _: Mapping[int, int], is_wanted: IsWanted) -> TopicContent:
             target.requests["Fetch"] += _POSITION_PARTITIONS
-            return positions, dict.fromkeys(range(_POSITION_PARTITIONS), 0)
+            wanted = tuple(each for each in positions if is_wanted(each.key, each.value))
+            return TopicContent(wanted, dict.fromkeys(range(_POSITION_PARTITIONS), 0))
 
         def close(self) -> None:
             pass

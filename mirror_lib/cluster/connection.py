@@ -14,6 +14,7 @@ from mirror_lib.cluster.auth import Security, read_security
 from mirror_lib.config import ClientSettings
 from mirror_lib.config.file import AddressError, parse_addresses
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.outside_limits import RESPONSE_BYTES
 
 _DEFAULT_REQUEST_TIMEOUT_MS = 30_000
 _DEFAULT_METADATA_MAX_AGE_MS = 300_000
@@ -73,6 +74,7 @@ class Connection:
             "client.id": self.client_id,
             # Its log messages while a broker is down are also reported to its error callback.
             "log_level": 2,
+            "receive.message.max.bytes": RESPONSE_BYTES,
             "socket.timeout.ms": min(max(self.request_timeout_ms, _SHORTEST_TIMEOUT_MS), _LONGEST_TIMEOUT_MS),
             **self.security.librdkafka(Where(cluster=self.cluster)),
         }

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from mirror_lib.config.model import FirstStart, FlowConfig, TopicFirstStart
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.topology import compile_java
+from mirror_lib.topology import BoundedPattern, compile_java
 
 EARLIEST, LATEST = FirstStart(reset="earliest"), FirstStart(reset="latest")
 
@@ -119,7 +119,7 @@ class FirstStarts:
 
     default: FirstStart = EARLIEST
     #: Tried in this order against the whole name of the source topic.
-    topics: tuple[tuple[re.Pattern[str], FirstStart], ...] = ()
+    topics: tuple[tuple[BoundedPattern, FirstStart], ...] = ()
 
     def of(self, topic: str) -> FirstStart:
         """Return where a partition of this source topic begins if it has no position."""

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from mirror_lib.config.file import (
     ENABLED,
-    LARGEST_FILE_BYTES,
     TOP_LEVEL,
     Entry,
     FileSettings,
@@ -57,6 +56,8 @@ from mirror_lib.config.settings import FLOW_KEYS, LEDGER_URL, MM2_FLOW, Definiti
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.config.transforms import TransformsReader, transform_settings
 from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.limited_files import read_beginning
+from mirror_lib.outside_limits import CONFIGURATION_BYTES
 from mirror_lib.topology import FlowId
 from mirror_lib.transform import NO_TRANSFORMS, FlowTransforms
 
@@ -345,9 +346,8 @@ def content(path: Path | str) -> bytes:
 
 def _content(path: Path | str, stamp: FileStamp) -> bytes:
     try:
-        with Path(path).open("rb") as opened:
-            # One byte more than the limit shows that a file is too large.
-            return opened.read(LARGEST_FILE_BYTES + 1)
+        # One byte more than the limit shows that a file is too large.
+        return read_beginning(Path(path), CONFIGURATION_BYTES + 1)
     except OSError as error:
         problem = Problem.error(f"the file cannot be read: {error.strerror}")
         raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error

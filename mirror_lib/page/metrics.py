@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import Ledger
+from mirror_lib.limited_files import read_limited
 from mirror_lib.page.context import Page, page, visible
 from mirror_lib.page.flows import ServedFlow
 from mirror_lib.page.limits import Kind
@@ -67,7 +68,7 @@ def _has_token(request: Request, environment: Mapping[str, str]) -> bool:
     if not named or scheme.lower() != "bearer":
         return False
     try:
-        wanted = Path(named).read_text(encoding="utf-8").strip()
+        wanted = read_limited(Path(named)).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         # The request is not authenticated: the path of the file belongs in the log only.
         _log.error("%s: the file %s cannot be read: %s", TOKEN_FILE_VARIABLE, named, getattr(error, "strerror", error))

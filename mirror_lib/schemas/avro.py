@@ -21,7 +21,8 @@ from mirror_lib.schemas import avro_types
 from mirror_lib.schemas.avro_json import AvroJson
 from mirror_lib.schemas.avro_values import AvroValues
 from mirror_lib.schemas.errors import SchemaFormatError
-from mirror_lib.schemas.model import RegisteredSchema, Schema, SchemaType, SubjectVersion
+from mirror_lib.schemas.imports import read_imports
+from mirror_lib.schemas.model import RegisteredSchema, Schema, SchemaType
 from mirror_lib.schemas.prepared import ParsedSchema, SchemaCodec, schema_of_type
 from mirror_lib.schemas.wire import ID_FRAME_BYTES, frame_bytes, schema_id
 
@@ -194,17 +195,12 @@ class AvroCodec(SchemaCodec[AvroSchema]):
 
     def _parse(self, number: int) -> AvroSchema:
         schema = schema_of_type(self._source.schema(number), number, SchemaType.AVRO)
-        imported: dict[SubjectVersion, str] = {}
-        self._import(schema, imported)
-        texts = {str(place): text for place, text in imported.items()}
-        return AvroSchema(schema.text, texts, label=f"the schema with the id {number}")
-
-    def _import(self, schema: Schema, found: dict[SubjectVersion, str]) -> None:
-        for reference in schema.references:
-            if reference.place not in found:
-                imported = self._source.version(reference.subject, reference.version).schema
-                self._import(imported, found)
-                found[reference.place] = imported.text
+        label = f"the schema with the id {number}"
+        imported = read_imports(
+            schema, lambda each: self._source.version(each.subject, each.version).schema, label=label
+        )
+        texts = {str(reference.place): each.text for reference, each in imported.items()}
+        return AvroSchema(schema.text, texts, label=label)
 
 
 def _id_of(framed: bytes) -> int:

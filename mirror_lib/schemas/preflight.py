@@ -8,7 +8,8 @@ from uuid import UUID
 
 from mirror_lib.schemas.errors import SchemaMissingError
 from mirror_lib.schemas.identities import IdentityPlan, SourceSchema, SourceSchemas, plan_identities
-from mirror_lib.schemas.model import Schema, SubjectVersion
+from mirror_lib.schemas.imports import read_imports
+from mirror_lib.schemas.model import Schema, SchemaReference, SubjectVersion
 from mirror_lib.schemas.registry import SchemaRegistry
 
 
@@ -29,12 +30,15 @@ def read_source(registry: SchemaRegistry, in_use: Mapping[int, Iterable[str]]) -
     """
     found = {number: _read(registry, number, tuple(subjects)) for number, subjects in in_use.items()}
     imported: dict[SubjectVersion, Schema] = {}
-    waiting = [each.schema for each in found.values() if each is not None]
-    while waiting:
-        for reference in waiting.pop().references:
-            if reference.place not in imported:
-                imported[reference.place] = registry.version(reference.subject, reference.version).schema
-                waiting.append(imported[reference.place])
+
+    def read(reference: SchemaReference) -> Schema:
+        known = imported.get(reference.place)
+        return known or registry.version(reference.subject, reference.version).schema
+
+    for number, each in found.items():
+        if each is not None:
+            all_of_it = read_imports(each.schema, read, label=f"the schema with the id {number}")
+            imported |= {reference.place: schema for reference, schema in all_of_it.items()}
     return SourceSchemas(found, imported)
 
 

@@ -21,7 +21,9 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from mirror_lib.outside_limits import SCHEMA_IMPORT_LEVELS
 from mirror_lib.schemas.errors import SchemaFormatError
+from mirror_lib.schemas.imports import read_imports
 from mirror_lib.schemas.model import RegisteredSchema, Schema, SchemaType
 from mirror_lib.schemas.prepared import ParsedSchema, SchemaCodec, schema_of_type
 from mirror_lib.schemas.wire import frame_bytes, protobuf_frame
@@ -187,16 +189,12 @@ class ProtobufCodec(SchemaCodec[ProtobufSchema]):
 
     def _parse(self, number: int) -> ProtobufSchema:
         schema = schema_of_type(self._source.descriptor(number), number, SchemaType.PROTOBUF)
-        imported: dict[str, str] = {}
-        self._import(schema, imported)
-        return ProtobufSchema(schema.text, imported, label=f"the schema with the id {number}")
-
-    def _import(self, schema: Schema, found: dict[str, str]) -> None:
-        for reference in schema.references:
-            if reference.name not in found:
-                imported = self._source.version(reference.subject, reference.version, serialized=True).schema
-                found[reference.name] = imported.text
-                self._import(imported, found)
+        label = f"the schema with the id {number}"
+        imported = read_imports(
+            schema, lambda each: self._source.version(each.subject, each.version, serialized=True).schema, label=label
+        )
+        texts = {reference.name: each.text for reference, each in imported.items()}
+        return ProtobufSchema(schema.text, texts, label=label)
 
 
 class _Linking:
@@ -207,17 +205,20 @@ class _Linking:
         self._imported = imported
         self._added: set[str] = set()
 
-    def add(self, file: FileDescriptorProto) -> None:
+    def add(self, file: FileDescriptorProto, level: int = 0) -> None:
         """Add a file.
 
         Raises:
             KeyError: an import is missing.
+            ValueError: files import one another over too many levels.
         """
+        if level > SCHEMA_IMPORT_LEVELS:
+            raise ValueError(f"its files import one another over more than {SCHEMA_IMPORT_LEVELS} levels")
         self._added.add(file.name)
         needed = [name for name in file.dependency if name not in _OPTIONS_ONLY]
         for name in needed:
             if name not in self._added:
-                self.add(self._find(name))
+                self.add(self._find(name), level + 1)
         if len(needed) < len(file.dependency):
             public = [file.dependency[place] for place in file.public_dependency]
             trimmed = FileDescriptorProto()

@@ -26,6 +26,7 @@ from mirror_lib.http_client import (
     HttpResponseTooLargeError,
     send,
 )
+from mirror_lib.outside_limits import REGISTRY_RESPONSE_BYTES
 from mirror_lib.schemas.errors import (
     SchemaMissingError,
     SchemaRefusedError,
@@ -38,7 +39,6 @@ _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 #: Responses that usually pass: too many requests, and a server that is not up, not ready, or without a leader.
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _UNPROCESSABLE = 401, 403, 404, 409, 422
-_LARGEST_ANSWER = 64 * 1024 * 1024
 _SHOWN_REASON = 300
 _LONGEST_PAUSE_SECONDS = 10.0
 
@@ -117,7 +117,7 @@ class RegistryConnection:
     def __init__(self, access: RegistryAccess, tls: ssl.SSLContext | None = None) -> None:
         self._access = access
         self._tls = tls
-        self._limits = HttpLimits(access.timeout_seconds, _LARGEST_ANSWER)
+        self._limits = HttpLimits(access.timeout_seconds, REGISTRY_RESPONSE_BYTES)
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request; retry after errors that usually pass. All requests used here are idempotent.

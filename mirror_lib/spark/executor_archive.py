@@ -42,6 +42,7 @@ EXECUTOR_DISTRIBUTIONS = (
     "protobuf",
     "pyarrow",
     "pydantic",
+    "regex",
     "uvloop",
 )
 #: Packed if installed, each with its dependencies for its task: Kerberos, and the logins of docs/clouds.md.

@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "access": ["Grant", "Operation", "Resource", "acls_operation", "resource_arguments", "without_covered"],
         "acls": ["ALL", "AclBinding", "AclPattern", "AclPermission", "AclResource", "READ", "WILDCARD", "WRITE"],
+        "bounded_pattern": ["BoundedPattern", "SlowPatternError"],
         "filters": [
             "CONFIG_PROPERTIES_EXCLUDE",
             "ConfigPropertyFilter",
@@ -22,7 +23,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "compile_java",
             "compile_list",
             "compile_replacement",
-            "translate",
             "with_dots",
         ],
         "java_types": ["Value", "ValueType", "parse_list", "parse_raw_boolean", "parse_value"],

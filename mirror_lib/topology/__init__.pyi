@@ -12,6 +12,8 @@ from .acls import ALL as ALL
 from .acls import READ as READ
 from .acls import WILDCARD as WILDCARD
 from .acls import WRITE as WRITE
+from .bounded_pattern import BoundedPattern as BoundedPattern
+from .bounded_pattern import SlowPatternError as SlowPatternError
 from .filters import CONFIG_PROPERTIES_EXCLUDE as CONFIG_PROPERTIES_EXCLUDE
 from .filters import ConfigPropertyFilter as ConfigPropertyFilter
 from .filters import DefaultGroupFilter as DefaultGroupFilter
@@ -31,7 +33,6 @@ from .java_regex import compile_list as compile_list
 from .java_regex import compile_replacement as compile_replacement
 from .java_regex import PatternList as PatternList
 from .java_regex import Replacement as Replacement
-from .java_regex import translate as translate
 from .java_regex import with_dots as with_dots
 from .java_types import parse_list as parse_list
 from .java_types import parse_raw_boolean as parse_raw_boolean

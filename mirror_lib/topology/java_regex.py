@@ -1,9 +1,9 @@
 """Translates Java's regular expressions to Python's, so that patterns written for MM2 keep their meaning.
 
-`java.util.regex.Pattern` (Java 17) is parsed and rewritten for `re`: character classes become plain ranges, `.`, `^`,
-`$`, `\\Z` get Java's line terminators, inline flags are applied to their scope. Everything is ASCII-only unless stated
-otherwise, as in Java without its `u` and `U` flags. `\\b` is that of Java 19 and later. Syntax without an exact
-counterpart raises `ValueError`.
+`java.util.regex.Pattern` (Java 17) is parsed and rewritten for `re`, and matched by the package `regex`, which can stop
+a match: character classes become plain ranges, `.`, `^`, `$`, `\\Z` get Java's line terminators, inline flags are
+applied to their scope. Everything is ASCII-only unless stated otherwise, as in Java without its `u` and `U` flags.
+`\\b` is that of Java 19 and later. Syntax without an exact counterpart raises `ValueError`.
 """
 
 from __future__ import annotations
@@ -13,25 +13,36 @@ import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
+import regex
+
+from mirror_lib.outside_limits import PATTERN_PARTS
+from mirror_lib.topology.bounded_pattern import BoundedPattern
 from mirror_lib.topology.code_points import ALL, ESCAPES, LINE_TERMINATORS, NEWLINE, CodePoints, named_set
 
 
 @lru_cache(maxsize=4096)
-def compile_java(pattern: str) -> re.Pattern[str]:
-    """A Java regex as a Python one; use `fullmatch` for Java's `matches()`.
+def compile_java(pattern: str) -> BoundedPattern:
+    """A Java regex, compiled; its `fullmatch` is Java's `matches()`, bounded in time.
 
     Raises:
         ValueError: Java would reject it, or it cannot be translated exactly.
     """
     try:
-        return re.compile(translate(pattern), re.ASCII)
-    except (re.error, OverflowError, RecursionError) as error:
+        translation = _Translation(pattern)
+        translated = translation.run()
+        # The package `regex` takes more than Java does, such as look-behind without an obvious width.
+        quick = re.compile(translated, re.ASCII)
+        return BoundedPattern(pattern, translated, quick if translation.ways <= _FEW_WAYS else None)
+    except (re.error, regex.error, OverflowError, RecursionError) as error:
         hint = " (lookbehind must be of one width)" if "look-behind" in str(error) else ""
         shown = pattern if len(pattern) <= 80 else f"{pattern[:77]}..."
         raise ValueError(f"the Java regex {shown!r} cannot be used here: {error}{hint}") from error
 
 
+#: An expression with this many repetitions of single characters in a row takes at most the square of a name's length.
+_FEW_WAYS, _MANY_WAYS = 2, 1_000
 #: A plain name as users write it: its dots match any character unless they are escaped.
 _NAME = re.compile(r"(?:[\w:@.-]|\\[.-])+", re.ASCII)
 _UNESCAPED_DOT = re.compile(r"(?<!\\)\.")
@@ -48,7 +59,7 @@ class PatternList:
     #: Names in which dots match anything, by length and the places of these dots.
     dotted: Mapping[int, Mapping[tuple[int, ...], Collection[str]]] = field(compare=False, default_factory=dict)
     #: All other members.
-    pattern: re.Pattern[str] | None = field(compare=False, default=None)
+    pattern: BoundedPattern | None = field(compare=False, default=None)
 
     def fullmatch(self, name: str) -> bool:
         """True if a member matches the whole name."""
@@ -118,10 +129,10 @@ def translate(pattern: str) -> str:
     return _Translation(pattern).run()
 
 
-Replacement = Callable[[re.Match[str]], str]
+Replacement = Callable[[Any], str]
 
 
-def compile_replacement(replacement: str, pattern: re.Pattern[str]) -> Replacement:
+def compile_replacement(replacement: str, pattern: BoundedPattern) -> Replacement:
     r"""Java's replacement text (`$1`, `${name}`, `\$`) for matches of one pattern (`Matcher.appendReplacement`).
 
     Raises:
@@ -151,18 +162,18 @@ class _Expansion:
 
     parts: tuple[str | int, ...]
 
-    def __call__(self, match: re.Match[str]) -> str:
+    def __call__(self, match: regex.Match[str]) -> str:
         return "".join(part if isinstance(part, str) else match[part] or "" for part in self.parts)
 
 
-def _group_reference(text: str, position: int, pattern: re.Pattern[str]) -> tuple[int, int]:
+def _group_reference(text: str, position: int, pattern: BoundedPattern) -> tuple[int, int]:
     named_group = re.compile(r"\{([a-zA-Z][a-zA-Z0-9]*)\}").match(text, position)
     if named_group:
-        if named_group[1] not in pattern.groupindex:
+        if named_group[1] not in pattern.group_numbers:
             raise ValueError(
                 f"the replacement {text!r} refers to group {named_group[1]}, which the regex does not have"
             )
-        return pattern.groupindex[named_group[1]], named_group.end()
+        return pattern.group_numbers[named_group[1]], named_group.end()
     if position == len(text) or text[position] not in "0123456789":
         raise ValueError(f"the replacement {text!r} has a $ without a group; write \\$ for the character")
     group = int(text[position])
@@ -193,6 +204,10 @@ class _Translation:
         self._text = _without_quoting(pattern)
         self._at = 0
         self._flags: frozenset[str] = frozenset()
+        #: Parts of what was read last, counted repetitions written out; and of all counted repetitions together.
+        self._parts = self._repeated = 0
+        #: Repetitions of single characters in a row; `_MANY_WAYS` and more if others can multiply them.
+        self.ways = 0
         self._opened = 0
         self._closed: set[int] = set()
         self._names: dict[str, int] = {}
@@ -230,18 +245,27 @@ class _Translation:
         return "|".join(self._branches())
 
     def _branches(self) -> list[str]:
-        branches = [self._sequence()]
-        while self._took("|"):
+        branches: list[str] = []
+        most = 0
+        while not branches or self._took("|"):
+            self.ways = 0
             branches.append(self._sequence())
+            most = max(most, self.ways)
+        self.ways = most
         return branches
 
     def _sequence(self) -> str:
         parts = []
         while self._peek() not in ("", "|", ")"):
-            parts.append(self._quantify(self._atom()))
+            before, self._parts = self._parts, 1
+            ways, self.ways = self.ways, 0
+            is_single = self._peek() != "("
+            parts.append(self._quantify(self._atom(), is_single=is_single))
+            self._parts += before
+            self.ways += ways
         return "".join(parts)
 
-    def _quantify(self, atom: str | None) -> str:
+    def _quantify(self, atom: str | None, *, is_single: bool) -> str:
         if atom is None:
             # Only flags: nothing to repeat.
             return ""
@@ -251,12 +275,18 @@ class _Translation:
                 raise self._error("has a { that begins no repetition; write [{] for the character")
             return atom
         self._at = found.end()
+        self.ways += 1 if is_single else _MANY_WAYS
         mode = self._take() if self._peek() in ("+", "?") else ""
         if self._peek() in ("*", "+", "?", "{"):
             raise self._error("repeats a repetition; put parentheses around the first")
         bounds = re.findall(r"\d+", found[0])
         if len(bounds) == 2 and int(bounds[0]) > int(bounds[1]):
             raise self._error(f"repeats {found[0]}, where the second number must not be smaller")
+        if bounds and int(bounds[0]) > 1:
+            self._parts *= int(bounds[0])
+            self._repeated += self._parts
+            if self._repeated > PATTERN_PARTS:
+                raise self._error(f"has repetitions that repeat more than {PATTERN_PARTS:,} parts")
         return f"(?:{atom}){found[0]}{mode}"
 
     def _atom(self) -> str | None:
@@ -411,6 +441,7 @@ class _Translation:
         return self._reference(digits)
 
     def _reference(self, number: str) -> str:
+        self.ways += _MANY_WAYS
         return f"(?i:\\{number})" if "i" in self._flags else f"(?:\\{number})"
 
     def _set_escape(self) -> tuple[CodePoints, int | None]:

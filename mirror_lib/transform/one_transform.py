@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from mirror_lib.operator_limits import read_named
+from mirror_lib.outside_limits import TRANSFORM_BYTES
 from mirror_lib.printable import Lines, printable
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.topology import ValueType, compile_list, parse_list, parse_value
@@ -28,8 +29,6 @@ from mirror_lib.transform.sql import CheckedSql, Finding, check_column, check_fi
 
 Side = Literal["key", "value"]
 _SIDES: tuple[Side, Side] = ("key", "value")
-#: No hand-written SELECT is longer.
-_MAX_FILE_BYTES = 1024 * 1024
 _DO = ("filter", *TARGET_COLUMNS, "sql.file", "function")
 
 
@@ -190,7 +189,7 @@ class _Parse:
             if path.exists() and not path.is_file():
                 self._error("sql.file", f"{file} is not a regular file", advice)
                 return None
-            data = read_named(path, _MAX_FILE_BYTES)
+            data = read_named(path, TRANSFORM_BYTES)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == errno.EFBIG:
                 self._error("sql.file", f"{file} is larger than 1 MiB", advice)

@@ -16,6 +16,7 @@ from mirror_lib.cli.config.written import (
     imported_settings,
     problems_of,
     read_bytes,
+    read_standard_input,
     say,
     write_or_print,
 )
@@ -197,7 +198,7 @@ def _read_all(files: Sequence[Path] | None) -> tuple[tuple[str, bytes], ...]:
         )
     standard_input = Path("-")
     return tuple(
-        ("standard input", sys.stdin.buffer.read()) if path == standard_input else (path.name, read_bytes(path))
+        ("standard input", read_standard_input()) if path == standard_input else (path.name, read_bytes(path))
         for path in files or (standard_input,)
     )
 

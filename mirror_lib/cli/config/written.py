@@ -14,6 +14,8 @@ from mirror_lib.config import Provenance
 from mirror_lib.config import loader as load
 from mirror_lib.config.secrets import printable_value
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.limited_files import read_limited
+from mirror_lib.outside_limits import FILE_BYTES
 from mirror_lib.printable import LINES, printable
 from mirror_lib.private_files import draft_of
 
@@ -35,9 +37,25 @@ def read_bytes(path: Path) -> bytes:
         ConfigurationError: it cannot be read.
     """
     try:
-        return path.read_bytes()
+        return read_limited(path)
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.", action="Pass another file.") from error
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror}.", action="Pass a regular file, or - for standard input."
+        ) from error
+
+
+def read_standard_input() -> bytes:
+    """Return all of standard input.
+
+    Raises:
+        ConfigurationError: it is larger than a file may be.
+    """
+    found = sys.stdin.buffer.read(FILE_BYTES + 1)
+    if len(found) > FILE_BYTES:
+        raise ConfigurationError(
+            f"standard input has more than {FILE_BYTES // 1024 // 1024} MiB.", action="Pass the file that is meant."
+        )
+    return found
 
 
 def write_or_print(text: str, path: Path | None, *, force: bool, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol import ErrorCode, LocalCode, error_for, error_text
+from mirror_lib.cluster.raw import log_in_first
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, Where
 from mirror_lib.printable import printable
 
@@ -73,7 +74,10 @@ class ClientErrors:
 
         Raises:
             ConfigurationError: librdkafka rejects the connection's properties.
+            AuthenticationError: a broker rejects the login, or it could misuse it.
+            BrokerUnreachableError: no broker responds to the login before it.
         """
+        log_in_first(self._connection)
         try:
             return kind({**self._connection.librdkafka(), "error_cb": self.note, **settings})
         except KafkaException as error:

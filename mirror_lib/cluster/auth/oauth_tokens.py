@@ -32,10 +32,10 @@ from mirror_lib.http_client import (
 from mirror_lib.masked_urls import masked_urls
 from mirror_lib.operator_limits import read_named
 from mirror_lib.outside_json import parse_json
+from mirror_lib.outside_limits import TOKEN_RESPONSE_BYTES
 
 #: A token is renewed after this part of its lifetime, before librdkafka (at 80 %) requests the next one.
 _FRESH_PART = 0.75
-_LARGEST_ANSWER = 1024 * 1024
 _TOO_MANY_REQUESTS, _REQUEST_TIMEOUT = 429, 408
 #: A token is renewed at least this often (seconds), however long its lifetime is.
 _LONGEST_LIFE = 86_400.0
@@ -140,7 +140,7 @@ class ClientCredentials:
     def _ask(self, where: Where) -> Token:
         try:
             tls = None if self.tls is None else self.tls.context()
-            response = send(self._request(), HttpLimits(self.timeout, _LARGEST_ANSWER), tls)
+            response = send(self._request(), HttpLimits(self.timeout, TOKEN_RESPONSE_BYTES), tls)
         except HttpRequestInvalidError:
             raise ConfigurationError(
                 "sasl.oauthbearer.token.endpoint.url is not a valid URL.",

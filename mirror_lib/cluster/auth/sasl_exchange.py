@@ -1,8 +1,9 @@
-"""OAUTHBEARER and GSSAPI on aiokafka's connections, as Kafka's brokers expect them.
+"""OAUTHBEARER, GSSAPI and SCRAM on aiokafka's connections, as Kafka's brokers expect them.
 
-aiokafka treats a rejected token as accepted (it sends a token and ignores the response), and supports one Kerberos
-identity per process. Importing this module patches its connections: those with a `TokenProvider` or a `KerberosService`
-use this code. Separate from `sasl`, so that reading a configuration does not load aiokafka.
+aiokafka treats a rejected token as accepted (it sends a token and ignores the response), supports one Kerberos identity
+per process, and computes any number of SCRAM's iterations. Importing this module patches its connections: those with a
+`TokenProvider` or a `KerberosService`, and those that use SCRAM, use this code. Separate from `sasl`, so that reading a
+configuration does not load aiokafka.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from collections.abc import Generator
 from typing import Any, Self
 
 from aiokafka.abc import AbstractTokenProvider
-from aiokafka.conn import AIOKafkaConnection
+from aiokafka.conn import AIOKafkaConnection, ScramAuthenticator
 from aiokafka.errors import AuthenticationFailedError
 
 from mirror_lib.cluster.auth.kerberos_tickets import KerberosIdentity, kerberos_error
 from mirror_lib.cluster.auth.oauth_tokens import TokenSource, forget_token, token_of
-from mirror_lib.errors import MirrorError, Where
+from mirror_lib.errors import AuthenticationError, MirrorError, Where
+from mirror_lib.outside_limits import SCRAM_FEWEST_ITERATIONS, SCRAM_MOST_ITERATIONS
 
 #: The bytes to send, and whether a response follows; None at the end.
 Step = tuple[bytes, bool] | None
@@ -140,6 +142,46 @@ class KerberosAuthenticator:
         yield context.wrap(_NO_SECURITY_LAYER, False).message, True
 
 
+class BoundedScram(ScramAuthenticator):  # type: ignore[misc]
+    """The client's side of SCRAM (RFC 5802). A broker chooses the number of iterations, without knowing the password.
+
+    With few of them, an impostor can guess the password offline from the client's proof; billions never end.
+    """
+
+    def process_server_first_message(self, server_first: str) -> None:
+        """As in aiokafka, within the limits.
+
+        Raises:
+            AuthenticationFailedError: the number is outside of them; its cause is the project's error.
+        """
+        iterations = int(dict(pair.split("=", 1) for pair in server_first.split(","))["i"])
+        if not SCRAM_FEWEST_ITERATIONS <= iterations <= SCRAM_MOST_ITERATIONS:
+            error = AuthenticationError(
+                f"the broker asks for {iterations} iterations of SCRAM, which must be {SCRAM_FEWEST_ITERATIONS:,} to "
+                f"{SCRAM_MOST_ITERATIONS:,}: no proof of the password was sent.",
+                action="Check that this is the broker, and use security.protocol=SASL_SSL. If it is, set the password "
+                "again: kafka-configs.sh --alter --add-config 'SCRAM-SHA-512=[iterations=8192,password=...]'.",
+            )
+            raise AuthenticationFailedError(str(error)) from error
+        super().process_server_first_message(server_first)
+
+    def _step(self, payload: bytes | None) -> Step:
+        try:
+            found: Step = super()._step(payload)
+        except (ValueError, KeyError) as error:
+            raise AuthenticationFailedError(f"the broker's message is not SCRAM: {type(error).__name__}") from error
+        return found
+
+
+def _scram(connection: Any) -> BoundedScram:
+    return BoundedScram(
+        loop=connection._loop,  # noqa: SLF001  # as aiokafka's own method reads them
+        sasl_plain_password=connection._sasl_plain_password,  # noqa: SLF001
+        sasl_plain_username=connection._sasl_plain_username,  # noqa: SLF001
+        sasl_mechanism=connection._sasl_mechanism,  # noqa: SLF001
+    )
+
+
 def _oauth(connection: Any) -> Any:
     provider = connection._sasl_oauth_token_provider  # noqa: SLF001  # as aiokafka's own method reads it
     return TokenAuthenticator(provider) if isinstance(provider, TokenProvider) else _AIOKAFKA_OAUTH(connection)
@@ -154,3 +196,4 @@ def _gssapi(connection: Any) -> Any:
 
 _AIOKAFKA_OAUTH, _AIOKAFKA_GSSAPI = AIOKafkaConnection.authenticator_oauth, AIOKafkaConnection.authenticator_gssapi
 AIOKafkaConnection.authenticator_oauth, AIOKafkaConnection.authenticator_gssapi = _oauth, _gssapi
+AIOKafkaConnection.authenticator_scram = _scram

@@ -32,7 +32,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "poison": ["POLICIES"],
         "ready": ["ReadyBatch"],
         "record_blocks": ["RecordBlock", "read_blocks"],
-        "records": ["Record", "RecordError"],
+        "records": ["Record", "RecordError", "key_and_value", "read_records"],
         "rules": ["ANY_RECORD", "RecordRules"],
         "skipped": ["LeftOut", "Unit", "skipped_damage", "skipped_record"],
         "spans": ["Shown", "Span", "none_shown", "read_spans"],

@@ -25,6 +25,8 @@ from .poison import POLICIES as POLICIES
 from .ready import ReadyBatch as ReadyBatch
 from .record_blocks import read_blocks as read_blocks
 from .record_blocks import RecordBlock as RecordBlock
+from .records import key_and_value as key_and_value
+from .records import read_records as read_records
 from .records import Record as Record
 from .records import RecordError as RecordError
 from .rules import ANY_RECORD as ANY_RECORD

@@ -10,11 +10,12 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 
-from mirror_lib.cluster.batches.compression import CodecError, decompress
+from mirror_lib.cluster.batches.compression import CodecError, decompress_up_to
 from mirror_lib.cluster.batches.header import LOG_APPEND_TIME_BIT, LOG_OVERHEAD, Codec
 from mirror_lib.cluster.batches.oversized import oversized_error
-from mirror_lib.cluster.batches.records import MOST_RECORDS, Record, RecordError
+from mirror_lib.cluster.batches.records import Record, RecordError
 from mirror_lib.cluster.batches.varint import encode_varint
+from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
 
 #: Offset, size, CRC, magic and attributes, which both old magics begin with.
 _ENTRY = struct.Struct(">qiIbb")
@@ -41,7 +42,7 @@ def codec(entry: memoryview) -> int:
     return Codec(_ENTRY.unpack_from(entry)[4] & _CODEC_BITS)
 
 
-def read_legacy(entry: memoryview, magic: int) -> Iterator[Record]:
+def read_legacy(entry: memoryview, magic: int, most_bytes: int = BATCH_BODY_BYTES) -> Iterator[Record]:
     """The records of one entry: a message, or all messages inside a compressed one.
 
     Inner offsets and the wrapper's log-append time follow Java's `AbstractLegacyRecordBatch`. Records of magic 0 have
@@ -66,7 +67,9 @@ def read_legacy(entry: memoryview, magic: int) -> Iterator[Record]:
             name = Codec(kind).name if kind <= Codec.ZSTD else kind
             raise RecordError(f"messages compressed with {name} are not allowed in magic {magic}")
         appended = timestamp if magic and attributes & LOG_APPEND_TIME_BIT else None
-        body = decompress(kind, value)
+        body = decompress_up_to(kind, value, most_bytes)
+        if body is None:
+            raise oversized_error(f"of an old format has more than {most_bytes} bytes when decompressed")
         # Only the last one is kept: each takes more memory than its bytes.
         (last,) = deque(_inner(body, magic), maxlen=1)
     except (struct.error, CodecError) as error:
@@ -89,7 +92,7 @@ def _inner(body: bytes, magic: int) -> Iterator[Record]:
     view, position = memoryview(body), 0
     if not body:
         raise RecordError("it contains no message")
-    for _ in range(MOST_RECORDS):
+    for _ in range(BATCH_RECORDS):
         offset, size, _crc, found_magic, attributes = _ENTRY.unpack_from(view, position)
         end = position + LOG_OVERHEAD + size
         if not position + _ENTRY.size <= end <= len(view):
@@ -101,7 +104,7 @@ def _inner(body: bytes, magic: int) -> Iterator[Record]:
         position = end
         if position == len(view):
             return
-    raise oversized_error(f"of an old format has more than {MOST_RECORDS} messages")
+    raise oversized_error(f"of an old format has more than {BATCH_RECORDS} messages")
 
 
 def _message(view: memoryview, start: int, end: int, magic: int) -> tuple[int, bytes | None, bytes | None]:

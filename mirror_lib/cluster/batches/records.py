@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from mirror_lib.cluster.batches.oversized import oversized_error
 from mirror_lib.cluster.batches.varint import SMALL, decode_varint, encode_varint
+from mirror_lib.outside_limits import BATCH_RECORDS
 
 #: Attributes of a record: one byte without a used bit yet.
 _ATTRIBUTES = b"\0"
@@ -20,11 +21,6 @@ _SMALL = len(SMALL)
 ATTRIBUTES_AND_SMALL = tuple(_ATTRIBUTES + encoded for encoded in SMALL)
 _ONE_BYTE = 0x80
 _BITS = 0x7F
-
-
-#: Maximum number of records of a batch that are decoded one by one. Each takes about 200 bytes of memory, however small
-#: it is; a batch of Kafka's default size has room for a fifteenth of them.
-MOST_RECORDS = 1 << 21
 
 
 class RecordError(ValueError):
@@ -44,13 +40,13 @@ def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: i
 
     Raises:
         RecordError: while iterating, the body contradicts `count` or its own lengths.
-        OversizedBatchError: there may be more than `MOST_RECORDS`.
+        OversizedBatchError: there may be more than `BATCH_RECORDS`.
     """
     position, size = 0, len(body)
     if count > size:
         raise RecordError(f"it claims to have {count} records in {size} bytes")
-    if count > MOST_RECORDS:
-        raise oversized_error(f"has {count} records, more than the supported {MOST_RECORDS}")
+    if count > BATCH_RECORDS:
+        raise oversized_error(f"has {count} records, more than the supported {BATCH_RECORDS}")
     for number in range(count):
         try:
             length, position = decode_varint(body, position)
@@ -65,6 +61,28 @@ def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: i
         position = end
     if position != size:
         raise RecordError(f"{size - position} bytes remain after {count} records")
+
+
+def key_and_value(record: Record) -> tuple[bytes | None, bytes | None]:
+    """Key and value of a record; None for null.
+
+    Raises:
+        RecordError: its lengths do not fit it.
+    """
+    try:
+        key, at = _nullable(record.tail, 0)
+        return key, _nullable(record.tail, at)[0]
+    except (IndexError, ValueError) as error:
+        raise RecordError(f"the record at offset {record.offset} cannot be read: {error}") from error
+
+
+def _nullable(tail: bytes, at: int) -> tuple[bytes | None, int]:
+    length, at = decode_varint(tail, at)
+    if length < 0:
+        return None, at
+    if length > len(tail) - at:
+        raise ValueError(f"a key or value claims to have {length} bytes")
+    return tail[at : at + length], at + length
 
 
 def encode_record(record: Record, *, offset_delta: int, timestamp_delta: int) -> bytes:

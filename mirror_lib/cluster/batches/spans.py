@@ -25,6 +25,7 @@ from mirror_lib.cluster.batches.header import (
 from mirror_lib.cluster.batches.legacy import last_offset as legacy_last_offset
 from mirror_lib.cluster.batches.legacy import read_legacy
 from mirror_lib.cluster.batches.records import Record, RecordError, read_records
+from mirror_lib.outside_limits import BATCH_BODY_BYTES
 
 #: The smallest entry of an old message set: offset, size, CRC, magic, attributes, two lengths.
 _SMALLEST_LEGACY = LOG_OVERHEAD + 14
@@ -121,6 +122,7 @@ def read_spans(
     read_committed: bool,
     shown: Shown = none_shown,
     old_bytes: int = _OLD_AT_ONCE,
+    most_bytes: int = BATCH_BODY_BYTES,
 ) -> tuple[list[Span], int]:
     """The complete batches of a fetch up to the first damaged one, and their size in bytes.
 
@@ -131,6 +133,7 @@ def read_spans(
         shown: exceptions from that, by batch.
         old_bytes: records of old formats are decompressed here; from this size on, the rest is ignored, as if it had
             not been fetched. At least one message is read.
+        most_bytes: maximum size of a decompressed message of an old format.
 
     Raises:
         RecordError: the first batch is damaged.
@@ -150,7 +153,7 @@ def read_spans(
             if piece[MAGIC_AT] >= MAGIC:
                 found.append(_span(piece, transactions, shown, read_committed=read_committed))
             else:
-                found.append(_old(piece))
+                found.append(_old(piece, most_bytes))
                 old_bytes -= sum(len(record.tail) + _OLD_RECORD for record in found[-1].old)
         except (RecordError, CodecError):
             if not found:
@@ -179,7 +182,7 @@ def _span(piece: memoryview, transactions: AbortedTransactions, shown: Shown, *,
     return Span(first, last + 1, header, bytes(piece[HEADER_SIZE:]))
 
 
-def _old(piece: memoryview) -> Span:
-    records = tuple(read_legacy(piece, piece[MAGIC_AT]))
+def _old(piece: memoryview, most_bytes: int) -> Span:
+    records = tuple(read_legacy(piece, piece[MAGIC_AT], most_bytes))
     last = legacy_last_offset(piece)
     return Span(records[0].offset if records else last, last + 1, old=records)

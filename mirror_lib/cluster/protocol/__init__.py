@@ -55,6 +55,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "by_topic",
             "encode_epoch_ends",
             "encode_list_end",
+            "encode_list_start",
             "encode_local_log_start",
             "encode_log_dirs",
             "encode_produce",

@@ -45,6 +45,7 @@ from .produce import by_topic as by_topic
 from .produce import DESCRIBE_LOG_DIRS as DESCRIBE_LOG_DIRS
 from .produce import encode_epoch_ends as encode_epoch_ends
 from .produce import encode_list_end as encode_list_end
+from .produce import encode_list_start as encode_list_start
 from .produce import encode_local_log_start as encode_local_log_start
 from .produce import encode_log_dirs as encode_log_dirs
 from .produce import encode_produce as encode_produce

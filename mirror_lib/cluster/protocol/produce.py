@@ -204,7 +204,7 @@ def encode_produce_by_id(
 
 #: Special timestamps: the end, and the first offset on the leader's own disks (Java `LATEST_TIMESTAMP`,
 #: `EARLIEST_LOCAL_TIMESTAMP`).
-_LATEST, _EARLIEST_LOCAL = -1, -4
+_LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
 #: A consumer's end is the high watermark, a debugging replica's the log end (Java `ListOffsetsRequest`).
 _CONSUMER, _DEBUGGING = -1, -2
 #: An array of one element in the compact encoding.
@@ -221,6 +221,12 @@ def encode_list_end(topic: str, partition: int, *, replicated: bool, committed: 
     head = struct.pack(">ibi", _CONSUMER if replicated else _DEBUGGING, int(committed), 1)
     wanted = struct.pack(">iiiq", 1, partition, -1, _LATEST)
     return [head + encode_string(topic) + wanted]
+
+
+def encode_list_start(topic: str, partition: int) -> list[Buffer]:
+    """A ListOffsets request for the first offset of a partition; `parse_list_end` parses the response."""
+    wanted = struct.pack(">iiiq", 1, partition, -1, _EARLIEST)
+    return [struct.pack(">ibi", _CONSUMER, 0, 1) + encode_string(topic) + wanted]
 
 
 class ListedEnd(NamedTuple):

@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "describe_producers": ["producer_states"],
         "latest_offsets": ["latest_offsets", "list_topics"],
         "leaders": ["by_leader"],
+        "login_first": ["log_in_first"],
         "open_transactions": ["HiddenRecords", "describe_hidden"],
         "partition_client": ["Patience"],
         "producer_ids": ["ProducerIdentity"],

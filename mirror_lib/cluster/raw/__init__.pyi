@@ -11,6 +11,7 @@ from .describe_producers import producer_states as producer_states
 from .latest_offsets import latest_offsets as latest_offsets
 from .latest_offsets import list_topics as list_topics
 from .leaders import by_leader as by_leader
+from .login_first import log_in_first as log_in_first
 from .open_transactions import describe_hidden as describe_hidden
 from .open_transactions import HiddenRecords as HiddenRecords
 from .partition_client import Patience as Patience

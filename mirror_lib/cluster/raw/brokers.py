@@ -279,11 +279,13 @@ class BrokerConnections:
         *,
         slot: int = 0,
         over: object | None = None,
+        fetch_bytes: int = 0,
     ) -> memoryview:
         """Send an encoded request, and return its response without the response header v0.
 
         Args:
             over: the connection to use, if only this one is allowed (see `connection`).
+            fetch_bytes: of a fetch, the bytes that it requests.
         """
         try:
             link = None if self._awaited.get((node, slot)) else self.open_link(node, slot)
@@ -296,7 +298,7 @@ class BrokerConnections:
                     raise self._not_offered(node, api_key)
                 low, high = link.spoken(api_key)
                 raise self._too_old(node, f"it supports versions {low} to {high} of {api_name(api_key)}, not {version}")
-            return await link.connection.request(api_key, version, body)
+            return await link.connection.request(api_key, version, body, fetch_bytes=fetch_bytes)
         except SILENCE as error:
             raise self.silent(node, error) from error
 

@@ -39,6 +39,7 @@ from mirror_lib.cluster.protocol import (
     encode_epoch_ends,
     encode_fetch,
     encode_list_end,
+    encode_list_start,
     encode_local_log_start,
     encode_log_dirs,
     encode_produce,
@@ -178,7 +179,7 @@ class RawClient(BrokerConnections):
             rack=rack,
         )
         while True:
-            response = await self.ask(node, FETCH, version, body, slot=slot)
+            response = await self.ask(node, FETCH, version, body, slot=slot, fetch_bytes=max_bytes)
             throttled_ms = fetch_throttle_ms(response, version)
             self._quotas.note(node, throttled_ms)
             found = parse_fetch(response, version, names)
@@ -262,6 +263,17 @@ class RawClient(BrokerConnections):
         body = encode_local_log_start(*partition)
         response = await self.ask(node, LIST_OFFSETS, LIST_LOCAL_OFFSETS_VERSION, body)
         return self._check_offset(partition, *parse_local_log_start(response))
+
+    async def log_start(self, node: int, partition: TopicPartition) -> int:
+        """The first offset of a partition, according to its leader.
+
+        Raises:
+            TransientError: the broker does not lead the partition.
+            MirrorError: the request failed.
+        """
+        body = encode_list_start(*partition)
+        listed = parse_list_end(await self.ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body))
+        return self._check_offset(partition, listed.error_code, listed.offset)
 
     async def log_ends(self, node: int, partition: TopicPartition) -> tuple[int, int]:
         """The high watermark and the leader's log end offset, which may be after records that are not replicated yet.

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Any, NamedTuple, TypeVar
 
+from mirror_lib.cluster.raw.response_limits import ALWAYS_ALLOWED, largest_response, size_problem
 from mirror_lib.cluster.raw.sessions import Session
 
 #: Pieces of a request are joined if they are smaller than this on average: sending each separately would cost more than
@@ -26,8 +27,6 @@ _SIZE = struct.Struct(">i")
 #: API key, API version, correlation id, length of the client id (request header v1).
 _HEADER = struct.Struct(">hhih")
 _CORRELATION_IDS = 2**31
-#: Brokers reject and never send more (`socket.request.max.bytes`); a larger size means that the stream is malformed.
-_LARGEST_FRAME = 2**30
 
 #: Frames of this size and above are received into reused memory, if there is any.
 _LARGE_FRAME = 64 * 1024
@@ -145,6 +144,9 @@ class _Waiting(NamedTuple):
     #: By the event loop's clock.
     deadline: float
     read: Callable[[memoryview], Any]
+    api_key: int
+    request_bytes: int
+    fetch_bytes: int
 
 
 class _Held(NamedTuple):
@@ -155,6 +157,7 @@ class _Held(NamedTuple):
     body: Sequence[Buffer]
     response: asyncio.Future[Any]
     read: Callable[[memoryview], Any]
+    fetch_bytes: int
 
 
 def _as_received(response: memoryview) -> memoryview:
@@ -223,18 +226,27 @@ class DataConnection(asyncio.BufferedProtocol):
         """True while the login is renewed and requests wait."""
         return self._held is not None
 
-    def request(self, api_key: int, api_version: int, body: Sequence[Buffer]) -> asyncio.Future[memoryview]:
+    def request(
+        self, api_key: int, api_version: int, body: Sequence[Buffer], *, fetch_bytes: int = 0
+    ) -> asyncio.Future[memoryview]:
         """As `request_read`, for the unparsed response."""
-        return self.request_read(api_key, api_version, body, _as_received)
+        return self.request_read(api_key, api_version, body, _as_received, fetch_bytes=fetch_bytes)
 
     def request_read(
-        self, api_key: int, api_version: int, body: Sequence[Buffer], read: Callable[[memoryview], _Response]
+        self,
+        api_key: int,
+        api_version: int,
+        body: Sequence[Buffer],
+        read: Callable[[memoryview], _Response],
+        *,
+        fetch_bytes: int = 0,
     ) -> asyncio.Future[_Response]:
         """Send a request.
 
         Args:
             body: the encoded request in pieces; they must not be changed before the response is there.
             read: parses the response without its header (response header v0).
+            fetch_bytes: of a fetch, the bytes that it requests; a much larger response ends the connection.
 
         Returns:
             A future for the result or exception of `read`; a `ConnectionError` if the connection ends; a `TimeoutError`
@@ -250,9 +262,9 @@ class DataConnection(asyncio.BufferedProtocol):
             self._held = deque()
             self._renewal = self._loop.create_task(self._renew(self._session))
         if self._held is None:
-            self._dispatch(api_key, api_version, body, response, read)
+            self._dispatch(api_key, api_version, body, response, read, fetch_bytes)
         else:
-            self._held.append(_Held(api_key, api_version, body, response, read))
+            self._held.append(_Held(api_key, api_version, body, response, read, fetch_bytes))
         return response
 
     def _dispatch(
@@ -262,12 +274,14 @@ class DataConnection(asyncio.BufferedProtocol):
         body: Sequence[Buffer],
         response: asyncio.Future[Any],
         read: Callable[[memoryview], Any],
+        fetch_bytes: int,
     ) -> None:
-        self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
-        self._waiting.append(_Waiting(self._correlation_id, response, self._loop.time() + self._timeout, read))
+        self._correlation_id = number = (self._correlation_id + 1) % _CORRELATION_IDS
+        size, deadline = sum(map(len, body)), self._loop.time() + self._timeout
+        self._waiting.append(_Waiting(number, response, deadline, read, api_key, size, fetch_bytes))
         if self._watch is None:
             self._watch = self._loop.call_later(self._timeout, self._look_for_late)
-        self._send(_HEADER.pack(api_key, api_version, self._correlation_id, len(self._client_id)), body)
+        self._send(_HEADER.pack(api_key, api_version, number, len(self._client_id)), body, size)
 
     async def _renew(self, session: Session) -> None:
         """Log in again, then send the delayed requests.
@@ -277,7 +291,7 @@ class DataConnection(asyncio.BufferedProtocol):
 
         async def ask(api_key: int, api_version: int, body: Sequence[bytes]) -> memoryview:
             response: asyncio.Future[memoryview] = self._loop.create_future()
-            self._dispatch(api_key, api_version, body, response, _as_received)
+            self._dispatch(api_key, api_version, body, response, _as_received, 0)
             return await response
 
         try:
@@ -305,8 +319,7 @@ class DataConnection(asyncio.BufferedProtocol):
         """Close the connection."""
         self._end(ConnectionResetError("the connection was closed"))
 
-    def _send(self, header: bytes, body: Sequence[Buffer]) -> None:
-        size = sum(map(len, body))
+    def _send(self, header: bytes, body: Sequence[Buffer], size: int) -> None:
         head = _SIZE.pack(len(header) + len(self._client_id) + size) + header + self._client_id
         # At once: each separate write would wake up the broker.
         if size < _JOIN_BELOW * len(body):
@@ -337,8 +350,8 @@ class DataConnection(asyncio.BufferedProtocol):
         beginning, position = self._beginning, 0
         while filled - position >= _SIZE.size and self._closed is None:
             (size,) = _SIZE.unpack_from(beginning, position)
-            if not _SIZE.size <= size <= _LARGEST_FRAME:
-                self._end(ConnectionResetError(f"the broker announced a response of {size} bytes"))
+            if not _SIZE.size <= size <= ALWAYS_ALLOWED and (problem := self._size_problem(size)) is not None:
+                self._end(ConnectionResetError(problem))
                 return
             position += _SIZE.size
             here = beginning[position : min(position + size, filled)]
@@ -354,17 +367,26 @@ class DataConnection(asyncio.BufferedProtocol):
         beginning[:left] = beginning[position:filled]
         self._begun = left
 
+    def _size_problem(self, size: int) -> str | None:
+        if not self._waiting or size < _SIZE.size:
+            return f"the broker announced a response of {size} bytes, and no request waits for it"
+        oldest = self._waiting[0]
+        return size_problem(
+            size, oldest.api_key, largest_response(oldest.api_key, oldest.request_bytes, oldest.fetch_bytes)
+        )
+
     def _handle_response(self, view: memoryview) -> None:
         (correlation_id,) = _SIZE.unpack_from(view)
         expected = self._waiting[0].correlation_id if self._waiting else None
         if correlation_id != expected:
             self._end(ConnectionResetError(f"the broker responded to request {correlation_id} instead of {expected}"))
             return
-        _, response, _, read = self._waiting.popleft()
+        waiting = self._waiting.popleft()
+        response = waiting.response
         if response.done():
             return
         try:
-            found = read(view[_SIZE.size :])
+            found = waiting.read(view[_SIZE.size :])
         except Exception as error:
             response.set_exception(error)
         else:

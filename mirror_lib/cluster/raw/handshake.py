@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import struct
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import aiokafka.errors as aiokafka_errors
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 
+from mirror_lib.cluster.auth import sasl_exchange as _  # noqa: F401 - patches the logins
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.response_limits import ALWAYS_ALLOWED, largest_response, size_problem
 from mirror_lib.cluster.raw.sessions import Session
 from mirror_lib.errors import AuthenticationError, MirrorError, Where
 
+_SIZE = struct.Struct(">i")
+_SASL_AUTHENTICATE = SaslAuthenticateRequest.API_KEY
 #: Exceptions of aiokafka for a broker that is unreachable or stops responding.
 SILENCE = (TimeoutError, OSError, aiokafka_errors.KafkaError)
 
@@ -101,6 +107,49 @@ class Handshake(AIOKafkaConnection):  # type: ignore[misc]
         return transport
 
 
+async def _read_within_limits(self_ref: Callable[[], Any]) -> None:
+    """As in aiokafka, within the limit of each response. No reference is kept while it waits."""
+    made = self_ref()
+    reader = None if made is None else made._reader  # noqa: SLF001 - as aiokafka's own method reads it
+    del made
+    while reader is not None:
+        (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
+        if (waiting := self_ref()) is None:
+            return
+        _check_size(waiting, size)
+        del waiting
+        frame = await reader.readexactly(size)
+        if (waiting := self_ref()) is None:
+            return
+        waiting._handle_frame(frame)  # noqa: SLF001
+        del waiting
+
+
+def _check_size(connection: Any, size: int) -> None:
+    """Raise if an announced response is too large for the oldest request of a connection.
+
+    Raises:
+        ConnectionResetError: it is.
+    """
+    requests = connection._requests  # noqa: SLF001
+    if 0 <= size <= ALWAYS_ALLOWED and requests:
+        return
+    problem: str | None = f"the broker announced a response of {size} bytes, and no request waits for it"
+    if requests:
+        _, request, response = requests[0]
+        # A token of Kerberos before Kafka 1.0 is no request.
+        key, sent = (_SASL_AUTHENTICATE, 0) if request is None else (request.API_KEY, len(request.encode()))
+        problem = size_problem(size, key, largest_response(key, sent))
+        if problem is not None and not response.done():
+            response.set_exception(aiokafka_errors.KafkaConnectionError(problem))
+    if problem is not None:
+        raise ConnectionResetError(problem)
+
+
+#: Also of the connections that aiokafka's client opens itself.
+AIOKafkaConnection._read = staticmethod(_read_within_limits)  # noqa: SLF001
+
+
 async def shake_hands(
     connection: Connection,
     host: str,
@@ -129,8 +178,10 @@ async def shake_hands(
         await handshake.connect()
     except _REFUSALS as refusal:
         if isinstance(refusal.__cause__, MirrorError):
-            # The cluster is not the cause: a token or a ticket is not available.
-            raise refusal.__cause__ from None
+            # The project's own: a token or a ticket is not available, or the broker asks for too much or too little.
+            error = refusal.__cause__
+            error.where = replace(error.where, cluster=connection.cluster)
+            raise error from None
         raise AuthenticationError(
             f"the cluster rejected the credentials: {refusal}.",
             where=where,

@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "encode_value",
             "partition_for",
         ],
-        "reader": ["HiddenRecordsError", "RecordPlace"],
+        "reader": ["HiddenRecordsError"],
+        "records": ["RecordPlace"],
     },
 )

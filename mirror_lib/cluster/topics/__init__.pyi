@@ -22,4 +22,4 @@ from .positions import PositionState as PositionState
 from .positions import Route as Route
 from .positions import SOURCE_CONNECTOR as SOURCE_CONNECTOR
 from .reader import HiddenRecordsError as HiddenRecordsError
-from .reader import RecordPlace as RecordPlace
+from .records import RecordPlace as RecordPlace

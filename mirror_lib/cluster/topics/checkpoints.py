@@ -8,7 +8,9 @@ from typing import Generic, TypeVar
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint, OffsetSync, RecordFormatError
-from mirror_lib.cluster.topics.reader import InternalTopicWriter, NewRecord, RecordPlace, SmallTopicReader
+from mirror_lib.cluster.topics.reader import SmallTopicReader
+from mirror_lib.cluster.topics.records import NewRecord, RecordPlace
+from mirror_lib.cluster.topics.writer import InternalTopicWriter
 from mirror_lib.errors import TopicMissingError
 
 _Entry = TypeVar("_Entry", Checkpoint, OffsetSync)
@@ -31,42 +33,43 @@ def read_offset_syncs(connection: Connection, topic: str, *, timeout: float = 30
     Raises:
         MirrorError: the topic cannot be read to its end.
     """
-    return _read(connection, topic, OffsetSync.decode, timeout)
+    return _read(connection, topic, OffsetSync.decode, timeout, newest_only=False)
 
 
 def read_checkpoints(connection: Connection, topic: str, *, timeout: float = 30.0) -> TopicEntries[Checkpoint]:
-    """All checkpoints that still exist; empty if there is no topic. For each key, the last one counts.
+    """The newest checkpoint of each key; empty if there is no topic.
 
     Raises:
         MirrorError: the topic cannot be read to its end.
     """
-    return _read(connection, topic, Checkpoint.decode, timeout)
+    return _read(connection, topic, Checkpoint.decode, timeout, newest_only=True)
 
 
 def _read(
-    connection: Connection, topic: str, decode: Callable[[bytes | None, bytes | None], _Entry], timeout: float
+    connection: Connection,
+    topic: str,
+    decode: Callable[[bytes | None, bytes | None], _Entry],
+    timeout: float,
+    *,
+    newest_only: bool,
 ) -> TopicEntries[_Entry]:
+    def is_wanted(key: bytes | None, value: bytes | None) -> bool:
+        try:
+            decode(key, value)
+        except RecordFormatError:
+            return False
+        return True
+
     reader = SmallTopicReader(connection, topic, timeout=timeout)
     try:
-        records, _ = reader.read({})
+        # MM2 uses only partition 0.
+        found = reader.read({}, is_wanted, newest_only=newest_only, partitions=(0,))
     except TopicMissingError:
         return TopicEntries()
     finally:
         reader.close()
-    entries: list[_Entry] = []
-    times: list[int | None] = []
-    unreadable = 0
-    for record in records:
-        # MM2 uses only partition 0.
-        if record.partition != 0:
-            continue
-        try:
-            entries.append(decode(record.key, record.value))
-        except RecordFormatError:
-            unreadable += 1
-        else:
-            times.append(record.timestamp_ms)
-    return TopicEntries(tuple(entries), tuple(times), unreadable)
+    entries = tuple(decode(record.key, record.value) for record in found.records)
+    return TopicEntries(entries, tuple(record.timestamp_ms for record in found.records), found.unwanted)
 
 
 class CheckpointWriter(InternalTopicWriter):

@@ -27,21 +27,17 @@ from mirror_lib.cluster.topics.positions import (
     split_map,
     supersedes,
 )
-from mirror_lib.cluster.topics.reader import (
-    InternalTopicWriter,
-    NewRecord,
-    RecordPlace,
-    SmallTopicReader,
-    SmallTopicWriter,
-    TopicRecord,
-)
+from mirror_lib.cluster.topics.reader import SmallTopicReader, TopicContent
+from mirror_lib.cluster.topics.records import NewRecord, RecordPlace, TopicRecord
+from mirror_lib.cluster.topics.writer import InternalTopicWriter, SmallTopicWriter
 from mirror_lib.errors import TopicMissingError
 from mirror_lib.offsets import OffsetRun, merge
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
-#: Offsets of a partition, at its end, that are read for heartbeats, and the time for it.
-_LAST_HEARTBEATS, _HEARTBEATS_SECONDS = 1_000, 30.0
+#: Offsets of a partition, at its end, that are read for heartbeats until there is one; then the whole topic.
+_LAST_HEARTBEATS = (1_000, 20_000)
+_HEARTBEATS_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +120,8 @@ class PositionStore:
         self._keys = PositionKeys(source_alias, connector)
         self._reader = SmallTopicReader(connection, topic, timeout=timeout)
         self._writer = SmallTopicWriter(connection, topic, timeout=timeout)
+        #: Keys that are known to be of this flow.
+        self._own: set[bytes | None] = set()
         #: The number of stored parts of the map, by claim.
         self._parts: dict[tuple[TopicPartition, int], int] = {}
 
@@ -142,10 +140,22 @@ class PositionStore:
             MirrorError: the topic cannot be read to its end.
         """
         try:
-            records, next_offsets = self._reader.read({})
+            found = self._read({})
         except TopicMissingError:
             return PositionSnapshot()
-        return snapshot_of(self._keys, records, next_offsets)
+        return snapshot_of(self._keys, found.records, found.next_offsets)
+
+    def _read(self, start: Mapping[int, int]) -> TopicContent:
+        """The records of this flow: those of others in the topic take no memory."""
+        return self._reader.read(start, self._is_own)
+
+    def _is_own(self, key: bytes | None, _: bytes | None) -> bool:
+        if key in self._own:
+            return True
+        is_own = self._keys.decode(key) is not None or self._keys.decode_part(key) is not None
+        if is_own:
+            self._own.add(key)
+        return is_own
 
     @contextmanager
     def reading_all(self) -> Iterator[Callable[[], PositionSnapshot]]:
@@ -169,17 +179,16 @@ class PositionStore:
             TopicMissingError: the topic does not exist.
             MirrorError: the topic cannot be read to its end.
         """
-        records, _ = self._reader.read(snapshot.next_offsets)
         found = []
         parts: Mapping[MapPart, bytes] | None = None
-        for record in records:
+        for record in self._read(snapshot.next_offsets).records:
             source = self._keys.decode(record.key)
             if source is None:
                 continue
             stored = _read(source, record)
             if isinstance(stored, StoredPosition):
                 if stored.position.map_parts:
-                    parts = _parts(self._keys, self._reader.read({})[0]) if parts is None else parts
+                    parts = _parts(self._keys, self._read({}).records) if parts is None else parts
                     # Parts of finished claims are deleted, and such positions are history.
                     stored = _with_parts(stored, parts, warn=False)
                 found.append(stored)
@@ -465,7 +474,7 @@ class HeartbeatRecords:
 
 
 def read_last_heartbeats(connection: Connection, topic: str, ends: Mapping[int, int]) -> HeartbeatRecords:
-    """The heartbeats at the last offsets of a topic; all heartbeats if there are none at those offsets.
+    """The newest heartbeat of each flow at the last offsets of a topic; of all offsets if there are none at those.
 
     Args:
         ends: log end offset of every partition; with a heartbeat per second the topic is long before compaction.
@@ -475,24 +484,24 @@ def read_last_heartbeats(connection: Connection, topic: str, ends: Mapping[int, 
         MirrorError: the topic cannot be read to its end.
     """
     reader = SmallTopicReader(connection, topic, timeout=_HEARTBEATS_SECONDS)
-    start = {partition: max(0, end - _LAST_HEARTBEATS) for partition, end in ends.items()}
     try:
-        found = _heartbeats(reader.read(start)[0])
-        if not found.heartbeats and any(start.values()):
-            found = _heartbeats(reader.read({})[0])
-        return found
+        for last in (*_LAST_HEARTBEATS, None):
+            start = {} if last is None else {number: max(0, end - last) for number, end in ends.items()}
+            found = reader.read(start, _is_heartbeat, newest_only=True, skip_oversized=True)
+            if found.records or not any(start.values()):
+                break
     finally:
         reader.close()
+    heartbeats = [
+        (Heartbeat.decode(record.key, record.value), RecordPlace(record.partition, record.offset))
+        for record in found.records
+    ]
+    return HeartbeatRecords(tuple(heartbeats), found.unwanted)
 
 
-def _heartbeats(records: Iterable[TopicRecord]) -> HeartbeatRecords:
-    heartbeats: list[tuple[Heartbeat, RecordPlace]] = []
-    unreadable = 0
-    for record in records:
-        try:
-            heartbeat = Heartbeat.decode(record.key, record.value)
-        except RecordFormatError:
-            unreadable += 1
-        else:
-            heartbeats.append((heartbeat, RecordPlace(record.partition, record.offset)))
-    return HeartbeatRecords(tuple(heartbeats), unreadable)
+def _is_heartbeat(key: bytes | None, value: bytes | None) -> bool:
+    try:
+        Heartbeat.decode(key, value)
+    except RecordFormatError:
+        return False
+    return True

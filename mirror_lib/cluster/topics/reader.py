@@ -1,154 +1,48 @@
-"""Reads small topics as a whole, and writes to them with every record acknowledged."""
+"""Reads small topics as a whole, within limits: every producer of a cluster may be able to write to them.
+
+Batches are decompressed by the project's own decoder. librdkafka would keep every fetched record, and would decompress
+a batch of kilobytes to gigabytes.
+"""
 
 from __future__ import annotations
 
-import logging
+import asyncio
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-import confluent_kafka
-
-from mirror_lib.cluster.admin import ClientErrors
+from mirror_lib.cluster.batches import CODEC_BITS, Record, RecordError, Span, key_and_value, read_records, read_spans
+from mirror_lib.cluster.batches.compression import CodecError, decompress_up_to
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import ErrorCode, LocalCode, error_for
+from mirror_lib.cluster.protocol import ErrorCode, error_for_code
+from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient, may_pass
+from mirror_lib.cluster.topics.kept_records import IsWanted, KeptRecords, TooManyRecordsError
+from mirror_lib.cluster.topics.records import TopicRecord, leaderless_error
 from mirror_lib.errors import (
     BrokerUnreachableError,
+    CorruptBatchError,
     MirrorError,
+    OversizedBatchError,
     TransientError,
     Where,
 )
-from mirror_lib.topology import Grant, Operation
+from mirror_lib.outside_limits import INTERNAL_BATCH_BYTES, INTERNAL_TOPIC_BYTES
+from mirror_lib.topology import Grant, Operation, TopicPartition
 
-_log = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
-#: librdkafka requires a group id even if, as here, no group is joined and nothing is committed.
-_GROUP = "mirror-internal-reader"
 #: The end of a topic is only detected when the broker responds to an empty fetch: keep that wait short.
 _FETCH_WAIT_MS = 10
+_FETCH_BYTES, _PARTITION_BYTES = 4 * 1024 * 1024, 1024 * 1024
+_PAUSE_SECONDS = 0.05
+#: Records after which other work of the event loop, such as the end of the time, gets its turn.
 _RECORDS_AT_ONCE = 10_000
-_POLL_SECONDS = 0.1
-_LOOK_SECONDS = 1.0
-#: Syslog's number. librdkafka's logged errors are also reported as errors, and very often while a broker is down.
-_CRITICAL = 2
-_GROUP_ERRORS = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-
-
-class TopicRecord(NamedTuple):
-    """One record of a small topic."""
-
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    #: Epoch milliseconds; None if it has none.
-    timestamp_ms: int | None = None
-
-
-class NewRecord(NamedTuple):
-    """One record to write."""
-
-    partition: int
-    key: bytes
-    #: None deletes the key (compaction).
-    value: bytes | None
-    #: Epoch milliseconds; None uses the client's time of writing.
-    timestamp_ms: int | None = None
-
-
-class RecordPlace(NamedTuple):
-    """Partition and offset of a record."""
-
-    partition: int
-    offset: int
-
-
-class _Client:
-    """The common part of reader and writer: one librdkafka client, and the errors of its callback."""
-
-    #: The required permission on the topic.
-    _operation: Operation
-
-    def __init__(self, connection: Connection, topic: str, *, timeout: float) -> None:
-        self.topic = topic
-        self._connection = connection
-        self._timeout = timeout
-        self._where = Where(cluster=connection.cluster, topic=topic)
-        self._errors = ClientErrors(connection)
-        self._given_up = False
-
-    def give_up(self) -> None:
-        """Stop another thread's wait for this client, which is not needed any more."""
-        self._given_up = True
-
-    def _may_continue(self, deadline: float) -> bool:
-        return not self._given_up and time.monotonic() < deadline
-
-    def _new(self, kind: Any, settings: Mapping[str, Any]) -> Any:
-        own = {"error_cb": self._note, "logger": _log, "log_level": _CRITICAL}
-        return self._errors.new_client(kind, {**settings, **own}, f"the client for {self.topic}", self._where)
-
-    def _note(self, error: confluent_kafka.KafkaError) -> None:
-        if error.code() not in _GROUP_ERRORS:
-            self._errors.note(error)
-
-    def _partitions(self, client: Any) -> int:
-        """The number of partitions of the topic.
-
-        Raises:
-            TopicMissingError: the topic does not exist.
-        """
-        doing = f"look up {self.topic}"
-        deadline = time.monotonic() + self._timeout
-        while True:
-            try:
-                # In short steps: a rejected login is reported to the error callback, which only `poll` calls.
-                metadata = client.list_topics(self.topic, timeout=min(_LOOK_SECONDS, self._timeout))
-            except confluent_kafka.KafkaException as error:
-                client.poll(0)
-                failure = self._failure(error.args[0], doing)
-                if isinstance(failure, BrokerUnreachableError) and self._may_continue(deadline):
-                    continue
-                raise failure from error
-            described = metadata.topics[self.topic]
-            if described.error is None:
-                return len(described.partitions)
-            if described.error.code() != ErrorCode.LEADER_NOT_AVAILABLE or not self._may_continue(deadline):
-                raise self._failure(described.error, doing)
-            time.sleep(_POLL_SECONDS)
-
-    def _no_response_error(self, client: Any, doing: str) -> MirrorError:
-        """The error for a missing response: librdkafka waits silently for a leader, as for a broker."""
-        try:
-            partitions = client.list_topics(self.topic, timeout=_LOOK_SECONDS).topics[self.topic].partitions
-        except confluent_kafka.KafkaException:
-            return self._errors.unreachable(doing)
-        leaderless = sorted(number for number, partition in partitions.items() if partition.leader < 0)
-        if not leaderless:
-            return self._errors.unreachable(doing)
-        one = len(leaderless) == 1
-        which = f"partition {leaderless[0]} has" if one else f"partitions {', '.join(map(str, leaderless))} have"
-        return TransientError(
-            f"could not {doing}: {which} no leader, because no broker with an in-sync replica runs.",
-            where=replace(self._where, partition=leaderless[0]),
-            action=f"Start the brokers of its replicas: `kafka-topics.sh --describe --topic {self.topic} "
-            "--unavailable-partitions` lists them. A topic with one replica needs this one broker.",
-        )
-
-    def _failure(self, error: confluent_kafka.KafkaError, doing: str) -> MirrorError:
-        """The project's error.
-
-        Raises:
-            AuthenticationError: the cluster has rejected the login, which the error itself may not show.
-        """
-        self._errors.raise_refusal()
-        needs = Grant.on_topic(self._operation, self.topic)
-        if error.code() == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            # Only idempotent writers need a permission on the cluster (KIP-679).
-            needs = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
-        named = error_for(error, where=self._where, doing=doing, needs=needs)
-        return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
+_PASSING = frozenset(
+    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+)
+_FOREIGN = "Find out which program writes to this topic: only MirrorMaker 2 and its replacements may."
 
 
 class HiddenRecordsError(TransientError):
@@ -158,235 +52,281 @@ class HiddenRecordsError(TransientError):
     partitions: frozenset[int] = frozenset()
 
 
-class SmallTopicReader(_Client):
-    """Reads a topic to its end without joining a group or committing. Read committed."""
+@dataclass(frozen=True, slots=True)
+class TopicContent:
+    """The wanted records of a topic.
 
-    _operation = Operation.READ
-
-    def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
-        super().__init__(connection, topic, timeout=timeout)
-        self._consumer: Any = None
-
-    def close(self) -> None:
-        """Close the connections."""
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
-
-    def read(self, start: Mapping[int, int]) -> tuple[list[TopicRecord], dict[int, int]]:
-        """All records from given offsets to the end, and the offsets to continue from.
-
-        Records of one partition come in order.
-
-        Args:
-            start: offsets by partition; other partitions are read from the beginning.
-
-        Raises:
-            TopicMissingError: the topic does not exist.
-            HiddenRecordsError: a transaction is still open, and did not end in time.
-            MirrorError: the end was not reached in time, or the cluster rejected the request.
-        """
-        if self._consumer is None:
-            self._consumer = self._new(confluent_kafka.Consumer, _CONSUMER_SETTINGS)
-        consumer = self._consumer
-        partitions = range(self._partitions(consumer))
-        consumer.assign(
-            [confluent_kafka.TopicPartition(self.topic, partition, start.get(partition, 0)) for partition in partitions]
-        )
-        try:
-            return self._read_to_end(consumer, set(partitions))
-        finally:
-            consumer.unassign()
-
-    def _read_to_end(self, consumer: Any, unfinished: set[int]) -> tuple[list[TopicRecord], dict[int, int]]:
-        doing = f"read {self.topic}"
-        records: list[TopicRecord] = []
-        next_offsets: dict[int, int] = {}
-        deadline = time.monotonic() + self._timeout
-        while unfinished:
-            for message in _next_messages(consumer):
-                error = message.error()
-                if error is None:
-                    place = message.partition(), message.offset()
-                    kind, timestamp = message.timestamp()
-                    stored_at = timestamp if kind != confluent_kafka.TIMESTAMP_NOT_AVAILABLE else None
-                    records.append(TopicRecord(*place, message.key(), message.value(), stored_at))
-                elif error.code() == LocalCode.PARTITION_EOF:
-                    partition = message.partition()
-                    next_offsets[partition] = message.offset()
-                    if message.offset() >= self._high_watermark(consumer, partition):
-                        unfinished.discard(partition)
-                elif error.code() not in _GROUP_ERRORS:
-                    raise self._failure(error, doing)
-            self._errors.raise_refusal()
-            if unfinished and not self._may_continue(deadline):
-                raise self._too_slow(consumer, unfinished, next_offsets, doing)
-        return records, next_offsets
-
-    def _high_watermark(self, consumer: Any, partition: int) -> int:
-        place = confluent_kafka.TopicPartition(self.topic, partition)
-        _, high = consumer.get_watermark_offsets(place, cached=True)
-        return int(high)
-
-    def _too_slow(
-        self, consumer: Any, unfinished: set[int], next_offsets: Mapping[int, int], doing: str
-    ) -> MirrorError:
-        if not unfinished <= set(next_offsets):
-            return self._no_response_error(consumer, doing)
-        hidden = ", ".join(map(str, sorted(unfinished)))
-        error = HiddenRecordsError(
-            f"a transaction is still open in partitions {hidden}, and hides later records.",
-            where=self._where,
-            action="Stop MirrorMaker 2 for this flow. An abandoned transaction ends after its timeout; for one that "
-            "does not, see `kafka-transactions.sh find-hanging` (docs/troubleshooting.md, transient).",
-        )
-        error.partitions = frozenset(unfinished)
-        return error
-
-
-def _next_messages(consumer: Any) -> list[Any]:
-    """The messages that have arrived. `consume` alone would wait for its full number of messages or its full time."""
-    first = consumer.poll(_POLL_SECONDS)
-    return [] if first is None else [first, *consumer.consume(_RECORDS_AT_ONCE, 0)]
-
-
-_CONSUMER_SETTINGS: Mapping[str, Any] = {
-    "group.id": _GROUP,
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "auto.offset.reset": "earliest",
-    "isolation.level": "read_committed",
-    "enable.partition.eof": True,
-    "fetch.wait.max.ms": _FETCH_WAIT_MS,
-    # The next fetch should not wait until a burst of records has been processed.
-    "queued.min.messages": 1_000_000,
-}
-
-_PRODUCER_SETTINGS: Mapping[str, Any] = {"acks": "all", "linger.ms": 1, "allow.auto.create.topics": False}
-_IDEMPOTENT: Mapping[str, Any] = {"enable.idempotence": True}
-#: Keeps the order when a request is retried, but a record may then be written twice.
-_ONE_IN_FLIGHT: Mapping[str, Any] = {"max.in.flight": 1}
-
-
-class SmallTopicWriter(_Client):
-    """Writes records with all acknowledgements, in the given order within each partition."""
-
-    _operation = Operation.WRITE
-
-    def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0, exactly_once: bool = True) -> None:
-        """Args:
-        timeout: maximum seconds of one call.
-        exactly_once: write no record twice when a request is retried. The first write takes half a second unless the
-            writer was started some time before, since librdkafka requests its producer id only at that interval.
-        """
-        super().__init__(connection, topic, timeout=timeout)
-        self._guarantee = _IDEMPOTENT if exactly_once else _ONE_IN_FLIGHT
-        self._producer: Any = None
-
-    def start(self) -> None:
-        """Start to connect, in the background."""
-        self._client()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections; nothing is in flight outside of `write`."""
-        self._producer = None
-
-    def partitions(self) -> int:
-        """The current number of partitions of the topic.
-
-        Raises:
-            TopicMissingError: the topic does not exist.
-        """
-        return self._partitions(self._client())
-
-    def write(self, records: Iterable[NewRecord]) -> tuple[RecordPlace, ...]:
-        """Write and wait until all records are acknowledged; return the place of each, in the given order.
-
-        Raises:
-            MirrorError: at least one was not acknowledged; others may have been.
-        """
-        producer = self._client()
-        places: list[RecordPlace | confluent_kafka.KafkaError | None] = []
-        for index, record in enumerate(records):
-            places.append(None)
-
-            def on_delivery(error: Any, message: Any, index: int = index) -> None:
-                places[index] = error or RecordPlace(message.partition(), message.offset())
-
-            self._produce(producer, record, on_delivery)
-        # librdkafka stops by itself after the timeout; the extra second is for its own delays.
-        producer.flush(self._timeout + 1)
-        return tuple(self._check_delivery(place) for place in places)
-
-    def _produce(self, producer: Any, record: NewRecord, delivered: Any) -> None:
-        while True:
-            try:
-                producer.produce(
-                    self.topic,
-                    record.value,
-                    record.key,
-                    partition=record.partition,
-                    timestamp=record.timestamp_ms or 0,
-                    on_delivery=delivered,
-                )
-            except BufferError:
-                # The queue is full: acknowledgements make room.
-                producer.poll(_POLL_SECONDS)
-            except confluent_kafka.KafkaException as error:
-                raise self._failure(error.args[0], self._doing_text) from error
-            else:
-                producer.poll(0)
-                return
-
-    @property
-    def _doing_text(self) -> str:
-        return f"write to {self.topic}"
-
-    def _check_delivery(self, place: RecordPlace | confluent_kafka.KafkaError | None) -> RecordPlace:
-        if isinstance(place, RecordPlace):
-            return place
-        if place is None:
-            self._errors.raise_refusal()
-            raise self._no_response_error(self._client(), self._doing_text)
-        failure = self._failure(place, self._doing_text)
-        if isinstance(failure, BrokerUnreachableError):
-            raise self._no_response_error(self._client(), self._doing_text)
-        raise failure
-
-    def _client(self) -> Any:
-        if self._producer is None:
-            timeout = {"message.timeout.ms": int(self._timeout * 1000)}
-            settings = {**_PRODUCER_SETTINGS, **self._guarantee, **timeout}
-            self._producer = self._new(confluent_kafka.Producer, settings)
-        return self._producer
-
-
-class InternalTopicWriter:
-    """Base of the writers of MM2's internal topics, which use partition 0 alone.
-
-    A retried request may write a record twice: readers accept that, and an idempotent producer would take half a second
-    more for each round.
+    Attributes:
+        records: in the order of each partition.
+        next_offsets: by partition, the offset to continue from.
+        unwanted: number of other records.
     """
+
+    records: tuple[TopicRecord, ...]
+    next_offsets: Mapping[int, int]
+    unwanted: int = 0
+
+
+class SmallTopicReader:
+    """Reads a topic to its end without joining a group or committing. Read committed."""
 
     def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
         """Args:
         timeout: maximum seconds of one call.
         """
         self.topic = topic
-        self._writer = SmallTopicWriter(connection, topic, timeout=timeout, exactly_once=False)
+        self._connection = connection
+        self._timeout = timeout
+        self._where = Where(cluster=connection.cluster, topic=topic)
+        self._runner: asyncio.Runner | None = None
+        self._client: RawClient | None = None
+        self._given_up = False
 
-    def __enter__(self) -> Self:
-        return self
+    def give_up(self) -> None:
+        """Stop another thread's wait for this reader, which is not needed any more."""
+        self._given_up = True
 
-    def __exit__(self, *_: object) -> None:
-        self._writer.close()
+    def close(self) -> None:
+        """Close the connections."""
+        if self._runner is not None:
+            if self._client is not None:
+                self._run(self._client.__aexit__())
+            self._runner.close()
+            self._runner = self._client = None
 
-    def _write(self, records: Iterable[NewRecord]) -> tuple[RecordPlace, ...]:
-        self._writer.partitions()
-        return self._writer.write(records)
+    def read(
+        self,
+        start: Mapping[int, int],
+        is_wanted: IsWanted,
+        *,
+        newest_only: bool = False,
+        partitions: Collection[int] | None = None,
+        skip_oversized: bool = False,
+    ) -> TopicContent:
+        """The wanted records from given offsets to the end.
+
+        Args:
+            start: offsets by partition; other partitions are read from the beginning.
+            is_wanted: selects the records of the topic's format; others take no memory.
+            newest_only: return only the newest record of each key.
+            partitions: the partitions to read; by default all.
+            skip_oversized: skip batches that are too large to be of the topic's format, instead of failing.
+
+        Raises:
+            TopicMissingError: the topic does not exist.
+            HiddenRecordsError: a transaction is still open, and did not end in time.
+            OversizedBatchError: a batch, or the wanted records together, exceed the limit.
+            MirrorError: the end was not reached in time, or the cluster rejected the request.
+        """
+        reading = _Reading(self.topic, self._where, KeptRecords(is_wanted, newest_only=newest_only), skip_oversized)
+        self._run(self._limited(reading, lambda: self._read(reading, start, partitions)))
+        return TopicContent(tuple(reading.kept), reading.next_offsets, reading.kept.unwanted)
+
+    def _run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._runner.run(work)
+        # The caller is a coroutine itself.
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="topic-reader") as pool:
+            return pool.submit(self._runner.run, work).result()
+
+    def _may_continue(self, deadline: float) -> bool:
+        return not self._given_up and time.monotonic() < deadline
+
+    async def _limited(self, reading: _Reading, work: Callable[[], Awaitable[None]]) -> None:
+        """Retry errors that may pass, and stop at the end of the time."""
+        deadline = time.monotonic() + self._timeout
+        failure: MirrorError | None = None
+        while True:
+            task = asyncio.ensure_future(work())
+            while not task.done() and self._may_continue(deadline):
+                await asyncio.wait({task}, timeout=_PAUSE_SECONDS)
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+                raise self._late_error(reading, failure)
+            error = task.exception()
+            if error is None:
+                return
+            if not isinstance(error, MirrorError) or not error.retriable or not self._may_continue(deadline):
+                raise error
+            failure = error
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    def _late_error(self, reading: _Reading, failure: MirrorError | None) -> MirrorError:
+        if reading.hidden:
+            return _hidden_error(self._where, reading.hidden)
+        if failure is not None:
+            return failure
+        return BrokerUnreachableError(
+            f"could not read {self.topic} to its end within {self._timeout:g} s: {len(reading.kept):,} records and "
+            f"{reading.kept.unwanted:,} of other formats were read.",
+            where=self._where,
+            action="Check the load of the brokers. " + _FOREIGN,
+        )
+
+    async def _read(self, reading: _Reading, start: Mapping[int, int], only: Collection[int] | None) -> None:
+        if self._client is None:
+            client = RawClient(self._connection)
+            await client.__aenter__()
+            self._client = client
+        client = self._client
+        await self._find_leaders(client)
+        count = client.partition_count(self.topic) or 0
+        wanted = [number for number in range(count) if only is None or number in only]
+        if not reading.next_offsets:
+            reading.next_offsets.update({number: start.get(number, 0) for number in wanted})
+            reading.unfinished.update(wanted)
+        while reading.unfinished:
+            by_leader: dict[int, list[int]] = {}
+            for number in sorted(reading.unfinished):
+                by_leader.setdefault(self._leader(client, number), []).append(number)
+            before = dict(reading.next_offsets)
+            found = await asyncio.gather(*(self._fetch(client, reading, *each) for each in by_leader.items()))
+            for response in (each for responses in found for each in responses):
+                await self._take(client, reading, response)
+            if before == reading.next_offsets and reading.unfinished:
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _find_leaders(self, client: RawClient) -> None:
+        code = (await client.refresh_leaders([self.topic])).get(self.topic, ErrorCode.NONE)
+        if code:
+            raise self._error(code, f"look up {self.topic}")
+
+    def _leader(self, client: RawClient, number: int) -> int:
+        leader = client.leader(TopicPartition(self.topic, number))
+        if leader is None:
+            everyone = range(client.partition_count(self.topic) or 0)
+            leaderless = [each for each in everyone if client.leader(TopicPartition(self.topic, each)) is None]
+            raise leaderless_error(self._where, f"read {self.topic}", leaderless)
+        return leader
+
+    async def _fetch(
+        self, client: RawClient, reading: _Reading, leader: int, numbers: list[int]
+    ) -> list[FetchedPartition]:
+        wanted = [
+            FetchRequestPartition(self.topic, number, reading.next_offsets[number], _PARTITION_BYTES)
+            for number in numbers
+        ]
+        return await client.fetch(
+            leader, wanted, max_bytes=_FETCH_BYTES, max_wait_ms=_FETCH_WAIT_MS, read_committed=True
+        )
+
+    async def _take(self, client: RawClient, reading: _Reading, response: FetchedPartition) -> None:
+        number = response.partition
+        if response.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            partition = TopicPartition(self.topic, number)
+            reading.next_offsets[number] = await client.log_start(self._leader(client, number), partition)
+        elif response.error_code:
+            raise self._error(response.error_code, f"read {self.topic}")
+        else:
+            for count, record in enumerate(reading.records(response), start=1):
+                reading.add(record)
+                if count % _RECORDS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            reading.note_end(response)
+
+    def _error(self, code: int, doing: str) -> MirrorError:
+        needs = Grant.on_topic(Operation.READ, self.topic)
+        found = error_for_code(code, where=self._where, doing=doing, needs=needs)
+        if code in _PASSING and doing.startswith("read") and not found.retriable and may_pass(found):
+            # A new leader learns of its topics late; the look-up says if the topic is really missing.
+            return TransientError(found.what, where=found.where, action=found.action)
+        return found
+
+
+class _Reading:
+    """What one call has read so far; an attempt continues where the last one ended."""
+
+    def __init__(self, topic: str, where: Where, kept: KeptRecords, skip_oversized: bool) -> None:
+        self.kept = kept
+        self.next_offsets: dict[int, int] = {}
+        self.unfinished: set[int] = set()
+        #: Partitions whose end is hidden by an open transaction, as far as is known.
+        self.hidden: frozenset[int] = frozenset()
+        self._topic = topic
+        self._where = where
+        self._skip_oversized = skip_oversized
+
+    def records(self, response: FetchedPartition) -> Iterator[TopicRecord]:
+        """Yield the records of a response, and advance the offset to continue from."""
+        number = response.partition
+        try:
+            spans, _ = read_spans(
+                response.records, response.aborted, read_committed=True, most_bytes=INTERNAL_BATCH_BYTES
+            )
+            for span in spans:
+                if span.next_offset > self.next_offsets[number]:
+                    yield from self._records(number, span)
+                    self.next_offsets[number] = span.next_offset
+        except (RecordError, CodecError) as error:
+            raise CorruptBatchError(
+                f"a batch of {self._topic} is damaged: {error}.",
+                where=replace(self._where, partition=number, offset=self.next_offsets[number]),
+                action="Compare the replicas of this partition (kafka-dump-log).",
+            ) from error
+
+    def _records(self, number: int, span: Span) -> Iterator[TopicRecord]:
+        found: Iterable[Record] = span.old
+        header = span.header
+        if header is not None and header.count:
+            body = decompress_up_to(header.attributes & CODEC_BITS, memoryview(span.body), INTERNAL_BATCH_BYTES)
+            if body is None:
+                if not self._skip_oversized:
+                    raise self._oversized(number, span.first)
+                self.kept.unwanted += header.count
+                return
+            found = read_records(
+                body, base_offset=header.base_offset, base_timestamp=header.first_timestamp, count=header.count
+            )
+        for record in found:
+            # The first batch may begin before the offset.
+            if record.offset >= self.next_offsets[number]:
+                time_ms = header.max_timestamp if header is not None and span.log_append_time else record.timestamp
+                key, value = key_and_value(record)
+                yield TopicRecord(number, record.offset, key, value, time_ms if time_ms >= 0 else None)
+
+    def add(self, record: TopicRecord) -> None:
+        """Keep a record, if it is wanted."""
+        try:
+            self.kept.add(record)
+        except TooManyRecordsError:
+            mebibytes = INTERNAL_TOPIC_BYTES // 1024 // 1024
+            raise OversizedBatchError(
+                f"the records of {self._topic} take more than {mebibytes} MiB.",
+                where=self._where,
+                action="Let the broker compact the topic (cleanup.policy=compact, segment.bytes). " + _FOREIGN,
+            ) from None
+
+    def note_end(self, response: FetchedPartition) -> None:
+        """Note if the end of a partition has been reached, or is hidden."""
+        number = response.partition
+        at = self.next_offsets[number]
+        self.hidden -= {number}
+        if at >= response.high_watermark:
+            self.unfinished.discard(number)
+        elif 0 <= response.last_stable_offset <= at:
+            self.hidden |= {number}
+
+    def _oversized(self, number: int, offset: int) -> OversizedBatchError:
+        return OversizedBatchError(
+            f"a batch of {self._topic} has more than {INTERNAL_BATCH_BYTES // 1024 // 1024} MiB when decompressed.",
+            where=replace(self._where, partition=number, offset=offset),
+            action=f"{_FOREIGN} `kafka-delete-records.sh` removes records up to an offset; of the positions of a "
+            "flow, only those that its last run has stored again are behind it.",
+        )
+
+
+def _hidden_error(where: Where, partitions: frozenset[int]) -> HiddenRecordsError:
+    hidden = ", ".join(map(str, sorted(partitions)))
+    error = HiddenRecordsError(
+        f"a transaction is still open in partitions {hidden}, and hides later records.",
+        where=where,
+        action="Stop MirrorMaker 2 for this flow. An abandoned transaction ends after its timeout; for one that "
+        "does not, see `kafka-transactions.sh find-hanging` (docs/troubleshooting.md, transient).",
+    )
+    error.partitions = partitions
+    return error

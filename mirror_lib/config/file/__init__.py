@@ -24,7 +24,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "keys": ["ARROW"],
         "known_classes": ["FOREIGN_CLASSES", "class_advice"],
-        "other_formats": ["LARGEST_FILE_BYTES", "foreign_format"],
+        "other_formats": ["foreign_format"],
         "problems": ["InvalidConfigurationError", "describe", "in_order"],
         "properties": [
             "Entry",

@@ -20,7 +20,6 @@ from .keys import ARROW as ARROW
 from .known_classes import class_advice as class_advice
 from .known_classes import FOREIGN_CLASSES as FOREIGN_CLASSES
 from .other_formats import foreign_format as foreign_format
-from .other_formats import LARGEST_FILE_BYTES as LARGEST_FILE_BYTES
 from .problems import describe as describe
 from .problems import in_order as in_order
 from .problems import InvalidConfigurationError as InvalidConfigurationError

@@ -6,9 +6,7 @@ import json
 import re
 
 from mirror_lib.config.model import Problem
-
-#: A properties file of a thousand flows has less than a tenth of this.
-LARGEST_FILE_BYTES = 10 * 1024 * 1024
+from mirror_lib.outside_limits import CONFIGURATION_BYTES
 
 _IMPORT = "`mirror config import FILE` converts it to a properties file"
 _MAGIC = (
@@ -42,8 +40,8 @@ def foreign_format(data: bytes) -> Problem | None:
 
 
 def _binary(data: bytes) -> tuple[str, str] | None:
-    if len(data) > LARGEST_FILE_BYTES:
-        return f"larger than {LARGEST_FILE_BYTES // 1024 // 1024} MiB", "use the properties file of MirrorMaker 2"
+    if len(data) > CONFIGURATION_BYTES:
+        return f"larger than {CONFIGURATION_BYTES // 1024 // 1024} MiB", "use the properties file of MirrorMaker 2"
     for magic, what in _MAGIC:
         if data.startswith(magic):
             return what, "use the properties file of MirrorMaker 2, unpacked"

@@ -17,6 +17,7 @@ from mirror_lib.config.file import FileStamp, byte_order_mark, parse_properties
 from mirror_lib.config.model import Severity
 from mirror_lib.config.secrets.airflow_provider import CLASS_NAME, AirflowSecretProvider
 from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
+from mirror_lib.config.secrets.variables import Variable, replace_variables, unclosed_provider
 from mirror_lib.operator_limits import (
     NAMES_VARIABLE,
     PROVIDERS_VARIABLE,
@@ -25,7 +26,7 @@ from mirror_lib.operator_limits import (
     is_variable_allowed,
     read_named,
 )
-from mirror_lib.topology import parse_list
+from mirror_lib.topology import SlowPatternError, compile_java, parse_list
 
 __all__ = [
     "REGISTRY",
@@ -41,9 +42,6 @@ __all__ = [
     "make_providers",
 ]
 
-_VARIABLE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
-#: Not a variable for Kafka, so a part of the value.
-_UNCLOSED = re.compile(r"\$\{([^}:]*):[^}]*\Z")
 _PACKAGE = "org.apache.kafka.common.config.provider"
 _PREFIX = "config.providers"
 
@@ -79,8 +77,8 @@ class EnvironmentProvider:
     def __init__(self, parameters: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
         pattern = parameters.get("allowlist.pattern", "").strip() or ".*"
         try:
-            self._allowed = re.compile(pattern)
-        except re.error as error:
+            self._allowed = compile_java(pattern)
+        except ValueError as error:
             raise ProviderError(f"allowlist.pattern {pattern!r} is not a regular expression: {error}") from error
         self._environment = os.environ if environment is None else environment
 
@@ -89,6 +87,8 @@ class EnvironmentProvider:
             raise ProviderError(f"environment variables have no path; write ${{env:{key}}} without {path!r}")
         try:
             is_allowed = _is_name(key) and self._allowed.fullmatch(key) and is_variable_allowed(key)
+        except SlowPatternError as error:
+            raise ProviderError(f"allowlist.pattern: {error.what}") from error
         except re.error as error:
             raise ProviderError(f"{NAMES_VARIABLE} is not a regular expression: {error}") from error
         return self._environment.get(key) if is_allowed else None
@@ -260,32 +260,29 @@ class Resolver:
         later: list[str] = []
         given: list[str] = []
 
-        def replace(match: re.Match[str]) -> str:
-            name, path, key = match[1], match[2] or "", match[3]
-            provider = self._providers.get(name)
+        def replace(variable: Variable) -> str:
+            provider = self._providers.get(variable.provider)
             if isinstance(provider, AirflowSecretProvider):
-                of_airflow.append(match[0])
+                of_airflow.append(variable.written)
             try:
-                value = None if provider is None else provider.get(path, key)
+                value = None if provider is None else provider.get(variable.path, variable.key)
             except NotLookedUpError:
-                later.append(match[0])
-                return match[0]
+                later.append(variable.written)
+                return variable.written
             except ProviderError as error:
-                failures.append(f"{match[0]}: {error}")
-                return match[0]
+                failures.append(f"{variable.written}: {error}")
+                return variable.written
             if value is None:
-                unknown.append(match[0])
-                return match[0]
+                unknown.append(variable.written)
+                return variable.written
             given.append(value)
             return value
 
-        replaced = _VARIABLE.sub(replace, text)
+        replaced = replace_variables(text, replace)
         # Of what stays in the text, not of values from providers.
-        failures += [
-            f"${{{match[1]}: the closing }} is missing; the value would be used as written"
-            for match in _UNCLOSED.finditer(_VARIABLE.sub("", text))
-            if match[1] in self._providers
-        ]
+        unclosed = unclosed_provider(replace_variables(text, lambda _: ""))
+        if unclosed in self._providers:
+            failures.append(f"${{{unclosed}: the closing }} is missing; the value would be used as written")
         return Resolved(
             replaced, tuple(unknown), tuple(failures), tuple(of_airflow), later=bool(later), given=tuple(given)
         )

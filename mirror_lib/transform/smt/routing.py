@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-from mirror_lib.topology import Replacement, compile_java, compile_replacement
+from mirror_lib.topology import BoundedPattern, Replacement, compile_java, compile_replacement
 from mirror_lib.transform.smt import model
 from mirror_lib.transform.smt.record import SmtRecord
 from mirror_lib.transform.smt.values import DataError
@@ -50,10 +49,10 @@ def renamed_by_time(setting: model.TimestampRouter, topic: str, milliseconds: in
 @lru_cache(maxsize=1024)
 def _rename(regex: str, replacement: str, topic: str) -> str:
     pattern, compiled = _compile(regex, replacement)
-    return topic if pattern.fullmatch(topic) is None else pattern.sub(compiled, topic, count=1)
+    return topic if pattern.fullmatch(topic) is None else pattern.replace_first(compiled, topic)
 
 
 @lru_cache(maxsize=256)
-def _compile(regex: str, replacement: str) -> tuple[re.Pattern[str], Replacement]:
+def _compile(regex: str, replacement: str) -> tuple[BoundedPattern, Replacement]:
     pattern = compile_java(regex)
     return pattern, compile_replacement(replacement, pattern)

@@ -9,7 +9,8 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.internal import OffsetSyncWriter, PositionSnapshot, PositionStore, StoredPosition
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import Position, PositionState
-from mirror_lib.cluster.topics.reader import NewRecord, RecordPlace, SmallTopicWriter
+from mirror_lib.cluster.topics.records import NewRecord, RecordPlace
+from mirror_lib.cluster.topics.writer import SmallTopicWriter
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError, TransientError
 from mirror_lib.topology.names import TopicPartition

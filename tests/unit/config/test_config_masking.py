@@ -124,6 +124,23 @@ def test_masking_takes_linear_time() -> None:
             assert len(masked_text(text)) <= 2 * len(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://h/" + "?pass" * 100_000,
+        "http://h/" + "=?sas" * 100_000,
+        "http://h/?" + "&key;token#" * 50_000,
+        "http://h/" + "?" * 400_000,
+        "a" * 400_000,
+        "a.+-" * 100_000 + ":/",
+        "a://@" * 100_000,
+        "LoginModule " + " " * 400_000,
+    ],
+)
+def test_a_text_made_to_backtrack_is_masked_too(text: str) -> None:
+    assert SECRET not in masked_text(f"{text} http://u:{SECRET}@h/?token={SECRET}")
+
+
 def test_values_of_secret_keys_and_of_providers_are_not_shown_others_are() -> None:
     for key in [
         "A.sasl.jaas.config",

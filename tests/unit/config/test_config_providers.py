@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
+from mirror_lib.config.loader import InvalidConfigurationError, load
 from mirror_lib.config.secrets.providers import (
     DirectoryProvider,
     EnvironmentProvider,
@@ -17,9 +19,12 @@ from mirror_lib.config.secrets.providers import (
 )
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.database import Database
-from mirror_lib.limited_files import LARGEST
 from mirror_lib.operator_limits import read_named, take_limits
+from mirror_lib.outside_limits import FILE_BYTES
+from tests.support.terminal import invoke
 
+_NOT_READ = r"cannot be read: (Not a regular file|Is a directory)"
+_NOT_FILES = ("pipe", "link", "socket", "replaced")
 _PACKAGE = "org.apache.kafka.common.config.provider"
 
 
@@ -88,6 +93,11 @@ def test_variables_are_replaced_once_and_failures_are_told_without_stopping(secr
     assert len(result.failures) == 1
 
 
+@pytest.mark.parametrize("text", ["${" + ":" * 300_000, "${a:" * 100_000, "${a" * 100_000 + "}", ":${a" * 100_000])
+def test_a_text_made_to_backtrack_has_no_variable(text: str) -> None:
+    assert Resolver({}).resolve(text).text == text
+
+
 def test_a_variable_of_a_known_provider_must_be_closed() -> None:
     for text in ["${env:PASSWOR", "x ${env:", "${env:A}${env:PASS"]:
         resolver = Resolver({"env": EnvironmentProvider({}, {"A": "${env:B"})})
@@ -114,10 +124,25 @@ def test_providers_are_made_by_their_java_names() -> None:
 
 
 def test_a_file_that_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
-    with pytest.raises(ProviderError, match="/dev/zero cannot be read: File too large"):
-        FileProvider({}).get("/dev/zero", "key")
-    assert DirectoryProvider({}).get("/dev", "zero") is None, "no regular file"
-    (tmp_path / "large").write_bytes(bytes(LARGEST + 1))
+    (tmp_path / "replaced").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        # Standard input of a task may be a pipe that nobody writes to.
+        reading, writing = os.pipe()
+        for path in ["/dev/zero", "/dev/full", "/dev/tty", f"/dev/fd/{reading}", *map(tmp_path.joinpath, _NOT_FILES)]:
+            with pytest.raises(ProviderError, match=_NOT_READ):
+                FileProvider({}).get(str(path), "key")
+            assert DirectoryProvider({}).get(str(Path(path).parent), Path(path).name) is None, path
+            with pytest.raises(InvalidConfigurationError, match=_NOT_READ):
+                load(path)
+            code, _, said = invoke("config", "import", path)
+            assert code, path
+            assert "Pass a regular file" in said, path
+        os.close(reading)
+        os.close(writing)
+    (tmp_path / "large").write_bytes(bytes(FILE_BYTES + 1))
     with pytest.raises(ProviderError, match="File too large"):
         DirectoryProvider({}).get(str(tmp_path), "large")
 

@@ -22,7 +22,7 @@ from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.batches.compression.codecs import CodecError, compress, decompress
 from mirror_lib.cluster.batches.legacy import read_legacy
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
-from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError, read_records
+from mirror_lib.cluster.batches.records import RecordError, read_records
 from mirror_lib.cluster.batches.split import skipped_batch
 from mirror_lib.cluster.protocol.acls import parse_describe_acls
 from mirror_lib.cluster.protocol.fetch import EPOCH_CHECKING_VERSION, parse_fetch
@@ -42,6 +42,7 @@ from mirror_lib.cluster.topics.positions import decode_value
 from mirror_lib.config.loader import check
 from mirror_lib.errors import MirrorError, OffsetMapError, OversizedBatchError
 from mirror_lib.offsets.runs import OffsetRun, decode, encode
+from mirror_lib.outside_limits import BATCH_RECORDS
 from mirror_lib.topology.names import TopicPartition
 from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed
 
@@ -164,7 +165,7 @@ def test_counts_that_lie_take_no_memory() -> None:
     assert not any(isinstance(each, RecordBlock) for each in found)
     with pytest.raises(RecordError, match="2147483647 records"):
         list(read_records(b"", base_offset=0, base_timestamp=0, count=2**31 - 1))
-    assert MOST_RECORDS < 2**31 - 1
+    assert BATCH_RECORDS < 2**31 - 1
 
 
 def test_answers_to_fetch_that_lie_end_in_an_error_of_ours() -> None:

@@ -24,7 +24,8 @@ from mirror_lib.http_client import (
     HttpUnreachableError,
     send,
 )
-from mirror_lib.outside_json import LARGEST_DEPTH, parse_json
+from mirror_lib.outside_json import parse_json
+from mirror_lib.outside_limits import JSON_LEVELS
 
 SECRET = "s3cret"
 LIMITS = HttpLimits(deadline_seconds=60.0, largest_bytes=1000)
@@ -166,8 +167,8 @@ def test_json_is_read_as_it_is(value: object) -> None:
 
 
 def test_json_of_the_largest_depth_is_read_and_a_deeper_one_is_a_value_error() -> None:
-    assert parse_json("[" * LARGEST_DEPTH + "1" + "]" * LARGEST_DEPTH)
-    for depth in (LARGEST_DEPTH + 1, 1000, 100_000, 1_000_000):
+    assert parse_json("[" * JSON_LEVELS + "1" + "]" * JSON_LEVELS)
+    for depth in (JSON_LEVELS + 1, 1000, 100_000, 1_000_000):
         for opening, closing in (("[", "]"), ('{"a":', "}")):
             with pytest.raises(ValueError, match=r"not JSON|levels"):
                 parse_json(opening * depth + "1" + closing * depth)

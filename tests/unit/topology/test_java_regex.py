@@ -225,8 +225,14 @@ def test_any_text_is_a_regex_or_a_value_error(text: str) -> None:
 
 
 def test_patterns_beyond_all_measure_are_value_errors() -> None:
-    for pattern in ("a{99999999999}", "(" * 5000 + ")" * 5000):
-        with pytest.raises(ValueError, match="cannot be used here"):
+    for pattern in (
+        "a{99999999999}",
+        "(" * 5000 + ")" * 5000,
+        "(" * 6 + "a" + "{100})" * 6,
+        "a{10000}b{10000}",
+        "((a|b){150}c){150}",
+    ):
+        with pytest.raises(ValueError, match=r"cannot be used here|repeat more than 10,000 parts"):
             compile_java(pattern)
 
 

@@ -31,8 +31,9 @@ from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import CODEC_BITS, CONTROL_BIT, LOG_APPEND_TIME_BIT, Codec
 from mirror_lib.cluster.batches.oversized import oversized_error, record_beyond_memory
 from mirror_lib.cluster.batches.record_blocks import Int64s, _varints
-from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError
+from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.errors import OversizedBatchError
+from mirror_lib.outside_limits import BATCH_RECORDS
 
 #: Maximum number of records converted at once: each needs about 200 bytes of temporary columns, however small it is.
 _MOST_AT_ONCE = 1 << 16
@@ -176,8 +177,8 @@ def _laid_out(
 
 def _body(body: memoryview, codec: int, count: int, limits: DecodeLimits) -> Bytes | None:
     """A whole body; None if it is too large for that."""
-    if count > MOST_RECORDS:
-        raise oversized_error(f"has {count} records, more than the supported {MOST_RECORDS}")
+    if count > BATCH_RECORDS:
+        raise oversized_error(f"has {count} records, more than the supported {BATCH_RECORDS}")
     whole: Bytes | None = decompress_up_to(codec, body, limits.body) if codec else body
     if whole is not None and not 0 <= count <= len(whole):
         raise RecordError(f"it claims to have {count} records in {len(whole)} bytes")

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from mirror_lib.cluster.batches.arrow.records import OutgoingRows, outgoing_rows
-from mirror_lib.cluster.batches.compression import LARGEST_BODY, compress
+from mirror_lib.cluster.batches.compression import compress
 from mirror_lib.cluster.batches.header import HEADER_SIZE, Codec, new_batch
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.record_blocks import Int64s
-from mirror_lib.cluster.batches.records import MOST_RECORDS
 from mirror_lib.errors import RecordTooLargeError, Where
+from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
 
 #: Safety factor for the size of the next batch, which is derived from the compression ratio of the last one.
 _SURELY = 0.95
@@ -49,7 +49,7 @@ class ArrowBatchBuilder:
         #: Body size that is always accepted: a body that compression enlarges is sent uncompressed.
         self._accepted = max_message_bytes - HEADER_SIZE
         # The project's own readers would not decode more.
-        self._most = min(batch_max_bytes - HEADER_SIZE, LARGEST_BODY)
+        self._most = min(batch_max_bytes - HEADER_SIZE, BATCH_BODY_BYTES)
         if codec == Codec.NONE:
             self._most = min(self._most, self._accepted)
         self._limit = self._most
@@ -123,7 +123,7 @@ class ArrowBatchBuilder:
         candidates = rows.part(0, max(rows.at_most(room), 0 if self._count else 1))
         first_timestamp = int(self._rows[0].times[0] if self._count else rows.times[0])
         ends = np.cumsum(candidates.sizes(self._count, first_timestamp))
-        taken = min(int(np.searchsorted(ends, room, side="right")), MOST_RECORDS - self._count)
+        taken = min(int(np.searchsorted(ends, room, side="right")), BATCH_RECORDS - self._count)
         if not self._count:
             taken = max(taken, 1)
         if taken:

@@ -1,7 +1,7 @@
 """The five codecs of record batches, in the frames of Java clients.
 
-Input is never trusted: a few bytes may claim, or expand to, gigabytes. No body expands beyond `LARGEST_BODY`, whatever
-size it claims.
+Input is never trusted: a few bytes may claim, or expand to, gigabytes. No body expands beyond `BATCH_BODY_BYTES`,
+whatever size it claims.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from aiokafka.codec import snappy_encode
 from mirror_lib.cluster.batches.compression.lz4_frames import decompress_single_block
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.cluster.batches.oversized import beyond_memory, oversized_error
+from mirror_lib.outside_limits import BATCH_BODY_BYTES
 
 Bytes = bytes | memoryview
 #: Java's default for Kafka is LZ4's fast compressor (`Lz4Compression`, KIP-390), which this level selects.
@@ -26,9 +27,6 @@ _ZSTD_LEVEL = 3
 _GZIP_FRAME = 31
 #: Clients write one gzip member. The data after a member is copied for the next, so very many would take very long.
 _MOST_MEMBERS = 64
-#: Maximum size of a decompressed body in bytes. Brokers limit the sent bytes (`socket.request.max.bytes`, 100 MiB), not
-#: the decompressed ones: a larger body is not damaged, but it should never be necessary to decode it.
-LARGEST_BODY = 128 * 1024 * 1024
 #: A buffer that has held more is released, so that one huge batch does not keep its memory for good.
 _KEPT_BUFFER = 16 * 1024 * 1024
 #: Xerial's frame around snappy blocks: its magic, then version and oldest compatible version (`SnappyCodec` in Java).
@@ -163,7 +161,7 @@ class _Space(threading.local):
         if self._buffer is None:
             try:
                 # Private: processes that are forked later must not write into each other's.
-                self._buffer = memoryview(mmap(-1, LARGEST_BODY, flags=MAP_PRIVATE | MAP_ANONYMOUS))
+                self._buffer = memoryview(mmap(-1, BATCH_BODY_BYTES, flags=MAP_PRIVATE | MAP_ANONYMOUS))
             except OSError as error:
                 raise MemoryError(str(error)) from error
         filled = most
@@ -218,12 +216,12 @@ def decompress(codec: int, data: Bytes) -> bytes:
     """The encoded body of a batch.
 
     Raises:
-        OversizedBatchError: it exceeds `LARGEST_BODY`; no more than that was allocated.
+        OversizedBatchError: it exceeds `BATCH_BODY_BYTES`; no more than that was allocated.
         CodecError: the codec is unknown, or the data is damaged.
     """
-    found = decompress_up_to(codec, data, LARGEST_BODY)
+    found = decompress_up_to(codec, data, BATCH_BODY_BYTES)
     if found is None:
-        raise oversized_error(f"has more than {LARGEST_BODY} bytes when decompressed")
+        raise oversized_error(f"has more than {BATCH_BODY_BYTES} bytes when decompressed")
     return found
 
 

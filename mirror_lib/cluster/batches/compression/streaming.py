@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from mirror_lib.cluster.batches.compression.codecs import (
-    LARGEST_BODY,
     Bytes,
     CodecError,
     gunzip,
@@ -18,6 +17,7 @@ from mirror_lib.cluster.batches.compression.codecs import (
 )
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.cluster.batches.oversized import beyond_memory, oversized_error
+from mirror_lib.outside_limits import BATCH_BODY_BYTES
 
 _MAGIC = 0xFD2FB528
 _SKIPPABLE, _SKIPPABLE_BITS = 0x184D2A50, 0xFFFFFFF0
@@ -75,7 +75,7 @@ def pieces(codec: int, data: Bytes, *, piece: int, largest: int) -> Iterator[byt
         largest: maximum bytes that a decoder may allocate for itself, regardless of the header.
 
     Raises:
-        OversizedBatchError: it exceeds `LARGEST_BODY`, before the first piece; or its decoder needs more than
+        OversizedBatchError: it exceeds `BATCH_BODY_BYTES`, before the first piece; or its decoder needs more than
             `largest`.
         CodecError: the data is damaged.
     """
@@ -86,12 +86,12 @@ def pieces(codec: int, data: Bytes, *, piece: int, largest: int) -> Iterator[byt
 
 
 def _pieces(codec: int, data: Bytes, piece: int, largest: int) -> Iterator[bytes]:
-    left = LARGEST_BODY
+    left = BATCH_BODY_BYTES
     try:
         for each in _decoder(codec, data, piece, largest):
             left -= len(each)
             if left < 0:
-                raise oversized_error(f"has more than {LARGEST_BODY} bytes when decompressed")
+                raise oversized_error(f"has more than {BATCH_BODY_BYTES} bytes when decompressed")
             yield each
     except (pa.ArrowException, OSError) as error:
         raise CodecError(f"its {Codec(codec).name.lower()} body cannot be read: {error}") from error

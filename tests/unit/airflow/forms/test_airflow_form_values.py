@@ -54,7 +54,7 @@ NONSENSE: Mapping[str, tuple[Any, ...]] = {
     "names": (*_NO_LIST, *([each] for each in _NO_TEXT), [None], [""], [" ", "\t"], ["orders"] * 20_000),
 }
 #: The last one matches for ever.
-NO_PATTERNS = ("(", "[a", "a{2", "*", "(?<x>a", r"\p{Nonsense}", "(a+)+$")
+NO_PATTERNS = ("(", "[a", "a{2", "*", "(?<x>a", r"\p{Nonsense}", r"([.]|[.][.])+Z")
 NO_NAMES = ("a b", "../a", "a/b", "ä", "a" * 300)
 NO_BOUNDS = ("yesterday", "offset -1", "offset 1e3", "offset 99999999999999999999", "2026-02-30", "1969-01-01", "NaN")
 BY_FIELD: Mapping[str, tuple[Any, ...]] = {

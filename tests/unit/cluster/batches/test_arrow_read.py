@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.arrow.read import ArrowPart, read_arrow
 from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA, InexactRowError
-from mirror_lib.cluster.batches.compression.codecs import LARGEST_BODY
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
-from mirror_lib.cluster.batches.records import MOST_RECORDS, Record
+from mirror_lib.cluster.batches.records import Record
 from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.cluster.batches.varint import decode_varint, encode_varint
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError, Where
+from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
 from tests.support.records.logs import log, numbered
 from tests.support.records.record_batches import (
     CONTROL,
@@ -76,7 +76,7 @@ def read(
             start=start,
             end=end,
             read_committed=read_committed,
-            limits=DecodeLimits(part_bytes, part_bytes, LARGEST_BODY),
+            limits=DecodeLimits(part_bytes, part_bytes, BATCH_BODY_BYTES),
         )
     )
     for part in parts:
@@ -495,7 +495,9 @@ class TestWhatIsTooLarge:
     @cache
     def oversized() -> bytes:
         """Some kilobytes of zeros: valid, and more than the bound when they are decompressed."""
-        members = [SourceRecord(5 + number, value=bytes(MEBIBYTE)) for number in range(LARGEST_BODY // MEBIBYTE + 8)]
+        members = [
+            SourceRecord(5 + number, value=bytes(MEBIBYTE)) for number in range(BATCH_BODY_BYTES // MEBIBYTE + 8)
+        ]
         return batch(members, codec=ZSTD)
 
     def test_a_batch_that_would_fill_the_memory_is_an_error_after_what_stands_before_it(self) -> None:
@@ -510,9 +512,9 @@ class TestWhatIsTooLarge:
         assert (len(rows(parts)), parts[-1].next_offset) == (5, 5)
 
     def test_so_is_a_batch_of_more_records_than_anybody_looks_at(self) -> None:
-        count = MOST_RECORDS + 1
+        count = BATCH_RECORDS + 1
 
-        with pytest.raises(OversizedBatchError, match=str(MOST_RECORDS)):
+        with pytest.raises(OversizedBatchError, match=str(BATCH_RECORDS)):
             read(with_body(batch(numbered(1)), bytes(count), count=count))
 
 

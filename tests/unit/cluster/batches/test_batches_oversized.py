@@ -9,16 +9,16 @@ from functools import cache
 import pytest
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler
-from mirror_lib.cluster.batches.compression.codecs import LARGEST_BODY
 from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError, read_records
+from mirror_lib.cluster.batches.records import RecordError, read_records
 from mirror_lib.cluster.batches.split import halves, readable
 from mirror_lib.errors import OversizedBatchError
+from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
 from tests.support.records.record_batches import SourceRecord, assembler, batch
 
 ZSTD = 4
 MEBIBYTE = 1 << 20
-RECORDS = LARGEST_BODY // MEBIBYTE + 8
+RECORDS = BATCH_BODY_BYTES // MEBIBYTE + 8
 
 
 @cache
@@ -67,8 +67,8 @@ def test_one_that_a_target_refuses_is_not_taken_for_one_that_cannot_be_read() ->
 def test_more_records_than_bytes_are_damage_and_more_than_can_be_looked_at_are_not() -> None:
     with pytest.raises(RecordError, match="3 records in 2 bytes"):
         list(read_records(bytes(2), base_offset=0, base_timestamp=0, count=3))
-    with pytest.raises(OversizedBatchError, match=str(MOST_RECORDS)):
-        list(read_records(bytes(MOST_RECORDS + 1), base_offset=0, base_timestamp=0, count=MOST_RECORDS + 1))
+    with pytest.raises(OversizedBatchError, match=str(BATCH_RECORDS)):
+        list(read_records(bytes(BATCH_RECORDS + 1), base_offset=0, base_timestamp=0, count=BATCH_RECORDS + 1))
 
 
 _WITHOUT_MEMORY = """\

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import struct
 
-from mirror_lib.cluster.batches.compression.codecs import LARGEST_BODY, compress
+from mirror_lib.cluster.batches.compression.codecs import compress
 from mirror_lib.cluster.batches.header import HEADER_SIZE, Codec
 from mirror_lib.cluster.batches.last_records import is_same, last_records
 from mirror_lib.cluster.batches.legacy import read_legacy
 from mirror_lib.cluster.batches.spans import read_spans
+from mirror_lib.outside_limits import BATCH_BODY_BYTES
 from tests.support.own_process import MEBIBYTE, measured
 from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed
 
 #: A body, and its copy out of the decoder's buffer. The reader's base in docs/security.md.
-_LAST_RECORD = 2 * LARGEST_BODY + 16 * MEBIBYTE
+_LAST_RECORD = 2 * BATCH_BODY_BYTES + 16 * MEBIBYTE
 _OLD_MESSAGES = 10
 
 

@@ -25,7 +25,7 @@ class Recorder:
     def __init__(self, *_: object, **__: object) -> None:
         pass
 
-    async def request(self, api_key: int, version: int, body: object) -> memoryview:
+    async def request(self, api_key: int, version: int, body: object, **_: object) -> memoryview:
         self.requests.append(api_key)
         return memoryview(b"")
 

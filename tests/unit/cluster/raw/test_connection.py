@@ -232,6 +232,50 @@ def test_a_garbled_stream_ends_the_connection(subtests: pytest.Subtests) -> None
             talk(answer, scene)
 
 
+#: A request, the bytes that a fetch wants, the size that is announced, and the largest allowed one.
+ANNOUNCED = {
+    "Produce": (0, b"x" * 100, 0, 2**30, 1024 * 1024 + 1600),
+    "Fetch": (1, b"x" * 100, 50 * 1024 * 1024, 2**30, 154 * 1024 * 1024),
+    "ListOffsets": (2, b"x" * 100, 0, 16 * 1024 * 1024, 1024 * 1024 + 1600),
+    "Metadata": (3, b"x" * 100, 0, 64 * 1024 * 1024, 5 * 1024 * 1024 + 128 * 1024),
+    "Metadata of many topics": (3, b"x" * 100_000, 0, 65 * 1024 * 1024, 64 * 1024 * 1024),
+    "DescribeGroups": (15, b"x" * 100, 0, 65 * 1024 * 1024, 64 * 1024 * 1024),
+    "ListGroups": (16, b"x" * 100, 0, 17 * 1024 * 1024, 16 * 1024 * 1024),
+    "SaslHandshake": (17, b"x" * 100, 0, 2 * 1024 * 1024, 1024 * 1024),
+    "ApiVersions": (18, b"", 0, 2**31 - 1, 1024 * 1024),
+    "DescribeLogDirs": (35, b"", 0, 2**30 - 1, 16 * 1024 * 1024),
+    "a future one": (99, b"x", 0, 2**24, 1024 * 1024 + 16),
+}
+
+
+@pytest.mark.parametrize("name", ANNOUNCED)
+def test_a_response_that_is_too_large_for_its_request_is_not_received(name: str) -> None:
+    api_key, body, fetch_bytes, announced, allowed = ANNOUNCED[name]
+
+    async def refused(connection: DataConnection) -> None:
+        with pytest.raises(ConnectionError, match=f"announced a response of {announced:,} bytes .* {allowed:,} are"):
+            await connection.request(api_key, 1, [body], fetch_bytes=fetch_bytes)
+        assert not connection.open
+
+    talk(lambda _number, _body: struct.pack(">i", announced) + bytes(4096), refused)
+
+
+def test_a_response_as_large_as_allowed_is_received() -> None:
+    async def received(connection: DataConnection) -> None:
+        assert len(await connection.request(35, 1, [b"x"])) == 16 * 1024 * 1024 - 4
+
+    talk(lambda number, _body: echo(number, bytes(16 * 1024 * 1024 - 4)), received)
+
+
+def test_a_response_that_nobody_waits_for_is_not_received() -> None:
+    async def scene(connection: DataConnection) -> None:
+        await connection.request(1, 11, [b"x"])
+        with pytest.raises(ConnectionError):
+            await connection.request(1, 11, [b"y"])
+
+    talk(lambda number, body: echo(number, body) + struct.pack(">i", 2**30) + bytes(10), scene)
+
+
 def test_an_answer_that_cannot_be_read_fails_its_own_request_only() -> None:
     async def scene(connection: DataConnection) -> None:
         requests = [connection.request_read(1, 11, [body], int) for body in (b"1", b"no number", b"3")]

@@ -21,7 +21,7 @@ from mirror_lib.cluster.topics.positions import (
     encode_value,
     split_map,
 )
-from mirror_lib.cluster.topics.reader import TopicRecord
+from mirror_lib.cluster.topics.records import TopicRecord
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import TopicPartition
 

@@ -21,7 +21,7 @@ from mirror_lib.cluster.topics.positions import (
     decode_value,
     encode_value,
 )
-from mirror_lib.cluster.topics.reader import TopicRecord
+from mirror_lib.cluster.topics.records import TopicRecord
 from mirror_lib.topology.names import TopicPartition
 
 KEYS = PositionKeys("A")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.file.other_formats import LARGEST_FILE_BYTES, foreign_format
+from mirror_lib.config.file.other_formats import CONFIGURATION_BYTES, foreign_format
 from mirror_lib.config.loader import check
 from mirror_lib.config.model import Severity
 
@@ -39,7 +39,7 @@ def test_another_format_is_one_sentence(tmp_path: Path, subtests: pytest.Subtest
         (gzip.compress(PLAIN, mtime=0), "compressed by gzip", "unpacked"),
         (b"-----BEGIN CERTIFICATE-----\nMII=\n", "a certificate or key", "properties file"),
         (b"\x00\x01\x02", "binary", "properties file"),
-        (PLAIN * (LARGEST_FILE_BYTES // len(PLAIN) + 1), "larger than 10 MiB", "properties file"),
+        (PLAIN * (CONFIGURATION_BYTES // len(PLAIN) + 1), "larger than 10 MiB", "properties file"),
     ]:
         with subtests.test(what):
             file = tmp_path / "mirror.properties"

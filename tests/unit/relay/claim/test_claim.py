@@ -14,7 +14,7 @@ from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.cluster.topics.internal import PositionSnapshot, StoredPosition, UnreadablePosition
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync, RecordFormatError
 from mirror_lib.cluster.topics.positions import OmittedRange, Position, PositionState
-from mirror_lib.cluster.topics.reader import RecordPlace
+from mirror_lib.cluster.topics.records import RecordPlace
 from mirror_lib.config.model import ExistingTarget, Fencing
 from mirror_lib.errors import DirtyStartError
 from mirror_lib.relay.claim.claim import open_partitions

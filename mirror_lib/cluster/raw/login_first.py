@@ -1,0 +1,65 @@
+"""Logs in with the project's own handshake before librdkafka does, where a broker could misuse a login.
+
+librdkafka 2 computes up to 1,000,000 iterations of SCRAM, but accepts 1 (`rdkafka_sasl_scram.c`): the proof that it
+then sends lets an impostor guess the password offline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.handshake import SILENCE, shake_hands
+from mirror_lib.errors import BrokerUnreachableError, Where
+
+_PAUSE_SECONDS = 0.2
+#: As long as an admin client waits for its first response.
+_LONGEST_SECONDS = 10.0
+#: Another login within this time is not needed: clients are created together.
+_VALID_SECONDS = 60.0
+#: When each login last passed, by addresses, protocol and login.
+_passed: dict[tuple[object, ...], float] = {}
+
+
+def log_in_first(connection: Connection) -> None:
+    """Log in to one of the bootstrap servers with SCRAM; do nothing for other logins.
+
+    Raises:
+        AuthenticationError: the broker rejects the login, or asks for iterations outside the limits.
+        BrokerUnreachableError: no server responds.
+    """
+    login = connection.security.sasl
+    mechanism = getattr(login, "mechanism", "")
+    if not mechanism.startswith("SCRAM-"):
+        return
+    key = connection.bootstrap_servers, connection.security.protocol, login
+    if time.monotonic() - _passed.get(key, -_VALID_SECONDS) < _VALID_SECONDS:
+        return
+    # The caller may be a coroutine.
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="log-in-first") as pool:
+        pool.submit(asyncio.run, _log_in(connection)).result()
+    _passed[key] = time.monotonic()
+
+
+async def _log_in(connection: Connection) -> None:
+    deadline = time.monotonic() + min(_LONGEST_SECONDS, connection.request_timeout_ms / 1000)
+    while True:
+        for server in connection.bootstrap_servers:
+            host, _, port = server.rpartition(":")
+            try:
+                async with asyncio.timeout(max(deadline - time.monotonic(), _PAUSE_SECONDS)):
+                    made = await shake_hands(connection, host.strip("[]"), int(port))
+            except SILENCE as error:
+                failure = error
+                continue
+            made.close()
+            return
+        if time.monotonic() > deadline:
+            raise BrokerUnreachableError(
+                f"no response from {', '.join(connection.bootstrap_servers)}: {failure or type(failure).__name__}.",
+                where=Where(cluster=connection.cluster),
+                action="Check that the brokers run, and bootstrap.servers and security.protocol.",
+            ) from failure
+        await asyncio.sleep(_PAUSE_SECONDS)

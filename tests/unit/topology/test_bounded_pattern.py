@@ -1,0 +1,66 @@
+"""Expressions that would match for longer than a run: an error of the expression, wherever it is used."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from mirror_lib.config.secrets.providers import EnvironmentProvider, ProviderError
+from mirror_lib.topology import bounded_pattern
+from mirror_lib.topology.bounded_pattern import SlowPatternError
+from mirror_lib.topology.filters import DefaultConfigPropertyFilter, DefaultGroupFilter, DefaultTopicFilter
+from mirror_lib.topology.java_regex import compile_java, compile_list
+from mirror_lib.topology.rename import RenameRules
+
+#: Expressions, and names for which an engine that only tries all ways would take ages.
+SLOW = [
+    (r"([.]|[.][.])+Z", "." * 248),
+    (r"(?:x_?|x_?x)+Z", "x" * 248),
+    (r"(?=(?:\w|\w\w)+Z)\w*", "a" * 248),
+]
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_pattern, "PATTERN_SECONDS", 0.02)
+    compile_java.cache_clear()
+
+
+@pytest.mark.parametrize(("pattern", "name"), SLOW)
+def test_a_match_that_would_not_end_is_an_error_of_its_expression(pattern: str, name: str) -> None:
+    joined = compile_list(["orders", pattern])
+    assert joined is not None
+    for match in (
+        compile_java(pattern).fullmatch,
+        joined.fullmatch,
+        DefaultTopicFilter({"topics": f"{pattern},payments"}).should_replicate_topic,
+        DefaultTopicFilter({"topics.exclude": pattern}).should_replicate_topic,
+        DefaultGroupFilter({"groups": pattern}).should_replicate_group,
+        DefaultConfigPropertyFilter({"config.properties.exclude": pattern}).should_replicate_config_property,
+        RenameRules(pattern=pattern, replacement="x").regex_name,
+    ):
+        compile_java.cache_clear()
+        # Once it has taken too long, at once.
+        for _ in range(1_000):
+            with pytest.raises(SlowPatternError, match=r"takes more than 0\.02 s") as caught:
+                match(name)
+        assert repr(pattern)[1:12] in caught.value.what
+        assert "nested repetitions" in caught.value.action
+    with pytest.raises(ProviderError, match=r"takes more than 0\.02 s"):
+        EnvironmentProvider({"allowlist.pattern": pattern}, {}).get("", name)
+
+
+def test_many_matches_that_are_slow_together_are_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_pattern, "_SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(bounded_pattern, "PATTERN_SECONDS_A_MINUTE", 0.001)
+    pattern = compile_java(".*x.*y.*")
+    with pytest.raises(SlowPatternError, match="to match names"):
+        all(pattern.fullmatch("a" * 249) is None for _ in range(100_000))
+
+
+def test_usual_matches_are_not_counted_and_a_pickled_pattern_is_the_same() -> None:
+    pattern = compile_java(r"(orders|pay)\..*")
+    assert all(pattern.fullmatch(f"orders.{number}") for number in range(50_000))
+    again = pickle.loads(pickle.dumps(pattern))
+    assert (again, hash(again)) == (pattern, hash(pattern))
