@@ -29,13 +29,14 @@ from mirror_lib.cluster.topics.positions import (
 )
 from mirror_lib.cluster.topics.reader import (
     InternalTopicWriter,
+    LeaderlessPartitions,
     NewRecord,
     RecordPlace,
     SmallTopicReader,
     SmallTopicWriter,
     TopicRecord,
 )
-from mirror_lib.errors import TopicMissingError
+from mirror_lib.errors import MirrorError, TopicMissingError
 from mirror_lib.offsets import OffsetRun, merge
 from mirror_lib.topology import TopicPartition
 
@@ -96,6 +97,8 @@ class PositionSnapshot:
     next_offsets: Mapping[int, int] = field(default_factory=dict)
     #: Parts of maps that no open position needs any more.
     unneeded_parts: frozenset[MapPart] = frozenset()
+    #: Partitions of the position topic that were not read; None if all were.
+    left_out: LeaderlessPartitions | None = None
 
 
 class PositionStore:
@@ -146,6 +149,24 @@ class PositionStore:
         except TopicMissingError:
             return PositionSnapshot()
         return snapshot_of(self._keys, records, next_offsets)
+
+    def read_led(self, seconds: float) -> PositionSnapshot:
+        """As `read_all`, without partitions of the topic that have no leader for some seconds.
+
+        Only for readers that write no positions: `why_unknown` has the partitions whose position is not known then.
+        """
+        try:
+            records, next_offsets, left_out = self._reader.read_led(seconds)
+        except TopicMissingError:
+            return PositionSnapshot()
+        return replace(snapshot_of(self._keys, records, next_offsets), left_out=left_out)
+
+    def why_unknown(self, snapshot: PositionSnapshot, source: TopicPartition) -> MirrorError | None:
+        """The error of a source partition whose position was left out of a snapshot; None if it was not."""
+        left_out = snapshot.left_out
+        if left_out is None or partition_for(self._keys.encode(source), left_out.of) not in left_out.numbers:
+            return None
+        return left_out.error
 
     @contextmanager
     def reading_all(self) -> Iterator[Callable[[], PositionSnapshot]]:

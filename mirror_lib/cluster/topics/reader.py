@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -64,6 +64,15 @@ class RecordPlace(NamedTuple):
     offset: int
 
 
+class LeaderlessPartitions(NamedTuple):
+    """The partitions of a topic that were not read because they have no leader."""
+
+    numbers: frozenset[int]
+    #: The number of partitions of the topic.
+    of: int
+    error: MirrorError
+
+
 class _Client:
     """The common part of reader and writer: one librdkafka client, and the errors of its callback."""
 
@@ -120,13 +129,18 @@ class _Client:
 
     def _no_response_error(self, client: Any, doing: str) -> MirrorError:
         """The error for a missing response: librdkafka waits silently for a leader, as for a broker."""
+        leaderless = self._leaderless(client)
+        return self._no_leader_error(leaderless, doing) if leaderless else self._errors.unreachable(doing)
+
+    def _leaderless(self, client: Any) -> list[int]:
+        """The partitions without a leader; none if the cluster does not respond."""
         try:
             partitions = client.list_topics(self.topic, timeout=_LOOK_SECONDS).topics[self.topic].partitions
         except confluent_kafka.KafkaException:
-            return self._errors.unreachable(doing)
-        leaderless = sorted(number for number, partition in partitions.items() if partition.leader < 0)
-        if not leaderless:
-            return self._errors.unreachable(doing)
+            return []
+        return sorted(number for number, partition in partitions.items() if partition.leader < 0)
+
+    def _no_leader_error(self, leaderless: Sequence[int], doing: str) -> MirrorError:
         one = len(leaderless) == 1
         which = f"partition {leaderless[0]} has" if one else f"partitions {', '.join(map(str, leaderless))} have"
         return TransientError(
@@ -173,6 +187,25 @@ class SmallTopicReader(_Client):
             self._consumer.close()
             self._consumer = None
 
+    def read_led(self, seconds: float) -> tuple[list[TopicRecord], dict[int, int], LeaderlessPartitions | None]:
+        """As `read` from the beginning, without the partitions that have no leader.
+
+        Args:
+            seconds: how long a partition may be without a leader.
+
+        Returns:
+            As `read`; and the partitions that are left out.
+        """
+        records, next_offsets, leaderless = self._read({}, seconds)
+        if not leaderless:
+            return records, next_offsets, None
+        error = self._no_leader_error(sorted(leaderless), f"read {self.topic}")
+        return (
+            records,
+            next_offsets,
+            LeaderlessPartitions(frozenset(leaderless), len({*next_offsets, *leaderless}), error),
+        )
+
     def read(self, start: Mapping[int, int]) -> tuple[list[TopicRecord], dict[int, int]]:
         """All records from given offsets to the end, and the offsets to continue from.
 
@@ -186,6 +219,12 @@ class SmallTopicReader(_Client):
             HiddenRecordsError: a transaction is still open, and did not end in time.
             MirrorError: the end was not reached in time, or the cluster rejected the request.
         """
+        records, next_offsets, _ = self._read(start, None)
+        return records, next_offsets
+
+    def _read(
+        self, start: Mapping[int, int], leaderless_seconds: float | None
+    ) -> tuple[list[TopicRecord], dict[int, int], set[int]]:
         if self._consumer is None:
             self._consumer = self._new(confluent_kafka.Consumer, _CONSUMER_SETTINGS)
         consumer = self._consumer
@@ -194,15 +233,23 @@ class SmallTopicReader(_Client):
             [confluent_kafka.TopicPartition(self.topic, partition, start.get(partition, 0)) for partition in partitions]
         )
         try:
-            return self._read_to_end(consumer, set(partitions))
+            return self._read_to_end(consumer, set(partitions), leaderless_seconds)
         finally:
             consumer.unassign()
 
-    def _read_to_end(self, consumer: Any, unfinished: set[int]) -> tuple[list[TopicRecord], dict[int, int]]:
+    def _read_to_end(
+        self, consumer: Any, unfinished: set[int], leaderless_seconds: float | None
+    ) -> tuple[list[TopicRecord], dict[int, int], set[int]]:
+        """Records, the offsets to continue from, and the partitions that are left out.
+
+        Args:
+            leaderless_seconds: time after which partitions without a leader are left out; None waits for them.
+        """
         doing = f"read {self.topic}"
         records: list[TopicRecord] = []
         next_offsets: dict[int, int] = {}
-        deadline = time.monotonic() + self._timeout
+        began = time.monotonic()
+        deadline = began + self._timeout
         while unfinished:
             for message in _next_messages(consumer):
                 error = message.error()
@@ -221,7 +268,10 @@ class SmallTopicReader(_Client):
             self._errors.raise_refusal()
             if unfinished and not self._may_continue(deadline):
                 raise self._too_slow(consumer, unfinished, next_offsets, doing)
-        return records, next_offsets
+            is_late = leaderless_seconds is not None and time.monotonic() - began > leaderless_seconds
+            if unfinished and is_late and unfinished <= set(self._leaderless(consumer)):
+                break
+        return records, next_offsets, unfinished
 
     def _high_watermark(self, consumer: Any, partition: int) -> int:
         place = confluent_kafka.TopicPartition(self.topic, partition)

@@ -5,7 +5,7 @@ Missing permissions become findings or notices if the rest can be planned withou
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -43,6 +43,7 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.identity import (
+    AvailablePositions,
     TargetPartition,
     check_clusters,
     cluster_pair,
@@ -51,7 +52,6 @@ from mirror_lib.identity import (
     lacks_history,
     open_histories,
     position_change,
-    stored_positions,
 )
 from mirror_lib.ledger import DISASTER, POSITION_SET, GapState, Ledger
 from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, unite
@@ -106,10 +106,9 @@ def gather_group_facts(
         groups = {name: _without_metadata(offsets) for name, offsets in groups.items()}
     syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
     taken = topology.topic_filter.should_replicate_topic
+    stored = AvailablePositions(flow)
     positions, unsound = (
-        (stored_positions(flow), {})
-        if ledger is None
-        else compared_positions(flow.flow, ledger, lambda: stored_positions(flow), taken)
+        (stored.read(), {}) if ledger is None else compared_positions(flow.flow, ledger, stored.read, taken)
     )
     lacking = {each: lacks_history(flow.flow, each, history) for each, history in unsound.items()}
     next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
@@ -118,6 +117,7 @@ def gather_group_facts(
     counting = ledger if commit or not flow.sync_group_offsets_enabled else None
     with flow_admins(flow) as admins:
         targets = _targets(flow, topology, admins, ledger, positions, partitions)
+        unknown = {each: error for each in targets.read if (error := stored.why_unknown(each)) is not None}
         hidden = list(_about_hidden_topics(flow, topology, admins[0], next_offsets, ledger))
     return GroupFacts(
         committed=groups,
@@ -128,7 +128,7 @@ def gather_group_facts(
         positions=positions,
         copied_to=next_offsets,
         written_to={at: each.target_offset for at, each in positions.items() if each.target_offset is not None},
-        target_errors={**lacking, **targets.errors},
+        target_errors={**lacking, **targets.errors, **unknown},
         lacking={} if ledger is None else open_histories(flow.flow, ledger),
         target_ends=targets.ends,
         target_starts=targets.starts,
@@ -191,7 +191,7 @@ def _findings(listed: list[ListedGroup], unreadable: Mapping[str, MirrorError]) 
     return (*kinds, *errors)
 
 
-def read_target_groups(target: GroupAdmin, groups: Container[str], *, drops_metadata: bool) -> TargetGroups:
+def read_target_groups(target: GroupAdmin, groups: Collection[str], *, drops_metadata: bool) -> TargetGroups:
     """Read the groups on the target, states first: a member that has joined since then cannot have committed yet.
 
     Raises:
@@ -200,7 +200,9 @@ def read_target_groups(target: GroupAdmin, groups: Container[str], *, drops_meta
     listed = {name: each for name, each in target.list_groups().items() if name in groups}
     # Groups with members commit their own offsets, and groups that do not exist have none.
     idle = [name for name, each in listed.items() if each.state is not GroupState.ACTIVE and each.kind.of_consumers]
-    committed = target.fetch_committed(idle)
+    # A group that is not listed may have a coordinator that does not respond: its offsets are unknown, not missing.
+    absent = [name for name in groups if name not in listed]
+    committed = target.fetch_committed((*idle, *absent))
     errors = dict(committed.errors)
     for (group, _), error in committed.partition_errors.items():
         # Without its committed offset, the group could be set back.
@@ -295,6 +297,8 @@ class _Targets(NamedTuple):
     source_starts: Mapping[TopicPartition, int]
     source_ends: Mapping[TopicPartition, int]
     partitions: PartitionSizes
+    #: The partitions that were read.
+    read: Collection[TopicPartition] = ()
 
 
 def _skipped_ranges(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tuple[int, int]]]:
@@ -400,6 +404,7 @@ def _targets(
         {each: fact.offset for each, fact in source_begins.items() if fact.error is None},
         {each: fact.offset for each, fact in source_finishes.items() if fact.error is None},
         sizes,
+        targets.keys(),
     )
 
 
