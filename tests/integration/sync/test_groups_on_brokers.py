@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Self
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as NativePartition
 from typer import Typer
 from typer.testing import CliRunner
@@ -36,7 +36,7 @@ from tests.support.brokers.groups import commit_offset as commit
 from tests.support.brokers.groups import committed_offsets as committed
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
-from tests.support.kafka import Record, consume, create_topic, produce, records, transaction
+from tests.support.kafka import Record, admin, consume, create_topic, produce, records, transaction
 from tests.support.mirrored_topic import MirroredTopic
 
 app = Typer()
@@ -79,6 +79,26 @@ def checkpoints(pair: KafkaPair, group: str) -> list[Checkpoint]:
         with suppress(RecordFormatError):
             found.append(Checkpoint.decode(each.key, each.value))
     return [each for each in found if each.group == group]
+
+
+def test_metadata_of_a_commit_is_dropped_also_where_it_was_copied_before(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(10))
+    flow = a_flow(mirrored, WITH_COMMITS)
+    copy(flow)
+    group, place = f"{mirrored.name}-g", NativePartition(mirrored.remote, 0)
+
+    def metadata() -> str | None:
+        request = [ConsumerGroupTopicPartitions(group, [place])]
+        client = admin(mirrored.target)
+        found = client.list_consumer_group_offsets(request)[group].result(60)
+        return found.topic_partitions[0].metadata
+
+    commit(mirrored.source, group, mirrored.name, 5, metadata="done: 7, 9")
+    apply(flow)
+    assert metadata() == "done: 7, 9"
+
+    apply(a_flow(mirrored, {**WITH_COMMITS, "mirror.group.metadata": "drop"}))
+    assert not metadata()
 
 
 class Member:
