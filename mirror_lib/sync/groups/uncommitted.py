@@ -126,16 +126,21 @@ def judge(
         if begin is None:
             return replace(row, reason=GroupReason.NO_OFFSET_SYNC_YET) if logs.on_source else None
         return replace(row, exact=begin, commit=on_target.known, read_again=0, skipped=0) if on_target.known else None
-    return replace(row, reason=GroupReason.PARTITION_UNCOMMITTED, what=_by_policy(logs, found))
+    return replace(row, reason=GroupReason.PARTITION_UNCOMMITTED, what=_by_policy(logs, found, committed))
 
 
-def _by_policy(logs: LogRange, found: OffsetMap | None) -> str:
+def _by_policy(logs: LogRange, found: OffsetMap | None, deleted: int | None) -> str:
+    """What the group's consumers do.
+
+    Args:
+        deleted: the group's offset on the target, whose record retention has deleted.
+    """
     unread = logs.unread(found)
     if not unread and logs.target_start is not None and logs.target_end is not None:
         # Retention has deleted them on the source alone.
         unread = logs.target_end - logs.target_start
     several = "an unknown number of records" if unread is None else f"up to {counted(unread, 'record')}"
-    return (
-        f"it has no offset in the partition: with auto.offset.reset=latest a consumer skips {several}, with earliest "
-        "it reads them"
-    )
+    why = "it has no offset in the partition"
+    if deleted is not None:
+        why = f"its offset on the target, {deleted}, is before the log start offset {logs.target_start}"
+    return f"{why}: with auto.offset.reset=latest a consumer skips {several}, with earliest it reads them"

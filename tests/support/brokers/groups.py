@@ -11,7 +11,7 @@ from tests.support.kafka import admin
 
 
 def commit_offset(
-    cluster: KafkaCluster, group: str, topic: str, offset: int, *, partition: int = 0, metadata: str = ""
+    cluster: KafkaCluster, group: str, topic: str, offset: int, *, partition: int = 0, metadata: str | None = None
 ) -> None:
     """Commit an offset of a group without members."""
     client = admin(cluster)

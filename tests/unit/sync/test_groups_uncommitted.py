@@ -132,6 +132,11 @@ def test_keys_that_move_and_metadata_that_may_hold_offsets_are_told() -> None:
     assert "orders (2 -> 4)" in keys
     assert "g on orders-1 (5 -> 3)" in held
     assert "mirror.group.metadata=drop" in held
-    for other in (replace(row, metadata=""), replace(row, exact=5), replace(row, metadata=streams)):
+    for other in (
+        replace(row, metadata=""),
+        replace(row, metadata="\0"),
+        replace(row, exact=5),
+        replace(row, metadata=streams),
+    ):
         assert remarks_on([other], {}) == (), other
     assert "orders (2 -> 4)" in gates.partition_counts([ScopeTopic("orders", "A.orders", 2, 4)]).what
