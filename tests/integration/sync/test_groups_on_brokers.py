@@ -228,19 +228,6 @@ def test_a_consumer_that_moves_to_the_target_reads_on_where_it_stopped(mirrored:
     assert (message.error(), message.offset(), message.value()) == (None, 20, b"next")
 
 
-def test_without_group_sync_only_checkpoints_are_written(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(20))
-    flow = a_flow(mirrored)
-    copy(flow)
-    commit(mirrored.source, f"{mirrored.name}-g", mirrored.name, 20)
-
-    done = apply(flow)
-
-    assert [each.downstream_offset for each in checkpoints(mirrored.pair, f"{mirrored.name}-g")] == [20]
-    assert committed(mirrored.target, f"{mirrored.name}-g") == {}
-    assert (done.plan.target_read, done.plan.counts()) == (False, {"in-sync": 1})
-
-
 @pytest.mark.parametrize(
     ("location", "topic"),
     [("source", "mm2-offset-syncs.B.internal"), ("target", "mm2-offset-syncs.A.internal")],
