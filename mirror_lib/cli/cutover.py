@@ -123,6 +123,13 @@ def new(
         list[str] | None,
         typer.Option("--may-split", help="Java regex of groups and transactional ids that may be split; repeatable."),
     ] = None,
+    may_reset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--may-reset",
+            help="Java regex of groups that may start at auto.offset.reset where they have no offset; repeatable.",
+        ),
+    ] = None,
     still_seconds: Annotated[
         float,
         typer.Option(
@@ -159,6 +166,7 @@ def new(
         max_read_again=max_read_again,
         max_skipped=max_skipped,
         may_split=tuple(may_split or ()),
+        may_reset=tuple(may_reset or ()),
         still_seconds=still_seconds,
         drain_seconds=drain_seconds,
         max_lag=max_lag,

@@ -91,7 +91,7 @@ def _cells(row: PartitionObservationRow) -> tuple[object, ...]:
         _duration(row.catch_up_seconds),
         _duration(row.headroom_seconds),
         row.outlook,
-        row.reason,
+        row.reason or row.detail,
     )
 
 

@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "FirstStart",
             "FlowClients",
             "FlowConfig",
+            "GroupMetadata",
             "GroupTranslation",
             "IsolationLevel",
             "MirrorConfig",
@@ -38,6 +39,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "Provenance",
             "Rename",
             "Severity",
+            "UncommittedPartitions",
         ],
         "name_patterns": [
             "NamePattern",
@@ -48,7 +50,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "supposed_groups",
             "supposed_topics",
         ],
-        "named_exclusions": ["about_excluded"],
+        "named_exclusions": ["about_excluded", "about_excluded_groups"],
         "schedule": ["longest_interval_seconds", "parse_schedule"],
         "topology": [
             "config_property_filter",

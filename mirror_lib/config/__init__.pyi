@@ -27,6 +27,7 @@ from .model import Fencing as Fencing
 from .model import FirstStart as FirstStart
 from .model import FlowClients as FlowClients
 from .model import FlowConfig as FlowConfig
+from .model import GroupMetadata as GroupMetadata
 from .model import GroupTranslation as GroupTranslation
 from .model import IsolationLevel as IsolationLevel
 from .model import MirrorConfig as MirrorConfig
@@ -36,6 +37,7 @@ from .model import Problem as Problem
 from .model import Provenance as Provenance
 from .model import Rename as Rename
 from .model import Severity as Severity
+from .model import UncommittedPartitions as UncommittedPartitions
 from .name_patterns import excludes_by_name as excludes_by_name
 from .name_patterns import named_groups as named_groups
 from .name_patterns import named_topics as named_topics
@@ -44,6 +46,7 @@ from .name_patterns import plain_names as plain_names
 from .name_patterns import supposed_groups as supposed_groups
 from .name_patterns import supposed_topics as supposed_topics
 from .named_exclusions import about_excluded as about_excluded
+from .named_exclusions import about_excluded_groups as about_excluded_groups
 from .schedule import longest_interval_seconds as longest_interval_seconds
 from .schedule import parse_schedule as parse_schedule
 from .topology import config_property_filter as config_property_filter

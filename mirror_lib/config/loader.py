@@ -40,7 +40,7 @@ from mirror_lib.config.file import (
 from mirror_lib.config.first_start import NO_RESET, OFFSET_RESET, first_starts
 from mirror_lib.config.gc_pause import collections_paused
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity, UnnamedPairs
-from mirror_lib.config.named_exclusions import about_excluded
+from mirror_lib.config.named_exclusions import about_excluded, about_excluded_groups
 from mirror_lib.config.secrets import (
     AirflowSecretProvider,
     ConfigProvider,
@@ -81,7 +81,7 @@ __all__ = [
     "load_flow",
     "load_readable",
 ]
-_TOPICS = "topics"
+_TOPICS, _GROUPS = "topics", "groups"
 
 
 class ReadablePart(NamedTuple):
@@ -454,6 +454,8 @@ def _exclusions(settings: FlowSettings, flow: FlowConfig) -> Iterator[Problem]:
     setting = settings.connector.get(_TOPICS)
     for sentence in about_excluded(flow):
         yield Problem.warning(sentence, setting)
+    for sentence in about_excluded_groups(flow):
+        yield Problem.warning(sentence, settings.connector.get(_GROUPS))
 
 
 def _topology_problem(settings: FlowSettings, error: MirrorError) -> Problem:

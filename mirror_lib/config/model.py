@@ -76,6 +76,22 @@ class GroupTranslation(StrEnum):
     MM2 = "mm2"
 
 
+class GroupMetadata(StrEnum):
+    """What happens to the metadata that groups commit with their offsets."""
+
+    COPY = "copy"
+    DROP = "drop"
+
+
+class UncommittedPartitions(StrEnum):
+    """What is committed on the target for partitions with records in which a group has no offset."""
+
+    #: Nothing: such partitions are reported, and `auto.offset.reset` of the group's consumers decides.
+    NONE = "none"
+    #: The target's log start: the group reads all records.
+    EARLIEST = "earliest"
+
+
 class FirstStart(_Frozen):
     """Where a partition without a position begins; exactly one field is set.
 
@@ -295,6 +311,8 @@ class FlowConfig(_Frozen):
     ledger_history_days: int = 90
     existing_target: ExistingTarget = ExistingTarget.FAIL
     group_translation: GroupTranslation = GroupTranslation.EXACT
+    group_metadata: GroupMetadata = GroupMetadata.COPY
+    group_uncommitted: UncommittedPartitions = UncommittedPartitions.NONE
     #: `mirror.first.start`; None: `auto.offset.reset` of the source's consumer applies.
     first_start: FirstStart | None = None
     #: `mirror.first.start.topics`; the first whose pattern matches has priority over `first_start`.

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import flow_topology
+from mirror_lib.config.topology import flow_topology, group_filter
 from mirror_lib.topology import (
     UNRESTRICTED,
     WILDCARD,
@@ -141,6 +141,14 @@ def supposed_topics(flow: FlowConfig, listed: Collection[str]) -> frozenset[str]
 def named_groups(flow: FlowConfig) -> frozenset[str]:
     """Return the groups that a flow's configuration certainly names."""
     return plain_names(flow.groups) if _is_default_group_filter(flow) else frozenset()
+
+
+def excluded_groups(flow: FlowConfig) -> frozenset[str]:
+    """Return the groups that a flow's configuration names and that the flow does not select."""
+    if not _is_default_group_filter(flow):
+        return frozenset()
+    takes = group_filter(flow).should_replicate_group
+    return frozenset(name for regex in flow.groups for name, _ in _names(regex) if not takes(name))
 
 
 def supposed_groups(flow: FlowConfig, listed: Collection[str]) -> frozenset[str]:

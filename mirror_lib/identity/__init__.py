@@ -6,6 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "clusters": [
+            "about_one_cluster",
             "check_clusters",
             "check_heartbeats_cluster",
             "cluster_pair",
@@ -23,7 +24,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "missing_part",
             "open_histories",
         ],
-        "positions": ["position_row", "stored_positions"],
+        "positions": ["AvailablePositions", "position_row", "stored_positions"],
         "sources": ["CopiedFrom", "SourceLog", "Truncation", "find_truncation"],
         "targets": [
             "CopiedTo",

@@ -1,3 +1,4 @@
+from .clusters import about_one_cluster as about_one_cluster
 from .clusters import check_clusters as check_clusters
 from .clusters import check_heartbeats_cluster as check_heartbeats_cluster
 from .clusters import cluster_pair as cluster_pair
@@ -15,6 +16,7 @@ from .ledger_positions import open_histories as open_histories
 from .ledger_positions import Past as Past
 from .log_looks import changed_logs as changed_logs
 from .log_looks import LogEnds as LogEnds
+from .positions import AvailablePositions as AvailablePositions
 from .positions import position_row as position_row
 from .positions import stored_positions as stored_positions
 from .sources import CopiedFrom as CopiedFrom

@@ -28,6 +28,25 @@ def cluster_pair(source: ClusterAdmin, target: ClusterAdmin) -> ClusterPair | No
     return ClusterPair(ids[0], ids[1]) if ids[0] and ids[1] else None
 
 
+def about_one_cluster(flow: FlowId, clusters: ClusterPair | None) -> tuple[str, ...]:
+    """The notice about a flow whose aliases name the same cluster; nothing if they do not.
+
+    Such a flow is legal, as in MM2: topics may be copied within a cluster. A flow that would copy its own copies is
+    refused elsewhere (`sync.loops`).
+
+    Args:
+        flow: the flow.
+        clusters: the ids of both; None if they are not known.
+    """
+    if clusters is None or clusters.source != clusters.target:
+        return ()
+    return (
+        f"aliases {flow.source} and {flow.target} point to the same cluster ({clusters.source}): the copies are on the "
+        "source itself, and are lost with it. If they are to be on another cluster, correct bootstrap.servers, or the "
+        "advertised.listeners of the brokers that they name.",
+    )
+
+
 def check_clusters(flow: FlowConfig, ledger: Ledger | None, now: ClusterPair | None, *, note: bool = False) -> None:
     """Compare the clusters of a flow with the ids in the ledger.
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 
 from mirror_lib.cluster import Connection
-from mirror_lib.cluster.topics import Position, PositionState, PositionStore
+from mirror_lib.cluster.topics import Position, PositionSnapshot, PositionState, PositionStore
 from mirror_lib.config import FlowConfig
+from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import PositionRow
 from mirror_lib.topology import TopicPartition
 
 #: Maximum wait of a command for a cluster whose response is optional.
 PATIENCE_SECONDS = 5.0
+#: How long a partition of the position topic may be without a leader; an election takes less.
+LEADER_SECONDS = 15.0
 
 
 def stored_positions(flow: FlowConfig, *, patient: bool = True) -> dict[TopicPartition, Position]:
@@ -29,6 +32,31 @@ def stored_positions(flow: FlowConfig, *, patient: bool = True) -> dict[TopicPar
     with PositionStore(connection, flow.offset_storage_topic, flow.source_alias, timeout=seconds) as store:
         positions = store.read_all().positions
     return {source: stored.position for source, stored in positions.items()}
+
+
+class AvailablePositions:
+    """The positions of a flow for readers that can do without some: a partition without a leader hides only its own."""
+
+    def __init__(self, flow: FlowConfig) -> None:
+        self._flow = flow
+        self._store: PositionStore | None = None
+        self._snapshot = PositionSnapshot()
+
+    def read(self) -> dict[TopicPartition, Position]:
+        """Read as `stored_positions`, without those that have had no leader for some seconds.
+
+        Raises:
+            MirrorError: the position topic cannot be read in time.
+        """
+        flow = self._flow
+        connection, seconds = Connection.from_settings(flow.clients.target_internal), flow.admin_timeout_ms / 1000
+        with PositionStore(connection, flow.offset_storage_topic, flow.source_alias, timeout=seconds) as store:
+            self._store, self._snapshot = store, store.read_led(min(LEADER_SECONDS, seconds))
+        return {source: stored.position for source, stored in self._snapshot.positions.items()}
+
+    def why_unknown(self, source: TopicPartition) -> MirrorError | None:
+        """The error of a partition whose position was not read."""
+        return None if self._store is None else self._store.why_unknown(self._snapshot, source)
 
 
 def position_row(flow: FlowConfig, position: Position, *, stored_at: datetime | None = None) -> PositionRow:

@@ -25,6 +25,9 @@ class GroupReason(StrEnum):
     MERGED_TARGET = "merged-target"
     #: There is a checkpoint, but the group no longer has a committed offset for the partition on the source.
     NO_COMMITTED_OFFSET = "no-committed-offset"
+    #: The group has an offset in other partitions of the topic, and none here: `auto.offset.reset` of its consumers
+    #: decides which of the present records they read.
+    PARTITION_UNCOMMITTED = "partition-uncommitted"
     #: No record of the partition was copied yet.
     NO_OFFSET_SYNC_YET = "no-offset-sync-yet"
     #: Transforms route the topic's records to other topics or partitions: offsets have no counterpart there.

@@ -29,7 +29,7 @@ from mirror_lib.errors import (
     TopologyError,
     attributes_of,
 )
-from mirror_lib.identity import LedgerPositions, check_clusters
+from mirror_lib.identity import LedgerPositions, about_one_cluster, check_clusters
 from mirror_lib.ledger import Ledger, with_handovers
 from mirror_lib.relay.claim import chains_of, name_positions, open_partitions, store_first_positions, uncover_positions
 from mirror_lib.relay.commit import RoundAccount, RoundProgress, Step, commit_round, expectation
@@ -293,6 +293,7 @@ def plan_with_facts(
     if not facts and not plan.problems:
         topology.refuse_empty_choice(clusters.source_admin.list_topics())
     warnings = (
+        *about_one_cluster(flow.flow, clusters.ids()),
         *about_excluded(flow),
         *about_missing(flow, clusters.missing_topics),
         *clusters.notes,

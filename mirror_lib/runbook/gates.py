@@ -18,9 +18,15 @@ from mirror_lib.verify import Verdict, VerifyReport
 
 _NAMED = 3
 #: Positions that need no action: in sync, nothing to take over, or continuing slightly too early. Positions that skip
-#: records are judged by their number.
+#: records are judged by their number, partitions without an offset by `runbook.uncommitted`.
 _SETTLED = frozenset[GroupReason | None](
-    {None, GroupReason.NO_COMMITTED_OFFSET, GroupReason.BETWEEN_SYNCS, GroupReason.SKIPS_RECORDS}
+    {
+        None,
+        GroupReason.NO_COMMITTED_OFFSET,
+        GroupReason.BETWEEN_SYNCS,
+        GroupReason.SKIPS_RECORDS,
+        GroupReason.PARTITION_UNCOMMITTED,
+    }
 )
 _GONE_ON = frozenset[GroupReason | None]({GroupReason.TARGET_AHEAD, GroupReason.GROUP_ACTIVE_ON_TARGET})
 _LASTING = frozenset[GroupReason | None](

@@ -131,6 +131,9 @@ class CutoverDefinition:
     max_skipped: int = 0
     #: Java regexes for whole names of groups and transactional ids of whose topics only some move.
     may_split: tuple[str, ...] = ()
+    #: Java regexes for whole names of groups whose `auto.offset.reset` may decide where they start in partitions in
+    #: which they have no offset.
+    may_reset: tuple[str, ...] = ()
     #: How long the source must have been quiet. Writers with cached metadata retry for some seconds after they lost the
     #: right to write.
     still_seconds: float = 10.0
@@ -160,7 +163,7 @@ class CutoverDefinition:
                 "a fence with ACLs needs the principals of the writers.",
                 action="Enter them as writers, for example User:app.",
             )
-        for patterns in (self.topics, self.groups, self.may_split):
+        for patterns in (self.topics, self.groups, self.may_split, self.may_reset):
             try:
                 if patterns:
                     compile_list(patterns)
@@ -179,7 +182,7 @@ class CutoverDefinition:
         """The inverse of `to_dict`; settings of a newer version are ignored, missing ones have their defaults."""
         known = {each.name for each in fields(cls)}
         values = {name: value for name, value in data.items() if name in known}
-        for name in ("topics", "groups", "writers", "may_split"):
+        for name in ("topics", "groups", "writers", "may_split", "may_reset"):
             if name in values:
                 values[name] = tuple(values[name])
         for name, kind in (("style", Style), ("fence", Fence), ("scope", VerifyScope)):

@@ -118,6 +118,12 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             "and topics that stay on the source.",
             section=_LIMITS,
         ),
+        "may_reset": patterns_field(
+            title="Groups that may start at their auto.offset.reset",
+            description_md="Java regular expressions, one per line, of groups that have no offset in some partitions "
+            "with records: there their consumers read all records (earliest) or skip them (latest).",
+            section=_LIMITS,
+        ),
         "require_way_back": flag_field(
             default=True,
             title="Require failback",
@@ -197,6 +203,7 @@ def _values(params: Mapping[str, Any]) -> dict[str, Any]:
         "max_read_again": int(params["max_read_again"]),
         "max_skipped": int(params["max_skipped"]),
         "may_split": chosen_names(params, "may_split"),
+        "may_reset": chosen_names(params, "may_reset"),
         "require_way_back": bool(params["require_way_back"]),
         "with_withdrawn": bool(params["with_withdrawn"]),
     }

@@ -120,7 +120,7 @@ def _end(output: Output, done: GroupSync) -> None:
 def _notices(output: Output, done: GroupSync) -> None:
     if not done.plan.target_read:
         output.note("sync.group.offsets.enabled is false: committed offsets on the target are not read.")
-    for notice in (*done.plan.notices, *done.plan.never_translated):
+    for notice in (*done.plan.notices, *done.plan.never_translated, *done.plan.remarks):
         output.note(notice)
     findings = [(finding.group, finding.reason.value, finding.what) for finding in done.plan.findings]
     capped_table(output, "left_out_groups", _FINDING_COLUMNS, findings)

@@ -124,6 +124,8 @@ _GROUPS_AT_ONCE = 500
 #: A broker reads the requests of one connection one after the other; more in flight would only wait there.
 _REQUESTS_UNDER_WAY = 16
 _PAUSE_SECONDS = 0.1
+#: How long groups wait for their coordinators if other groups' coordinators respond: an election takes less.
+_LAST_GROUPS_SECONDS = 15.0
 
 #: The group has members: only they may commit (Java `ClassicGroup`, `ConsumerGroup`: `validateOffsetCommit`).
 _ACTIVE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
@@ -315,7 +317,8 @@ class GroupAdmin:
                 groups.
             operation: the operation on a group that the user needs permission for.
         """
-        deadline = time.monotonic() + self._timeout
+        began = time.monotonic()
+        deadline = began + self._timeout
         left = list(groups)
         failed: dict[str, MirrorError] = {}
         while left:
@@ -329,6 +332,8 @@ class GroupAdmin:
                     failed[group] = self._error(code, f"use group {group}", operation, group)
             if not left:
                 break
+            if len(left) < len(groups) and all(codes[each] == ErrorCode.COORDINATOR_NOT_AVAILABLE for each in left):
+                deadline = min(deadline, began + _LAST_GROUPS_SECONDS)
             if time.monotonic() > deadline:
                 if lost is not None and len(left) == len(groups):
                     raise lost

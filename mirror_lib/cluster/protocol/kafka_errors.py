@@ -132,6 +132,10 @@ _ACTIONS_BY_CODE: dict[int, str] = {
         "The cluster has a policy for topics: list rejected configs in mirror.configs.never, or set accepted values "
         "in mirror.configs.override."
     ),
+    ErrorCode.OFFSET_METADATA_TOO_LARGE: (
+        "Raise offset.metadata.max.bytes of this cluster's brokers to that of the other cluster, or commit without "
+        "metadata: mirror.group.metadata=drop."
+    ),
     ErrorCode.INVALID_TIMESTAMP: (
         "Raise message.timestamp.before.max.ms and message.timestamp.after.max.ms on the target topic."
     ),

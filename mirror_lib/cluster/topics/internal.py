@@ -27,10 +27,10 @@ from mirror_lib.cluster.topics.positions import (
     split_map,
     supersedes,
 )
-from mirror_lib.cluster.topics.reader import SmallTopicReader, TopicContent
+from mirror_lib.cluster.topics.reader import LeaderlessPartitions, SmallTopicReader, TopicContent
 from mirror_lib.cluster.topics.records import NewRecord, RecordPlace, TopicRecord
 from mirror_lib.cluster.topics.writer import InternalTopicWriter, SmallTopicWriter
-from mirror_lib.errors import TopicMissingError
+from mirror_lib.errors import MirrorError, TopicMissingError
 from mirror_lib.offsets import OffsetRun, merge
 from mirror_lib.topology import TopicPartition
 
@@ -92,6 +92,8 @@ class PositionSnapshot:
     next_offsets: Mapping[int, int] = field(default_factory=dict)
     #: Parts of maps that no open position needs any more.
     unneeded_parts: frozenset[MapPart] = frozenset()
+    #: Partitions of the position topic that were not read; None if all were.
+    left_out: LeaderlessPartitions | None = None
 
 
 class PositionStore:
@@ -145,9 +147,9 @@ class PositionStore:
             return PositionSnapshot()
         return snapshot_of(self._keys, found.records, found.next_offsets)
 
-    def _read(self, start: Mapping[int, int]) -> TopicContent:
+    def _read(self, start: Mapping[int, int], leaderless_seconds: float | None = None) -> TopicContent:
         """The records of this flow: those of others in the topic take no memory."""
-        return self._reader.read(start, self._is_own)
+        return self._reader.read(start, self._is_own, leaderless_seconds=leaderless_seconds)
 
     def _is_own(self, key: bytes | None, _: bytes | None) -> bool:
         if key in self._own:
@@ -156,6 +158,24 @@ class PositionStore:
         if is_own:
             self._own.add(key)
         return is_own
+
+    def read_led(self, seconds: float) -> PositionSnapshot:
+        """As `read_all`, without partitions of the topic that have no leader for some seconds.
+
+        Only for readers that write no positions: `why_unknown` has the partitions whose position is not known then.
+        """
+        try:
+            found = self._read({}, seconds)
+        except TopicMissingError:
+            return PositionSnapshot()
+        return replace(snapshot_of(self._keys, found.records, found.next_offsets), left_out=found.left_out)
+
+    def why_unknown(self, snapshot: PositionSnapshot, source: TopicPartition) -> MirrorError | None:
+        """The error of a source partition whose position was left out of a snapshot; None if it was not."""
+        left_out = snapshot.left_out
+        if left_out is None or partition_for(self._keys.encode(source), left_out.of) not in left_out.numbers:
+            return None
+        return left_out.error
 
     @contextmanager
     def reading_all(self) -> Iterator[Callable[[], PositionSnapshot]]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mirror_lib.cluster.batches import CODEC_BITS, Record, RecordError, Span, key_and_value, read_records, read_spans
 from mirror_lib.cluster.batches.compression import CodecError, decompress_up_to
@@ -52,6 +52,15 @@ class HiddenRecordsError(TransientError):
     partitions: frozenset[int] = frozenset()
 
 
+class LeaderlessPartitions(NamedTuple):
+    """The partitions of a topic that were not read because they have no leader."""
+
+    numbers: frozenset[int]
+    #: The number of partitions of the topic.
+    of: int
+    error: MirrorError
+
+
 @dataclass(frozen=True, slots=True)
 class TopicContent:
     """The wanted records of a topic.
@@ -60,11 +69,13 @@ class TopicContent:
         records: in the order of each partition.
         next_offsets: by partition, the offset to continue from.
         unwanted: number of other records.
+        left_out: partitions that were not read; None if all were.
     """
 
     records: tuple[TopicRecord, ...]
     next_offsets: Mapping[int, int]
     unwanted: int = 0
+    left_out: LeaderlessPartitions | None = None
 
 
 class SmallTopicReader:
@@ -102,6 +113,7 @@ class SmallTopicReader:
         newest_only: bool = False,
         partitions: Collection[int] | None = None,
         skip_oversized: bool = False,
+        leaderless_seconds: float | None = None,
     ) -> TopicContent:
         """The wanted records from given offsets to the end.
 
@@ -111,6 +123,7 @@ class SmallTopicReader:
             newest_only: return only the newest record of each key.
             partitions: the partitions to read; by default all.
             skip_oversized: skip batches that are too large to be of the topic's format, instead of failing.
+            leaderless_seconds: time after which partitions without a leader are left out; None waits for them.
 
         Raises:
             TopicMissingError: the topic does not exist.
@@ -119,8 +132,18 @@ class SmallTopicReader:
             MirrorError: the end was not reached in time, or the cluster rejected the request.
         """
         reading = _Reading(self.topic, self._where, KeptRecords(is_wanted, newest_only=newest_only), skip_oversized)
+        if leaderless_seconds is not None:
+            reading.leaders_until = time.monotonic() + leaderless_seconds
         self._run(self._limited(reading, lambda: self._read(reading, start, partitions)))
-        return TopicContent(tuple(reading.kept), reading.next_offsets, reading.kept.unwanted)
+        return TopicContent(
+            tuple(reading.kept), reading.next_offsets, reading.kept.unwanted, self._left_out(reading.left_out)
+        )
+
+    def _left_out(self, numbers: Collection[int]) -> LeaderlessPartitions | None:
+        if not numbers or self._client is None:
+            return None
+        error = leaderless_error(self._where, f"read {self.topic}", sorted(numbers))
+        return LeaderlessPartitions(frozenset(numbers), self._client.partition_count(self.topic) or 0, error)
 
     def _run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         if self._runner is None:
@@ -183,7 +206,10 @@ class SmallTopicReader:
         while reading.unfinished:
             by_leader: dict[int, list[int]] = {}
             for number in sorted(reading.unfinished):
-                by_leader.setdefault(self._leader(client, number), []).append(number)
+                if client.leader(TopicPartition(self.topic, number)) is None and reading.is_late:
+                    reading.leave_out(number)
+                else:
+                    by_leader.setdefault(self._leader(client, number), []).append(number)
             before = dict(reading.next_offsets)
             found = await asyncio.gather(*(self._fetch(client, reading, *each) for each in by_leader.items()))
             for response in (each for responses in found for each in responses):
@@ -247,9 +273,23 @@ class _Reading:
         self.unfinished: set[int] = set()
         #: Partitions whose end is hidden by an open transaction, as far as is known.
         self.hidden: frozenset[int] = frozenset()
+        #: When partitions without a leader are left out; None if they are waited for.
+        self.leaders_until: float | None = None
+        self.left_out: set[int] = set()
         self._topic = topic
         self._where = where
         self._skip_oversized = skip_oversized
+
+    @property
+    def is_late(self) -> bool:
+        """True if partitions without a leader are left out by now."""
+        return self.leaders_until is not None and time.monotonic() > self.leaders_until
+
+    def leave_out(self, number: int) -> None:
+        """Read nothing more of a partition."""
+        self.left_out.add(number)
+        self.unfinished.discard(number)
+        self.next_offsets.pop(number, None)
 
     def records(self, response: FetchedPartition) -> Iterator[TopicRecord]:
         """Yield the records of a response, and advance the offset to continue from."""

@@ -15,8 +15,10 @@ from mirror_lib.config.model import (
     Fencing,
     FlowClients,
     FlowConfig,
+    GroupMetadata,
     GroupTranslation,
     IsolationLevel,
+    UncommittedPartitions,
 )
 from mirror_lib.config.schedule import parse_flow_schedule, parse_interval, parse_schedule
 from mirror_lib.config.settings import (
@@ -135,6 +137,8 @@ def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
         "ledger_history_days": int(text("mirror.ledger.history.days")),
         "existing_target": ExistingTarget(text("mirror.target.existing")),
         "group_translation": GroupTranslation(text("mirror.group.translation")),
+        "group_metadata": GroupMetadata(text("mirror.group.metadata")),
+        "group_uncommitted": UncommittedPartitions(text("mirror.group.uncommitted")),
         "first_start": parse_first_start(text("mirror.first.start")),
         "topic_first_starts": parse_topic_first_starts(text("mirror.first.start.topics")),
         "quarantine_topic": text("mirror.quarantine.topic"),

@@ -9,9 +9,11 @@ from mirror_lib.config.model import (
     CopySettings,
     ExistingTarget,
     Fencing,
+    GroupMetadata,
     GroupTranslation,
     PoisonPolicy,
     Rename,
+    UncommittedPartitions,
 )
 from mirror_lib.config.settings.definitions import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Definition, Scope
 from mirror_lib.config.settings.rate_keys import CLUSTER_KEYS, RATE_FLOW_KEYS
@@ -355,6 +357,26 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "Translation of group offsets for `sync.group.offsets.enabled`: `exact` uses the offset map, without "
         "duplicates on failover; `mm2` uses checkpoints. The checkpoints topic follows MM2's rule in both cases.",
         choices=tuple(GroupTranslation),
+    ),
+    Definition(
+        "mirror.group.metadata",
+        STRING,
+        GroupMetadata.COPY,
+        Scope.FLOW,
+        _SINCE,
+        "Metadata of committed offsets: `copy`, as MM2, or `drop`, for clients that store offsets in it (parallel "
+        "consumers): these are wrong on the target.",
+        choices=tuple(GroupMetadata),
+    ),
+    Definition(
+        "mirror.group.uncommitted",
+        STRING,
+        UncommittedPartitions.NONE,
+        Scope.FLOW,
+        _SINCE,
+        "Partitions with records in which a group has no offset, although it has one in other partitions of the topic: "
+        "`none` commits nothing and reports them; `earliest` commits the target's log start offset.",
+        choices=tuple(UncommittedPartitions),
     ),
     Definition(
         "mirror.spark.connection",

@@ -8,6 +8,7 @@ the failback flow copies later extends that map, and a second cutover inverts it
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -92,6 +93,8 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
         there = {source: position for source, position in stored_positions(flow).items() if source in led}
         note_histories(flow, there, ledger, run_id=run_id)
         written, segments = [], 0
+        # Partitions that only the target has are new to the failback flow: it copies all of their records.
+        shared = Counter(cut.target_topic for cut in cuts)
         for cut in cuts:
             place = TopicPartition(cut.target_topic, cut.partition)
             stored = snapshot.positions.get(place)
@@ -113,7 +116,7 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
                     target_topic=cut.topic,
                     target_topic_id=home.topic_id if home is not None else None,
                     clusters=clusters.ids(),
-                    first_partitions=len(described[cut.target_topic].partitions),
+                    first_partitions=shared[cut.target_topic],
                     copy=run_id,
                 )
             )

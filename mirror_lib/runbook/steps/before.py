@@ -13,7 +13,7 @@ from mirror_lib.ledger import AclKind, AclState
 from mirror_lib.observe import Outlook
 from mirror_lib.relay import RunOptions, plan_flow
 from mirror_lib.relay.health import forecast_plan
-from mirror_lib.runbook import acl_fence, gates
+from mirror_lib.runbook import acl_fence, gates, uncommitted
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.dependencies import Belonging, find_splits, nothing_split
 from mirror_lib.runbook.dependency_facts import read_belonging
@@ -135,6 +135,7 @@ def preflight(context: CutoverContext) -> Outcome:
         (
             gates.topics_same(topics, present),
             gates.targets_ready(present),
+            uncommitted.partition_counts(present),
             gates.counts(
                 "partitions copy",
                 [f"{each.source}: {each.error.reason}" for each in plan.problems],
@@ -210,6 +211,7 @@ def rehearse(context: CutoverContext) -> Outcome:
             gates.lag_is_small(log_ends(flow, context.topics), copied_to(flow), wanted.max_lag),
             gates.groups_can_move(plan, rows),
             gates.would_be_in_place(rows),
+            uncommitted.every_partition_has_an_offset(rows, wanted.may_reset),
             belongs_together(context),
             gates.rereads_are_known(rows),
             # Later steps cannot improve it: the records are not on the target.

@@ -11,7 +11,7 @@ from mirror_lib.counted import counted
 from mirror_lib.ledger import opposite_of
 from mirror_lib.offsets import OffsetMap
 from mirror_lib.relay.planning import accounted_for
-from mirror_lib.runbook import acl_fence, gates, handover
+from mirror_lib.runbook import acl_fence, gates, handover, uncommitted
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.failback import prepare_way_back, why_no_way_back
 from mirror_lib.runbook.model import Gate, Step, Style
@@ -69,7 +69,8 @@ def _check_offsets(
     rows = gates.rows_of_wave(plan, names, context.topics)
     # Readers that moved first have read further by the time this is repeated.
     gone_on = wanted.style is Style.CONSUMERS_FIRST and context.last[Step.TRANSLATE].number > 1
-    return gates.groups_in_place(plan, rows, names, wanted.max_read_again, wanted.max_skipped, gone_on=gone_on), rows
+    placed = gates.groups_in_place(plan, rows, names, wanted.max_read_again, wanted.max_skipped, gone_on=gone_on)
+    return (*placed, uncommitted.every_partition_has_an_offset(rows, wanted.may_reset)), rows
 
 
 def _left_to_read(context: CutoverContext, groups: Sequence[ScopeGroup]) -> dict[str, int]:

@@ -12,6 +12,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "sync_flow_groups",
         ],
         "plan": ["GroupPlan", "GroupRow"],
+        "remarks": ["more_partitions"],
         "rules": ["select_groups"],
     },
 )

@@ -4,4 +4,5 @@ from .flow import plan_flow_groups as plan_flow_groups
 from .flow import sync_flow_groups as sync_flow_groups
 from .plan import GroupPlan as GroupPlan
 from .plan import GroupRow as GroupRow
+from .remarks import more_partitions as more_partitions
 from .rules import select_groups as select_groups

@@ -10,7 +10,7 @@ from typing import Any
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import GroupActiveError, GroupAdmin, batches
 from mirror_lib.cluster.topics import CheckpointWriter
-from mirror_lib.config import FlowConfig
+from mirror_lib.config import FlowConfig, GroupMetadata
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import group_admins, target_admin
@@ -88,7 +88,7 @@ def apply_flow_groups(
     with group_admins(flow) as (source, target):
         plan = _plan(flow, topology, source, target, ledger, commit=commit)
         _write_checkpoints(flow, plan)
-        return GroupSync(_commit(plan, target), applied=True)
+        return GroupSync(_commit(flow, plan, target), applied=True)
 
 
 def _plan(
@@ -156,15 +156,17 @@ def _write_checkpoints(flow: FlowConfig, plan: GroupPlan) -> None:
         writer.write(checkpoints, timestamp_ms=time.time_ns() // 1_000_000)
 
 
-def _commit(plan: GroupPlan, target: GroupAdmin) -> GroupPlan:
+def _commit(flow: FlowConfig, plan: GroupPlan, target: GroupAdmin) -> GroupPlan:
     """Commit due offsets of groups that have not moved since they were read.
 
     Kafka has no conditional commit: it rejects only groups that have members at that moment. So a batch of groups is
     re-read right before its commit: a member would have to join, commit and leave in between.
     """
     refused: dict[GroupPartition, MirrorError] = {}
+    drops_metadata = flow.group_metadata is GroupMetadata.DROP
     for part in batches(list(plan.commits), _GROUPS_AT_ONCE):
-        plan = looked_again(plan, set(part), read_target_groups(target, set(part)))
+        now = read_target_groups(target, set(part), drops_metadata=drops_metadata)
+        plan = looked_again(plan, set(part), now)
         wanted = {group: offsets for group, offsets in plan.commits.items() if group in part}
         refused |= {
             GroupPartition(group, partition): error
@@ -189,7 +191,7 @@ def _log_sync(done: GroupSync) -> None:
     )
     for reason, count in summary["reasons"].items():
         _log.info("%s: %d", reason, count)
-    for notice in (*done.plan.notices, *done.plan.never_translated):
+    for notice in (*done.plan.notices, *done.plan.never_translated, *done.plan.remarks):
         _log.warning("Flow %s: %s", summary["flow"], notice)
     for finding in done.plan.findings[:_LINES_SHOWN]:
         _log.warning("Group %s is skipped (%s): %s", finding.group, finding.reason, finding.what)

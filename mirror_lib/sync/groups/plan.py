@@ -140,6 +140,8 @@ class GroupPlan:
     notices: tuple[str, ...] = ()
     #: True if the groups' committed offsets on the target were read: otherwise nothing is committed there.
     target_read: bool = False
+    #: What an operator has to know, although nothing has failed.
+    remarks: tuple[str, ...] = ()
 
     def of_group(self, group: str, *, taken: bool) -> GroupPlan:
         """The part of the plan for one group, with a finding if it has no rows.
@@ -245,7 +247,7 @@ class GroupPlan:
             "skipped_records": sum(row.skipped or 0 for row in self.rows),
             "target_read": self.target_read,
             "reasons": self.counts(),
-            "notices": [*self.notices, *self.never_translated],
+            "notices": [*self.notices, *self.never_translated, *self.remarks],
         }
 
     def to_dict(self) -> dict[str, Any]:

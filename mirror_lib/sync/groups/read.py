@@ -5,13 +5,33 @@ Missing permissions become findings or notices if the rest can be planned withou
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin, GroupAdmin, GroupKind, GroupState, ListedGroup, OffsetSpec
+from mirror_lib.cluster.admin import (
+    ClusterAdmin,
+    CommittedOffset,
+    GroupAdmin,
+    GroupKind,
+    GroupState,
+    ListedGroup,
+    OffsetSpec,
+    PerTopic,
+    TopicDescription,
+)
 from mirror_lib.cluster.topics import Checkpoint, Position, read_checkpoints, read_offset_syncs
-from mirror_lib.config import FlowConfig, GroupTranslation, group_filter, named_groups, supposed_groups
+from mirror_lib.config import (
+    FlowConfig,
+    GroupMetadata,
+    GroupTranslation,
+    UncommittedPartitions,
+    about_excluded_groups,
+    group_filter,
+    named_groups,
+    supposed_groups,
+)
 from mirror_lib.errors import (
     LOSS_REASONS,
     POSITION_REASONS,
@@ -23,6 +43,7 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.identity import (
+    AvailablePositions,
     TargetPartition,
     check_clusters,
     cluster_pair,
@@ -31,13 +52,13 @@ from mirror_lib.identity import (
     lacks_history,
     open_histories,
     position_change,
-    stored_positions,
 )
 from mirror_lib.ledger import DISASTER, POSITION_SET, GapState, Ledger
 from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, unite
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
 from mirror_lib.sync.groups.rules import GroupFacts, TargetGroups, select_groups
+from mirror_lib.sync.groups.uncommitted import PartitionSizes, TopicSize
 from mirror_lib.sync.hidden_by_acls import Unseen, in_words, unseen_topics
 from mirror_lib.sync.topics import checkpoints_topic, offset_syncs_topic
 from mirror_lib.topology import FlowTopology, TopicPartition
@@ -70,6 +91,9 @@ def gather_group_facts(
     listed = [each for each in every.values() if takes(each.group)]
     begun = {} if ledger is None else _copies_begun(str(flow.flow), topology, ledger)
     checkpoints, outdated, notices = _read_checkpoints(flow, begun)
+    drops_metadata = flow.group_metadata is GroupMetadata.DROP
+    if drops_metadata:
+        checkpoints = checkpoints and {key: replace(each, metadata="") for key, each in checkpoints.items()}
     # Groups without permission to describe are not listed: those known from elsewhere are requested by name.
     named = named_groups(flow)
     known = named | supposed_groups(flow, every) | {place.group for place in (*(checkpoints or ()), *outdated)}
@@ -78,12 +102,13 @@ def gather_group_facts(
     committed = source.fetch_committed(accepted)
     doubtful = Unseen.of({each: error for each, error in committed.errors.items() if each in unseen}, named).doubtful
     groups = select_groups(topology, accepted, committed.offsets)
+    if drops_metadata:
+        groups = {name: _without_metadata(offsets) for name, offsets in groups.items()}
     syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
     taken = topology.topic_filter.should_replicate_topic
+    stored = AvailablePositions(flow)
     positions, unsound = (
-        (stored_positions(flow), {})
-        if ledger is None
-        else compared_positions(flow.flow, ledger, lambda: stored_positions(flow), taken)
+        (stored.read(), {}) if ledger is None else compared_positions(flow.flow, ledger, stored.read, taken)
     )
     lacking = {each: lacks_history(flow.flow, each, history) for each, history in unsound.items()}
     next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
@@ -92,17 +117,18 @@ def gather_group_facts(
     counting = ledger if commit or not flow.sync_group_offsets_enabled else None
     with flow_admins(flow) as admins:
         targets = _targets(flow, topology, admins, ledger, positions, partitions)
+        unknown = {each: error for each in targets.read if (error := stored.why_unknown(each)) is not None}
         hidden = list(_about_hidden_topics(flow, topology, admins[0], next_offsets, ledger))
     return GroupFacts(
         committed=groups,
         syncs=syncs,
         checkpoints=checkpoints or {},
         outdated=outdated,
-        target=read_target_groups(target, groups) if commit else None,
+        target=read_target_groups(target, groups, drops_metadata=drops_metadata) if commit else None,
         positions=positions,
         copied_to=next_offsets,
         written_to={at: each.target_offset for at, each in positions.items() if each.target_offset is not None},
-        target_errors={**lacking, **targets.errors},
+        target_errors={**lacking, **targets.errors, **unknown},
         lacking={} if ledger is None else open_histories(flow.flow, ledger),
         target_ends=targets.ends,
         target_starts=targets.starts,
@@ -114,6 +140,9 @@ def gather_group_facts(
         findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
         routed={topic for topic in {place.topic for place in partitions} if flow.transforms.chain_of(topic).may_route},
         unreadable={GroupPartition(*key): error for key, error in committed.partition_errors.items()},
+        partitions=targets.partitions,
+        from_start=flow.group_uncommitted is UncommittedPartitions.EARLIEST,
+        remarks=tuple(about_excluded_groups(flow)),
         notices=(
             *notices,
             *more_notices,
@@ -148,6 +177,10 @@ class _LedgerMaps(Mapping[TopicPartition, OffsetMap]):
         return len(self._partitions)
 
 
+def _without_metadata(offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
+    return {place: each._replace(metadata="") if each.metadata else each for place, each in offsets.items()}
+
+
 def _findings(listed: list[ListedGroup], unreadable: Mapping[str, MirrorError]) -> tuple[GroupFinding, ...]:
     kinds = [
         GroupFinding(each.group, GroupReason.GROUP_KIND_NOT_SUPPORTED, f"it is a {each.kind.value} group")
@@ -158,7 +191,7 @@ def _findings(listed: list[ListedGroup], unreadable: Mapping[str, MirrorError]) 
     return (*kinds, *errors)
 
 
-def read_target_groups(target: GroupAdmin, groups: Container[str]) -> TargetGroups:
+def read_target_groups(target: GroupAdmin, groups: Collection[str], *, drops_metadata: bool) -> TargetGroups:
     """Read the groups on the target, states first: a member that has joined since then cannot have committed yet.
 
     Raises:
@@ -167,12 +200,14 @@ def read_target_groups(target: GroupAdmin, groups: Container[str]) -> TargetGrou
     listed = {name: each for name, each in target.list_groups().items() if name in groups}
     # Groups with members commit their own offsets, and groups that do not exist have none.
     idle = [name for name, each in listed.items() if each.state is not GroupState.ACTIVE and each.kind.of_consumers]
-    committed = target.fetch_committed(idle)
+    # A group that is not listed may have a coordinator that does not respond: its offsets are unknown, not missing.
+    absent = [name for name in groups if name not in listed]
+    committed = target.fetch_committed((*idle, *absent))
     errors = dict(committed.errors)
     for (group, _), error in committed.partition_errors.items():
         # Without its committed offset, the group could be set back.
         errors.setdefault(group, error)
-    return TargetGroups(listed, committed.offsets, errors)
+    return TargetGroups(listed, committed.offsets, errors, drops_metadata)
 
 
 def _copies_begun(flow: str, topology: FlowTopology, ledger: Ledger) -> dict[TopicPartition, int]:
@@ -261,6 +296,9 @@ class _Targets(NamedTuple):
     starts: Mapping[TopicPartition, int]
     source_starts: Mapping[TopicPartition, int]
     source_ends: Mapping[TopicPartition, int]
+    partitions: PartitionSizes
+    #: The partitions that were read.
+    read: Collection[TopicPartition] = ()
 
 
 def _skipped_ranges(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tuple[int, int]]]:
@@ -282,28 +320,40 @@ def _targets(
     positions: Mapping[TopicPartition, Position],
     partitions: Iterable[TopicPartition],
 ) -> _Targets:
-    """Compare the positions of the groups' partitions with the target's present state.
+    """Compare the positions of the partitions of the groups' topics with the target's present state.
+
+    Args:
+        partitions: with committed offsets; groups read the other partitions of these topics, too.
 
     Raises:
         ReplicationError: the ledger belongs to other clusters.
         MirrorError: a cluster or the ledger cannot be used.
     """
     taken = topology.topic_filter.should_replicate_topic
-    targets = {
-        each: TopicPartition(topology.checkpointed_topic(each.topic), each.partition)
-        for each in sorted(partitions)
-        if taken(each.topic)
-    }
+    remote = {each.topic: topology.checkpointed_topic(each.topic) for each in partitions if taken(each.topic)}
     sharing: dict[TopicPartition, list[Position]] = {}
     for each, position in positions.items():
         sharing.setdefault(TopicPartition(topology.checkpointed_topic(each.topic), each.partition), []).append(position)
     source, target = admins
     ids = cluster_pair(source, target)
     check_clusters(flow, ledger, ids)
-    if not targets:
-        return _Targets({}, {}, {}, {}, {}, {})
-    described = target.describe_topics({each.topic for each in targets.values()})
-    recreated = _recreated_topics(source, targets, positions)
+    if not remote:
+        return _Targets({}, {}, {}, {}, {}, {}, PartitionSizes())
+    described = target.describe_topics(set(remote.values()))
+    on_source = source.describe_topics(remote)
+    sizes = PartitionSizes(
+        {
+            topic: TopicSize(len(on_source[topic].partitions), _count(described, there))
+            for topic, there in remote.items()
+            if topic in on_source
+        }
+    )
+    committed = [each for each in partitions if each.topic in remote]
+    targets = {
+        each: TopicPartition(remote[each.topic], each.partition)
+        for each in sorted((*committed, *sizes.missing(committed)))
+    }
+    recreated = _recreated_topics(on_source, targets, positions)
     there = {
         each
         for each in targets.values()
@@ -311,8 +361,9 @@ def _targets(
     }
     found = target.list_offsets(there, OffsetSpec.LATEST)
     begins = target.list_offsets(there, OffsetSpec.EARLIEST)
-    source_begins = source.list_offsets(targets, OffsetSpec.EARLIEST)
-    source_finishes = source.list_offsets(targets, OffsetSpec.LATEST)
+    sources = [each for each in targets if sizes.on_source(each)]
+    source_begins = source.list_offsets(sources, OffsetSpec.EARLIEST)
+    source_finishes = source.list_offsets(sources, OffsetSpec.LATEST)
     errors: dict[TopicPartition, MirrorError] = {}
     refused: dict[str, MirrorError] = {}
     ends: dict[TopicPartition, int] = {}
@@ -352,15 +403,22 @@ def _targets(
         {each: offset for each, offset in starts.items() if offset >= 0},
         {each: fact.offset for each, fact in source_begins.items() if fact.error is None},
         {each: fact.offset for each, fact in source_finishes.items() if fact.error is None},
+        sizes,
+        targets.keys(),
     )
 
 
+def _count(described: PerTopic[TopicDescription], topic: str) -> int:
+    return len(described[topic].partitions) if topic in described else 0
+
+
 def _recreated_topics(
-    source: ClusterAdmin, partitions: Iterable[TopicPartition], positions: Mapping[TopicPartition, Position]
+    described: PerTopic[TopicDescription],
+    partitions: Iterable[TopicPartition],
+    positions: Mapping[TopicPartition, Position],
 ) -> dict[TopicPartition, MirrorError]:
     """Partitions whose source topic has another id than the copied one: the map has the offsets of the old topic."""
     copied = {each: topic_id for each in partitions if each in positions and (topic_id := positions[each].topic_id)}
-    described = source.describe_topics({each.topic for each in copied})
     errors: dict[TopicPartition, MirrorError] = {}
     for each, topic_id in copied.items():
         now = described[each.topic].topic_id if each.topic in described else None

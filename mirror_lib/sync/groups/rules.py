@@ -36,6 +36,8 @@ from mirror_lib.offsets import (
     translate,
 )
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
+from mirror_lib.sync.groups.remarks import remarks_on
+from mirror_lib.sync.groups.uncommitted import LogRange, PartitionSizes, TargetOffset, judge
 from mirror_lib.topology import Exclusion, FlowTopology, TopicPartition
 
 _PRECISION_REASONS = {
@@ -64,6 +66,8 @@ class TargetGroups:
     committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]] = field(default_factory=dict)
     #: Groups whose offsets are not returned.
     errors: Mapping[str, MirrorError] = field(default_factory=dict)
+    #: An offset whose metadata was copied before is committed again without it.
+    drops_metadata: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,12 @@ class GroupFacts:
     unreadable: Mapping[GroupPartition, MirrorError] = field(default_factory=dict)
     #: Source topics whose transforms may route records elsewhere.
     routed: Container[str] = ()
+    #: The partitions of the groups' topics: groups read them all.
+    partitions: PartitionSizes = field(default_factory=PartitionSizes)
+    #: Groups without an offset in a partition begin at the target's log start.
+    from_start: bool = False
+    #: As in the plan.
+    remarks: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -139,10 +149,21 @@ def plan_groups(topology: FlowTopology, facts: GroupFacts) -> GroupPlan:
     groups = dict.fromkeys((*facts.committed, *sorted(place.group for place in facts.outdated)))
     rows = [row for group in groups for row in planner.rows(group)]
     # By partition, so that each map is read once: maps of topics with many holes are large.
+    settled: list[GroupRow | None] = [*rows]
     for number in sorted(range(len(rows)), key=lambda number: rows[number].source):
         if rows[number].translated:
-            rows[number] = planner.settle(rows[number]).with_reason()
-    return GroupPlan(topology.flow, tuple(rows), facts.findings, facts.notices, target_read=facts.target is not None)
+            settled[number] = planner.settle(rows[number]).with_reason()
+        elif rows[number].reason is GroupReason.PARTITION_UNCOMMITTED:
+            settled[number] = planner.settle_uncommitted(rows[number])
+    done = tuple(row for row in settled if row is not None)
+    return GroupPlan(
+        topology.flow,
+        done,
+        facts.findings,
+        facts.notices,
+        target_read=facts.target is not None,
+        remarks=(*facts.remarks, *remarks_on(done, facts.partitions.sizes)),
+    )
 
 
 def after_applying(
@@ -207,6 +228,8 @@ def _compare(row: GroupRow, groups: TargetGroups) -> GroupRow:
         return row
     if committed is None or committed.offset < wanted:
         return replace(row, commit=True)
+    if groups.drops_metadata and committed.metadata and committed.offset == wanted:
+        return replace(row, commit=True)
     return replace(row, reason=GroupReason.TARGET_AHEAD) if committed.offset > wanted else row
 
 
@@ -244,7 +267,46 @@ class _Planner:
             targets[target] += 1
             if self._why_not(partition.topic) is None:
                 yield GroupRow(group, partition, target, reason=GroupReason.UNREADABLE, what=str(error))
-        yield from self._tombstone_rows(group, targets)
+        former = {row.source: row for row in self._tombstone_rows(group, targets)}
+        yield from self._uncommitted_rows(group, former)
+        yield from former.values()
+
+    def _uncommitted_rows(self, group: str, former: dict[TopicPartition, GroupRow]) -> Iterator[GroupRow]:
+        """Rows of partitions that the group will read on the target and has no offset in.
+
+        Args:
+            former: rows of former checkpoints; those of such partitions are taken out.
+        """
+        known = {*self._facts.committed.get(group, ()), *self._unreadable.get(group, ())}
+        taken = {partition for partition in known if self._why_not(partition.topic) is None}
+        for partition in self._facts.partitions.missing(taken, self._facts.routed):
+            row = former.pop(partition, None) or GroupRow(group, partition, self._target(partition))
+            error = self._facts.target_errors.get(partition)
+            if error is not None:
+                yield replace(row, reason=_reason_of(error), what=str(error))
+            else:
+                yield replace(row, reason=GroupReason.PARTITION_UNCOMMITTED)
+
+    def settle_uncommitted(self, row: GroupRow) -> GroupRow | None:
+        """A row of a partition without an offset of the group, by `uncommitted.judge`; None if it has no result."""
+        facts, groups = self._facts, self._facts.target
+        row = replace(row, reason=None)
+        found = row if groups is None else _compare(row, groups)
+        if found.reason in _CLOSED:
+            return found
+        # One offset cannot represent several source partitions.
+        merged = self._topology.rename.merge
+        committed = None if groups is None else groups.committed.get(row.group, {}).get(row.target)
+        logs = LogRange(
+            facts.source_starts.get(row.source),
+            facts.source_ends.get(row.source),
+            facts.target_starts.get(row.source),
+            facts.target_ends.get(row.source),
+            on_source=facts.partitions.on_source(row.source),
+        )
+        on_target = TargetOffset(groups is not None and not merged, None if committed is None else committed.offset)
+        made = judge(row, logs, on_target, self._map_of(row.source), from_start=facts.from_start)
+        return None if made is None else made.with_reason()
 
     def _unknown_history(self, row: GroupRow) -> MirrorError | None:
         history = self._facts.lacking.get(row.source)

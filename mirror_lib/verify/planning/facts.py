@@ -32,6 +32,7 @@ from mirror_lib.identity import (
     LedgerState,
     Past,
     TargetPartition,
+    about_one_cluster,
     check_clusters,
     cluster_pair,
     is_other_topic,
@@ -125,7 +126,10 @@ def gather(flow: FlowConfig, ledger: Ledger, topics: Sequence[str] = ()) -> Gath
     with ExitStack() as stack:
         source = stack.enter_context(source_admin(flow))
         target = stack.enter_context(target_admin(flow))
-        check_clusters(flow, ledger, cluster_pair(source, target))
+        ids = cluster_pair(source, target)
+        check_clusters(flow, ledger, ids)
+        for sentence in about_one_cluster(flow.flow, ids):
+            _log.warning("Flow %s: %s", flow.flow, sentence)
         positions = stack.enter_context(PositionStore(internal, flow.offset_storage_topic, flow.source_alias))
         return _Gathering(flow, ledger, topology, source, target, positions).run()
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Self
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as NativePartition
 from typer import Typer
 from typer.testing import CliRunner
@@ -36,7 +36,7 @@ from tests.support.brokers.groups import commit_offset as commit
 from tests.support.brokers.groups import committed_offsets as committed
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
-from tests.support.kafka import Record, consume, create_topic, produce, records, transaction
+from tests.support.kafka import Record, admin, consume, create_topic, produce, records, transaction
 from tests.support.mirrored_topic import MirroredTopic
 
 app = Typer()
@@ -79,6 +79,26 @@ def checkpoints(pair: KafkaPair, group: str) -> list[Checkpoint]:
         with suppress(RecordFormatError):
             found.append(Checkpoint.decode(each.key, each.value))
     return [each for each in found if each.group == group]
+
+
+def test_metadata_of_a_commit_is_dropped_also_where_it_was_copied_before(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(10))
+    flow = a_flow(mirrored, WITH_COMMITS)
+    copy(flow)
+    group, place = f"{mirrored.name}-g", NativePartition(mirrored.remote, 0)
+
+    def metadata() -> str | None:
+        request = [ConsumerGroupTopicPartitions(group, [place])]
+        client = admin(mirrored.target)
+        found = client.list_consumer_group_offsets(request)[group].result(60)
+        return found.topic_partitions[0].metadata
+
+    commit(mirrored.source, group, mirrored.name, 5, metadata="done: 7, 9")
+    apply(flow)
+    assert metadata() == "done: 7, 9"
+
+    apply(a_flow(mirrored, {**WITH_COMMITS, "mirror.group.metadata": "drop"}))
+    assert not metadata()
 
 
 class Member:
@@ -134,7 +154,8 @@ def test_a_group_is_found_on_the_target_where_mm2s_rule_puts_it(mirrored: Mirror
     for name, offset in expected.items():
         assert committed(mirrored.target, f"{mirrored.name}-{name}")[mirrored.remote, 0] == offset, name
     assert committed(mirrored.target, f"{mirrored.name}-end")[mirrored.remote, 1] == 300
-    assert done.plan.counts() == {"between-syncs": 1, "in-sync": 5}
+    # Four groups have no offset in the second partition.
+    assert done.plan.counts() == {"between-syncs": 1, "in-sync": 5, "partition-uncommitted": 4}
     assert checkpoints(mirrored.pair, f"{mirrored.name}-between") == [
         Checkpoint(f"{mirrored.name}-between", mirrored.remote, 0, 250, 203)
     ]
@@ -205,19 +226,6 @@ def test_a_consumer_that_moves_to_the_target_reads_on_where_it_stopped(mirrored:
 
     (message,) = member.messages
     assert (message.error(), message.offset(), message.value()) == (None, 20, b"next")
-
-
-def test_without_group_sync_only_checkpoints_are_written(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(20))
-    flow = a_flow(mirrored)
-    copy(flow)
-    commit(mirrored.source, f"{mirrored.name}-g", mirrored.name, 20)
-
-    done = apply(flow)
-
-    assert [each.downstream_offset for each in checkpoints(mirrored.pair, f"{mirrored.name}-g")] == [20]
-    assert committed(mirrored.target, f"{mirrored.name}-g") == {}
-    assert (done.plan.target_read, done.plan.counts()) == (False, {"in-sync": 1})
 
 
 @pytest.mark.parametrize(

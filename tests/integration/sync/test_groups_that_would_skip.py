@@ -134,16 +134,6 @@ def test_a_group_before_the_end_of_a_log_that_retention_has_emptied_is_at_its_en
     assert committed_offsets(scene.pair.target, scene.group) == {(f"A.{scene.topic}", 0): 0}
 
 
-def test_records_that_are_still_to_be_copied_are_no_end(scene: Scene) -> None:
-    flow = scene.flow()
-    flow.run()
-    produce(scene.pair.source, scene.topic, records(5))
-    commit_offset(scene.pair.source, scene.group, scene.topic, 5)
-
-    assert scene.told(flow) == (1, "no-offset-sync-yet", None)
-    assert committed_offsets(scene.pair.target, scene.group) == {}
-
-
 def test_topics_limit_counts_and_exit_code(scene: Scene) -> None:
     other = f"{scene.topic}-other"
     create_topic(scene.pair.source, other)
@@ -165,18 +155,3 @@ def test_topics_limit_counts_and_exit_code(scene: Scene) -> None:
     # A misspelt topic is no success.
     code, told = scene.say(flow, "groups", "status", "--topics", f"{scene.topic}-typo")
     assert (code, told["rows"]) == (1, [])
-
-
-def test_topics_that_the_flow_does_not_copy_are_neither_in_sync_nor_behind(scene: Scene) -> None:
-    foreign = f"foreign-{scene.topic}"
-    create_topic(scene.pair.source, foreign)
-    produce(scene.pair.source, scene.topic, records(10))
-    produce(scene.pair.source, foreign, records(10))
-    commit_offset(scene.pair.source, scene.group, scene.topic, 10)
-    commit_offset(scene.pair.source, scene.group, foreign, 3)
-    flow = scene.flow()
-    flow.run()
-
-    assert scene.say(flow, "groups", "apply")[0] == 0
-    code, told = scene.say(flow, "groups", "status")
-    assert (code, told["reasons"]) == (0, {"in-sync": 1, "topic-not-replicated": 1})

@@ -10,10 +10,12 @@ from mirror_lib.dev.broker import KafkaCluster
 from tests.support.kafka import admin
 
 
-def commit_offset(cluster: KafkaCluster, group: str, topic: str, offset: int, *, partition: int = 0) -> None:
+def commit_offset(
+    cluster: KafkaCluster, group: str, topic: str, offset: int, *, partition: int = 0, metadata: str = ""
+) -> None:
     """Commit an offset of a group without members."""
     client = admin(cluster)
-    place = TopicPartition(topic, partition, offset)
+    place = TopicPartition(topic, partition, offset, *([metadata] if metadata else []))
     deadline = time.monotonic() + 60
     while True:
         request = [ConsumerGroupTopicPartitions(group, [place])]

@@ -35,6 +35,13 @@ def test_a_named_topic_that_is_left_out_is_told_with_its_reason(file: ConfigFile
     assert "names orders-old" in problem.message
 
 
+def test_a_named_group_that_an_exclusion_drops_is_told(file: ConfigFile) -> None:
+    (problem,) = file.problems("A->B.groups = connect-sink, billing, console-.*")
+
+    assert (problem.severity, problem.line) == (Severity.WARNING, 5)
+    assert "names connect-sink, which is not translated: it matches `groups.exclude`" in problem.message
+
+
 def test_what_is_copied_and_what_is_no_name_is_not_told(file: ConfigFile) -> None:
     for topics in ["orders, A.orders", ".*", "orders.*, __.*", "heartbeats"]:
         assert left_out(file, topics) == [], topics

@@ -311,6 +311,7 @@ OTHERS: dict[str, Any] = {
     "max_read_again": 6,
     "max_skipped": 7,
     "may_split": ["audit"],
+    "may_reset": ["billing"],
     "require_way_back": False,
     "with_withdrawn": True,
 }
