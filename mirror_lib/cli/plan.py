@@ -23,7 +23,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.observe import Expectation, duration
 from mirror_lib.relay import WHOLE_TOPIC, RunOptions, RunPlan, plan_flow
 from mirror_lib.relay.health import FlowForecast, forecast_plan
-from mirror_lib.relay.planning import open_transaction_notes
+from mirror_lib.relay.planning import aborted_notes, open_transaction_notes
 from mirror_lib.sync.loops import check_loops
 
 _TASK_COLUMNS = ("task", "partitions", "offsets", "MB")
@@ -70,7 +70,8 @@ def show_plan(output: Output, plan: RunPlan) -> None:
     )
     if plan.expected is not None and plan.partitions:
         output.note(_expectation_text(plan.expected))
-    for warning in (*plan.warnings, *open_transaction_notes(plan.hidden, now=time.time())):
+    noted = aborted_notes(plan.flow, plan.copied_transactions)
+    for warning in (*plan.warnings, *open_transaction_notes(plan.hidden, now=time.time()), *noted):
         output.note(f"Warning: {warning}")
     if plan.hidden:
         output.note(

@@ -5,6 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "aborted_records": ["aborted_notes", "copied_transactions"],
         "altered_positions": ["altered_notes", "note_altered"],
         "by_transform_chain": ["ChainJob", "split_job", "whole_takeovers"],
         "facts": ["FlowClusters", "gather_facts", "with_flow"],

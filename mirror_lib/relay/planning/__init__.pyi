@@ -1,3 +1,5 @@
+from .aborted_records import aborted_notes as aborted_notes
+from .aborted_records import copied_transactions as copied_transactions
 from .altered_positions import altered_notes as altered_notes
 from .altered_positions import note_altered as note_altered
 from .by_transform_chain import ChainJob as ChainJob
