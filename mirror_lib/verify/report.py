@@ -175,7 +175,7 @@ class VerifyReport:
         sent = f" (and {counted(len(self.routed), 'target partition')} of routes)" if self.routed else ""
         what = "keys" if self.mode is VerifyMode.STATE else "records"
         equal = f"EQUAL: {self.records:,} {what} in {counted(len(self.verdicts), 'partition')}{sent}."
-        return f"{equal}{self._uncommitted}{ended}"
+        return f"{equal}{self.uncommitted}{ended}"
 
     @property
     def aborted(self) -> int:
@@ -188,7 +188,7 @@ class VerifyReport:
         return sum(each.undecided for each in self.verdicts)
 
     @property
-    def _uncommitted(self) -> str:
+    def uncommitted(self) -> str:
         """Sentences about records that readers of committed records see on one side only."""
         aborted, undecided = self.aborted, self.undecided
         found = ""

@@ -297,10 +297,18 @@ class BatchAssembler:
         if base >= self._end:
             self.next_offset = self._end
             return 0
-        if attributes & (CONTROL_BIT | TRANSACTIONAL_BIT) and self._drops(header, view[position:end], transactions):
+        if attributes & CONTROL_BIT:
+            if header.count:
+                self._take_marker(header, view, position, transactions)
             self.next_offset = last + 1
             return used
         whole = base >= self.next_offset and last < self._end and header.count == last_delta + 1
+        if attributes & TRANSACTIONAL_BIT:
+            if not self._read_committed:
+                self._counter.add(header.producer_id, base, header.count if whole else self._count_part(header))
+            elif transactions.is_aborted(header.producer_id, last, transactional=True):
+                self.next_offset = last + 1
+                return used
         if (
             whole
             and used <= self._target_max
@@ -320,24 +328,21 @@ class BatchAssembler:
         self.next_offset = min(last + 1, self._end)
         return used
 
-    def _drops(self, header: BatchHeader, batch: memoryview, transactions: AbortedTransactions) -> bool:
-        """Return whether a control batch, or a batch of a transaction, is not copied; count it if it may be."""
-        base, last = header.base_offset, header.base_offset + header.last_offset_delta
-        if header.attributes & CONTROL_BIT:
-            if not header.count:
-                return True
-            if self._read_committed:
-                abort = is_abort_marker(bytes(batch[HEADER_SIZE:]))
-                transactions.control(header.producer_id, last, abort=abort)
-            else:
-                self._counter.end(header.producer_id, batch)
-            return True
+    def _take_marker(
+        self, header: BatchHeader, view: memoryview, position: int, transactions: AbortedTransactions
+    ) -> None:
         if self._read_committed:
-            return transactions.is_aborted(header.producer_id, last, transactional=True)
-        whole = base >= self.next_offset and last < self._end
-        first = base if whole else max(base, self.next_offset)
-        self._counter.add(header.producer_id, first, header.count if whole else min(last + 1, self._end) - first)
-        return False
+            last = header.base_offset + header.last_offset_delta
+            body = bytes(view[position + HEADER_SIZE : position + LOG_OVERHEAD + header.length])
+            transactions.control(header.producer_id, last, abort=is_abort_marker(body))
+        # After a change of the isolation level, earlier runs may have copied its records.
+        self._counter.end(header.producer_id, view, position)
+
+    def _count_part(self, header: BatchHeader) -> int:
+        """The number of records of a batch in the range: at most, if compaction has removed some of them."""
+        first, last = header.base_offset, header.base_offset + header.last_offset_delta
+        offsets = min(last + 1, self._end) - max(first, self.next_offset)
+        return min(offsets, header.count)
 
     def _gather_singles(self, view: memoryview, position: int) -> int:
         """Process consecutive batches of one record; return the position after them."""

@@ -6,19 +6,18 @@ ends a transaction follows them, names the producer, and is read as well, so not
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from mirror_lib.cluster.batches.aborted import is_abort_marker
-from mirror_lib.cluster.batches.header import HEADER_SIZE
+from mirror_lib.cluster.batches.header import HEADER_SIZE, LOG_OVERHEAD
 from mirror_lib.cluster.batches.records import RecordError
 
-#: A control record as brokers write it: without deltas, and with a key of 4 bytes whose last two are its type.
-_USUAL_START = b"\x00\x00\x00\x08"
-_USUAL_KIND = struct.Struct(">h")
-_USUAL_KIND_AT = 7
+#: The start of a control record after its length, and as brokers write it: attributes, no deltas, the key.
+_START, _START_END = HEADER_SIZE + 1, HEADER_SIZE + 9
+_USUAL_ABORT = b"\x00\x00\x00\x08\x00\x00\x00\x00"
+_USUAL_COMMIT = b"\x00\x00\x00\x08\x00\x00\x00\x01"
 
 
 class OpenTransaction(NamedTuple):
@@ -92,10 +91,10 @@ class TransactionCounter:
         else:
             found[1] += records
 
-    def end(self, producer_id: int, marker: memoryview) -> None:
-        """Count a transaction by its marker, a control batch."""
+    def end(self, producer_id: int, view: memoryview, position: int) -> None:
+        """Count a transaction by its marker, the control batch at a position."""
         ended = self._open.pop(producer_id, None)
-        if ended is not None and _is_abort(marker):
+        if ended is not None and _is_abort(view, position):
             self._aborted += ended[1]
 
     def count(self, *, read_to: int, copied_to: int) -> TransactionCount:
@@ -119,12 +118,16 @@ def _sorted(found: Iterable[OpenTransaction]) -> list[OpenTransaction]:
     return sorted(found, key=lambda each: each.first_offset)
 
 
-def _is_abort(batch: memoryview) -> bool:
+def _is_abort(view: memoryview, position: int) -> bool:
     """Return whether a marker aborts; False for one that cannot be read, which no reader of all records has to read."""
-    body = batch[HEADER_SIZE:]
-    if body[1:5] == _USUAL_START:
-        return bool(_USUAL_KIND.unpack_from(body, _USUAL_KIND_AT)[0] == 0)
+    # There are as many markers as transactions, which may have one record each.
+    start = view[position + _START : position + _START_END].tobytes()
+    if start == _USUAL_COMMIT:
+        return False
+    if start == _USUAL_ABORT:
+        return True
+    length = int.from_bytes(view[position + 8 : position + LOG_OVERHEAD], "big")
     try:
-        return is_abort_marker(bytes(body))
+        return is_abort_marker(bytes(view[position + HEADER_SIZE : position + LOG_OVERHEAD + length]))
     except RecordError:
         return False
