@@ -82,9 +82,6 @@ def _copy_without_fencing(scene: Scene) -> None:
     produce(scene.pair.source, "notes", records(12))
     transaction(scene.pair.source, "notes", [b"taken back"] * 2, commit=False)
     scene.run(flow, 14)
-    scene.facts.add(
-        "transaction_counts", flow=f"{UNFENCED_SOURCE}->bare", topic="notes", partition=0, aborted=2, undecided=0
-    )
     scene.expect_position(flow, "notes", target="plain.notes")
     produce(scene.pair.source, "notes", records(5, start=12))
     interrupt(scene, flow, "notes", killed_after())

@@ -69,14 +69,14 @@ def test_of_runs_without_faults(flow: Flow, mirrored: MirroredTopic) -> None:
 def test_of_interrupted_runs_on_a_log_with_markers(flow: Flow, mirrored: MirroredTopic, seed: int) -> None:
     """Drivers die at random places, each take-over leaves a marker on the target, and transactions leave some too."""
     random = Random(seed)
-    written = 0
+    written = aborted = 0
     for _ in range(5):
         for partition in range(PARTITIONS):
             mirrored.produce(some(random.randrange(1, 30), start=written, partition=partition))
         written += 30
-        transaction(
-            mirrored.source, mirrored.name, [b"t-%d" % written, b"u-%d" % written], commit=random.random() < 0.7
-        )
+        commits = random.random() < 0.7
+        transaction(mirrored.source, mirrored.name, [b"t-%d" % written, b"u-%d" % written], commit=commits)
+        aborted += 0 if commits else 2
         ends = [watermarks(mirrored.source, mirrored.name, partition)[1] for partition in range(PARTITIONS)]
         for _ in range(random.randrange(3)):
             interrupted(flow, killed_after(up_to(random.randrange(max(ends)) + 1)))
@@ -85,3 +85,6 @@ def test_of_interrupted_runs_on_a_log_with_markers(flow: Flow, mirrored: Mirrore
     counts = assert_true(mirrored, flow)
 
     assert counts[Landing.HOLE] > 0
+    for row in flow.ledger.transaction_counts("A->B"):
+        assert row.undecided == 0
+        assert row.aborted <= aborted <= row.aborted + row.uncounted

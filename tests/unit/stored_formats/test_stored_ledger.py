@@ -81,10 +81,6 @@ READ: dict[str, tuple[Callable[[Ledger, Fact], Any], tuple[str, ...]]] = {
     ),
     "groups": (lambda ledger, fact: ledger.observations.groups(fact["flow"]), ("group", "topic", "partition")),
     "step_outcomes": (lambda ledger, _: ledger.observations.steps(), ("flow", "step")),
-    "transaction_counts": (
-        lambda ledger, fact: ledger.transaction_counts(fact["flow"]),
-        ("topic", "partition"),
-    ),
     "audits": (lambda ledger, _: ledger.audits.newest(), ("action", "subject")),
 }
 
