@@ -206,11 +206,9 @@ def remarks(verdict: PartitionVerdict) -> Iterator[str]:
             "read_committed of the source's consumer, then delete the target topic and copy it again (`mirror gaps "
             "recopy`)"
         )
-    if verdict.aborted or verdict.undecided:
-        yield (
-            f"{counted(verdict.aborted, 'record')} of aborted and {counted(verdict.undecided, 'record')} of open "
-            "transactions among them"
-        )
+    for count, what in ((verdict.aborted, "aborted"), (verdict.undecided, "open")):
+        if count:
+            yield f"{counted(count, 'record')} of {what} transactions"
     if verdict.pending_keys:
         yield f"{counted(verdict.pending_keys, 'key has changed and is', 'keys have changed and are')} not copied yet"
     if verdict.before_map:

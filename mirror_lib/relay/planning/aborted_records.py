@@ -61,11 +61,12 @@ def aborted_notes(
     aborted = [(each.topic, each.aborted) for each in copied if each.aborted] if by_run is None else list(by_run)
     if total := sum(records for _, records in aborted):
         at_least = "At least " if any(each.uncounted for each in copied) else ""
-        count = f"{total:,} {'record' if total == 1 else 'records'} of aborted transactions"
-        everything = "" if by_run is None else f" The target has {sum(each.aborted for each in copied):,} in all."
+        in_all = sum(each.aborted for each in copied)
+        everything = f" The target has {in_all:,} in all." if in_all > total else ""
         yield (
-            f"{at_least}{count} {'is' if total == 1 else 'are'} on the target as ordinary records "
-            f"({_places(aborted)}): read_committed consumers see them there, but not on the source.{everything} "
+            f"{at_least}{counted(total, 'record')} of aborted transactions {'is' if total == 1 else 'are'} on the "
+            f"target as ordinary records ({_places(aborted)}): read_committed consumers see them there, but not on "
+            f"the source.{everything} "
             f"{_WAYS.format(source=flow.source)}"
         )
     if total := sum(each.undecided for each in copied):

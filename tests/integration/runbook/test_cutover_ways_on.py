@@ -110,8 +110,7 @@ def test_a_transaction_that_is_open_on_the_source(moving: Migration, topic_name:
     scope = moving.define("scope", topic_name, drain_seconds=1.0, may_split=(".*",))
     producer = open_transaction(moving.pair.source, topic_name, [b"open"], name=f"slow-{topic_name}")
     moving.run_to_the_end(scope)
-    gate = moving.gates(scope, Step.DRAIN)["transactions"]
-    assert not gate.passed
+    assert not (gate := moving.gates(scope, Step.DRAIN)["transactions"]).passed
     # Those who are to stop the writers have read it before.
     for step in (Step.PREFLIGHT, Step.REHEARSE, Step.DRAIN):
         assert f"transactional id slow-{topic_name}" in moving.gates(scope, step)["transactions"].what
@@ -120,7 +119,6 @@ def test_a_transaction_that_is_open_on_the_source(moving: Migration, topic_name:
     producer.abort_transaction(30)
     moving.run_to_the_end(scope, until=Step.VERIFY)
     assert "1 record of aborted transactions" in moving.gates(scope, Step.VERIFY)["aborted records"].what
-    assert b"open" in moving.values(topic_name)
 
     # What the gate says for a transaction that is aborted leads to what a committed reader of the source sees.
     assert "A.consumer.isolation.level = read_committed" in gate.action

@@ -90,31 +90,23 @@ def test_a_topic_that_is_written_to_and_cleaned_meanwhile_is_equal(mirrored: Mir
     assert "keys" in report.sentence
 
 
-def test_what_read_uncommitted_copies_of_aborted_and_open_transactions_is_told_until_it_is_copied_again(
-    mirrored: MirroredTopic,
-) -> None:
+def test_aborted_and_open_records_are_told_until_they_are_copied_again(mirrored: MirroredTopic) -> None:
     source, name = mirrored.source, mirrored.name
-    mirrored.create(
-        [Record(key=key, value=b"1") for key in (b"alice", b"bob", b"carol")], configs={"cleanup.policy": "compact"}
-    )
+    mirrored.create(configs={"cleanup.policy": "compact"})
+    put(source, name, {"alice": "1", "bob": "1", "carol": "1"})
     transaction(source, name, [b"2"], commit=True, name="good", key=b"carol")
     transaction(source, name, [b"998", b"999"], commit=False, key=b"bob")
     waiting = open_transaction(source, name, [b"5"], name="waiting", key=b"alice")
     flow = mirrored.flow()
 
-    report = flow.run()
-    planned = mirror(flow, "plan")
+    ended, undecided = flow.run().warnings
     full, stated = verify(flow), verify(flow, mode=VerifyMode.STATE)
 
-    (copied,) = report.results
-    assert (copied.records, copied.aborted, copied.transactions and copied.transactions.undecided) == (7, 2, 1)
-    ended, undecided = report.warnings
     assert ended.startswith(f"2 records of aborted transactions are on the target as ordinary records ({name}: 2)")
     assert undecided.startswith("1 record of open transactions is on the target")
-    (counts,) = planned["copied_transactions"]
+    (counts,) = mirror(flow, "plan")["copied_transactions"]
     assert (counts["topic"], counts["aborted"], counts["undecided"]) == (name, 2, 1)
-    assert planned["hidden"] == []
-    assert full.exit_code == 0
+    assert full.sentence.startswith("EQUAL")
     assert "2 of them are records of aborted transactions" in full.sentence
     assert "1 of them is a record of open transactions" in full.sentence
     # A committed reader of the source sees neither; what an open transaction will do is not known yet.
@@ -125,8 +117,7 @@ def test_what_read_uncommitted_copies_of_aborted_and_open_transactions_is_told_u
     waiting.abort_transaction(30)
     again = flow.run()
 
-    (settled,) = again.results
-    assert (settled.records, settled.aborted) == (0, 1)
+    assert again.warnings[0].startswith("1 record of aborted transactions")
     assert "The target has 3 in all" in again.warnings[0]
     assert "3 of them are records of aborted transactions" in verify(flow).sentence
     arguments = ["verify", "--mode", "state", "--config", str(flow.path), "--flow", "A->B"]
@@ -139,7 +130,7 @@ def test_what_read_uncommitted_copies_of_aborted_and_open_transactions_is_told_u
     mirror(flow, "gaps", "recopy", "--all", "--yes")
     assert flow.run().exit_code == 0
     assert state(mirrored.target, mirrored.remote) == state(source, name)
-    assert verify(flow, mode=VerifyMode.STATE).exit_code == 0
+    assert verify(flow, mode=VerifyMode.STATE).exit_code == verify(flow).exit_code == 0
     assert mirror(flow, "plan")["copied_transactions"] == []
 
 

@@ -179,13 +179,8 @@ def test_keys_that_differ_are_told_by_what_they_lack() -> None:
 
 def test_what_only_one_side_shows_to_readers_of_committed_records_has_a_kind_of_its_own() -> None:
     # Offsets 1, 3 of the source and 6 of the target are of aborted transactions, 8 and 9 of open ones.
-    known = rules(
-        copied_to=10,
-        map_=[(0, 0, 10)],
-        source_end=8,
-        aborted_on_source=[(1, 2), (3, 4)],
-        aborted_on_target=[(6, 7)],
-    )
+    aborted = {"aborted_on_source": [(1, 2), (3, 4)], "aborted_on_target": [(6, 7)]}
+    known = rules(copied_to=10, map_=[(0, 0, 10)], source_end=8, **aborted)
     source: list[Row] = [(0, "replaced", "1"), (6, "copied back", "1"), (7, "open", "1")]
     target: list[Row] = [(1, "replaced", "2"), (3, "written", "1"), (8, "open", "2"), (9, "also open", "1")]
 
