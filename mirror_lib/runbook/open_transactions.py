@@ -61,7 +61,7 @@ def before_the_writers_stop(flow: FlowConfig, found: Open) -> Gate:
         _NAME,
         True,
         f"open on the source now: {_named(found)}. Stop writers only after they have ended their transactions: "
-        f"those of a stopped writer stay open until their timeout, and the drain waits for them. {_if_aborted(flow)}",
+        f"those of a stopped writer stay open until their timeout, and the drain fails. {_if_aborted(flow)}".strip(),
     )
 
 
