@@ -25,7 +25,6 @@ from mirror_lib.sync import flow_admins
 from mirror_lib.topology import TopicPartition
 
 Open = Mapping[TopicPartition, HiddenRecords]
-_NAME = "transactions"
 
 
 def open_transactions(flow: FlowConfig, ends: LogEnds) -> Open:
@@ -50,15 +49,15 @@ def before_the_writers_stop(flow: FlowConfig, found: Open) -> Gate:
     hanging = _hanging(flow, found) if found else {}
     if hanging:
         return Gate(
-            _NAME,
+            "transactions",
             False,
             f"transactions on the source that nobody ends: {_named(hanging)}",
             f"{_abort(hanging)} {_if_aborted(flow)}".strip(),
         )
     if not found:
-        return Gate(_NAME, True, "no open transactions on the source.")
+        return Gate("transactions", True, "no open transactions on the source.")
     return Gate(
-        _NAME,
+        "transactions",
         True,
         f"open on the source now: {_named(found)}. Stop writers only after they have ended their transactions: "
         f"those of a stopped writer stay open until their timeout, and the drain fails. {_if_aborted(flow)}".strip(),
@@ -68,11 +67,11 @@ def before_the_writers_stop(flow: FlowConfig, found: Open) -> Gate:
 def at_the_end(flow: FlowConfig, found: Open) -> Gate:
     """Gate: every transaction has ended."""
     if not found:
-        return Gate(_NAME, True, "no open transactions on the source.")
+        return Gate("transactions", True, "no open transactions on the source.")
     known = [each.timeout_ms for each in found.values() if each.is_coordinated and each.timeout_ms is not None]
     wait = f" (in at most {max(known) / 1000:,.0f} s)" if known else ""
     return Gate(
-        _NAME,
+        "transactions",
         False,
         f"open transactions on the source: {_named(found)}",
         f"If their records are to count, let the writers commit them. Otherwise wait for their timeout{wait}, or start "
