@@ -23,7 +23,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.observe import Expectation, duration
 from mirror_lib.relay import WHOLE_TOPIC, RunOptions, RunPlan, plan_flow
 from mirror_lib.relay.health import FlowForecast, forecast_plan
-from mirror_lib.relay.planning import open_transaction_notes, unselected_notes
+from mirror_lib.relay.planning import aborted_notes, open_transaction_notes, unselected_notes
 from mirror_lib.sync.loops import check_loops
 
 _TASK_COLUMNS = ("task", "partitions", "offsets", "MB")
@@ -73,6 +73,7 @@ def show_plan(output: Output, plan: RunPlan) -> None:
     for warning in (
         *plan.warnings,
         *open_transaction_notes(plan.hidden, now=time.time()),
+        *aborted_notes(plan.flow, plan.copied_transactions),
         *unselected_notes(plan.flow, plan.unselected),
     ):
         output.note(f"Warning: {warning}")

@@ -25,7 +25,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "PartitionObservationRow",
             "StepOutcomeRow",
         ],
-        "offset_rows": ["KnownPosition", "PositionRow", "RoutedRangeRow", "SegmentRow"],
+        "offset_rows": ["KnownPosition", "PositionRow", "RoutedRangeRow", "SegmentRow", "TransactionCountRow"],
         "rows": [
             "AclKind",
             "AclState",

@@ -32,6 +32,7 @@ from .offset_rows import KnownPosition as KnownPosition
 from .offset_rows import PositionRow as PositionRow
 from .offset_rows import RoutedRangeRow as RoutedRangeRow
 from .offset_rows import SegmentRow as SegmentRow
+from .offset_rows import TransactionCountRow as TransactionCountRow
 from .rows import AclKind as AclKind
 from .rows import AclState as AclState
 from .rows import BackfillRow as BackfillRow

@@ -38,6 +38,16 @@ class GapTotals(NamedTuple):
     open: int
 
 
+class UncommittedTotals(NamedTuple):
+    """Records on a flow's target whose transactions were aborted, or had not ended when they were copied."""
+
+    aborted: int = 0
+    open: int = 0
+
+
+NOTHING_UNCOMMITTED = UncommittedTotals()
+
+
 class VerifyTotals(NamedTuple):
     """A flow's verifications, added up."""
 
@@ -98,6 +108,7 @@ class FlowFigures:
     runs: RunTotals = NO_RUNS
     #: By cause.
     gaps: Mapping[str, GapTotals] = field(default_factory=dict)
+    uncommitted: UncommittedTotals = NOTHING_UNCOMMITTED
     verified: VerifyTotals | None = None
     #: Partitions by reason.
     stalled: Mapping[str, int] = field(default_factory=dict)

@@ -126,6 +126,22 @@ Table(
     column("run_id", str),
 )
 
+# See `offset_rows.TransactionCountRow`.
+Table(
+    "transaction_count",
+    METADATA,
+    key("flow", str),
+    key("topic", str),
+    key("partition", int),
+    optional("copy", str),
+    column("counted_to", int),
+    column("aborted", int),
+    column("undecided", int),
+    column("uncounted", int),
+    column("open", StoredJson()),
+    column("updated_at", datetime),
+)
+
 # See `offset_rows.RoutedRangeRow`.
 Table(
     "routed_range",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -72,6 +73,29 @@ class SegmentRow:
                 f"{self.records} records {'with' if self.runs is not None else 'without'} holes do not fit "
                 f"source [{self.source_first}, {self.source_next}), target [{self.target_first}, {self.target_next})"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionCountRow:
+    """Records of transactions among the copied records of a partition; only of partitions that have some."""
+
+    flow: str
+    topic: str
+    partition: int
+    #: The copy that is counted, as in the position.
+    copy: str | None = None
+    #: Source offset up to which they are counted.
+    counted_to: int
+    #: Records of aborted transactions.
+    aborted: int
+    #: Records of transactions that had not ended when they were copied.
+    undecided: int
+    #: Offsets that are not counted, because an interrupted run has copied them.
+    uncounted: int
+    #: The transactions that had not ended: producer id, first source offset, records.
+    open: Sequence[Sequence[int]]
+    #: When the row was stored; set by the ledger.
+    updated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

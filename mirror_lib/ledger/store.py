@@ -34,6 +34,7 @@ from mirror_lib.ledger.tables import rounds as round_table
 from mirror_lib.ledger.tables import routed as routed_table
 from mirror_lib.ledger.tables import runs as run_table
 from mirror_lib.ledger.tables import segments as segment_table
+from mirror_lib.ledger.tables import transaction_counts as transaction_count_table
 from mirror_lib.ledger.tables import verifications as verification_table
 from mirror_lib.topology import TopicPartition
 
@@ -144,6 +145,8 @@ class Ledger:
     cut_segments = _writes(segment_table.cut_partition)
     compact_segments = _writes(segment_table.compact)
     map_sizes = _reads(segment_table.sizes_of_flow)
+    save_transaction_counts = _writes(transaction_count_table.save)
+    transaction_counts = _reads(transaction_count_table.of_flow)
     routed_ranges = _reads(routed_table.of_flow)
     forget_routes = _writes(routed_table.forget)
 

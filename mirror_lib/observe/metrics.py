@@ -177,6 +177,11 @@ GAP_RECORDS = _counter("gap_records_total", "Source records that were lost befor
 GAPS = _counter("gaps_total", "Ranges of source records that were lost before they were copied.", "cause")
 GAPS_OPEN = _gauge("gaps_open", "Gaps without a resolution.")
 RECREATED = _counter("topic_recreated_total", "Partitions whose source topic was deleted and recreated.")
+UNCOMMITTED = _gauge(
+    "uncommitted_records",
+    "Records on the target whose transactions were aborted at the source, or open when they were copied.",
+    "outcome",
+)
 REJECTED = _counter(
     "rejected_records_total",
     "Records skipped because the target or the policy rejects them.",
@@ -379,6 +384,8 @@ def _losses(figures: FlowFigures) -> Iterator[_Value]:
         yield GAPS, float(found.gaps if found else 0), cause
     recreated = figures.gaps.get(_RECREATED)
     yield RECREATED, float(recreated.gaps if recreated else 0)
+    yield UNCOMMITTED, float(figures.uncommitted.aborted), "aborted"
+    yield UNCOMMITTED, float(figures.uncommitted.open), "open"
     for cause, found in sorted(figures.gaps.items()):
         if cause not in (*LOSS_CAUSES, *_NOT_REJECTED):
             yield REJECTED, float(found.records), cause

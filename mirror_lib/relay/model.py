@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mirror_lib.cluster import Connection
-from mirror_lib.cluster.batches import ANY_RECORD, RecordRules
+from mirror_lib.cluster.batches import ANY_RECORD, RecordRules, TransactionCount
 from mirror_lib.cluster.raw import HiddenRecords
 from mirror_lib.cluster.topics import SOURCE_CONNECTOR, ClusterPair, LastRecord, OmittedRange, Position, Route
 from mirror_lib.config import CopySettings
@@ -129,6 +129,8 @@ class PartitionPlan:
     caught_up_at: int | None = None
     #: As in the position: the copy that is continued.
     copy: str | None = None
+    #: The count of records of transactions that earlier runs have copied; None if there are none.
+    transactions: TransactionCount | None = None
 
     def with_identity(self, position: Position) -> Position:
         """A position of the partition with its identity: target topic, clusters, partitions at the first copy.
@@ -250,6 +252,31 @@ class HiddenPartition:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedTransactions:
+    """Records of transactions that ended without a commit, or had not ended, on the target of a topic."""
+
+    topic: str
+    aborted: int = 0
+    undecided: int = 0
+    uncounted: int = 0
+    #: The open transactions: source partition, producer id, first source offset, records.
+    open: tuple[tuple[TopicPartition, int, int, int], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "topic": self.topic,
+            "aborted": self.aborted,
+            "undecided": self.undecided,
+            "uncounted": self.uncounted,
+            "open": [
+                {"partition": place.partition, "producer_id": producer, "first_offset": first, "records": records}
+                for place, producer, first, records in self.open
+            ],
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """The plan of one round of a flow: printable, comparable, and computed without requests."""
@@ -278,6 +305,8 @@ class RunPlan:
     hidden: tuple[HiddenPartition, ...] = ()
     #: Partitions that were copied and are selected no longer.
     unselected: tuple[Unselected, ...] = ()
+    #: Records of aborted and of open transactions that are on the target, by topic; empty if not requested.
+    copied_transactions: tuple[CopiedTransactions, ...] = ()
 
     @property
     def hidden_offsets(self) -> int:
@@ -319,6 +348,7 @@ class RunPlan:
             "warnings": list(self.warnings),
             "hidden": [each.to_dict() for each in self.hidden],
             "unselected": [each.to_dict() for each in self.unselected],
+            "copied_transactions": [each.to_dict() for each in self.copied_transactions],
             "hot_partitions": [each.to_dict() for each in self.hot],
             "expected": None if self.expected is None else self.expected.to_dict(),
             "paths": [each.to_dict() for each in self.paths],
@@ -523,6 +553,11 @@ class PartitionResult:
     poison: tuple[Poison, ...] = ()
     #: The part of `records` and `recovered` that a transform has routed elsewhere.
     routed: tuple[RoutedRecords, ...] = ()
+    #: The count of records of transactions that were copied before `source_next`; None if there is nothing to count, or
+    #: they are not counted.
+    transactions: TransactionCount | None = None
+    #: The part of its aborted records that this run has found to be aborted.
+    aborted: int = 0
 
     @property
     def complete(self) -> bool:
@@ -547,6 +582,8 @@ class PartitionResult:
             "left_out": sum(poison.records or 1 for poison in self.poison),
             "poison": [poison.to_dict() for poison in self.poison],
             "routed": [each.to_dict() for each in self.routed],
+            "aborted": self.aborted,
+            "undecided": self.transactions.undecided if self.transactions else 0,
             "seconds": round(self.seconds, 3),
             "error": self.error.attributes() if self.error else None,
         }

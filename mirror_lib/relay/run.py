@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -32,7 +33,14 @@ from mirror_lib.errors import (
 from mirror_lib.identity import LedgerPositions, about_one_cluster, check_clusters
 from mirror_lib.ledger import Ledger, with_handovers
 from mirror_lib.relay.claim import chains_of, name_positions, open_partitions, store_first_positions, uncover_positions
-from mirror_lib.relay.commit import RoundAccount, RoundProgress, Step, commit_round, expectation
+from mirror_lib.relay.commit import (
+    RoundAccount,
+    RoundProgress,
+    Step,
+    commit_round,
+    expectation,
+    with_transaction_counts,
+)
 from mirror_lib.relay.gaps import Resolution, close_settled, note_losses, settle_losses, truncations
 from mirror_lib.relay.model import (
     CopyJob,
@@ -48,7 +56,9 @@ from mirror_lib.relay.planning import (
     LONG_OPEN_SECONDS,
     FlowClusters,
     RunRate,
+    aborted_notes,
     altered_notes,
+    copied_transactions,
     doubtful_notes,
     find_late_writes,
     find_lost_positions,
@@ -120,7 +130,11 @@ def plan_flow(
         warnings = tuple(each for each in warnings if each not in plan.warnings)
     expected = expectation(plan, ledger, str(flow.flow))
     return replace(
-        plan, warnings=(*plan.warnings, *warnings), expected=expected, paths=_paths(flow, (*facts, *plan.problems))
+        plan,
+        warnings=(*plan.warnings, *warnings),
+        expected=expected,
+        paths=_paths(flow, (*facts, *plan.problems)),
+        copied_transactions=copied_transactions(ledger, flow.flow, topics),
     )
 
 
@@ -478,6 +492,7 @@ class _Run:
             return False
         chains = chains_of(self._flow, {opened.plan.source.topic for bin_ in bins for opened in bin_})
         bins = whole_takeovers(bins, whole, chains)
+        bins = with_transaction_counts(bins, self._flow.flow, self._ledger)
         job = CopyJob(
             flow=self._flow.flow,
             run_id=self._options.run_id,
@@ -639,6 +654,18 @@ class _Run:
             f"that the source lost before the copy were skipped, as requested{example} (`mirror gaps list`).",
         )
 
+    def _aborted_notes(self) -> tuple[str, ...]:
+        """Notes about the records of transactions that this run has copied, and how earlier ones ended."""
+        counted = [each for each in self._results if each.transactions is not None]
+        if not counted:
+            return ()
+        aborted = Counter[str]()
+        for each in counted:
+            aborted[each.source.topic] += each.aborted
+        by_run = [(topic, records) for topic, records in aborted.items() if records]
+        copied = copied_transactions(self._ledger, self._flow.flow, aborted)
+        return tuple(aborted_notes(self._flow.flow, copied, by_run=by_run))
+
     def report(self, seconds: float) -> RunReport:
         return RunReport(
             run_id=self._options.run_id,
@@ -650,7 +677,7 @@ class _Run:
             results=tuple(self._results),
             problems=tuple(self._problems.values()),
             round_lags=tuple(account.row for account in self._accounts),
-            warnings=(*self._warnings, *self._about_lost(), *self._left_for_the_next()),
+            warnings=(*self._warnings, *self._about_lost(), *self._aborted_notes(), *self._left_for_the_next()),
             lost=sum(each.skipped for each in self._settled),
             deletions=tuple(self._deletions.values()),
         )

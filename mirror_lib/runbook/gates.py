@@ -203,26 +203,23 @@ def lag_is_small(ends: LogEnds, positions: Mapping[TopicPartition, int], max_lag
     )
 
 
-def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], problems: Sequence[str]) -> tuple[Gate, ...]:
-    """Gate: nothing is left to copy, no partition is stalled, and no transaction is open."""
-    return (
-        Gate(
-            "copied",
-            not waiting and not problems,
-            f"{counted(len(ends.source), 'partition is', 'partitions are')} copied to their end."
-            if not waiting and not problems
-            else f"not copied to the end: {first_places(problems or sorted(waiting))}",
-            "See `mirror status` and `mirror gaps list`.",
-        ),
-        Gate(
-            "transactions",
-            not ends.open_transactions,
-            "no open transactions on the source."
-            if not ends.open_transactions
-            else f"open transactions: {first_places(ends.open_transactions)}",
-            "Let the writers end their transactions, or abort them with kafka-transactions.sh.",
-        ),
+def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], problems: Sequence[str]) -> Gate:
+    """Gate: nothing is left to copy, and no partition is stalled."""
+    return Gate(
+        "copied",
+        not waiting and not problems,
+        f"{counted(len(ends.source), 'partition is', 'partitions are')} copied to their end."
+        if not waiting and not problems
+        else f"not copied to the end: {first_places(problems or sorted(waiting))}",
+        "See `mirror status` and `mirror gaps list`.",
     )
+
+
+def aborted_are_known(notes: Sequence[str]) -> tuple[Gate, ...]:
+    """Gate: records of aborted transactions on the target are named, if there are any. They stop no cutover: whether
+    they matter depends on the isolation level of the consumers.
+    """
+    return (Gate("aborted records", True, " ".join(notes)),) if notes else ()
 
 
 def is_equal(report: VerifyReport) -> Gate:
@@ -232,7 +229,7 @@ def is_equal(report: VerifyReport) -> Gate:
     return Gate(
         "equal",
         passed,
-        f"{counted(report.records, 'record')} compared in {report.seconds:.1f} s, all equal."
+        f"{counted(report.records, 'record')} compared in {report.seconds:.1f} s, all equal.{report.uncommitted}"
         if passed
         else f"{counted(report.difference_count, 'difference')} in {counted(different, 'partition')}; "
         f"{counted(unverifiable + report.partial, 'partition')} could not be compared to their end "

@@ -38,6 +38,9 @@ class DifferenceKind(StrEnum):
     UNMAPPED = "unmapped"
     #: By state: the target has a key that was copied, and the source has it no more.
     DELETION_LOST = "deletion-lost"
+    #: By state: the newest record of the key on one side is of a transaction that was aborted on the other side, where
+    #: readers of committed records do not see it.
+    ABORTED = "aborted"
 
 
 class Stopped(StrEnum):
@@ -115,8 +118,14 @@ class RangeOutcome:
     before_map: int = 0
     #: By state: of the differences, keys that live on though the source has deleted them.
     deletions_lost: int = 0
+    #: By state: of the differences, keys whose newest record is of an aborted transaction.
+    aborted_keys: int = 0
     #: By state: records without a key on either side, which have no place in it.
     without_key: int = 0
+    #: Compared records of aborted transactions, and of those that had not ended, which only readers of all records see
+    #: on the side where they were written. Both see them on the other side.
+    aborted: int = 0
+    undecided: int = 0
     #: False where a log-append time of the target replaces the source's timestamps.
     timestamps_compared: bool = True
     #: See `docs/verification.md`; None where the end was not reached.
@@ -222,6 +231,21 @@ class PartitionVerdict:
         return sum(each.deletions_lost for each in self.outcomes)
 
     @property
+    def aborted_keys(self) -> int:
+        """By state: keys whose newest record is of an aborted transaction."""
+        return sum(each.aborted_keys for each in self.outcomes)
+
+    @property
+    def aborted(self) -> int:
+        """Compared records of aborted transactions."""
+        return sum(each.aborted for each in self.outcomes)
+
+    @property
+    def undecided(self) -> int:
+        """Compared records of transactions that had not ended."""
+        return sum(each.undecided for each in self.outcomes)
+
+    @property
     def without_key(self) -> int:
         """By state: records without a key on either side."""
         return sum(each.without_key for each in self.outcomes)
@@ -271,6 +295,9 @@ class PartitionVerdict:
             "pending": self.pending_keys,
             "before_map": self.before_map,
             "deletions_lost": self.deletions_lost,
+            "aborted_keys": self.aborted_keys,
+            "aborted": self.aborted,
+            "undecided": self.undecided,
             "without_key": self.without_key,
             "foreign": sum(each.foreign for each in self.outcomes),
             "offsets_before_map": self.offsets_before_map,

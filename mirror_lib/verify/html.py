@@ -199,6 +199,16 @@ def remarks(verdict: PartitionVerdict) -> Iterator[str]:
             "deleted: `mirror gaps "
             f"delete-keys --topic {verdict.source.topic} --partition {verdict.source.partition}`"
         )
+    if verdict.aborted_keys:
+        yield (
+            f"{counted(verdict.aborted_keys, 'key ends', 'keys end')} with a record of an aborted transaction, which "
+            "read_committed consumers see only on the side to which it was copied: set isolation.level = "
+            "read_committed of the source's consumer, then delete the target topic and copy it again (`mirror gaps "
+            "recopy`)"
+        )
+    for count, what in ((verdict.aborted, "aborted"), (verdict.undecided, "open")):
+        if count:
+            yield f"{counted(count, 'record')} of {what} transactions"
     if verdict.pending_keys:
         yield f"{counted(verdict.pending_keys, 'key has changed and is', 'keys have changed and are')} not copied yet"
     if verdict.before_map:

@@ -16,6 +16,7 @@ from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, Pati
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
 from mirror_lib.topology import Operation, TopicPartition
 from mirror_lib.verify.model import CheckRange, KnownGap
+from mirror_lib.verify.uncommitted import UncommittedRecords
 
 _FETCH_WAIT_MS = 500
 _SMALLEST_CHUNK = 256 * 1024
@@ -54,6 +55,7 @@ class LogReader(Patience):
         known_gaps: Sequence[KnownGap] = (),
         gather_small: bool = False,
         shown: Shown = none_shown,
+        uncommitted: UncommittedRecords | None = None,
     ) -> None:
         """Nothing is requested yet.
 
@@ -63,6 +65,7 @@ class LogReader(Patience):
             known_gaps: where a damaged batch may be skipped.
             gather_small: return consecutive small batches as blocks of records.
             shown: aborted batches that count nevertheless.
+            uncommitted: counts what readers of committed records do not see; it has a rule for aborted batches itself.
         """
         where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
         super().__init__(client, partition, retry_seconds, where=where, operation=Operation.READ)
@@ -71,7 +74,10 @@ class LogReader(Patience):
         self._chunk_bytes = chunk_bytes
         self._known_gaps = known_gaps
         self._gather_small = gather_small
-        self._shown = shown
+        self._shown = shown if uncommitted is None else uncommitted.is_shown
+        self._uncommitted = uncommitted
+        #: True if the next fetch asks for committed records: also to learn which ones are aborted.
+        self._asks_committed = read_committed or uncommitted is not None
 
     async def read(self, offset: int, end: int) -> Chunk:
         """Return the log from `offset` on, of [offset, end).
@@ -98,7 +104,7 @@ class LogReader(Patience):
             [wanted],
             max_bytes=self._chunk_bytes,
             max_wait_ms=_FETCH_WAIT_MS,
-            read_committed=self._read_committed,
+            read_committed=self._asks_committed,
         )
         where = replace(self._where, offset=offset)
         if response.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -127,7 +133,9 @@ class LogReader(Patience):
 
     def _parse(self, response: FetchedPartition) -> tuple[Sequence[Span | RecordBlock], int]:
         read = read_blocks if self._gather_small else read_spans
-        return read(response.records, response.aborted, read_committed=self._read_committed, shown=self._shown)
+        if self._uncommitted is not None and not self._asks_committed:
+            self._uncommitted.take_undecided(response.records)
+        return read(response.records, response.aborted, read_committed=self._asks_committed, shown=self._shown)
 
     async def _behind_retention(self, offset: int, where: Where) -> Chunk:
         log_start = await asyncio.to_thread(self._log_start)
@@ -149,6 +157,10 @@ class LogReader(Patience):
     async def _handle_empty(
         self, response: FetchedPartition, leader: int, offset: int, end: int, *, surely_empty: bool
     ) -> Chunk | None:
+        if self._asks_committed and not self._read_committed and response.last_stable_offset < end:
+            # What follows is not decided yet.
+            self._asks_committed = False
+            return None
         readable_to = response.last_stable_offset if self._read_committed else response.high_watermark
         where = replace(self._where, offset=offset)
         if readable_to < end:

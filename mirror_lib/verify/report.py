@@ -174,7 +174,31 @@ class VerifyReport:
         )
         sent = f" (and {counted(len(self.routed), 'target partition')} of routes)" if self.routed else ""
         what = "keys" if self.mode is VerifyMode.STATE else "records"
-        return f"EQUAL: {self.records:,} {what} in {counted(len(self.verdicts), 'partition')}{sent}.{ended}"
+        equal = f"EQUAL: {self.records:,} {what} in {counted(len(self.verdicts), 'partition')}{sent}."
+        return f"{equal}{self.uncommitted}{ended}"
+
+    @property
+    def aborted(self) -> int:
+        """Compared records of aborted transactions."""
+        return sum(each.aborted for each in self.verdicts)
+
+    @property
+    def undecided(self) -> int:
+        """Compared records of transactions that had not ended."""
+        return sum(each.undecided for each in self.verdicts)
+
+    @property
+    def uncommitted(self) -> str:
+        """Sentences about records that readers of committed records see on one side only."""
+        aborted, undecided = self.aborted, self.undecided
+        found = ""
+        if aborted:
+            found += f" {aborted:,} of them {_are(aborted)} of aborted transactions,"
+        if undecided:
+            found += f"{' and' if aborted else ''} {undecided:,} of them {_are(undecided)} of open transactions,"
+        if not found:
+            return ""
+        return f"{found} which read_committed consumers see only on the side to which they were copied."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` and the ledger's readers."""
@@ -189,6 +213,8 @@ class VerifyReport:
             "exit_code": self.exit_code,
             "result": self.sentence,
             "records": self.records,
+            "aborted": self.aborted,
+            "undecided": self.undecided,
             "source_bytes": self.source_bytes,
             "difference_count": self.difference_count,
             "equal": self.count(Verdict.EQUAL),
@@ -200,6 +226,10 @@ class VerifyReport:
             "partitions": [verdict.to_dict() for verdict in self.verdicts],
             "routed": [verdict.to_dict() for verdict in self.routed],
         }
+
+
+def _are(count: int) -> str:
+    return "is a record" if count == 1 else "are records"
 
 
 def _confidence(plan: VerifyPlan, verdicts: Iterable[PartitionVerdict]) -> Confidence:

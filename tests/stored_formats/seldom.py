@@ -19,7 +19,7 @@ from tests.stored_formats.copies import interrupt, send
 from tests.stored_formats.scene import Scene
 from tests.support.flows import Flow
 from tests.support.interruptions import killed_after
-from tests.support.kafka import create_topic, delete_topic, produce, records
+from tests.support.kafka import create_topic, delete_topic, produce, records, transaction
 from tests.support.verifying import verify
 
 #: Between brokers that say neither sizes nor ids of topics; two of Kafka 4 cannot play them.
@@ -80,7 +80,8 @@ def _copy_without_fencing(scene: Scene) -> None:
     flow = scene.flow(UNFENCED_SOURCE, "bare", "notes", settings)
     create_topic(scene.pair.source, "notes")
     produce(scene.pair.source, "notes", records(12))
-    scene.run(flow, 12)
+    transaction(scene.pair.source, "notes", [b"taken back"] * 2, commit=False)
+    scene.run(flow, 14)
     scene.expect_position(flow, "notes", target="plain.notes")
     produce(scene.pair.source, "notes", records(5, start=12))
     interrupt(scene, flow, "notes", killed_after())

@@ -7,6 +7,7 @@ from .header import ATTRIBUTES_AT as ATTRIBUTES_AT
 from .header import BatchHeader as BatchHeader
 from .header import Codec as Codec
 from .header import CODEC_BITS as CODEC_BITS
+from .header import CONTROL_BIT as CONTROL_BIT
 from .header import DELETE_HORIZON_BIT as DELETE_HORIZON_BIT
 from .header import HEADER as HEADER
 from .header import HEADER_SIZE as HEADER_SIZE
@@ -15,6 +16,7 @@ from .header import LOG_OVERHEAD as LOG_OVERHEAD
 from .header import MAGIC as MAGIC
 from .header import MAGIC_AT as MAGIC_AT
 from .header import parse_header as parse_header
+from .header import TRANSACTIONAL_BIT as TRANSACTIONAL_BIT
 from .last_records import is_same as is_same
 from .last_records import is_same_copy as is_same_copy
 from .last_records import last_records as last_records
@@ -43,6 +45,8 @@ from .split import halves as halves
 from .split import readable as readable
 from .split import skipped_batch as skipped_batch
 from .stamping import stamp as stamp
+from .transactions import OpenTransaction as OpenTransaction
+from .transactions import TransactionCount as TransactionCount
 from .validation import sound_batches as sound_batches
 from .varint import decode_varint as decode_varint
 from .varint import encode_varint as encode_varint

@@ -44,6 +44,7 @@ from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.records import Record, read_records
 from mirror_lib.cluster.batches.rules import ANY_RECORD, AllowedTimes, RecordRules, lacks_key
 from mirror_lib.cluster.batches.skipped import LeftOut
+from mirror_lib.cluster.batches.transactions import TransactionCount, TransactionCounter
 from mirror_lib.errors import (
     CorruptBatchError,
     MirrorError,
@@ -87,6 +88,7 @@ class BatchAssembler:
         read_committed: bool,
         rules: RecordRules = ANY_RECORD,
         skip: bool = False,
+        transactions: TransactionCount | None = None,
         now_ms: Callable[[], int] = _clock,
     ) -> None:
         """Start at source offset `start`.
@@ -98,6 +100,7 @@ class BatchAssembler:
             read_committed: drop records of aborted transactions.
             rules: further requirements of the target topic for records.
             skip: skip poison, available from `take_skipped`, instead of failing.
+            transactions: the count of records of transactions before `start`; None without any.
             now_ms: the clock for bounds of timestamps, in epoch milliseconds.
         """
         self._end = end
@@ -105,6 +108,7 @@ class BatchAssembler:
         self._batch_max = batch_max_bytes
         self._target_max = target_max_message_bytes
         self._read_committed = read_committed
+        self._counter = TransactionCounter(transactions, start)
         self._rules = rules
         self._poison = Poison(topic, partition, end, skip=skip)
         self._now_ms = now_ms
@@ -182,6 +186,10 @@ class BatchAssembler:
     def more(self) -> list[ReadyBatch]:
         """Always empty: `feed` returns everything that is ready."""
         return []
+
+    def transactions(self, copied_to: int) -> TransactionCount:
+        """The count of records of transactions up to a source offset, at the end of the copy."""
+        return self._counter.count(read_to=self.next_offset, copied_to=copied_to)
 
     def take_skipped(self) -> list[LeftOut]:
         """Skipped data since the last call, in order. Store it before sending the batches returned with it."""
@@ -289,10 +297,18 @@ class BatchAssembler:
         if base >= self._end:
             self.next_offset = self._end
             return 0
-        if attributes & (CONTROL_BIT | TRANSACTIONAL_BIT) and self._drops(header, view[position:end], transactions):
+        if attributes & CONTROL_BIT:
+            if header.count:
+                self._take_marker(header, view, position, transactions)
             self.next_offset = last + 1
             return used
         whole = base >= self.next_offset and last < self._end and header.count == last_delta + 1
+        if attributes & TRANSACTIONAL_BIT:
+            if not self._read_committed:
+                self._counter.add(header.producer_id, base, header.count if whole else self._count_part(header))
+            elif transactions.is_aborted(header.producer_id, last, transactional=True):
+                self.next_offset = last + 1
+                return used
         if (
             whole
             and used <= self._target_max
@@ -312,14 +328,21 @@ class BatchAssembler:
         self.next_offset = min(last + 1, self._end)
         return used
 
-    def _drops(self, header: BatchHeader, batch: memoryview, transactions: AbortedTransactions) -> bool:
-        last = header.base_offset + header.last_offset_delta
-        if header.attributes & CONTROL_BIT:
-            if self._read_committed and header.count:
-                abort = is_abort_marker(bytes(batch[HEADER_SIZE:]))
-                transactions.control(header.producer_id, last, abort=abort)
-            return True
-        return self._read_committed and transactions.is_aborted(header.producer_id, last, transactional=True)
+    def _take_marker(
+        self, header: BatchHeader, view: memoryview, position: int, transactions: AbortedTransactions
+    ) -> None:
+        if self._read_committed:
+            last = header.base_offset + header.last_offset_delta
+            body = bytes(view[position + HEADER_SIZE : position + LOG_OVERHEAD + header.length])
+            transactions.control(header.producer_id, last, abort=is_abort_marker(body))
+        # After a change of the isolation level, earlier runs may have copied its records.
+        self._counter.end(header.producer_id, view, position)
+
+    def _count_part(self, header: BatchHeader) -> int:
+        """The number of records of a batch in the range: at most, if compaction has removed some of them."""
+        first, last = header.base_offset, header.base_offset + header.last_offset_delta
+        offsets = min(last + 1, self._end) - max(first, self.next_offset)
+        return min(offsets, header.count)
 
     def _gather_singles(self, view: memoryview, position: int) -> int:
         """Process consecutive batches of one record; return the position after them."""

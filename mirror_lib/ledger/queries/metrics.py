@@ -16,6 +16,7 @@ from mirror_lib.ledger.flow_figures import (
     GroupTotals,
     RunTimes,
     RunTotals,
+    UncommittedTotals,
     VerifyTotals,
 )
 from mirror_lib.ledger.models import METADATA
@@ -27,7 +28,14 @@ from mirror_lib.ledger.observed_rows import (
 )
 from mirror_lib.ledger.queries.group_columns import is_own
 from mirror_lib.ledger.rows import GapState, RoundRow, RunLockRow, RunRow, RunState
-from mirror_lib.ledger.tables import WHOLE_RECORDS, is_of_position, is_of_present_copy, lock_name, locks
+from mirror_lib.ledger.tables import (
+    WHOLE_RECORDS,
+    is_of_position,
+    is_of_present_copy,
+    lock_name,
+    locks,
+    transaction_counts,
+)
 
 _TABLES = METADATA.tables
 _RUNS: Table = _TABLES["run"]
@@ -80,6 +88,7 @@ class MetricsQueries:
 def _figures(connection: Connection, flows: list[str], worst_partitions: int) -> list[FlowFigures]:
     runs = _run_totals(connection, flows)
     gaps = _gap_totals(connection, flows)
+    uncommitted = transaction_counts.totals(connection, flows)
     verified = _verify_totals(connection, flows)
     stalled = _counts(connection, _PARTITIONS, flows)
     stalled_behind = _stalled_behind(connection, flows)
@@ -105,6 +114,7 @@ def _figures(connection: Connection, flows: list[str], worst_partitions: int) ->
             last_round=newest[flow].last_round,
             runs=runs.get(flow, NO_RUNS),
             gaps=gaps.get(flow, {}),
+            uncommitted=UncommittedTotals(*uncommitted.get(flow, ())),
             verified=verified.get(flow),
             stalled=stalled.get(flow, {}),
             stalled_behind=stalled_behind.get(flow, {}),

@@ -20,6 +20,7 @@ _KEPT = (
     "round",
     "position",
     "offset_segment",
+    "transaction_count",
     "routed_range",
     "gap",
     "replicated_acl",

@@ -10,5 +10,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "progress": ["RoundProgress"],
         "rewound_syncs": ["rewind_syncs"],
         "round_metrics": ["RoundAccount", "Step", "expectation"],
+        "transaction_counts": ["with_transaction_counts"],
     },
 )

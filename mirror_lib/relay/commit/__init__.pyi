@@ -6,3 +6,4 @@ from .rewound_syncs import rewind_syncs as rewind_syncs
 from .round_metrics import expectation as expectation
 from .round_metrics import RoundAccount as RoundAccount
 from .round_metrics import Step as Step
+from .transaction_counts import with_transaction_counts as with_transaction_counts

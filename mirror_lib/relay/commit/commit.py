@@ -16,6 +16,7 @@ from mirror_lib.config import FlowConfig, offset_syncs_topic
 from mirror_lib.identity import position_row
 from mirror_lib.ledger import Ledger, offset_rows, rows
 from mirror_lib.offsets import EmissionState, OffsetRun, encode, flush_syncs
+from mirror_lib.relay.commit.transaction_counts import transaction_count_rows
 from mirror_lib.relay.copy import gap_rows
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult, RoutedRecords
 from mirror_lib.relay.planning import FlowClusters, find_lost_deletions, note_lost_deletions
@@ -53,6 +54,9 @@ def commit_round(
     routed = [row for result in results for row in routed_rows(flow, job, opened[result.source], result)]
     if routed:
         ledger.append_routed(routed, resumed=[source for source, each in opened.items() if each.takeover is not None])
+    # A run that takes over counts from where this count ends.
+    if counts := list(transaction_count_rows(flow.flow, opened, results)):
+        ledger.save_transaction_counts(counts)
     # Nor may Kafka have a position that the ledger does not know: it would look like the history of another ledger. If
     # Kafka refuses some, they stay open there, and the next run takes over from them.
     ledger.commit_positions([position_row(flow, position) for position in positions])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mirror_lib.cluster.batches import LeftOut
+from mirror_lib.cluster.batches import LeftOut, TransactionCount
 from mirror_lib.errors import MirrorError
 
 
@@ -52,6 +52,10 @@ class Assembler(Protocol):
     def more(self) -> Sequence[Part]:
         """Return the next parts of the fed data."""
         return []
+
+    def transactions(self, copied_to: int) -> TransactionCount | None:  # noqa: ARG002 - one of several
+        """Return the count of records of transactions; None if they are not counted."""
+        return None
 
     def take_skipped(self) -> list[LeftOut]:
         """Return the records skipped since the last call."""

@@ -55,6 +55,7 @@ class PartitionCopy:
             read_committed=read_committed,
             rules=plan.target_rules,
             skip=settings.poison_policy is not PoisonPolicy.FAIL,
+            transactions=plan.transactions,
         )
         if plan.leader_epoch is not None:
             self.assembler.leader_epoch = plan.leader_epoch
@@ -251,6 +252,9 @@ class PartitionCopy:
 
     def result(self) -> PartitionResult:
         """The account as a value."""
+        before, counted = self.opened.plan.transactions, self.assembler.transactions(self.source_next)
+        if counted is not None and before is None and counted.is_empty:
+            counted = None
         return PartitionResult(
             source=self.source,
             target=self.target,
@@ -280,6 +284,8 @@ class PartitionCopy:
                 for poison in self.skipped_records
                 if poison.first_offset < self.source_next
             ),
+            transactions=counted,
+            aborted=0 if counted is None else counted.aborted - (before.aborted if before else 0),
         )
 
 

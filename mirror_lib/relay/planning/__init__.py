@@ -5,6 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "aborted_records": ["aborted_notes", "copied_transactions"],
         "altered_positions": ["altered_notes", "note_altered"],
         "by_transform_chain": ["ChainJob", "split_job", "whole_takeovers"],
         "facts": ["FlowClusters", "gather_facts", "with_flow"],
@@ -14,7 +15,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "lost_deletions": ["find_lost_deletions", "last_caught_up", "note_lost_deletions"],
         "lost_positions": ["find_lost_positions"],
         "new_topics": ["limits_of_new_topics"],
-        "open_transactions": ["hanging_problems", "hidden_detail", "is_hanging", "open_transaction_notes"],
+        "open_transactions": [
+            "hanging_problems",
+            "hidden_detail",
+            "is_hanging",
+            "longest_transaction_seconds",
+            "open_transaction_notes",
+            "shown_transaction",
+        ],
         "plan": ["hot_partition_warnings", "plan_round"],
         "rate_limits": ["RunRate"],
         "source_logs": ["LONG_OPEN_SECONDS", "SourceLogs", "read_source_logs"],

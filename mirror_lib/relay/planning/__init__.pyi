@@ -1,3 +1,5 @@
+from .aborted_records import aborted_notes as aborted_notes
+from .aborted_records import copied_transactions as copied_transactions
 from .altered_positions import altered_notes as altered_notes
 from .altered_positions import note_altered as note_altered
 from .by_transform_chain import ChainJob as ChainJob
@@ -23,7 +25,9 @@ from .new_topics import limits_of_new_topics as limits_of_new_topics
 from .open_transactions import hanging_problems as hanging_problems
 from .open_transactions import hidden_detail as hidden_detail
 from .open_transactions import is_hanging as is_hanging
+from .open_transactions import longest_transaction_seconds as longest_transaction_seconds
 from .open_transactions import open_transaction_notes as open_transaction_notes
+from .open_transactions import shown_transaction as shown_transaction
 from .plan import hot_partition_warnings as hot_partition_warnings
 from .plan import plan_round as plan_round
 from .rate_limits import RunRate as RunRate

@@ -102,6 +102,15 @@ def open_transaction_notes(hidden: Sequence[HiddenPartition], *, now: float) -> 
         yield f"Transactions are open on the source: {shown}{more}. They are copied once the transactions have ended."
 
 
+def shown_transaction(hidden: HiddenRecords, *, now: float) -> str:
+    """Since when a transaction is open, and its producer, as far as they are known.
+
+    Args:
+        now: epoch seconds.
+    """
+    return f"{_since(hidden, now)} ({_producer(hidden)})"
+
+
 def hidden_detail(hidden: HiddenRecords, position: int) -> str:
     """The detail of an observation about hidden records that need no action."""
     offsets = hidden.end - max(hidden.first, position)

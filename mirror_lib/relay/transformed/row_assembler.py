@@ -145,6 +145,9 @@ class RowAssembler:
         self._check_stop()
         return [] if part is None else [part]
 
+    def transactions(self, copied_to: int) -> None:
+        """Not counted: the rows that transforms drop are known to the writing half only."""
+
     def take_skipped(self) -> list[LeftOut]:
         """Return the ranges skipped since the last call, in order."""
         taken, self._skipped = sorted(self._skipped, key=lambda each: each.first_offset), []

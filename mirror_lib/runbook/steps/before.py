@@ -19,6 +19,7 @@ from mirror_lib.runbook.dependencies import Belonging, find_splits, nothing_spli
 from mirror_lib.runbook.dependency_facts import read_belonging
 from mirror_lib.runbook.failback import ensure_topics, why_no_way_back
 from mirror_lib.runbook.model import CutoverState, Fence, Gate, Step, StepState, VerifyScope
+from mirror_lib.runbook.open_transactions import aborted_notes_of, before_the_writers_stop, open_transactions
 from mirror_lib.runbook.order import has_passed, is_released, last_attempts
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import copied_to
@@ -166,6 +167,7 @@ def preflight(context: CutoverContext) -> Outcome:
                 "group offsets can be translated.",
                 "Enable checkpoints and offset-syncs of the flow.",
             ),
+            before_the_writers_stop(flow, open_transactions(flow, log_ends(flow, present))),
             *([acl_fence.can_fence(flow)] if context.definition.fence is Fence.ACL else []),
             _reverse_flow_gate(context, flow),
         ),
@@ -198,6 +200,7 @@ def rehearse(context: CutoverContext) -> Outcome:
     # Once more: the records since then are about as many as the window will have to compare.
     tail_seconds, _ = _catch_up(context)
     tail = context.compare(VerifyMode.RECENT)
+    ends = log_ends(flow, context.topics)
     groups = scope_groups(flow, context.topics, wanted.groups)
     names = {group.name for group in groups}
     plan = plan_flow_groups(flow, context.topology(), commit=True, ledger=context.ledger).plan
@@ -208,7 +211,9 @@ def rehearse(context: CutoverContext) -> Outcome:
         (
             gates.counts("copied", problems, "all partitions are copied.", "`mirror plan` shows each reason."),
             gates.is_equal(report),
-            gates.lag_is_small(log_ends(flow, context.topics), copied_to(flow), wanted.max_lag),
+            *gates.aborted_are_known(aborted_notes_of(context)),
+            before_the_writers_stop(flow, open_transactions(flow, ends)),
+            gates.lag_is_small(ends, copied_to(flow), wanted.max_lag),
             gates.groups_can_move(plan, rows),
             gates.would_be_in_place(rows),
             uncommitted.every_partition_has_an_offset(rows, wanted.may_reset),

@@ -12,6 +12,7 @@ from mirror_lib.relay import RunPlan, plan_flow
 from mirror_lib.runbook import acl_fence, gates
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.model import Fence, Gate, Step
+from mirror_lib.runbook.open_transactions import aborted_notes_of, at_the_end, open_transactions
 from mirror_lib.runbook.order import has_passed
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import copied_to
@@ -111,7 +112,8 @@ def _cut_outcome(context: CutoverContext, ends: LogEnds, still: float, rounds: i
     long_enough = still >= context.definition.still_seconds and after.source == ends.source
     found = (
         gates.topics_same(context.topics, scope_topics(context.flow, context.definition.topics, context.ledger)),
-        *gates.everything_copied(after, waiting, problems),
+        gates.everything_copied(after, waiting, problems),
+        at_the_end(context.flow, open_transactions(context.flow, after)),
         Gate(
             "no new source records",
             long_enough,
@@ -187,4 +189,5 @@ def verify(context: CutoverContext) -> Outcome:
         "compared up to the cut", short, "every partition was compared up to the end of its copy.", "Verify again."
     )
     facts = {"verification": report.verification_id, "records": report.records, "seconds": round(report.seconds, 3)}
-    return Outcome((gates.is_equal(report), reaches, *cut_holds(context)), facts)
+    aborted = gates.aborted_are_known(aborted_notes_of(context))
+    return Outcome((gates.is_equal(report), reaches, *aborted, *cut_holds(context)), facts)

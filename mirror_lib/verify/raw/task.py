@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from mirror_lib.cluster.batches import RecordBlock, RecordError, Span, hide_own_deletions, none_shown
+from mirror_lib.cluster.batches import RecordBlock, RecordError, Span, hide_own_deletions
 from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
@@ -17,6 +17,7 @@ from mirror_lib.verify.kept_error import KeptError
 from mirror_lib.verify.log_reader import LogReader, LogStream, chunk_size
 from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.verify.state import compare_by_state
+from mirror_lib.verify.uncommitted import UncommittedRecords
 
 _LARGEST_CHUNK = 4 * 1024 * 1024
 #: Chunks that one partition may hold: on each side one compared, one waiting, one read, one in flight.
@@ -77,7 +78,8 @@ class _Check:
     async def _range(self, range_: CheckRange) -> None:
         check, compared = inverse_check(self._check, range_) if range_.by_opposite else (self._check, range_)
         comparer = RangeComparer(check, compared, keep=self._job.keep_differences)
-        source, target = self._streams(check, compared, comparer)
+        uncommitted = self._uncommitted(compared)
+        source, target = self._streams(check, compared, comparer, uncommitted)
         try:
             await self._walk(comparer, source, target, by_opposite=range_.by_opposite)
         except (RecordError, CodecError) as error:
@@ -89,6 +91,8 @@ class _Check:
         finally:
             await asyncio.gather(source.close(), target.close())
             found = comparer.outcome()
+            if uncommitted is not None:
+                found = replace(found, aborted=uncommitted.aborted, undecided=uncommitted.undecided)
             self._outcomes.append(inverse_outcome(found, range_) if range_.by_opposite else found)
 
     async def _walk(self, comparer: RangeComparer, source: LogStream, target: LogStream, *, by_opposite: bool) -> None:
@@ -134,8 +138,18 @@ class _Check:
         flow = self._job.flow.opposite if by_opposite else self._job.flow
         return hide_own_deletions([each for each in spans if isinstance(each, Span)], str(flow))
 
+    def _uncommitted(self, range_: CheckRange) -> UncommittedRecords | None:
+        if not (range_.by_opposite or not self._job.read_committed):
+            return None
+        shown = copied_from(range_.runs) if range_.by_opposite else None
+        return UncommittedRecords(range_.source_first, range_.source_next, shown)
+
     def _streams(
-        self, check: PartitionCheck, range_: CheckRange, comparer: RangeComparer
+        self,
+        check: PartitionCheck,
+        range_: CheckRange,
+        comparer: RangeComparer,
+        uncommitted: UncommittedRecords | None,
     ) -> tuple[LogStream, LogStream]:
         chunk_bytes = chunk_size(range_, _LARGEST_CHUNK)
         job, by_opposite = self._job, range_.by_opposite
@@ -147,7 +161,7 @@ class _Check:
             # The isolation level of the opposite flow at that time may not be in the file any more, but its map shows
             # it.
             read_committed=by_opposite or job.read_committed,
-            shown=copied_from(range_.runs) if by_opposite else none_shown,
+            uncommitted=uncommitted,
             retry_seconds=job.retry_seconds,
             chunk_bytes=chunk_bytes,
             known_gaps=check.known_gaps,

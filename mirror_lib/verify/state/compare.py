@@ -62,6 +62,11 @@ class StateRules:
     rewritten: Ranges = ()
     #: Target offsets [first, next) of records that never were on the source.
     foreign: Ranges = ()
+    #: The end of the source for readers of committed records: what follows it, open transactions may still abort.
+    source_end: int
+    #: Offsets [first, next) of aborted transactions on either side, sorted and apart.
+    aborted_on_source: Ranges = ()
+    aborted_on_target: Ranges = ()
 
 
 @dataclass(slots=True)
@@ -73,6 +78,7 @@ class StateFindings:
     counts: Counter[KeyState] = field(default_factory=Counter)
     difference_count: int = 0
     deletions_lost: int = 0
+    aborted: int = 0
     differences: list[Difference] = field(default_factory=list)
     #: Target offsets of the newest records of all keys whose deletion was lost.
     lost: list[Offsets] = field(default_factory=list)
@@ -113,13 +119,17 @@ def _both(source: Entries, target: Entries, late: Entries, rules: StateRules, fi
     equal = source["content"] == target["content"]
     findings.note(KeyState.EQUAL, equal)
     source, target = source[~equal], target[~equal]
-    open_ = (source["offset"] >= rules.copied_to) | _among(target, late)
+    origin = _origins(rules.map, target["offset"])
+    open_ = (source["offset"] >= rules.copied_to) | (origin >= rules.source_end) | _among(target, late)
     skipped = ~open_ & _within(source["offset"], rules.skipped)
     foreign = ~open_ & ~skipped & _within(target["offset"], rules.foreign)
     findings.note(KeyState.PENDING, open_)
     findings.note(KeyState.LEFT_OUT, skipped)
     findings.note(KeyState.FOREIGN, foreign)
     differ = ~(open_ | skipped | foreign)
+    aborted = differ & (_within(origin, rules.aborted_on_source) | _aborted_there(source, rules))
+    _differ_by_abort(source["offset"][aborted], target["offset"][aborted], findings)
+    differ &= ~aborted
     findings.differ(DifferenceKind.ALTERED, source["offset"][differ], target["offset"][differ], ("value",))
 
 
@@ -131,7 +141,7 @@ def _only_on_target(target: Entries, late: Entries, rules: StateRules, findings:
     exact = codes == _EXACT
     origin = np.where(exact, offsets, _UNKNOWN)
     # What was copied after the position was read may have been deleted since, and the deletion is not copied yet.
-    new = (exact & (origin >= rules.copied_to)) | ((codes == _BEYOND) & (not rules.settled))
+    new = (exact & (origin >= min(rules.copied_to, rules.source_end))) | ((codes == _BEYOND) & (not rules.settled))
     open_ = _among(target, late) | new | (target["offset"] >= rules.target_end)
     foreign = ~open_ & _within(target["offset"], rules.foreign)
     lost_at_source = exact & _within(origin, rules.rewritten) & ~(open_ | foreign)
@@ -143,6 +153,9 @@ def _only_on_target(target: Entries, late: Entries, rules: StateRules, findings:
     findings.note(KeyState.LEFT_OUT, lost_at_source)
     findings.note(KeyState.EXPIRED, expired)
     differ = ~(open_ | foreign | lost_at_source | expired)
+    aborted = differ & _within(origin, rules.aborted_on_source)
+    _differ_by_abort(origin[aborted], target["offset"][aborted], findings)
+    differ &= ~aborted
     lost, extra = differ & exact, differ & ~exact
     findings.deletions_lost += int(np.count_nonzero(lost))
     findings.differ(DifferenceKind.DELETION_LOST, origin[lost], target["offset"][lost])
@@ -164,7 +177,30 @@ def _only_on_source(source: Entries, late: Entries, rules: StateRules, findings:
     findings.note(KeyState.LEFT_OUT, skipped)
     findings.note(KeyState.EXPIRED, expired)
     findings.note(KeyState.BEFORE_MAP, before)
-    findings.differ(DifferenceKind.MISSING, source["offset"][~(open_ | skipped | expired | before)], None)
+    differ = ~(open_ | skipped | expired | before)
+    aborted = differ & _aborted_there(source, rules)
+    _differ_by_abort(source["offset"][aborted], None, findings)
+    findings.differ(DifferenceKind.MISSING, source["offset"][differ & ~aborted], None)
+
+
+def _differ_by_abort(source: Offsets, target: Offsets | None, findings: StateFindings) -> None:
+    findings.aborted += len(source)
+    findings.differ(DifferenceKind.ABORTED, source, target)
+
+
+def _aborted_there(source: Entries, rules: StateRules) -> NDArray[np.bool_]:
+    """Return which records the opposite flow has copied from aborted transactions of the target."""
+    if not rules.aborted_on_target:
+        return np.zeros(len(source), bool)
+    offsets, codes = _looked_up(rules.map, source["offset"], to_source=False)
+    exact: NDArray[np.bool_] = codes == _EXACT
+    return exact & _within(offsets, rules.aborted_on_target)
+
+
+def _origins(map_: OffsetMap, target: Offsets) -> Offsets:
+    """Return the source offsets of records of the target; `_UNKNOWN` if the map does not have them."""
+    offsets, codes = _looked_up(map_, target, to_source=True)
+    return np.where(codes == _EXACT, offsets, _UNKNOWN)
 
 
 def _looked_up(map_: OffsetMap, offsets: Offsets, *, to_source: bool) -> tuple[Offsets, NDArray[np.uint8]]:

@@ -10,11 +10,11 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
-from mirror_lib.cluster.batches import RecordBlock, RecordError, Shown, none_shown
+from mirror_lib.cluster.batches import RecordBlock, RecordError, Shown
 from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.counted import counted
@@ -76,9 +76,26 @@ class _Side:
     reader: LogReader
     connection: Connection
     partition: TopicPartition
-    end: OffsetSpec
     #: Offset to read next.
     at: int
+
+
+@dataclass(slots=True)
+class _HiddenBatches:
+    """Aborted batches that were not shown, by their offsets [first, next)."""
+
+    #: Which of them are kept; by default all.
+    kept: Shown | None = None
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+
+    def note(self, first: int, next_offset: int) -> bool:
+        """Keep a batch; the rule for aborted batches, which shows none."""
+        if self.kept is None or self.kept(first, next_offset):
+            if self.ranges and self.ranges[-1][1] == first:
+                self.ranges[-1] = (self.ranges[-1][0], next_offset)
+            else:
+                self.ranges.append((first, next_offset))
+        return False
 
 
 class StateComparison:
@@ -119,36 +136,34 @@ class StateComparison:
             connection: Connection,
             place: TopicPartition,
             *,
-            committed: bool,
-            shown: Shown = none_shown,
+            shown: Shown,
         ) -> LogReader:
             return LogReader(
                 client,
                 connection,
                 place,
-                read_committed=committed,
+                read_committed=True,
                 retry_seconds=job.retry_seconds,
                 chunk_bytes=chunk_bytes,
                 known_gaps=check.known_gaps if place is check.source else (),
                 shown=shown,
             )
 
-        stable = OffsetSpec.LAST_STABLE
+        # Whatever the flow copies: aborted records do not count on either side, since a state is what readers of
+        # committed records make of a topic.
+        self._aborted_on_source = _HiddenBatches()
         self._source = _Side(
-            reader(source, job.source, check.source, committed=job.read_committed),
+            reader(source, job.source, check.source, shown=self._aborted_on_source.note),
             job.source,
             check.source,
-            stable if job.read_committed else OffsetSpec.LATEST,
             self._range.source_first,
         )
         assert check.state is not None
-        # Aborted records do not count, regardless of their writer, unless the opposite flow copied them.
-        shown = copied_from(decode(check.state.by_opposite))
+        self._aborted_on_target = _HiddenBatches(copied_from(decode(check.state.by_opposite)))
         self._target = _Side(
-            reader(target, job.target, check.target, committed=True, shown=shown),
+            reader(target, job.target, check.target, shown=self._aborted_on_target.note),
             job.target,
             check.target,
-            stable,
             self._range.target_first,
         )
 
@@ -202,7 +217,7 @@ class StateComparison:
 
     async def _read(self, side: _Side, spill: Spill) -> None:
         """Read a side from its current offset to its present end."""
-        end = await _offset(side, side.end)
+        end = await _offset(side, OffsetSpec.LAST_STABLE)
         while side.at < end:
             self.stopped = self.stopped or self._budget.over
             if self.stopped is not None:
@@ -249,6 +264,9 @@ class StateComparison:
             skipped=unite((gap.first_offset, gap.next_offset) for gap in gaps),
             rewritten=unite((gap.first_offset, gap.next_offset) for gap in gaps if gap.rewritten),
             foreign=unite(check.known_foreign),
+            source_end=self._source.at,
+            aborted_on_source=unite(self._aborted_on_source.ranges),
+            aborted_on_target=unite(self._aborted_on_target.ranges),
         )
 
     def outcome(self) -> RangeOutcome:
@@ -268,6 +286,7 @@ class StateComparison:
             pending=counts[KeyState.PENDING],
             before_map=counts[KeyState.BEFORE_MAP],
             deletions_lost=found.deletions_lost,
+            aborted_keys=found.aborted,
             without_key=self._without_key,
             timestamps_compared=True,
             difference_count=found.difference_count,

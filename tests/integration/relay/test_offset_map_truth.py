@@ -54,29 +54,18 @@ def flow(mirrored: MirroredTopic) -> Flow:
     return mirrored.flow()
 
 
-def test_of_runs_without_faults(flow: Flow, mirrored: MirroredTopic) -> None:
-    for run in range(3):
-        for partition in range(PARTITIONS):
-            mirrored.produce(some(40, start=40 * run, partition=partition))
-        assert flow.run().errors == ()
-
-    assert assert_true(mirrored, flow)[Landing.EXACT] == 3 * 40 * PARTITIONS
-    # However many runs there were, a partition without holes is one row.
-    assert len(flow.ledger.segments("A->B", mirrored.name, 0)) == 1
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_of_interrupted_runs_on_a_log_with_markers(flow: Flow, mirrored: MirroredTopic, seed: int) -> None:
     """Drivers die at random places, each take-over leaves a marker on the target, and transactions leave some too."""
     random = Random(seed)
-    written = 0
+    written = aborted = 0
     for _ in range(5):
         for partition in range(PARTITIONS):
             mirrored.produce(some(random.randrange(1, 30), start=written, partition=partition))
         written += 30
-        transaction(
-            mirrored.source, mirrored.name, [b"t-%d" % written, b"u-%d" % written], commit=random.random() < 0.7
-        )
+        commits = random.random() < 0.7
+        transaction(mirrored.source, mirrored.name, [b"t-%d" % written, b"u-%d" % written], commit=commits)
+        aborted += 0 if commits else 2
         ends = [watermarks(mirrored.source, mirrored.name, partition)[1] for partition in range(PARTITIONS)]
         for _ in range(random.randrange(3)):
             interrupted(flow, killed_after(up_to(random.randrange(max(ends)) + 1)))
@@ -85,3 +74,5 @@ def test_of_interrupted_runs_on_a_log_with_markers(flow: Flow, mirrored: Mirrore
     counts = assert_true(mirrored, flow)
 
     assert counts[Landing.HOLE] > 0
+    for row in flow.ledger.transaction_counts("A->B"):
+        assert (row.undecided, row.aborted <= aborted <= row.aborted + row.uncounted) == (0, True)

@@ -129,12 +129,30 @@ def test_given_a_source_log_of_the_same_length_that_is_another_then_nothing_is_s
 
 def test_a_transaction_that_is_open_on_the_source(moving: Migration, topic_name: str) -> None:
     scope = moving.define("scope", topic_name, drain_seconds=1.0, may_split=(".*",))
-    producer = open_transaction(moving.pair.source, topic_name, [b"open"])
+    producer = open_transaction(moving.pair.source, topic_name, [b"open"], name=f"slow-{topic_name}")
     moving.run_to_the_end(scope)
-    assert not moving.gates(scope, Step.DRAIN)["transactions"].passed
+    assert not (gate := moving.gates(scope, Step.DRAIN)["transactions"]).passed
+    # Those who are to stop the writers have read it before.
+    for step in (Step.PREFLIGHT, Step.REHEARSE, Step.DRAIN):
+        assert f"transactional id slow-{topic_name}" in moving.gates(scope, step)["transactions"].what
+    assert "1 record of open transactions" in moving.gates(scope, Step.REHEARSE)["aborted records"].what
 
     producer.abort_transaction(30)
-    moving.finish(scope)
+    moving.run_to_the_end(scope, until=Step.VERIFY)
+    assert "1 record of aborted transactions" in moving.gates(scope, Step.VERIFY)["aborted records"].what
+
+    # What the gate says for a transaction that is aborted leads to what a committed reader of the source sees.
+    assert "A.consumer.isolation.level = read_committed" in gate.action
+    roll_back(moving.context(scope))
+    edit(moving, "clusters", "A.consumer.isolation.level = read_committed\nclusters")
+    delete_topic(moving.pair.target, topic_name)
+    flow = Flow(moving.config.flow("A->B"), moving.ledger, moving.there.path)
+    assert flow.run().exit_code == 3
+    arguments = ["gaps", "recopy", "--all", "--yes", "--config", str(flow.path), "--flow", "A->B"]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert flow.run().exit_code == 0
+    moving.finish(moving.define("scope-2", topic_name, may_split=(".*",)))
+    assert moving.values(topic_name) == moving.values(topic_name, target=False)
 
 
 def test_readers_that_have_not_read_the_source_to_its_end(moving: Migration, topic_name: str) -> None:

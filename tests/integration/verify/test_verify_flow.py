@@ -151,20 +151,6 @@ def test_hidden_corruption_and_what_somebody_else_wrote_behind_the_copy_are_foun
             assert flow.ledger.verified_up_to("A->B") == ()
 
 
-@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
-def test_transactions_are_compared_as_the_flow_reads_them(mirrored: MirroredTopic, isolation: str) -> None:
-    mirrored.create()
-    for number in range(6):
-        transaction(mirrored.source, mirrored.name, [b"%d-%d" % (number, n) for n in range(20)], commit=number % 3 != 1)
-    flow = mirrored.flow({"A.consumer.isolation.level": isolation})
-    flow.run()
-
-    report = verify(flow)
-
-    assert report.exit_code == 0, report.to_dict()
-    assert report.records == (80 if isolation == "read_committed" else 120)
-
-
 def test_compaction_on_both_sides_is_no_difference(mirrored: MirroredTopic) -> None:
     configs = {
         "cleanup.policy": "compact",

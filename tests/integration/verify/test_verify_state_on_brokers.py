@@ -15,7 +15,7 @@ from mirror_lib.verify.model import VerifyMode
 from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
-from tests.support.kafka import Record, consume, delete_topic
+from tests.support.kafka import Record, consume, delete_topic, open_transaction, transaction
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.verifying import tamper, verify
 
@@ -88,6 +88,50 @@ def test_a_topic_that_is_written_to_and_cleaned_meanwhile_is_equal(mirrored: Mir
     assert report.exit_code == 0, report.to_dict()
     assert [verdict.difference_count for verdict in report.verdicts] == [0, 0]
     assert "keys" in report.sentence
+
+
+def test_aborted_and_open_records_are_told_until_they_are_copied_again(mirrored: MirroredTopic) -> None:
+    source, name = mirrored.source, mirrored.name
+    mirrored.create(configs={"cleanup.policy": "compact"})
+    put(source, name, {"alice": "1", "bob": "1", "carol": "1"})
+    transaction(source, name, [b"2"], commit=True, name="good", key=b"carol")
+    transaction(source, name, [b"998", b"999"], commit=False, key=b"bob")
+    waiting = open_transaction(source, name, [b"5"], name="waiting", key=b"alice")
+    flow = mirrored.flow()
+
+    ended, undecided = flow.run().warnings
+    full, stated = verify(flow), verify(flow, mode=VerifyMode.STATE)
+
+    assert ended.startswith(f"2 records of aborted transactions are on the target as ordinary records ({name}: 2)")
+    assert undecided.startswith("1 record of open transactions is on the target")
+    (counts,) = mirror(flow, "plan")["copied_transactions"]
+    assert (counts["topic"], counts["aborted"], counts["undecided"]) == (name, 2, 1)
+    assert full.sentence.startswith("EQUAL")
+    assert "2 of them are records of aborted transactions" in full.sentence
+    assert "1 of them is a record of open transactions" in full.sentence
+    # A committed reader of the source sees neither; what an open transaction will do is not known yet.
+    (verdict,) = stated.verdicts
+    assert (verdict.verdict, verdict.pending_keys, verdict.records) == (Verdict.DIFFERENT, 1, 1)
+    assert [each.kind for each in verdict.differences] == [DifferenceKind.ABORTED]
+
+    waiting.abort_transaction(30)
+    again = flow.run()
+
+    assert again.warnings[0].startswith("1 record of aborted transactions")
+    assert "The target has 3 in all" in again.warnings[0]
+    assert "3 of them are records of aborted transactions" in verify(flow).sentence
+    arguments = ["verify", "--mode", "state", "--config", str(flow.path), "--flow", "A->B"]
+    assert "isolation.level = read_committed" in " ".join(CliRunner().invoke(app, arguments).output.split())
+
+    # What the notes say to do ends with what a committed reader of the source sees.
+    flow = mirrored.flow({"A.consumer.isolation.level": "read_committed"})
+    delete_topic(mirrored.target, mirrored.remote)
+    assert flow.run().exit_code == 3
+    mirror(flow, "gaps", "recopy", "--all", "--yes")
+    assert flow.run().exit_code == 0
+    assert state(mirrored.target, mirrored.remote) == state(source, name)
+    assert verify(flow, mode=VerifyMode.STATE).exit_code == verify(flow).exit_code == 0
+    assert mirror(flow, "plan")["copied_transactions"] == []
 
 
 @pytest.mark.parametrize(

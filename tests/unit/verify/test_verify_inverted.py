@@ -147,7 +147,7 @@ def test_what_the_flow_there_has_left_out_is_left_out_on_the_way_back() -> None:
     assert (outcome.records, outcome.left_out, outcome.differences) == (6, 1, ())
 
 
-def test_by_state_too_aborted_records_count_where_the_opposite_flow_has_copied_them() -> None:
+def test_by_state_aborted_records_that_the_opposite_flow_has_copied_are_known() -> None:
     # Given a compacted topic whose first 3 records the opposite flow has copied, and 2 the flow itself
     facts = VerifyFacts(
         source=SOURCE,

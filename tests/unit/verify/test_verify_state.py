@@ -47,7 +47,7 @@ def compared(source: list[Row], target: list[Row], rules: StateRules, late: list
 
 def rules(*, copied_to: int, map_: list[tuple[int, int, int]], **more: object) -> StateRules:
     runs = tuple(OffsetRun(*each) for each in map_)
-    settings = {"source_start": 0, "target_start": 0, "target_end": 1 << 40, **more}
+    settings = {"source_start": 0, "target_start": 0, "source_end": 1 << 40, "target_end": 1 << 40, **more}
     return StateRules(copied_to=copied_to, map=OffsetMap.of_runs(runs), **settings)  # type: ignore[arg-type]
 
 
@@ -100,6 +100,7 @@ class World:
             source_start=self.source_start,
             target_start=0,
             map=OffsetMap.of_runs(runs),
+            source_end=len(self.history),
             target_end=self.target_end,
             skipped=[(offset, offset + 1) for offset in self.left_out],
         )
@@ -174,6 +175,23 @@ def test_keys_that_differ_are_told_by_what_they_lack() -> None:
         (DifferenceKind.EXTRA, None, 5),
     }
     assert (found.difference_count, found.deletions_lost, found.counts[KeyState.EQUAL]) == (5, 1, 1)
+
+
+def test_what_only_one_side_shows_to_readers_of_committed_records_has_a_kind_of_its_own() -> None:
+    # Offsets 1, 3 of the source and 6 of the target are of aborted transactions, 8 and 9 of open ones.
+    aborted = {"aborted_on_source": [(1, 2), (3, 4)], "aborted_on_target": [(6, 7)]}
+    known = rules(copied_to=10, map_=[(0, 0, 10)], source_end=8, **aborted)
+    source: list[Row] = [(0, "replaced", "1"), (6, "copied back", "1"), (7, "open", "1")]
+    target: list[Row] = [(1, "replaced", "2"), (3, "written", "1"), (8, "open", "2"), (9, "also open", "1")]
+
+    found = compared(source, target, known)
+
+    assert {(each.kind, each.source_offset, each.target_offset) for each in found.differences} == {
+        (DifferenceKind.ABORTED, 0, 1),
+        (DifferenceKind.ABORTED, 3, 3),
+        (DifferenceKind.ABORTED, 6, None),
+    }
+    assert (found.aborted, found.deletions_lost, found.counts[KeyState.PENDING]) == (3, 0, 2)
 
 
 def test_a_key_that_changed_while_both_sides_were_read_waits() -> None:

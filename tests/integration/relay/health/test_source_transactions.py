@@ -174,13 +174,3 @@ def test_a_hanging_transaction_stops_its_partition_with_a_reason_and_what_was_be
     abort(source, mirrored.name)
     last = flow.run()
     assert (last.records, last.exit_code) == (500, 0)
-
-
-def test_a_flow_of_all_records_has_no_hidden_ones(mirrored: MirroredTopic, source: KafkaCluster, flow: Flow) -> None:
-    hang(source, mirrored.name, hour_ago())
-    everything = mirrored.flow()
-
-    report = everything.run()
-
-    assert (report.exit_code, report.records) == (0, 501)
-    assert plan_flow(everything.config, RunOptions(), everything.ledger).hidden == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.batches.stamping import stamp
+from mirror_lib.cluster.batches.transactions import TransactionCount
 from mirror_lib.errors import CorruptBatchError, RecordTooLargeError, Where
 from tests.support.records.record_batches import (
     CONTROL,
@@ -339,9 +341,31 @@ class TestGivenTransactions:
                 out = fed(assembler(read_committed=True), b"".join(log), aborted=aborted)
                 assert [offset for offset, _ in arrived(out)] == shown
 
-    def test_aborted_records_arrive_when_reading_uncommitted(self) -> None:
-        log = in_transaction(0, 7) + marker(1, 7, abort=True)
-        assert [offset for offset, _ in arrived(fed(assembler(), log))] == [0]
+    def test_aborted_records_arrive_and_are_counted_when_reading_uncommitted(self) -> None:
+        log = [in_transaction(0, 7), in_transaction(1, 8), marker(2, 7, abort=True), in_transaction(3, 7)]
+        subject = assembler(end=5)
+        out = fed(subject, b"".join([*log, marker(4, 8, abort=False)]))
+        assert [offset for offset, _ in arrived(out)] == [0, 1, 3]
+        first = subject.transactions(5)
+        assert (first.aborted, first.open) == (1, ((7, 3, 1),))
+        # The next run reads the marker.
+        following = assembler(start=5, end=6, transactions=first)
+        fed(following, marker(5, 7, abort=True))
+        assert (following.transactions(6).aborted, following.transactions(6).undecided) == (2, 0)
+        # A copy that ends before what it has read, a take-over that finds more on the target, and another beginning.
+        assert subject.transactions(2) == TransactionCount(counted_to=2, uncounted=2)
+        assert assembler(start=9, transactions=first).transactions(9) == replace(
+            first, counted_to=9, open=(), uncounted=5
+        )
+        assert assembler(start=3, transactions=first).transactions(3).is_empty
+
+    def test_a_transaction_is_counted_once_if_the_range_cuts_its_batch(self) -> None:
+        whole = batch([SourceRecord(offset) for offset in range(4)], attributes=TRANSACTIONAL, producer_id=7)
+        before = assembler(end=3)
+        fed(before, whole)
+        after = assembler(start=3, end=5, transactions=before.transactions(3))
+        fed(after, whole + marker(4, 7, abort=True))
+        assert (before.transactions(3).undecided, after.transactions(5).aborted) == (3, 4)
 
 
 class TestGivenOldFormats:
