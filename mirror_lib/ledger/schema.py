@@ -7,7 +7,7 @@ from sqlalchemy import Connection, inspect, text
 from mirror_lib.ledger.database import VERSION_TABLE, Database
 
 #: The latest of `migrations/versions`.
-HEAD = "0022"
+HEAD = "0021"
 
 
 def upgrade(database: Database) -> None:

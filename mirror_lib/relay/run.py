@@ -656,11 +656,11 @@ class _Run:
 
     def _aborted_notes(self) -> tuple[str, ...]:
         """Notes about the records of transactions that this run has copied, and how earlier ones ended."""
-        counted = [each for each in self._results if each.transactions is not None]
-        if not counted:
+        results = [each for each in self._results if each.transactions is not None]
+        if not results:
             return ()
         aborted = Counter[str]()
-        for each in counted:
+        for each in results:
             aborted[each.source.topic] += each.aborted
         by_run = [(topic, records) for topic, records in aborted.items() if records]
         copied = copied_transactions(self._ledger, self._flow.flow, aborted)
