@@ -296,6 +296,7 @@ class Operations(Happenings):
         if self._moved:
             return
         self._end_stopped()
+        self._spare.start()
         left, self._target, self._spare = self._target, self._spare, self._target
         self._write_config()
         if self._complete_once:

@@ -177,7 +177,7 @@ class State:
         self._end_stopped()
         for _, transaction in self._open:
             transaction.end(commit=False)
-        for cluster in (self._source, self._target, self._spare):
+        for cluster in (each for each in (self._source, self._target, self._spare) if each.is_running):
             cluster.forget(self._own_topics(cluster), [self._topic(group) for group in GROUPS])
 
     def _own_topics(self, cluster: Cluster) -> list[str]:

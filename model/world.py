@@ -74,9 +74,14 @@ class Cluster:
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
     def start(self) -> None:
-        """Start the broker; its address may have changed."""
+        """Start the broker if it does not run; its address may have changed."""
         self._broker.start()
         self._connect()
+
+    @property
+    def is_running(self) -> bool:
+        """True if its broker runs."""
+        return bool(self._broker.running_nodes)
 
     def kill(self) -> None:
         """Kill the broker."""
@@ -341,12 +346,12 @@ def clusters_of(folder: Path) -> tuple[Cluster, Cluster, Cluster]:
 
 @contextmanager
 def clusters(folder: Path) -> Iterator[tuple[Cluster, Cluster, Cluster]]:
-    """Start the clusters of a folder; kill them at the end."""
-    started = clusters_of(folder)
+    """Start source and target in a folder, the third when it is needed; kill all at the end."""
+    source, target, _ = found = clusters_of(folder)
     try:
-        with ThreadPoolExecutor(len(started)) as pool:
-            list(pool.map(Cluster.start, started))
-        yield started
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(Cluster.start, (source, target)))
+        yield found
     finally:
-        for each in started:
+        for each in found:
             each.kill()

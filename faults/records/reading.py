@@ -54,6 +54,14 @@ class Reader:
     ) -> None:
         self._consumer.close()
 
+    def places(self) -> dict[Place, int]:
+        """Return where each partition continues."""
+        return dict(self._next)
+
+    def go_back(self, places: Mapping[Place, int]) -> None:
+        """Continue at these places, since the log was put back to a time when they were its end."""
+        self._next = dict(places)
+
     def read_new(self, ends: Mapping[Place, int], take: Callable[[str, int, Seen], None]) -> None:
         """Read every partition at least up to its end offset, in order, and pass each record to `take`.
 
