@@ -55,7 +55,8 @@ def target_restored(scene: Scene) -> bool:
     world.arrivals = arrivals
     world.reader.go_back(places)
     _require(_run(scene), "target-truncated", TARGET_PREFIX)
-    _decide(world.configs.main, "gaps", "accept", "--all", "--yes")
+    for topic in world.source_topics():
+        _decide(world.configs.main, "gaps", "accept", "--topic", topic, "--yes")
     return True
 
 
