@@ -66,12 +66,15 @@ class Cluster:
     def __init__(self, name: str, folder: Path) -> None:
         """The cluster of this name in this folder, running or not."""
         self._broker = KafkaCluster(name, directory=folder / name, overrides=_FAST, heap_megabytes=256)
+        self._former: list[AdminClient] = []
         self._connect()
 
     def _connect(self) -> None:
-        # A client that has seen a former life of the broker waits for its coordinators.
+        # A client that has seen a former life of the broker waits for its coordinators; to end it with a request that
+        # is still waiting has crashed librdkafka.
         self.servers = self._broker.bootstrap_servers
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        self._former.append(self.admin)
 
     def start(self) -> None:
         """Start the broker if it does not run; its address may have changed."""
