@@ -64,9 +64,7 @@ _MOVES: list[dict[str, object]] = [
 
 
 @pytest.mark.timeout(600)
-def test_a_cutover_and_what_comes_after_it_are_carried_out_without_a_violation(
-    servers: Path, tmp_path: Path
-) -> None:
+def test_a_cutover_and_what_comes_after_it_are_carried_out_without_a_violation(servers: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps(_MOVES))
 
