@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from model.commands import Command, Point, Said
 from model.expected import (
@@ -24,6 +24,7 @@ from model.steps import COMPACTED_TOPIC, GROUPS, TOPICS, Step
 _LOST_AT_SOURCE = frozenset({"retention-gap", "source-recreated", "source-truncated"})
 #: A task that was stopped for more than five seconds checks the log before it sends; docs/reliability.md.
 _LOOKS_AFTER_SECONDS = 6.0
+_SKIPS = "skips-records"
 #: Behind every offset.
 _END = 1 << 60
 
@@ -196,6 +197,9 @@ class Operations(Happenings):
             elif how == "resume":
                 self._given_up.discard(place)
             elif how == "accept":
+                if self._ledger_restored:
+                    # Groups are committed by what is known.
+                    self._accepted_unknown.add(place)
                 if history.undone:
                     # Where its source's histories part is not known: all that it has is copied again.
                     copy.restarts.append(copy.read_to)
@@ -339,19 +343,24 @@ class Operations(Happenings):
         said = self._done("groups", "apply")
         self._look()
         self._read_sources()
+        named = {(row["group"], row["topic"], row["partition"]) for row in _rows(said) if row.get("reason") == _SKIPS}
         for group, offsets in before.items():
-            self._check_commits(group, offsets)
+            self._check_commits(group, offsets, named)
         if said.exit_code == 0 and self._translation == "exact":
             self._check_groups(said)
 
-    def _check_commits(self, group: str, before: Mapping[tuple[str, int], int]) -> None:
-        """Check offsets that a command has committed, with any reason."""
+    def _check_commits(
+        self, group: str, before: Mapping[tuple[str, int], int], named: Collection[tuple[object, object, object]]
+    ) -> None:
+        """Check offsets that a command has committed, except those with which it has named skipped records."""
         here = self._source.committed(group)
         for (name, number), there in self._target.committed(group).items():
             for topic in TOPICS:
                 read = here.get((self._topic(topic), number))
+                place = topic, number
+                if (group, self._topic(topic), number) in named or place in self._accepted_unknown:
+                    continue
                 if name == self._remote(topic) and read is not None and there != before.get((name, number)):
-                    place = topic, number
                     history, copy = self._histories[place], self._copy(place)
                     what = f"{group} on {place}"
                     check_not_beyond(what, history, copy, read, there, committed=self._committed)

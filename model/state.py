@@ -86,6 +86,8 @@ class State:
         self._backup: tuple[set[Place], int] | None = None
         #: The ledger was restored from a backup, or emptied.
         self._ledger_restored = False
+        #: Partitions of which an operator has accepted that the ledger lacks a part.
+        self._accepted_unknown: set[Place] = set()
         #: The position topic was deleted.
         self._positions_lost = False
         #: Disks of source and target.
