@@ -358,7 +358,8 @@ class Operations(Happenings):
             for topic in TOPICS:
                 read = here.get((self._topic(topic), number))
                 place = topic, number
-                if (group, self._topic(topic), number) in named or place in self._accepted_unknown:
+                is_named = self._target_restored and (group, self._topic(topic), number) in named
+                if is_named or place in self._accepted_unknown:
                     continue
                 if name == self._remote(topic) and read is not None and there != before.get((name, number)):
                     history, copy = self._histories[place], self._copy(place)
