@@ -25,7 +25,7 @@ from model.shrink import shrink
 from model.state import Clusters
 from model.steps import Step, sequence, texts_of
 from model.times import Times
-from model.world import Cluster, clusters
+from model.world import clusters, clusters_of
 
 #: Settling at the end takes as long as fifteen steps.
 _LENGTH = 50
@@ -61,10 +61,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--results", type=Path, metavar="FILE", help="Results file (default: in the state folder).")
     parser.add_argument("--parallel", type=int, default=1, metavar="N", help="Run N sequences in parallel (1).")
     parser.add_argument(
-        "--on",
-        nargs=3,
-        metavar=("SOURCE", "TARGET", "SPARE"),
-        help="Use these clusters (bootstrap servers); default: start three.",
+        "--on", type=Path, metavar="FOLDER", help="Use the running clusters of this folder; default: start three."
     )
     parser.add_argument("--part", type=_part, metavar="K/N", help="Run only seeds with seed %% N = K.")
     parser.add_argument(
@@ -84,10 +81,8 @@ def _seeds(text: str) -> range:
 
 
 class _Model:
-    def __init__(self, arguments: argparse.Namespace, servers: Sequence[str], folder: Path) -> None:
-        self._arguments, self._folder = arguments, folder
-        source, target, spare = map(Cluster, servers)
-        self._clusters = Clusters(source, target, spare)
+    def __init__(self, arguments: argparse.Namespace, on: Clusters, folder: Path) -> None:
+        self._arguments, self._folder, self._clusters = arguments, folder, on
         self._results = Results(arguments.results or state_dir() / "model" / "results.jsonl")
         self._times = Times()
         self._plays = 0
@@ -186,9 +181,11 @@ class _Model:
         _log(f"{len(script)} steps; repeat: ./run model --replay {file}")
 
 
-def _in_parallel(argv: Sequence[str] | None, servers: Sequence[str], count: int) -> int:
-    """Play in several processes, each with its share of the seeds; return the worst exit code."""
-    words = [sys.executable, "-m", "model", *(sys.argv[1:] if argv is None else argv), "--on", *servers]
+def _in_parallel(argv: Sequence[str] | None, count: int) -> int:
+    """Play in several processes, each with its share of the seeds and its own clusters, since sequences restore them;
+    return the worst exit code.
+    """
+    words = [sys.executable, "-m", "model", *(sys.argv[1:] if argv is None else argv)]
     players = [subprocess.Popen([*words, "--part", f"{number}/{count}"]) for number in range(count)]
     try:
         return max(each.wait() for each in players)
@@ -209,10 +206,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.prepare()
     folder = Path(tempfile.mkdtemp(prefix="mirror-model-"))
     try:
-        with nullcontext(arguments.on) if arguments.on else clusters(folder) as servers:
-            if arguments.parallel > 1 and arguments.part is None:
-                return _in_parallel(argv, servers, arguments.parallel)
-            return _Model(arguments, servers, folder).all()
+        if arguments.parallel > 1 and arguments.part is None:
+            return _in_parallel(argv, arguments.parallel)
+        with nullcontext(clusters_of(arguments.on)) if arguments.on else clusters(folder) as started:
+            return _Model(arguments, Clusters(*started), folder).all()
     except KeyboardInterrupt:
         return 130
     finally:

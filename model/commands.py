@@ -37,6 +37,7 @@ from mirror_lib.runbook.context import Engine
 from mirror_lib.runbook.job import main as cutover_main
 from mirror_lib.runbook.steps import rollback
 from mirror_lib.verify.raw.local import run_locally
+from model.clock import set_clock
 from model.protections import PROTECTIONS
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -47,11 +48,13 @@ LEASE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Where a command ends or stops itself: the n-th occurrence of an event."""
+    """Where a command ends or stops itself, or its clock jumps: the n-th occurrence of an event."""
 
     at: str
     nth: int
-    how: signal.Signals
+    how: signal.Signals | None
+    #: Seconds that its clock is ahead from there on.
+    clock: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ class Command:
         without: Iterable[str] = (),
         spark: bool = False,
         ids: Mapping[str, str] | None = None,
+        clock: float = 0.0,
     ) -> None:
         """Start it.
 
@@ -104,12 +108,13 @@ class Command:
             spark: start its Spark job, instead of copying in its own process.
             ids: cluster ids that it sees in place of others: a restored cluster keeps everything except its id. A Spark
                 job would see the true ones.
+            clock: seconds that its clock is ahead; not with a Spark job.
         """
-        assert not (spark and ids)
+        assert not (spark and (ids or clock))
         self.output = folder / f"command-{os.urandom(4).hex()}"
         self.stopped_at: float | None = None
         self._seconds = _SPARK_SECONDS if spark else _SECONDS
-        arguments = (list(words), str(self.output), str(folder), point, tuple(without), spark, dict(ids or {}))
+        arguments = (list(words), str(self.output), str(folder), point, tuple(without), spark, dict(ids or {}), clock)
         self._process = _CONTEXT.Process(target=_serve, args=arguments)
         self._process.start()
 
@@ -170,6 +175,7 @@ def _serve(
     without: tuple[str, ...],
     spark: bool,
     ids: dict[str, str],
+    clock: float,
 ) -> None:
     for number, suffix in ((1, ".out"), (2, ".err")):
         os.dup2(os.open(output + suffix, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
@@ -184,6 +190,8 @@ def _serve(
         _show_ids(ids)
     for name in without:
         PROTECTIONS[name]()
+    if clock:
+        set_clock(clock)
     if point is not None:
         _arm(point)
     sys.argv = ["mirror", *words]
@@ -232,7 +240,9 @@ def _arm(point: Point) -> None:
         nonlocal left
         if name == point.at:
             left -= 1
-            if left == 0:
+            if left == 0 and point.how is None:
+                set_clock(point.clock)
+            elif left == 0 and point.how is not None:
                 # To this thread: after a signal to the process, the thread would continue until another one has
                 # received it.
                 signal.pthread_kill(threading.get_ident(), point.how)

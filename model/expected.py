@@ -41,6 +41,8 @@ class History:
     first_present: int = 0
     #: Ids that the source does not hold any more.
     gone: set[str] = field(default_factory=set)
+    #: Ids that are gone because the source was restored to a state before them: as if they had never been written.
+    undone: set[str] = field(default_factory=set)
     #: Ids that need not be on the target, since a command reported them or they were deleted there.
     excused: set[str] = field(default_factory=set)
     #: Excused ids that were copied to a target topic that was deleted since: its successor never held them, and a
@@ -94,6 +96,21 @@ class History:
         self.away.discard(each.id)
         self.records[order] = each
         self._came_home = order
+
+    def rewind(self, found: Sequence[Seen], end: int) -> set[str]:
+        """Take what a restored source holds for its present content; return the ids that it has lost by that."""
+        here = {each.id for each in found}
+        lost = {each.id for each in self.records if each.id not in here | self.gone}
+        self.gone = {each.id for each in self.records if each.id not in here}
+        self.undone = (self.undone | lost) - here
+        self.first_present = self.order[found[0].id] if found else len(self.records)
+        self.read_to = end
+        return lost
+
+    def newest(self, *, committed: bool = False) -> dict[bytes | None, Seen]:
+        """Return the newest record of each key."""
+        hidden = self.undone | self.unreadable(committed=committed)
+        return {each.key: each for each in self.records if each.id not in hidden}
 
     def present(self, *, committed: bool) -> list[Seen]:
         """Return the visible records of the source, in order."""
@@ -171,11 +188,11 @@ def _is_deletion_of(history: History, found: Seen) -> bool:
 def missing(history: History, copy: Copy, *, committed: bool) -> list[str]:
     """Return ids that a complete copy would hold and this one does not."""
     held = copy.ids()
-    not_needed = history.excused | history.unreadable(committed=committed)
+    not_needed = history.excused | history.undone | history.unreadable(committed=committed)
     wanted = [each for each in history.records if each.id not in not_needed]
     if not history.compacted:
         return [each.id for each in wanted if each.id not in held]
-    newest = {each.key: each for each in history.records if each.id not in history.unreadable(committed=committed)}
+    newest = history.newest(committed=committed)
     state = {each.key: each for each in copy.held()}
     lacking = []
     for key, each in newest.items():
@@ -189,21 +206,20 @@ def missing(history: History, copy: Copy, *, committed: bool) -> list[str]:
 
 def deletions(history: History) -> set[str]:
     """Return ids of deletions that are the newest of their key and that the source's cleaner has removed."""
-    newest = {each.key: each for each in history.records}
-    return {each.id for each in newest.values() if each.deletes and each.id in history.gone}
+    return {each.id for each in history.newest().values() if each.deletes and each.id in history.gone}
 
 
 def outlived(history: History, copy: Copy) -> list[bytes | None]:
     """Return keys that still exist on the target though the source has deleted them and removed the deletion."""
-    newest = {each.key: each for each in history.records if each.id in deletions(history)}
+    newest = {key: each for key, each in history.newest().items() if each.id in deletions(history)}
     state = {each.key: each for each in copy.held()}
     return [key for key in newest if key in state and not state[key].deletes]
 
 
-def lost(history: History, copy: Copy, copied: Set[str], *, committed: bool) -> list[str]:
-    """Return ids that were copied and are still at the source, but are missing on the target without a known reason."""
+def lost(history: History, copy: Copy, *, committed: bool) -> list[str]:
+    """Return ids that are at the source, but are missing on the target without a known reason."""
     held = copy.ids() | history.excused
-    return [each.id for each in history.present(committed=committed) if each.id in copied and each.id not in held]
+    return [each.id for each in history.present(committed=committed) if each.id not in held]
 
 
 def check_group(
@@ -233,6 +249,23 @@ def check_group(
         return  # The target's cleaner has removed old values; `missing` checks its state.
     text = f"{what} is in sync: reads {found} from {there} on, on the source {first} from {here} on"
     raise ViolationError("group", f"{text}; the target holds offsets {copy.start} to {copy.read_to}")
+
+
+def check_not_beyond(what: str, history: History, copy: Copy, here: int, there: int, *, committed: bool) -> None:
+    """Raise if a group has skipped records on the target that it has not read on the source.
+
+    Args:
+        here: its committed offset on the source.
+        there: its committed offset on the target.
+    """
+    if there > copy.read_to:
+        raise ViolationError("group", f"{what}: committed {there}, the log ends at {copy.read_to}")
+    last = {each.id: each.offset for each in copy.held()}
+    unread = [each.id for each in history.present(committed=committed) if each.offset >= here]
+    skipped = [each for each in unread if last.get(each, there) < there]
+    if skipped:
+        text = f"{what} was committed at {there}, from {here}: skips {len(skipped)} unread records {skipped[:5]}"
+        raise ViolationError("group", text)
 
 
 def _later(history: History, first: str, held: Set[str]) -> bool:
@@ -283,9 +316,12 @@ def check_verdict(
     gone: set[str] = set()
     if by_state:
         wrong = [f"key {key!r} lives on" for key in outlived(history, copy)]
+        if complete and history.compacted:
+            wrong += [f"{each} is missing" for each in missing(history, copy, committed=committed)]
     else:
         ranges: Any = verdict.get("ranges") or ()
-        gone = set() if history.compacted else set(lost(history, copy, copied, committed=committed))
+        # Records that were not copied are not in the ranges that were compared.
+        gone = set() if history.compacted else set(lost(history, copy, committed=committed))
         wrong = [
             f"{each.id} is gone"
             for each in history.records
@@ -305,7 +341,7 @@ def check_verdict(
     if history.lost_target and not by_state:
         # Records that newer ones replace are compared too, until the source's cleaner removes them.
         lacking |= {each.id for each in history.present(committed=committed)} & copied - copy.ids()
-    is_clean = plain and not (wrong or gone or excused or lacking)
+    is_clean = plain and not (wrong or gone & copied or excused or lacking or history.undone)
     is_clean = is_clean and not any(each.id in strangers for each in copy.held())
     # Where nothing was copied there is nothing to compare.
     must_be_equal = complete and bool(copy.held())

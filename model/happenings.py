@@ -27,16 +27,23 @@ class Happenings(State):
     """
 
     def _do_settings(
-        self, guarded: bool, committed: bool, latest: bool, ends: str | None = None, separator: str | None = "."
+        self,
+        guarded: bool,
+        committed: bool,
+        latest: bool,
+        ends: str | None = None,
+        separator: str | None = ".",
+        translation: str = "exact",
     ) -> None:
         """Choose the settings of the flow; only at the beginning of a sequence.
 
         Args:
             ends: the topic that is cut over and failed back after settling.
             separator: of the default policy; None: topics keep their names.
+            translation: of the offsets of groups.
         """
         self._guarded, self._committed, self._from_latest, self._ends = guarded, committed, latest, ends
-        self._separator = separator
+        self._separator, self._translation = separator, translation
         self._write_config()
 
     def _do_first_start(self, latest: bool) -> None:
@@ -190,10 +197,7 @@ class Happenings(State):
         if count < _MOST_PARTITIONS and topic not in self._moved:
             self._source.grow(self._topic(topic), count + 1)
             # New partitions are copied from their beginning, regardless of the flow's first start.
-            new = self._histories[topic, count]
-            new.compacted = topic == COMPACTED_TOPIC
-            new.late = self._histories[topic, 0].begun
-            new.begun = self._from_latest and new.late
+            self._expect_new((topic, count), late=self._histories[topic, 0].begun)
 
     def _do_commit(self, group: str, topic: str, partition: int, percent: int) -> None:
         """Commit an offset of a group on the side of the topic's writers."""
@@ -240,7 +244,7 @@ class Happenings(State):
         Hand-overs of cutovers since then would be unknown: docs/troubleshooting.md, "The ledger is lost".
         """
         given_up, cutovers = (set(), 0) if empty or self._backup is None else self._backup
-        if self._moved or cutovers != self._cutovers or self._positions_lost:
+        if self._moved or cutovers != self._cutovers or self._positions_lost or self._target_restored:
             return
         self._end_stopped()
         for each in self._folder.glob(f"{self._ledger_file.name}*"):

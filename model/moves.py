@@ -7,7 +7,7 @@ import time
 
 from model.commands import LEASE_SECONDS, Point, Said
 from model.expected import ViolationError
-from model.operations import Operations
+from model.restores import Restores
 from model.steps import GROUPS
 
 #: Steps that an operator confirms, and attempts after a kill, with a margin.
@@ -17,7 +17,7 @@ _QUICK = ("--quiet-seconds", "0.3", "--drain-seconds", "4", "--watch-seconds", "
 _NOBODY = "nobody"
 
 
-class Moves(Operations):
+class Moves(Restores):
     """Rules that move writers and readers to the target, and back.
 
     A cutover is finished or rolled back, so between two steps all writers are on one side.

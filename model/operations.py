@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from model.commands import Command, Point, Said
 from model.expected import (
     Place,
     ViolationError,
     check_group,
+    check_not_beyond,
     check_range,
     check_verdict,
     deletions,
@@ -18,11 +19,12 @@ from model.expected import (
     outlived,
 )
 from model.happenings import Happenings
-from model.steps import COMPACTED_TOPIC, TOPICS, Step
+from model.steps import COMPACTED_TOPIC, GROUPS, TOPICS, Step
 
 _LOST_AT_SOURCE = frozenset({"retention-gap", "source-recreated", "source-truncated"})
 #: A task that was stopped for more than five seconds checks the log before it sends; docs/reliability.md.
 _LOOKS_AFTER_SECONDS = 6.0
+_SKIPS = "skips-records"
 #: Behind every offset.
 _END = 1 << 60
 
@@ -50,7 +52,15 @@ class Operations(Happenings):
         """
         typed = [*words, "--config", str(self._config), *(self._flow if flow is None else flow), "--json"]
         with self._times.command():
-            command = Command(typed, self._folder, point=point, without=self._without, spark=spark, ids=self._shown_ids)
+            command = Command(
+                typed,
+                self._folder,
+                point=point,
+                without=self._without,
+                spark=spark,
+                ids=self._shown_ids,
+                clock=self._clock,
+            )
             said = command.finish()
         if said is None:
             self._stopped.append(command)
@@ -73,7 +83,7 @@ class Operations(Happenings):
     # ------------------------------------------------------------ runs
 
     def _do_run(self, spark: bool = False) -> Said:
-        said = self._command("run", spark=spark and not self._shown_ids)
+        said = self._command("run", spark=spark and not (self._shown_ids or self._clock))
         assert said is not None
         self._after_run(said)
         return said
@@ -139,10 +149,10 @@ class Operations(Happenings):
     def _check_complete(self, topics: Sequence[str] = TOPICS) -> None:
         for topic in topics:
             self._read_source(topic)
-        # A run does not report a topic that does not exist, until it is created again.
-        present = {topic for topic in topics if self._source.partitions(self._topic(topic))}
+        # A run does not report a topic that does not exist, until it is created again, nor a partition.
+        present = {(topic, number) for topic in topics for number in self._source.partitions(self._topic(topic))}
         for place, history in self._histories.items():
-            if place[0] not in present or place in self._given_up:
+            if place not in present or place in self._given_up:
                 continue
             copy = self._copy(place)
             if not history.begun:
@@ -157,14 +167,19 @@ class Operations(Happenings):
                 )
         self._complete_once = True
 
-    def _do_recreate_source(self, topic: str, runs: bool = False) -> None:
-        """Delete a topic and create it again, possibly with a run in between."""
+    def _do_recreate_source(self, topic: str, runs: bool = False, partitions: int | None = None) -> None:
+        """Delete a topic and create it again, possibly with a run in between, and with another number of partitions."""
         if topic in self._moved:
             return
-        partitions = self._delete_source(topic)
+        before = self._delete_source(topic)
         if runs:
             self._do_run()
-        self._source.create(self._topic(topic), partitions, self._configs(topic))
+        now = partitions or before
+        self._source.create(self._topic(topic), now, self._configs(topic))
+        for number in range(before, now):
+            self._expect_new((topic, number), late=self._histories[topic, 0].begun)
+        for number in range(now, before):
+            self._histories[topic, number].excused |= self._histories[topic, number].gone
 
     # ------------------------------------------------------------ decisions
 
@@ -182,6 +197,12 @@ class Operations(Happenings):
             elif how == "resume":
                 self._given_up.discard(place)
             elif how == "accept":
+                if self._ledger_restored:
+                    # Groups are committed by what is known.
+                    self._accepted_unknown.add(place)
+                if history.undone:
+                    # Where its source's histories part is not known: all that it has is copied again.
+                    copy.restarts.append(copy.read_to)
                 # Accepted: what was copied and no longer exists on the target, and what the source has lost, since a
                 # killed run may have recorded the gap. What was never copied and exists must still be copied.
                 history.excused |= (self._ever_copied[place] | history.gone) - copy.ids()
@@ -279,6 +300,7 @@ class Operations(Happenings):
         if self._moved:
             return
         self._end_stopped()
+        self._spare.start()
         left, self._target, self._spare = self._target, self._spare, self._target
         self._write_config()
         if self._complete_once:
@@ -317,11 +339,32 @@ class Operations(Happenings):
             check_range(f"{remote}:{number}", self._histories[topic, number], found, committed=self._committed)
 
     def _do_groups(self) -> None:
+        before = {group: self._target.committed(group) for group in map(self._topic, GROUPS)}
         said = self._done("groups", "apply")
         self._look()
         self._read_sources()
-        if said.exit_code == 0:
+        named = {(row["group"], row["topic"], row["partition"]) for row in _rows(said) if row.get("reason") == _SKIPS}
+        for group, offsets in before.items():
+            self._check_commits(group, offsets, named)
+        if said.exit_code == 0 and self._translation == "exact":
             self._check_groups(said)
+
+    def _check_commits(
+        self, group: str, before: Mapping[tuple[str, int], int], named: Collection[tuple[object, object, object]]
+    ) -> None:
+        """Check offsets that a command has committed, except those with which it has named skipped records."""
+        here = self._source.committed(group)
+        for (name, number), there in self._target.committed(group).items():
+            for topic in TOPICS:
+                read = here.get((self._topic(topic), number))
+                place = topic, number
+                is_named = self._target_restored and (group, self._topic(topic), number) in named
+                if is_named or place in self._accepted_unknown:
+                    continue
+                if name == self._remote(topic) and read is not None and there != before.get((name, number)):
+                    history, copy = self._histories[place], self._copy(place)
+                    what = f"{group} on {place}"
+                    check_not_beyond(what, history, copy, read, there, committed=self._committed)
 
     def _check_groups(self, said: Said) -> None:
         """Check groups; rows without a reason are in sync."""

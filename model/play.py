@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from model.commands import Said
 from model.expected import ViolationError
 from model.moves import Moves
-from model.steps import Step, text_of
+from model.steps import LATE_TOPIC, TOPICS, Step, text_of
 
 #: Reasons after which an operator sets the position.
 _BY_POSITION = frozenset({"position-lost", "target-diverged", "unclean-start"})
@@ -52,6 +52,8 @@ class Play(Moves):
 
     def step(self, step: Step) -> None:
         """Play one step; the result is checked after it."""
+        if step.get("topic") == LATE_TOPIC and LATE_TOPIC not in self._created and step["do"] != "create":
+            step = {**step, "topic": TOPICS[0]}
         getattr(self, "_do_" + step["do"].replace("-", "_"))(**{key: step[key] for key in step if key != "do"})
 
     def settle(self) -> None:
@@ -62,6 +64,7 @@ class Play(Moves):
         Raises:
             ViolationError: it does not.
         """
+        self._clock = 0.0
         self._do_wake()
         self._do_unhang(commit=True)
         if self._given_up:

@@ -64,6 +64,36 @@ def _without_history() -> None:
     _put(ledger_positions, history_of=sound)
 
 
+def _without_last_record() -> None:
+    from mirror_lib.relay.planning import source_logs
+
+    async def none_asked(*_: Any) -> Any:
+        await asyncio.sleep(0)
+        return {}
+
+    _put(source_logs, compare_last_records=none_asked)
+
+
+def _without_checkpoint_age() -> None:
+    from mirror_lib.sync.groups import read as groups
+
+    read_checkpoints = groups._read_checkpoints  # noqa: SLF001
+
+    def of_any_copy(flow: Any, _begun: Any) -> Any:
+        return read_checkpoints(flow, {})
+
+    _put(groups, _read_checkpoints=of_any_copy)
+
+
+def _without_new_topics() -> None:
+    from mirror_lib.relay import run
+
+    def unknown(*_: Any) -> None:
+        return None
+
+    _put(run, _known_topics=unknown)
+
+
 def _without_group_gate() -> None:
     from mirror_lib.sync.groups import flow as flow_groups
     from mirror_lib.sync.groups import rules as groups
@@ -86,5 +116,8 @@ PROTECTIONS: Mapping[str, Callable[[], None]] = {
     "tail": _without_tail,
     "identity": _without_identity,
     "history": _without_history,
+    "last-record": _without_last_record,
+    "checkpoint-age": _without_checkpoint_age,
+    "new-topics": _without_new_topics,
     "group-gate": _without_group_gate,
 }

@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from model.commands import Command
 from model.expected import Copy, History, Place, check_order
-from model.steps import COMPACTED_TOPIC, GROUPS, TOPICS
+from model.steps import COMPACTED_TOPIC, GROUPS, LATE_TOPIC, TOPICS
 from model.times import Times
 from model.world import COMPACTED, WRITTEN_DELETION, Cluster, Transaction
 
@@ -85,18 +86,41 @@ class State:
         self._backup: tuple[set[Place], int] | None = None
         #: The ledger was restored from a backup, or emptied.
         self._ledger_restored = False
+        #: Partitions of which an operator has accepted that the ledger lacks a part.
+        self._accepted_unknown: set[Place] = set()
         #: The position topic was deleted.
         self._positions_lost = False
+        #: Disks of source and target.
+        self._snapshots: dict[str, Any] = {}
+        self._target_restored = False
+        #: Topics that were ever created.
+        self._created = set(TOPICS) - {LATE_TOPIC}
+        #: Seconds that the clock of commands is ahead.
+        self._clock = 0.0
+        #: The setting for offsets of groups: exact or mm2.
+        self._translation = "exact"
         self.said: list[str] = []
 
     def begin(self) -> None:
         """Create the topics and write the flow's file."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        for topic in TOPICS:
+        for topic in sorted(self._created):
             self._source.create(self._topic(topic), 2, self._configs(topic))
             for number in range(2):
                 self._histories[topic, number].compacted = topic == COMPACTED_TOPIC
         self._write_config()
+
+    def _expect_new(self, place: Place, *, late: bool) -> None:
+        """Note a new partition.
+
+        Args:
+            late: True if the flow had been copied before: then it is copied from its beginning, regardless of the
+                flow's first start.
+        """
+        new = self._histories[place]
+        new.compacted = place[0] == COMPACTED_TOPIC
+        new.late = late
+        new.begun = self._from_latest and late
 
     @property
     def _ledger_file(self) -> Path:
@@ -128,6 +152,7 @@ class State:
             "checkpoints.topic.replication.factor": "1",
             "emit.heartbeats.enabled": "false",
             "sync.group.offsets.enabled": "true",
+            "mirror.group.translation": self._translation,
             # One task has one thread: when it is stopped before its check, nothing else of it is partly sent.
             "tasks.max": "2" if self._guarded else "1",
             "mirror.run.lease.seconds": "3",
@@ -154,7 +179,7 @@ class State:
         self._end_stopped()
         for _, transaction in self._open:
             transaction.end(commit=False)
-        for cluster in (self._source, self._target, self._spare):
+        for cluster in (each for each in (self._source, self._target, self._spare) if each.is_running):
             cluster.forget(self._own_topics(cluster), [self._topic(group) for group in GROUPS])
 
     def _own_topics(self, cluster: Cluster) -> list[str]:

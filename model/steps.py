@@ -17,9 +17,10 @@ from typing import Any
 #: One step: its `do` names the rule, the rest are the rule's arguments. Plain JSON, so that it can be written by hand.
 Step = dict[str, Any]
 
-#: The last one is compacted.
-TOPICS = ("a", "b", "c")
+TOPICS = ("a", "b", "c", "d")
 COMPACTED_TOPIC = "c"
+#: It does not exist from the beginning.
+LATE_TOPIC = "d"
 GROUPS = ("g", "h")
 #: For topics with fewer partitions, the number is reduced to one of those.
 _PARTITIONS = (0, 1, 2, 3)
@@ -32,6 +33,9 @@ _POINTS = ("opened", "before-produce", "produced", "before-closed", "closed", "b
 #: Of cutovers, one in this many is killed.
 _CUTOVERS_WITHOUT_KILL = 3
 _FOLLOWS, _SAME_PLACE = 0.5, 0.7
+_DISKS = ("source", "source", "target", "target", "both")
+#: That the clock is ahead.
+_HOURS = (0, 0, 1, -1, 30, -30, 24 * 30)
 
 
 class _Draw:
@@ -39,7 +43,7 @@ class _Draw:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.topics = random.choice([("a",), ("a",), ("b",), ("c",), ("a", "c"), ("a", "b"), TOPICS])
+        self.topics = random.choice([("a",), ("a",), ("b",), ("c",), ("a", "c"), ("a", "b"), ("a", "d"), TOPICS])
         self.partitions = random.choice([(0,), (0,), (1,), _PARTITIONS])
         self.groups = random.choice([("g",), GROUPS])
         self._last: tuple[str, int] | None = None
@@ -133,7 +137,11 @@ _RULES: Mapping[str, _Rule] = {
     "wake": _Rule(2, lambda _: {}),
     "pause": _Rule(1, lambda _: {"seconds": 3}, ("run", "wake", "compact")),
     "delete-target": _Rule(3, lambda d: {**d.topic(), "again": d.yes()}, ("run", "commit", "groups", "decide")),
-    "recreate-source": _Rule(1, lambda d: {**d.topic(), "runs": d.yes()}, ("produce", "run", "decide")),
+    "recreate-source": _Rule(
+        1,
+        lambda d: {**d.topic(), "runs": d.yes(), "partitions": d.one(None, None, 1, 3)},
+        ("produce", "run", "decide"),
+    ),
     "trim-source": _Rule(2, _trim, ("run", "decide")),
     "trim-target": _Rule(3, _trim, ("commit", "groups", "run")),
     "expire-source": _Rule(1, lambda d: d.topic(compacted=False), ("run", "decide")),
@@ -156,6 +164,23 @@ _RULES: Mapping[str, _Rule] = {
     "backup-ledger": _Rule(2, lambda _: {}, ("run", "delete-target", "position", "restore-ledger")),
     "restore-ledger": _Rule(2, lambda d: {"empty": d.one(False, False, True)}, ("groups", "run", "verify", "commit")),
     "lose-positions": _Rule(1, lambda _: {}, ("run", "groups", "crash")),
+    "snapshot": _Rule(
+        1, lambda d: {"which": d.one(*_DISKS)}, ("produce", "run", "delete-target", "trim-source", "restore-snapshot")
+    ),
+    "restore-snapshot": _Rule(
+        2,
+        lambda d: {"which": d.one(*_DISKS), "grow": d.one(None, "less", "same", "same", "more")},
+        ("decide", "groups", "run", "verify", "commit", "cutover"),
+    ),
+    "create": _Rule(1, lambda d: {"topic": LATE_TOPIC, "count": d.number(1, 20)}),
+    "appear": _Rule(
+        1, lambda d: d.burst(what=d.one("topic", "partition"), at=d.one(*_POINTS)), ("produce", "run", "groups")
+    ),
+    "clock": _Rule(
+        2,
+        lambda d: d.burst(ahead=d.one(*_HOURS) * 3600, at=d.one(None, *_POINTS), nth=d.number(1, 2)),
+        ("run", "crash", "produce", "groups", "stop", "clock"),
+    ),
     "misaddress": _Rule(1, lambda d: {"which": d.one("source", "target")}),
     "restore": _Rule(
         2,
@@ -231,6 +256,36 @@ def _restore_ledger(draw: _Draw) -> list[Step]:
     ]
 
 
+def _restore_source(draw: _Draw) -> list[Step]:
+    place = {"topic": draw.one("a", "b"), "partition": draw.number(0, 1)}
+    names = ("snapshot", "produce", "run", "restore-snapshot", "verify", "decide", "run")
+    return _steps(draw, place, *names, which="source", grow="same", how="accept", spark=False)
+
+
+def _restore_target(draw: _Draw) -> list[Step]:
+    place = {"topic": draw.one("a", "b"), "partition": draw.number(0, 1)}
+    names = ("snapshot", "produce", "run", "commit", "groups", "restore-snapshot", "groups", "verify", "decide", "run")
+    return _steps(draw, place, *names, which="target", grow=draw.one(None, "same"), how="accept", spark=False)
+
+
+def _appear(draw: _Draw) -> list[Step]:
+    named = draw.one("create", "appear")
+    return _steps(draw, {"topic": LATE_TOPIC}, named, "run", what="topic", spark=False)
+
+
+def _copy_again(draw: _Draw) -> list[Step]:
+    """A group gets a checkpoint that is beyond its place in the next copy."""
+    place = {"topic": draw.one("a", "b"), "partition": draw.number(0, 1)}
+    first = _steps(draw, place, "produce", "run", "commit", "groups", percent=100, count=30, spark=False)
+    again = ("delete-target", "trim-source", "run", "decide", "run", "produce", "run", "produce", "run", "groups")
+    return [*first, *_steps(draw, place, *again, again=False, percent=50, how="recopy", count=30, spark=False)]
+
+
+def _jump(draw: _Draw) -> list[Step]:
+    names = ("clock", "crash", "clock", "run")
+    return _steps(draw, {"topic": draw.one("a", "b")}, *names, nth=1, spark=False)
+
+
 def _overtake(draw: _Draw) -> list[Step]:
     return _steps(draw, {"topic": draw.one("a", "b")}, "overtake", "run", nth=1, age="present", spark=False)
 
@@ -262,6 +317,23 @@ _THEMES = (
         _restore_ledger,
         {"latest": False, "ends": None},
     ),
+    _Theme(
+        ("snapshot", "restore-snapshot", "trim-source", "commit", "groups", "decide", "verify"),
+        _restore_source,
+        {"latest": False},
+    ),
+    _Theme(
+        ("snapshot", "restore-snapshot", "trim-target", "crash", "commit", "groups", "decide", "verify"),
+        _restore_target,
+        {"latest": False},
+    ),
+    _Theme(("create", "appear", "grow", "crash", "first-start", "commit", "groups"), _appear, {"latest": True}),
+    _Theme(
+        ("delete-target", "trim-source", "recreate-source", "commit", "groups", "decide", "snapshot"),
+        _copy_again,
+        {"latest": False, "translation": "mm2"},
+    ),
+    _Theme(("clock", "crash", "stop", "wake", "overtake", "compact", "verify", "groups"), _jump),
     _Theme(("lose-positions", "crash", "position", "commit", "groups", "verify")),
     _Theme(("recreate-source", "trim-source", "expire-source", "grow", "commit", "groups", "decide")),
     _Theme(("compact", "pause", "delete-keys", "crash", "verify", "trim-target")),
@@ -283,6 +355,7 @@ def _settings(draw: _Draw) -> Step:
         "latest": draw.one(False, False, True),
         "ends": draw.one(None, None, "a", "b"),
         "separator": draw.one(*_SEPARATORS),
+        "translation": draw.one("exact", "exact", "mm2"),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -60,11 +61,52 @@ class Seen:
 
 
 class Cluster:
-    """One cluster through an ordinary client."""
+    """One cluster through an ordinary client; its broker can be restored from a copy of its disk."""
 
-    def __init__(self, servers: str) -> None:
-        self.servers = servers
+    def __init__(self, name: str, folder: Path) -> None:
+        """The cluster of this name in this folder, running or not."""
+        self._broker = KafkaCluster(name, directory=folder / name, overrides=_FAST, heap_megabytes=256)
+        self._former: list[AdminClient] = []
+        self._connect()
+
+    def _connect(self) -> None:
+        # A client that has seen a former life of the broker waits for its coordinators; to end it with a request that
+        # is still waiting has crashed librdkafka.
+        self.servers = self._broker.bootstrap_servers
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        self._former.append(self.admin)
+
+    def start(self) -> None:
+        """Start the broker if it does not run; its address may have changed."""
+        self._broker.start()
+        self._connect()
+
+    @property
+    def is_running(self) -> bool:
+        """True if its broker runs."""
+        return bool(self._broker.running_nodes)
+
+    def kill(self) -> None:
+        """Kill the broker."""
+        self._broker.kill_all()
+
+    def keep_disk(self, copy: Path) -> None:
+        """Stop the broker, copy its disk, and start it again."""
+        self._broker.stop()
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self._broker.data_folders[0], copy)
+        self.start()
+
+    def put_disk(self, copy: Path) -> None:
+        """Put a copy of the broker's disk in its place.
+
+        As many restarts in both histories: the leader epochs of both are the same.
+        """
+        self._broker.kill_all()
+        (data,) = self._broker.data_folders
+        shutil.rmtree(data)
+        shutil.copytree(copy, data)
+        self.start()
 
     def cluster_id(self) -> str:
         """Return the cluster's own id."""
@@ -118,6 +160,10 @@ class Cluster:
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         self.admin.incremental_alter_configs([resource])[resource].result(timeout=_SECONDS)
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """Return the log end offsets of a topic."""
+        return {number: high for number, (_, high, _) in self.read(topic, self._from_end(topic)).items()}
 
     def starts(self, topic: str) -> dict[int, int]:
         """Return the log start offsets of a topic."""
@@ -296,18 +342,19 @@ def _write(
         raise TimeoutError(f"the model could not write to {topic}: {problems}")
 
 
+def clusters_of(folder: Path) -> tuple[Cluster, Cluster, Cluster]:
+    """Return source, target and a cluster that can replace the target."""
+    return Cluster("source", folder), Cluster("target", folder), Cluster("spare", folder)
+
+
 @contextmanager
-def clusters(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Start source, target and a cluster that can replace the target; stop all at the end. Yields their bootstrap
-    servers.
-    """
-    names = ("source", "target", "spare")
-    started = [KafkaCluster(name, directory=folder / name, overrides=_FAST) for name in names]
+def clusters(folder: Path) -> Iterator[tuple[Cluster, Cluster, Cluster]]:
+    """Start source and target in a folder, the third when it is needed; kill all at the end."""
+    source, target, _ = found = clusters_of(folder)
     try:
-        with ThreadPoolExecutor(len(started)) as pool:
-            list(pool.map(KafkaCluster.start, started))
-        source, target, spare = (each.bootstrap_servers for each in started)
-        yield source, target, spare
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(Cluster.start, (source, target)))
+        yield found
     finally:
-        for each in started:
-            each.kill_all()
+        for each in found:
+            each.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -72,6 +73,25 @@ class Side:
         """Stop everything; nothing of it is needed again."""
         self.proxy.stop()
         self._cluster.kill_all()
+
+    def keep_disks(self, copies: Path) -> None:
+        """Stop all brokers, copy their disks into a folder, and start them again."""
+        self._cluster.stop()
+        for node, disk in zip(self.node_ids, self._cluster.data_folders, strict=True):
+            shutil.copytree(disk, copies / str(node))
+        self._start_again()
+
+    def restore(self, copies: Path) -> None:
+        """Put copies of the disks of all brokers in their place."""
+        self._cluster.kill_all()
+        for node, disk in zip(self.node_ids, self._cluster.data_folders, strict=True):
+            shutil.rmtree(disk)
+            shutil.copytree(copies / str(node), disk)
+        self._start_again()
+
+    def _start_again(self) -> None:
+        self._cluster.start()
+        self.topics.renew()
 
     def kill(self, node: int) -> None:
         """SIGKILL one broker."""

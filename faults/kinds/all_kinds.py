@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from faults.drivers.fault_points import FaultPoint
-from faults.kinds import broker_faults, network_faults, process_faults, state_faults
+from faults.kinds import broker_faults, network_faults, process_faults, restore_faults, state_faults
 from faults.kinds.scene import Scene
 
 
@@ -69,6 +69,9 @@ KINDS: tuple[Kind, ...] = (
     Kind("ledger-gone", "ledger database (PostgreSQL) stopped", state_faults.ledger_gone, postgres=True),
     Kind("partitions-added", "partitions added on both sides", state_faults.partitions_added),
     Kind("topic-deleted", "a source topic deleted", state_faults.topic_deleted),
+    Kind("source-restored", "source restored from a snapshot, grown to the same end", restore_faults.source_restored),
+    Kind("target-restored", "target restored from a snapshot, with its positions", restore_faults.target_restored),
+    Kind("ledger-restored", "ledger restored from a backup", restore_faults.ledger_restored),
 )
 
 

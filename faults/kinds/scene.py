@@ -70,6 +70,7 @@ class Scene:
         driver: Driver | None = None,
         config: Path | None = None,
         watched: Mapping[str, int] | None = None,
+        burst: bool = True,
     ) -> Driver:
         """Write a burst of input and begin a run.
 
@@ -81,7 +82,8 @@ class Scene:
         """
         driver = driver or self.driver
         driver.wait_warm()
-        self.world.input.burst(BURST_RECORDS)
+        if burst:
+            self.world.input.burst(BURST_RECORDS)
         self._watched = dict(watched or self.world.target_topics())
         self._before = self.world.target.topics.ends(self._watched)
         self.run(driver, fault_point=fault_point, config=config)

@@ -14,7 +14,7 @@ _PARTITIONS_MOST = 8
 #: No batch of a record with a stamp fits (90 bytes or more). A transaction's marker does (78 bytes): a coordinator that
 #: cannot write one never tries again (Java `TransactionMarkerRequestCompletionHandler`), and its id is not free again.
 _TOO_SMALL_BYTES = "85"
-_DOOMED_PARTITIONS = 3
+DOOMED_PARTITIONS = 3
 _DOOMED_RECORDS = 6000
 _FLUSH_SECONDS = 60.0
 
@@ -79,10 +79,10 @@ def topic_deleted(scene: Scene) -> bool:
     """A separate topic is deleted on the source while it is copied; its copied records do not count."""
     source, target = scene.world.source, scene.world.target
     name = f"{DOOMED_PREFIX}{scene.rng.randrange(10**6)}"
-    source.topics.create(name, _DOOMED_PARTITIONS, source.brokers)
-    _fill(source.topics.bootstrap_servers, name)
+    source.topics.create(name, DOOMED_PARTITIONS, source.brokers)
+    fill(source.topics.bootstrap_servers, name)
     scene.prepare()
-    watched = {TARGET_PREFIX + name: _DOOMED_PARTITIONS}
+    watched = {TARGET_PREFIX + name: DOOMED_PARTITIONS}
     try:
         with scene.braked():
             driver = scene.begin(watched=watched)
@@ -95,10 +95,11 @@ def topic_deleted(scene: Scene) -> bool:
     return hit
 
 
-def _fill(bootstrap_servers: str, topic: str) -> None:
+def fill(bootstrap_servers: str, topic: str, first: int = 0) -> None:
+    """Write to a topic that is not part of the input."""
     producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all", "log_level": 0})
-    for number in range(_DOOMED_RECORDS):
-        producer.produce(topic, value=b"%d" % number * 20, partition=number % _DOOMED_PARTITIONS)
+    for number in range(first, first + _DOOMED_RECORDS):
+        producer.produce(topic, value=b"%d" % number * 20, partition=number % DOOMED_PARTITIONS)
         producer.poll(0)
     producer.flush(_FLUSH_SECONDS)
 

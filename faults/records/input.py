@@ -5,8 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Self
 
 from faults.errors import FaultsError
@@ -55,6 +55,17 @@ class Input:
     def grow(self, topic: str, partitions: int) -> Written:
         """Write to the new partitions of a topic as well."""
         return self._ask(Grow(topic, partitions))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Write nothing meanwhile."""
+        pid = self._process.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
     def finish(self) -> Written:
         """Write the end markers and end; return the content of every stream."""

@@ -30,9 +30,13 @@ class Reader:
         """
         self._prefix = prefix
         self._next: dict[Place, int] = {}
-        self._consumer = Consumer(
+        self._servers = bootstrap_servers
+        self._consumer = self._new_consumer()
+
+    def _new_consumer(self) -> Consumer:
+        return Consumer(
             {
-                "bootstrap.servers": bootstrap_servers,
+                "bootstrap.servers": self._servers,
                 # Never used: partitions are assigned, and nothing is committed.
                 "group.id": "faults-reader",
                 "enable.auto.commit": False,
@@ -53,6 +57,17 @@ class Reader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._consumer.close()
+
+    def places(self) -> dict[Place, int]:
+        """Return where each partition continues."""
+        return dict(self._next)
+
+    def go_back(self, places: Mapping[Place, int]) -> None:
+        """Continue at these places, since the log was put back to a time when they were its end."""
+        self._next = dict(places)
+        # librdkafka takes no leader epoch that is lower than one it knows.
+        self._consumer.close()
+        self._consumer = self._new_consumer()
 
     def read_new(self, ends: Mapping[Place, int], take: Callable[[str, int, Seen], None]) -> None:
         """Read every partition at least up to its end offset, in order, and pass each record to `take`.

@@ -155,13 +155,15 @@ def lacks_history(flow: FlowId, source: TopicPartition, history: History) -> Led
 
 
 def open_histories(flow: FlowId, ledger: Ledger) -> dict[TopicPartition, History]:
-    """What the ledger lacks of each partition by its open gaps: until a map is rebuilt, or an operator accepts it.
+    """What the ledger lacks of each partition by its gaps: until a map is rebuilt, or an operator accepts it.
+
+    To stop a partition does not say what the ledger lacks.
 
     Raises:
         LedgerError: the ledger cannot be read.
     """
     found: dict[TopicPartition, History] = {}
-    for gap in ledger.open_gaps(str(flow)):
+    for gap in (*ledger.open_gaps(str(flow)), *ledger.stopped_gaps(str(flow))):
         if gap.cause == LedgerBehindError.reason:
             place = TopicPartition(gap.topic, gap.partition)
             known = found.get(place, History(LedgerState.BEHIND, gap.first_offset, gap.next_offset))

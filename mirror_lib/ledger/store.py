@@ -264,6 +264,11 @@ class Ledger:
         with self._database.read() as connection:
             return gap_table.of_flow(connection, flow, state=GapState.OPEN, limit=None)
 
+    def stopped_gaps(self, flow: str) -> tuple[GapRow, ...]:
+        """A flow's gaps of partitions that an operator has excluded from replication, latest first."""
+        with self._database.read() as connection:
+            return gap_table.of_flow(connection, flow, state=GapState.STOPPED, limit=None)
+
     def stopped_partitions(self, flow: str) -> frozenset[TopicPartition]:
         """Source partitions that an operator has excluded from replication."""
         with self._database.read() as connection:

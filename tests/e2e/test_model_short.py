@@ -16,13 +16,14 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[tuple[str, str, str]]:
-    with tempfile.TemporaryDirectory(prefix="model-") as folder, clusters(Path(folder)) as started:
-        yield started
+def servers() -> Iterator[Path]:
+    """The folder of running clusters."""
+    with tempfile.TemporaryDirectory(prefix="model-") as folder, clusters(Path(folder)):
+        yield Path(folder)
 
 
 @pytest.mark.timeout(600)
-def test_a_seed_is_carried_out_without_a_violation_and_is_noted(servers: tuple[str, str, str], tmp_path: Path) -> None:
+def test_a_seed_is_carried_out_without_a_violation_and_is_noted(servers: Path, tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
 
     done = _model(servers, "--seeds", "7..7", "--length", "12", "--results", str(results))
@@ -63,9 +64,7 @@ _MOVES: list[dict[str, object]] = [
 
 
 @pytest.mark.timeout(600)
-def test_a_cutover_and_what_comes_after_it_are_carried_out_without_a_violation(
-    servers: tuple[str, str, str], tmp_path: Path
-) -> None:
+def test_a_cutover_and_what_comes_after_it_are_carried_out_without_a_violation(servers: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps(_MOVES))
 
@@ -78,11 +77,11 @@ def test_a_cutover_and_what_comes_after_it_are_carried_out_without_a_violation(
 
 @pytest.mark.parametrize(
     ("without", "seed", "steps", "kind"),
-    [("identity", 1, 10, "missing"), ("fence", 2, 4, "repeated")],
+    [("identity", 1, 10, "missing"), ("fence", 2, 4, "repeated"), ("last-record", 6, 7, "missing")],
 )
 @pytest.mark.timeout(600)
 def test_given_a_copy_without_a_protection_when_the_first_seeds_are_played_then_the_model_notices(
-    servers: tuple[str, str, str], tmp_path: Path, without: str, seed: int, steps: int, kind: str
+    servers: Path, tmp_path: Path, without: str, seed: int, steps: int, kind: str
 ) -> None:
     results = tmp_path / "results.jsonl"
     words = ("--seeds", str(seed), "--length", str(steps), "--shrink-seconds", "0", "--results", str(results))
@@ -93,11 +92,11 @@ def test_given_a_copy_without_a_protection_when_the_first_seeds_are_played_then_
     assert f"VIOLATION {kind}" in done.stdout
 
 
-def _model(servers: tuple[str, str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def _model(servers: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # Sockets of forked commands stand there, whose paths may have about a hundred characters.
     with tempfile.TemporaryDirectory(prefix="model-") as temporary:
         return subprocess.run(
-            [sys.executable, "-m", "model", "--on", *servers, *arguments],
+            [sys.executable, "-m", "model", "--on", str(servers), *arguments],
             cwd=_ROOT,
             env={**os.environ, "TMPDIR": temporary},
             capture_output=True,

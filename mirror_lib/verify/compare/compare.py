@@ -20,7 +20,7 @@ from mirror_lib.verify.compare.side import REPLACED, Side
 from mirror_lib.verify.compare.tally import Tally
 from mirror_lib.verify.compare.whole_batches import WholeBatches
 from mirror_lib.verify.findings import Difference, DifferenceKind, RangeOutcome
-from mirror_lib.verify.model import CheckRange, KnownGap, PartitionCheck
+from mirror_lib.verify.model import CheckRange, PartitionCheck
 
 #: Source records that are decoded at a time where the target has none.
 _AT_ONCE = 1_000
@@ -326,7 +326,7 @@ class RangeComparer:
             self._tally.expired += 1
         elif self._check.source_compacted:
             self._tally.compacted_source += 1
-        elif self._gap(source_offset) is not None:
+        elif self._is_left_out(source_offset) or self._is_left_out(source_offset, rewritten=True):
             self._tally.left_out += 1
         else:
             self._add(DifferenceKind.EXTRA, None, self.target.at)
@@ -336,7 +336,7 @@ class RangeComparer:
     def _lone_source(self, kind: DifferenceKind) -> None:
         """The source's next record has no counterpart."""
         source = self.source
-        if self._gap(source.offsets[source.at]) is not None:
+        if self._is_left_out(source.offsets[source.at]):
             self._tally.left_out += 1
         else:
             self._add(kind, source.at, None)
@@ -376,7 +376,7 @@ class RangeComparer:
     def _part(self) -> None:
         """Two records at the same offset differ: find the cause as far as possible."""
         row = self.source.offsets[self.source.at]
-        if self._row_bits and self._gap(row) is not None:
+        if self._row_bits and self._is_left_out(row):
             # Any of several rows may have been skipped, and others not.
             self._tally.left_out += 1
             self._placement.skip_row(row)
@@ -395,7 +395,7 @@ class RangeComparer:
                 self._compare_pair(i + ahead, j + ahead)
         skipped = 0
         for ahead in range(found.source if found.kind is DifferenceKind.MISSING else 0):
-            if self._gap(self.source.offsets[i + ahead]) is not None:
+            if self._is_left_out(self.source.offsets[i + ahead]):
                 self._tally.left_out += 1
                 skipped += self._placement.skip_row(self.source.offsets[i + ahead])
             else:
@@ -411,12 +411,9 @@ class RangeComparer:
         self._move_end()
 
     def _compare_pair(self, i: int, j: int) -> None:
-        gap = self._gap(self.source.offsets[i])
         self._tally.accounted += 1
         if self._same(i, j):
             self._tally.records += 1
-        elif gap is not None and gap.rewritten:
-            self._tally.left_out += 1
         else:
             self._add(DifferenceKind.ALTERED, i, j)
 
@@ -432,12 +429,19 @@ class RangeComparer:
         if not self._range.to_end:
             self.target.end = min(self._range.target_next + self._placement.drift, self._check.target_end)
 
-    def _gap(self, source_offset: int) -> KnownGap | None:
+    def _is_left_out(self, source_offset: int, *, rewritten: bool = False) -> bool:
+        """Return True if a gap explains a record that only one side has.
+
+        Args:
+            rewritten: of gaps about lost records, which only the target has. The source's present records at these
+                offsets are others, that have to be copied.
+        """
         source_offset >>= self._row_bits
-        for gap in self._check.known_gaps:
-            if gap.first_offset <= source_offset < gap.next_offset:
-                return gap
-        return None
+        return any(
+            gap.first_offset <= source_offset < gap.next_offset
+            for gap in self._check.known_gaps
+            if gap.rewritten is rewritten
+        )
 
     def _add(self, kind: DifferenceKind, i: int | None, j: int | None, *, records: int = 1) -> None:
         """Note a difference; `i` and `j` are places among the decoded records."""

@@ -261,7 +261,7 @@ class StateComparison:
             map=OffsetMap.of_runs(self._range.runs),
             settled=check.state.settled,
             target_end=check.target_end,
-            skipped=unite((gap.first_offset, gap.next_offset) for gap in gaps),
+            skipped=unite((gap.first_offset, gap.next_offset) for gap in gaps if not gap.rewritten),
             rewritten=unite((gap.first_offset, gap.next_offset) for gap in gaps if gap.rewritten),
             foreign=unite(check.known_foreign),
             source_end=self._source.at,

@@ -113,4 +113,4 @@ def first_refusal(job: RowVerifyJob, check: PartitionCheck, range_: CheckRange) 
 
 def is_left_out(check: PartitionCheck, offset: int) -> bool:
     """Return True if the ledger names a record as not copied."""
-    return any(gap.first_offset <= offset < gap.next_offset for gap in check.known_gaps)
+    return any(gap.first_offset <= offset < gap.next_offset for gap in check.known_gaps if not gap.rewritten)

@@ -7,6 +7,7 @@ from model.expected import (
     History,
     ViolationError,
     check_group,
+    check_not_beyond,
     check_order,
     check_range,
     check_verdict,
@@ -266,9 +267,30 @@ class TestVerdicts:
         assert self.judged("equal", copy, compared_from=2)
 
 
-def test_what_was_copied_is_lost_when_only_the_source_has_it() -> None:
+def test_what_only_the_source_has_is_lost_without_a_reason_for_it() -> None:
     made = history(3)
     made.gone = {"id-0"}
 
-    assert lost(made, copy_of(1), {"id-0", "id-1", "id-2"}, committed=False) == ["id-2"]
-    assert lost(made, copy_of(1), {"id-1"}, committed=False) == []
+    assert lost(made, copy_of(1), committed=False) == ["id-2"]
+
+
+def test_a_restored_source_needs_what_it_has_now() -> None:
+    made = history(3)
+    made.gone = {"id-0"}
+
+    assert made.rewind([seen(0, 0), seen(1, 1)], 2) == {"id-2"}
+    made.add([seen(9, 2)], 3)
+
+    assert [each.id for each in made.present(committed=False)] == ["id-0", "id-1", "id-9"]
+    assert missing(made, copy_of(0, 1, 2), committed=False) == ["id-9"]
+    assert missing(made, copy_of(0, 1, 2, 9), committed=False) == []
+
+
+@pytest.mark.parametrize(("here", "there", "skips"), [(2, 2, False), (2, 0, False), (1, 2, True), (3, 4, True)])
+def test_a_group_is_not_committed_beyond_what_it_has_read(here: int, there: int, *, skips: bool) -> None:
+    try:
+        check_not_beyond("g", history(3), copy_of(0, 1, 2), here, there, committed=False)
+    except ViolationError:
+        assert skips
+    else:
+        assert not skips

@@ -13,12 +13,14 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import SourceTruncatedError
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.verify.model import VerifyMode
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import start_together
 from tests.support.console import Console
 from tests.support.flows import make_flow
 from tests.support.kafka import consume, create_topic, produce, records, transaction, values
 from tests.support.mirrored_topic import MirroredTopic
+from tests.support.verifying import verify
 
 
 def restart_with(cluster: KafkaCluster, *, take: Path | None = None, put: Path | None = None) -> None:
@@ -94,6 +96,9 @@ def test_it_stops_the_partition_whose_copied_records_are_others_now(
         assert (report.exit_code, report.records) == (3, 5)
         assert len(consume(mirrored.target, target, partitions=[plain, marked, level])) == 60
         assert {gap.cause for gap in flow.ledger.open_gaps("A->B")} == {"source-truncated"}
+        # The gaps name what was lost. What is there now was not copied.
+        verdicts = {each.source.partition: each.verdict for each in verify(flow, mode=VerifyMode.FULL).verdicts}
+        assert verdicts == {marked: "different", plain: "different", level: "different", kept: "equal"}
         # Here the operator knows where the snapshot ends, and copies from there.
         words = ["--config", str(flow.path), "--flow", "A->B", "--json", "--yes", "--topic", mirrored.name]
         moved, set_back = (
