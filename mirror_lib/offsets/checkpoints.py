@@ -3,6 +3,7 @@
 A translation counts from a sync, so it is exact only at a sync and one offset after it; further on it is too early by
 at most the records in between (KAFKA-12468: it must never be too late). Checkpoints of one group and target partition
 never go backwards, except when the group itself did so on the source (`MirrorCheckpointTask.checkpointIsMoreRecent`).
+The exact offset map gives the next record itself, where it has the group's offset.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from mirror_lib.offsets.offset_map import Landing, OffsetMap
 from mirror_lib.offsets.sync_store import TOO_OLD, OffsetSyncStore
 from mirror_lib.topology import TopicPartition
 
@@ -72,6 +74,38 @@ def _precision(
         return Precision.BETWEEN_SYNCS
     # The newest sync belongs to the last copied record.
     return Precision.EXACT if upstream_offset <= (copied_to or 0) else Precision.BEYOND_COPIED
+
+
+class MapTranslation(NamedTuple):
+    """A translation by the exact offset map."""
+
+    #: Where the group continues on the target; None where the map does not have its offset.
+    downstream_offset: int | None
+    #: Target offset of the next mapped record that the group has not read; None if the map ends before it.
+    next_record: int | None
+
+
+def translate_by_map(
+    offset_map: OffsetMap, upstream_offset: int, by_rule: int | None, *, begins_target: bool
+) -> MapTranslation:
+    """Translate a group's committed source offset by a map that is not empty.
+
+    MM2 may have copied before the map, in a hole of it or after its end. Its syncs cover that: MM2's rule is never too
+    late, so the greater offset is the better one.
+
+    Args:
+        by_rule: the translation by MM2's rule, None without one.
+        begins_target: nothing was copied to the target before the map.
+    """
+    first, landing = offset_map.to_target(upstream_offset)
+    next_record = None if landing is Landing.BEYOND else first
+    if landing is Landing.BEFORE and not begins_target:
+        return MapTranslation(None, next_record)
+    if landing is Landing.HOLE:
+        first = offset_map.goes_on_at(upstream_offset).offset
+    if landing in (Landing.HOLE, Landing.BEYOND) and by_rule is not None and by_rule > first:
+        return MapTranslation(None, next_record)
+    return MapTranslation(first, next_record)
 
 
 def is_more_recent(previous: CheckpointOffsets | None, new: CheckpointOffsets) -> bool:

@@ -88,8 +88,9 @@ def gather_group_facts(
     lacking = {each: lacks_history(flow.flow, each, history) for each, history in unsound.items()}
     next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
     partitions = {partition for offsets in groups.values() for partition in offsets}
-    # The maps of large topics take long to read; if a later step commits offsets, that step reads them.
-    counting = ledger if commit or not flow.sync_group_offsets_enabled else None
+    is_exact = flow.group_translation is GroupTranslation.EXACT
+    # The maps of large topics take long to read; if only a later step uses them, that step reads them.
+    counting = ledger if commit or is_exact or not flow.sync_group_offsets_enabled else None
     with flow_admins(flow) as admins:
         targets = _targets(flow, topology, admins, ledger, positions, partitions)
         hidden = list(_about_hidden_topics(flow, topology, admins[0], next_offsets, ledger))
@@ -110,7 +111,7 @@ def gather_group_facts(
         source_ends=targets.source_ends,
         skipped={} if counting is None else _skipped_ranges(str(flow.flow), counting),
         maps={} if counting is None else _LedgerMaps(str(flow.flow), counting, groups.values()),
-        exact=flow.group_translation is GroupTranslation.EXACT,
+        exact=is_exact,
         findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
         routed={topic for topic in {place.topic for place in partitions} if flow.transforms.chain_of(topic).may_route},
         unreadable={GroupPartition(*key): error for key, error in committed.partition_errors.items()},

@@ -4,8 +4,9 @@ The input is facts of both clusters, the output a plan (`groups.plan`). The rule
 Kafka's connect/mirror, extended: every group, topic and partition that is not in sync has a reason, and no committed
 offset is ever greater than the true one.
 
-Checkpoints keep MM2's rule, so that Java's tools and a returning MM2 agree with them. Offsets committed on the target
-may follow the exact offset map (`mirror.group.translation=exact`): then groups have no duplicates, at any lag.
+Checkpoints, and the offsets committed on the target, follow the exact offset map where it has the group's offset
+(`mirror.group.translation=exact`): then groups have no duplicates, at any lag. Elsewhere, and with `mm2`, MM2's rule
+applies. It is never later than the map, so a returning MM2 continues from both.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from mirror_lib.offsets import (
     BEFORE_ALL,
     CheckpointOffsets,
     GroupReason,
-    Landing,
     OffsetMap,
     OffsetSyncStore,
     Precision,
     checkpoint_after,
     translate,
+    translate_by_map,
 )
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
 from mirror_lib.topology import Exclusion, FlowTopology, TopicPartition
@@ -88,7 +89,7 @@ class GroupFacts:
     written_to: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: The existing exact offset maps, by source partition.
     maps: Mapping[TopicPartition, OffsetMap] = field(default_factory=dict)
-    #: Committed offsets follow the maps; MM2's rule applies only without a map.
+    #: Checkpoints and committed offsets follow the maps; MM2's rule applies only without a map.
     exact: bool = False
     findings: tuple[GroupFinding, ...] = ()
     #: Why the partition's offsets cannot be translated, by source partition: the target partition does not hold the
@@ -238,7 +239,7 @@ class _Planner:
             if reason is None and error is not None:
                 reason = _reason_of(error)
                 row = replace(row, what=str(error))
-            yield self._translate(row) if reason is None else replace(row, reason=reason)
+            yield replace(row, translated=reason is None, reason=reason)
         for partition, error in sorted(self._unreadable.get(group, {}).items()):
             target = self._target(partition)
             targets[target] += 1
@@ -282,17 +283,27 @@ class _Planner:
                 return source
         return None
 
+    def settle(self, row: GroupRow) -> GroupRow:
+        """A translated row with its checkpoint, and the offset to commit on the target.
+
+        As `MirrorCheckpointTask.checkpointsForGroup` and `syncGroupOffset`.
+        """
+        row = self._beyond_source(self._counted(self._translate(row)))
+        groups = self._facts.target
+        if groups is None or not row.translated:
+            return row
+        found = _compare(row, groups)
+        wanted = row.goes_on_at
+        if wanted is not None and found.reason not in _CLOSED and self._is_beyond_end(row.source, wanted):
+            return self._beyond_end(replace(found, commit=False), wanted)
+        return found
+
     def _translate(self, row: GroupRow) -> GroupRow:
         upstream = row.upstream
         assert upstream is not None
         translation = translate(
             self._facts.syncs, row.source, upstream, copied_to=self._facts.copied_to.get(row.source)
         )
-        last = self._facts.checkpoints.get(GroupPartition(row.group, row.target))
-        previous = None if last is None else CheckpointOffsets(last.upstream_offset, last.downstream_offset)
-        current = checkpoint_after(previous, upstream, translation.downstream_offset)
-        if current == previous and last is not None:
-            row = replace(row, metadata=last.metadata)
         reason = _PRECISION_REASONS.get(translation.precision)
         # Records that a transform does not route elsewhere have offset syncs.
         is_copied = row.source in self._facts.copied_to
@@ -300,12 +311,34 @@ class _Planner:
             reason = GroupReason.ROUTED_BY_TRANSFORM
         if reason is GroupReason.NO_OFFSET_SYNC_YET and self._topology.exclusion(row.source.topic) is not None:
             reason = GroupReason.TOPIC_NOT_REPLICATED
+        row, downstream, next_record = replace(row, reason=reason), translation.downstream_offset, None
+        if self._facts.exact:
+            row, next_record = self._by_map(row, downstream)
+        return self._with_checkpoint(row, downstream if row.exact is None else row.exact, next_record)
+
+    def _with_checkpoint(self, row: GroupRow, downstream: int | None, next_record: int | None) -> GroupRow:
+        """The row with its checkpoint after the last one in the topic.
+
+        Args:
+            downstream: the group's offset on the target, if it has a translation.
+            next_record: as of `MapTranslation`. A checkpoint after it, as MM2 before 3.4.1 may write, counts no more.
+        """
+        assert row.upstream is not None
+        key = GroupPartition(row.group, row.target)
+        last = self._facts.checkpoints.get(key)
+        previous = None if last is None else CheckpointOffsets(last.upstream_offset, last.downstream_offset)
+        valid = previous
+        if previous is not None and next_record is not None and previous.downstream_offset > next_record:
+            valid = None
+        current = checkpoint_after(valid, row.upstream, downstream)
         if current is not None and self._is_beyond_end(row.source, current.downstream_offset):
-            return self._beyond_end(row, current.downstream_offset)
-        emit = current is not None and current != previous
-        if current is None and GroupPartition(row.group, row.target) in self._facts.outdated:
-            row, emit = self._withdraw(row, upstream), True
-        return replace(row, checkpoint=current, emit=emit, reason=reason, translated=True)
+            return self._beyond_end(replace(row, translated=False), current.downstream_offset)
+        is_former = (self._facts.exact and last is not None) or key in self._facts.outdated
+        if current is None and is_former:
+            return self._withdraw(row, row.upstream)
+        if current == previous and last is not None:
+            row = replace(row, metadata=last.metadata)
+        return replace(row, checkpoint=current, emit=current is not None and current != previous)
 
     def _is_beyond_end(self, source: TopicPartition, downstream: int) -> bool:
         end = self._facts.target_ends.get(source)
@@ -316,18 +349,6 @@ class _Planner:
         end = self._facts.target_ends[row.source]
         what = f"its translated offset is {downstream}, but the log end offset of {row.target} is {end}"
         return replace(row, checkpoint=None, exact=None, emit=False, reason=GroupReason.BEYOND_TARGET_END, what=what)
-
-    def settle(self, row: GroupRow) -> GroupRow:
-        """A translated row with the offset to commit on the target (`MirrorCheckpointTask.syncGroupOffset`)."""
-        groups = self._facts.target
-        row = self._beyond_source(self._by_map(row, by_map=self._facts.exact and groups is not None))
-        if groups is None:
-            return row
-        found = _compare(row, groups)
-        wanted = row.goes_on_at
-        if wanted is not None and found.reason not in _CLOSED and self._is_beyond_end(row.source, wanted):
-            return self._beyond_end(replace(found, commit=False), wanted)
-        return found
 
     def _beyond_source(self, row: GroupRow) -> GroupRow:
         """The row with the reason of a group whose topic lost records, or was created again before the first copy.
@@ -345,21 +366,32 @@ class _Planner:
             self._last_map = (source, self._facts.maps.get(source))
         return self._last_map[1]
 
-    def _by_map(self, row: GroupRow, *, by_map: bool) -> GroupRow:
-        """The row with the result of the exact offset map.
+    def _by_map(self, row: GroupRow, by_rule: int | None) -> tuple[GroupRow, int | None]:
+        """The row with its offset by the exact offset map, and `MapTranslation.next_record`.
 
         Args:
-            by_map: the group continues at the map's offset.
+            by_rule: its offset by MM2's rule.
         """
         found, upstream = self._map_of(row.source), row.upstream
-        if upstream is None or found is None or found.empty:
-            return self._behind_nothing(self._at_both_ends(row) if by_map else row)
-        lookup = found.goes_on_at(upstream)
-        # Records on the target before the map came from MM2, whose syncs cover them.
-        if by_map and (lookup.landing is not Landing.BEFORE or self._begins_the_target(row, found)):
-            copied_to = max(found.source_next, self._facts.copied_to.get(row.source, 0))
-            reason = GroupReason.UPSTREAM_BEYOND_COPIED if upstream > copied_to else None
-            row = replace(row, exact=lookup.offset, reason=reason)
+        assert upstream is not None
+        if found is None or found.empty:
+            row = self._at_both_ends(row)
+            return row, row.exact
+        begins = self._begins_the_target(row, found)
+        exact, next_record = translate_by_map(found, upstream, by_rule, begins_target=begins)
+        if exact is None:
+            return row, next_record
+        copied_to = max(found.source_next, self._facts.copied_to.get(row.source, 0))
+        reason = GroupReason.UPSTREAM_BEYOND_COPIED if upstream > copied_to else None
+        return replace(row, exact=exact, reason=reason), next_record
+
+    def _counted(self, row: GroupRow) -> GroupRow:
+        """The row with the records that the group reads again or skips, by the map, if it continues at `goes_on_at`."""
+        found, upstream = self._map_of(row.source), row.upstream
+        if not row.translated or upstream is None or row.read_again is not None:
+            return row
+        if found is None or found.empty:
+            return self._behind_nothing(row)
         if row.goes_on_at is None:
             return row
         again, skipped = found.records_read_again(upstream, row.goes_on_at), self._count_skipped(row, found)
