@@ -1,5 +1,6 @@
 from .checkpoints import checkpoint_after as checkpoint_after
 from .checkpoints import CheckpointOffsets as CheckpointOffsets
+from .checkpoints import MapTranslation as MapTranslation
 from .checkpoints import Precision as Precision
 from .checkpoints import translate as translate
 from .checkpoints import translate_by_map as translate_by_map

@@ -29,6 +29,7 @@ from mirror_lib.offsets import (
     BEFORE_ALL,
     CheckpointOffsets,
     GroupReason,
+    MapTranslation,
     OffsetMap,
     OffsetSyncStore,
     Precision,
@@ -288,7 +289,7 @@ class _Planner:
 
         As `MirrorCheckpointTask.checkpointsForGroup` and `syncGroupOffset`.
         """
-        row = self._beyond_source(self._counted(self._translate(row)))
+        row = self._beyond_source(self._translate(row))
         groups = self._facts.target
         if groups is None or not row.translated:
             return row
@@ -311,10 +312,13 @@ class _Planner:
             reason = GroupReason.ROUTED_BY_TRANSFORM
         if reason is GroupReason.NO_OFFSET_SYNC_YET and self._topology.exclusion(row.source.topic) is not None:
             reason = GroupReason.TOPIC_NOT_REPLICATED
-        row, downstream, next_record = replace(row, reason=reason), translation.downstream_offset, None
-        if self._facts.exact:
-            row, next_record = self._by_map(row, downstream)
-        return self._with_checkpoint(row, downstream if row.exact is None else row.exact, next_record)
+        row, downstream = replace(row, reason=reason), translation.downstream_offset
+        by_map = self._by_map(row, downstream)
+        if not self._facts.exact:
+            by_map = by_map._replace(downstream_offset=None, next_record=None)
+        elif by_map.downstream_offset is not None:
+            row, downstream = self._with_exact(row, by_map), by_map.downstream_offset
+        return self._counted(self._with_checkpoint(row, downstream, by_map.next_record), is_mapped=by_map.is_mapped)
 
     def _with_checkpoint(self, row: GroupRow, downstream: int | None, next_record: int | None) -> GroupRow:
         """The row with its checkpoint after the last one in the topic.
@@ -366,8 +370,8 @@ class _Planner:
             self._last_map = (source, self._facts.maps.get(source))
         return self._last_map[1]
 
-    def _by_map(self, row: GroupRow, by_rule: int | None) -> tuple[GroupRow, int | None]:
-        """The row with its offset by the exact offset map, and `MapTranslation.next_record`.
+    def _by_map(self, row: GroupRow, by_rule: int | None) -> MapTranslation:
+        """The row's translation by the exact offset map.
 
         Args:
             by_rule: its offset by MM2's rule.
@@ -375,18 +379,28 @@ class _Planner:
         found, upstream = self._map_of(row.source), row.upstream
         assert upstream is not None
         if found is None or found.empty:
-            row = self._at_both_ends(row)
-            return row, row.exact
-        begins = self._begins_the_target(row, found)
-        exact, next_record = translate_by_map(found, upstream, by_rule, begins_target=begins)
-        if exact is None:
-            return row, next_record
-        copied_to = max(found.source_next, self._facts.copied_to.get(row.source, 0))
-        reason = GroupReason.UPSTREAM_BEYOND_COPIED if upstream > copied_to else None
-        return replace(row, exact=exact, reason=reason), next_record
+            begin = self._begin_of_empty(row)
+            return MapTranslation(begin, begin)
+        syncs = self._facts.syncs.slots(row.source)
+        return translate_by_map(found, upstream, by_rule, syncs, begins_target=self._begins_the_target(row, found))
 
-    def _counted(self, row: GroupRow) -> GroupRow:
-        """The row with the records that the group reads again or skips, by the map, if it continues at `goes_on_at`."""
+    def _with_exact(self, row: GroupRow, by_map: MapTranslation) -> GroupRow:
+        """The row that continues at the map's offset."""
+        found, upstream = self._map_of(row.source), row.upstream
+        assert upstream is not None
+        if found is None or found.empty:
+            return replace(row, exact=by_map.downstream_offset, read_again=0, skipped=0, reason=None)
+        reason = None if by_map.is_mapped else row.reason
+        if upstream > max(found.source_next, self._facts.copied_to.get(row.source, 0)):
+            reason = GroupReason.UPSTREAM_BEYOND_COPIED
+        return replace(row, exact=by_map.downstream_offset, reason=reason)
+
+    def _counted(self, row: GroupRow, *, is_mapped: bool) -> GroupRow:
+        """The row with the records that the group reads again or skips, by the map, if it continues at `goes_on_at`.
+
+        Args:
+            is_mapped: as of `MapTranslation`. Otherwise the records that it reads again are unknown.
+        """
         found, upstream = self._map_of(row.source), row.upstream
         if not row.translated or upstream is None or row.read_again is not None:
             return row
@@ -395,25 +409,24 @@ class _Planner:
         if row.goes_on_at is None:
             return row
         again, skipped = found.records_read_again(upstream, row.goes_on_at), self._count_skipped(row, found)
-        return replace(row, read_again=max(0, again), skipped=max(0, -again) + skipped)
+        is_known = is_mapped or row.reason is None
+        return replace(row, read_again=max(0, again) if is_known else None, skipped=max(0, -again) + skipped)
 
-    def _at_both_ends(self, row: GroupRow) -> GroupRow:
-        """The row of a partition that was not copied because it is empty.
+    def _begin_of_empty(self, row: GroupRow) -> int | None:
+        """The log start offset of a target partition that has no copy because the source is empty.
 
         Without an offset there, a group would skip records written before a member joins (`auto.offset.reset=latest`).
         """
         first, end = self._facts.source_starts.get(row.source), self._facts.source_ends.get(row.source)
         begin, upstream = self._facts.target_starts.get(row.source), row.upstream
         if row.reason is not GroupReason.NO_OFFSET_SYNC_YET or first is None or upstream is None:
-            return row
+            return None
         copied_to = self._facts.copied_to.get(row.source, first)
         # Records on the target come from another program: it is unknown if the group has read them.
         if begin is None or begin != self._facts.target_ends.get(row.source) or copied_to != end:
-            return row
+            return None
         # Records that retention has deleted are missing for the group on the source, too.
-        if max(upstream, first) != end:
-            return row
-        return replace(row, exact=begin, read_again=0, skipped=0, reason=None)
+        return begin if max(upstream, first) == end else None
 
     def _behind_nothing(self, row: GroupRow) -> GroupRow:
         """The row of a partition without a map, with an upper bound of skipped records if the target has none for it.
