@@ -30,7 +30,7 @@ from mirror_lib.errors import (
 from mirror_lib.ledger import NOT_COPIED, GapRow, GapState, Ledger, MapPart, SegmentRow, map_parts, run_id_in, with_ends
 from mirror_lib.offsets import OffsetMap, RunColumns, unite
 from mirror_lib.relay.planning import FlowClusters, note_histories
-from mirror_lib.relay.repair.log_alignment import LogMatch, LogMatcher, LogShape, join
+from mirror_lib.relay.repair.log_alignment import LOOKBACK, LogMatch, LogMatcher, LogShape, join
 from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan, by_direction
 from mirror_lib.relay.takeover import MismatchError, PartitionReader, until_stable
 from mirror_lib.topology import TopicPartition
@@ -121,6 +121,7 @@ class Rebuilt:
             "only_on_source": self.match.only_on_source,
             "only_on_target": self.match.only_on_target,
             "ambiguous": self.match.ambiguous,
+            "repeated": self.match.repeated,
             "same": self.difference.same,
             "only_in_ledger": self.difference.only_in_ledger,
             "only_in_logs": self.difference.only_in_logs,
@@ -321,8 +322,8 @@ class _Logs:
                 f"{self.plan.target} offset {error.target_offset} does not match source offset "
                 f"{error.source_offset}, nor any offset near it: the map cannot be derived from the logs.",
                 where=replace(self.where, offset=error.source_offset),
-                action="Another producer wrote to the target, or compaction removed too many records. The ledger is "
-                "unchanged.",
+                action="Another producer wrote to the target, compaction removed too many records, or MirrorMaker 2 "
+                f"copied more than {LOOKBACK:,} records again after a crash. The ledger is unchanged.",
             ) from error
         except (RecordError, CodecError) as error:
             raise CorruptBatchError(
@@ -372,13 +373,15 @@ async def match_logs(
 ) -> LogMatch:
     """Match the records of both logs, and start again if a broker compacts one of them meanwhile.
 
+    If they do not match, they are read once more: the target may have records twice, which MM2 copied after a crash.
+
     Raises:
         MismatchError: the logs do not match although neither of them changes.
         TransientError: a log changes between all readings.
     """
-    shapes = await _shapes(plan, source, target, advance)
+    shapes, may_repeat = await _shapes(plan, source, target, advance), False
     for _ in range(_READINGS):
-        matcher = LogMatcher(*shapes, certain_end=plan.certain_end, skipped=skipped)
+        matcher = LogMatcher(*shapes, certain_end=plan.certain_end, skipped=skipped, may_repeat=may_repeat)
         mismatch: MismatchError | None = None
         try:
             await _walk(matcher, source, target, advance)
@@ -389,7 +392,9 @@ async def match_logs(
             mismatch = error
         before, shapes = shapes, await _shapes(plan, source, target, advance)
         if mismatch is not None and shapes == before:
-            raise mismatch
+            if may_repeat:
+                raise mismatch
+            may_repeat = True
     raise TransientError(
         f"the brokers deleted records of {plan.source} or {plan.target} during each of {_READINGS} reads, so the "
         "logs cannot be compared. The ledger is unchanged.",
