@@ -73,13 +73,14 @@ class RunBuilder:
         self.source_next = source_first + count
         self._target_next = target_first + count
 
-    def drop_from(self, source_offset: int) -> int:
-        """Forget the records from this source offset on; return their number."""
-        runs, dropped = list(self.runs()), 0
+    def drop_from(self, source_offset: int) -> list[OffsetRun]:
+        """Forget the records from this source offset on; return them."""
+        runs = list(self.runs())
+        dropped: list[OffsetRun] = []
         while runs and runs[-1].source_next > source_offset:
             last = runs.pop()
             kept = max(0, source_offset - last.source_first)
-            dropped += last.count - kept
+            dropped.append(OffsetRun(last.source_first + kept, last.target_first + kept, last.count - kept))
             if kept:
                 runs.append(OffsetRun(last.source_first, last.target_first, kept))
         self._closed = runs[:-1]

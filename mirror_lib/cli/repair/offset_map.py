@@ -170,7 +170,7 @@ def _show_rebuilt(output: Output, found: Sequence[Rebuilt]) -> None:
                     match.only_on_source,
                     match.only_on_target,
                     match.ambiguous,
-                    match.repeated,
+                    each.repeated,
                     each.changes,
                 )
             )

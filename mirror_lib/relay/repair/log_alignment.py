@@ -109,8 +109,8 @@ class LogMatch:
     ambiguous: int
     #: Source offsets [first, next) of the records that only the source has.
     missing: tuple[tuple[int, int], ...] = ()
-    #: Records that the target has once more, earlier: MM2 copied them again after a crash.
-    repeated: int = 0
+    #: Target offsets [first, next) of records that the target has once more later: MM2 copied them again after a crash.
+    repeated: tuple[tuple[int, int], ...] = ()
 
 
 def join(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
@@ -126,7 +126,7 @@ def join(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
         sum(each.ambiguous for each, _ in matches),
         # What the opposite flow has copied has its history in that flow's part of the ledger.
         tuple(range_ for each, inverse in matches if not inverse for range_ in each.missing),
-        sum(each.repeated for each, _ in matches),
+        tuple(range_ for each, inverse in matches if not inverse for range_ in each.repeated),
     )
 
 
@@ -273,7 +273,7 @@ class LogMatcher(TwoLogs[_Side]):
         self._end_distance = source.end - (target.end - target.hidden) if certain_end else None
         self._target_holes = target.holes
         self._passed = _Passed() if may_repeat else None
-        self._repeated = 0
+        self._repeated: list[tuple[int, int]] = []
         self._runs = RunBuilder()
         self._last: tuple[_Entry, _Entry] | None = None
         self._only_on_source = self._only_on_target = self._ambiguous = 0
@@ -359,7 +359,7 @@ class LogMatcher(TwoLogs[_Side]):
             self._only_on_target,
             self._ambiguous,
             tuple(unite(self._missing)),
-            self._repeated,
+            tuple(unite(self._repeated)),
         )
 
     def _distances(self, here: _Entry, there: _Entry) -> tuple[int, int]:
@@ -406,7 +406,7 @@ class LogMatcher(TwoLogs[_Side]):
             return False
         source.extendleft(reversed(again))
         first = again[0].offset
-        self._repeated += self._runs.drop_from(first)
+        self._repeated += ((run.target_first, run.target_next) for run in self._runs.drop_from(first))
         while self._missing and self._missing[-1][1] > first:
             begin, end = self._missing.pop()
             self._only_on_source -= end - max(begin, first)

@@ -33,7 +33,7 @@ from mirror_lib.identity import (
     position_change,
     stored_positions,
 )
-from mirror_lib.ledger import DISASTER, POSITION_SET, GapState, Ledger
+from mirror_lib.ledger import DISASTER, POSITION_SET, REPEATED, GapState, Ledger
 from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, unite
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
@@ -268,7 +268,7 @@ def _skipped_ranges(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tupl
     """Source offsets that were skipped although the source has their records."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
     for gap in ledger.gaps(flow, limit=None):
-        is_skipped = gap.cause not in LOSS_REASONS | {DISASTER, LedgerBehindError.reason}
+        is_skipped = gap.cause not in LOSS_REASONS | {DISASTER, REPEATED, LedgerBehindError.reason}
         if is_skipped and gap.next_offset > gap.first_offset:
             place = TopicPartition(gap.topic, gap.partition)
             found.setdefault(place, []).append((gap.first_offset, gap.next_offset))
