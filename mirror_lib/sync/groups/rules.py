@@ -49,6 +49,8 @@ _PRECISION_REASONS = {
 _NO_END = 2**63
 #: Reasons that a run changes if the source has the records before the group's offset.
 _UNCOPIED = frozenset({GroupReason.UPSTREAM_BEYOND_COPIED, GroupReason.NO_OFFSET_SYNC_YET})
+#: Reasons that the map disproves if it knows that nothing is read again.
+_IMPRECISE = frozenset({GroupReason.BETWEEN_SYNCS, GroupReason.BEHIND_OLDEST_SYNC})
 #: Reasons for which no offset is committed, regardless of the translation.
 _CLOSED = frozenset({GroupReason.UNREADABLE, GroupReason.OTHER_GROUP_ON_TARGET, GroupReason.GROUP_ACTIVE_ON_TARGET})
 _EXCLUSION_REASONS: dict[Exclusion | None, GroupReason] = {
@@ -232,7 +234,8 @@ class _Planner:
         targets = Counter(self._target(partition) for partition in offsets if self._why_not(partition.topic) is None)
         for partition in sorted(offsets):
             target = self._target(partition)
-            row = GroupRow(group, partition, target, offsets[partition].offset, metadata=offsets[partition].metadata)
+            committed = offsets[partition]
+            row = GroupRow(group, partition, target, committed.offset, metadata=committed.metadata, translated=True)
             reason = self._why_not(partition.topic)
             if reason is None and targets[target] > 1:
                 reason = GroupReason.MERGED_TARGET
@@ -240,7 +243,7 @@ class _Planner:
             if reason is None and error is not None:
                 reason = _reason_of(error)
                 row = replace(row, what=str(error))
-            yield replace(row, translated=reason is None, reason=reason)
+            yield row if reason is None else replace(row, translated=False, reason=reason)
         for partition, error in sorted(self._unreadable.get(group, {}).items()):
             target = self._target(partition)
             targets[target] += 1
@@ -312,37 +315,38 @@ class _Planner:
             reason = GroupReason.ROUTED_BY_TRANSFORM
         if reason is GroupReason.NO_OFFSET_SYNC_YET and self._topology.exclusion(row.source.topic) is not None:
             reason = GroupReason.TOPIC_NOT_REPLICATED
-        row, downstream = replace(row, reason=reason), translation.downstream_offset
-        by_map = self._by_map(row, downstream)
+        by_map = self._by_map(row, translation.downstream_offset, reason)
         if not self._facts.exact:
             by_map = by_map._replace(downstream_offset=None, next_record=None)
         elif by_map.downstream_offset is not None:
-            row, downstream = self._with_exact(row, by_map), by_map.downstream_offset
-        return self._counted(self._with_checkpoint(row, downstream, by_map.next_record), is_mapped=by_map.is_mapped)
+            reason = self._reason_by_map(row, by_map, reason)
+        row = self._with_checkpoint(row, translation.downstream_offset, by_map, reason)
+        return self._counted(row, is_mapped=by_map.is_mapped)
 
-    def _with_checkpoint(self, row: GroupRow, downstream: int | None, next_record: int | None) -> GroupRow:
+    def _with_checkpoint(
+        self, row: GroupRow, by_rule: int | None, by_map: MapTranslation, reason: GroupReason | None
+    ) -> GroupRow:
         """The row with its checkpoint after the last one in the topic.
 
-        Args:
-            downstream: the group's offset on the target, if it has a translation.
-            next_record: as of `MapTranslation`. A checkpoint after it, as MM2 before 3.4.1 may write, counts no more.
+        A checkpoint after the next record, as MM2 before 3.4.1 may write, counts no more.
         """
         assert row.upstream is not None
+        exact, next_record = by_map.downstream_offset, by_map.next_record
         key = GroupPartition(row.group, row.target)
         last = self._facts.checkpoints.get(key)
         previous = None if last is None else CheckpointOffsets(last.upstream_offset, last.downstream_offset)
         valid = previous
         if previous is not None and next_record is not None and previous.downstream_offset > next_record:
             valid = None
-        current = checkpoint_after(valid, row.upstream, downstream)
+        current = checkpoint_after(valid, row.upstream, by_rule if exact is None else exact)
         if current is not None and self._is_beyond_end(row.source, current.downstream_offset):
             return self._beyond_end(replace(row, translated=False), current.downstream_offset)
         is_former = (self._facts.exact and last is not None) or key in self._facts.outdated
         if current is None and is_former:
-            return self._withdraw(row, row.upstream)
-        if current == previous and last is not None:
-            row = replace(row, metadata=last.metadata)
-        return replace(row, checkpoint=current, emit=current is not None and current != previous)
+            return self._withdraw(replace(row, reason=reason), row.upstream)
+        is_new = current is not None and current != previous
+        metadata = row.metadata if is_new or last is None or current is None else last.metadata
+        return replace(row, checkpoint=current, exact=exact, emit=is_new, reason=reason, metadata=metadata)
 
     def _is_beyond_end(self, source: TopicPartition, downstream: int) -> bool:
         end = self._facts.target_ends.get(source)
@@ -370,30 +374,35 @@ class _Planner:
             self._last_map = (source, self._facts.maps.get(source))
         return self._last_map[1]
 
-    def _by_map(self, row: GroupRow, by_rule: int | None) -> MapTranslation:
+    def _by_map(self, row: GroupRow, by_rule: int | None, reason: GroupReason | None) -> MapTranslation:
         """The row's translation by the exact offset map.
 
         Args:
             by_rule: its offset by MM2's rule.
+            reason: why that is not exact.
         """
         found, upstream = self._map_of(row.source), row.upstream
         assert upstream is not None
         if found is None or found.empty:
-            begin = self._begin_of_empty(row)
+            begin = self._begin_of_empty(row) if reason is GroupReason.NO_OFFSET_SYNC_YET else None
             return MapTranslation(begin, begin)
         syncs = self._facts.syncs.slots(row.source)
-        return translate_by_map(found, upstream, by_rule, syncs, begins_target=self._begins_the_target(row, found))
+        begins = upstream >= found.source_first or self._begins_the_target(row, found)
+        return translate_by_map(found, upstream, by_rule, syncs, begins_target=begins)
 
-    def _with_exact(self, row: GroupRow, by_map: MapTranslation) -> GroupRow:
-        """The row that continues at the map's offset."""
+    def _reason_by_map(self, row: GroupRow, by_map: MapTranslation, by_rule: GroupReason | None) -> GroupReason | None:
+        """Why a group that continues at the map's offset is not in sync.
+
+        Args:
+            by_rule: why its offset by MM2's rule is not exact.
+        """
         found, upstream = self._map_of(row.source), row.upstream
         assert upstream is not None
         if found is None or found.empty:
-            return replace(row, exact=by_map.downstream_offset, read_again=0, skipped=0, reason=None)
-        reason = None if by_map.is_mapped else row.reason
+            return None
         if upstream > max(found.source_next, self._facts.copied_to.get(row.source, 0)):
-            reason = GroupReason.UPSTREAM_BEYOND_COPIED
-        return replace(row, exact=by_map.downstream_offset, reason=reason)
+            return GroupReason.UPSTREAM_BEYOND_COPIED
+        return None if by_map.is_mapped else by_rule
 
     def _counted(self, row: GroupRow, *, is_mapped: bool) -> GroupRow:
         """The row with the records that the group reads again or skips, by the map, if it continues at `goes_on_at`.
@@ -402,15 +411,17 @@ class _Planner:
             is_mapped: as of `MapTranslation`. Otherwise the records that it reads again are unknown.
         """
         found, upstream = self._map_of(row.source), row.upstream
-        if not row.translated or upstream is None or row.read_again is not None:
+        if not row.translated or upstream is None:
             return row
         if found is None or found.empty:
-            return self._behind_nothing(row)
+            return self._behind_nothing(row) if row.exact is None else replace(row, read_again=0, skipped=0)
         if row.goes_on_at is None:
             return row
         again, skipped = found.records_read_again(upstream, row.goes_on_at), self._count_skipped(row, found)
-        is_known = is_mapped or row.reason is None
-        return replace(row, read_again=max(0, again) if is_known else None, skipped=max(0, -again) + skipped)
+        # The offset of a checkpoint from before, or no record is between the two offsets.
+        reason = None if is_mapped and not again and row.reason in _IMPRECISE else row.reason
+        read_again = max(0, again) if is_mapped or reason is None else None
+        return replace(row, read_again=read_again, skipped=max(0, -again) + skipped, reason=reason)
 
     def _begin_of_empty(self, row: GroupRow) -> int | None:
         """The log start offset of a target partition that has no copy because the source is empty.
@@ -419,7 +430,7 @@ class _Planner:
         """
         first, end = self._facts.source_starts.get(row.source), self._facts.source_ends.get(row.source)
         begin, upstream = self._facts.target_starts.get(row.source), row.upstream
-        if row.reason is not GroupReason.NO_OFFSET_SYNC_YET or first is None or upstream is None:
+        if first is None or upstream is None:
             return None
         copied_to = self._facts.copied_to.get(row.source, first)
         # Records on the target come from another program: it is unknown if the group has read them.

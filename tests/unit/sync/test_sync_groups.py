@@ -352,7 +352,7 @@ class TestByTheExactMap:
         # What was exact stays, also by MM2's rule.
         for exact in (True, False):
             row = self.planned(26, last=(26, 116), exact=exact)
-            assert (row.checkpoint, row.emit) == ((26, 116), False)
+            assert (row.checkpoint, row.emit, row.reason) == ((26, 116), False, None)
 
     def test_a_checkpoint_past_the_next_record_is_replaced(self) -> None:
         """MM2 before 3.4.1 added the distance to the newest sync; or the group went back before all syncs."""
