@@ -125,15 +125,13 @@ def test_checkpoints_of_both_agree_whoever_goes_on(mirrored: MirroredTopic) -> N
     assert plan.changes == 0
     assert {row.group: row.reason for row in plan.rows if row.group in (begin, end)} == {begin: None, end: None}
     # Where MirrorMaker has copied, the map and its syncs give a lower bound, until the map has its records too.
-    exactly = {late: 1_000, back: 500}
-    for offset, reason, rebuild in ((1_000, "between-syncs", True), (1_234, None, False)):
+    exactly, bound = {late: 1_000, back: 500}, max(1_000, after[between].downstream_offset)
+    for offset, reason, rebuild in ((bound, "between-syncs", True), (1_234, None, False)):
         done = apply_flow_groups(flow.ours.config, flow_topology(flow.ours.config), ledger=flow.ours.ledger).plan
         assert last_checkpoints(flow) == {**after, **at_the_offsets(after, {**exactly, between: offset})}
-        assert {row.group: row.reason for row in done.rows} == {
-            **dict.fromkeys(offsets),
-            back: "target-ahead",
-            between: reason,
-        }
+        # MirrorMaker may have set back the group on the target, or not: it clears what it knows of idle groups.
+        reasons = {row.group: row.reason for row in done.rows if row.group != back}
+        assert reasons == {**dict.fromkeys(offsets.keys() - {back}), between: reason}
         assert [row.read_again for row in done.rows if row.group == between] == [None if rebuild else 0]
         options = ["--config", str(flow.path), "--flow", flow.name]
         if rebuild:
