@@ -344,6 +344,9 @@ class _Planner:
         is_former = (self._facts.exact and last is not None) or key in self._facts.outdated
         if current is None and is_former:
             return self._withdraw(replace(row, reason=reason), row.upstream)
+        if not by_map.is_mapped and exact is not None and current is not None and current.downstream_offset > exact:
+            # MM2 wrote it when its syncs were nearer: a better lower bound.
+            exact = None
         is_new = current is not None and current != previous
         metadata = row.metadata if is_new or last is None or current is None else last.metadata
         return replace(row, checkpoint=current, exact=exact, emit=is_new, reason=reason, metadata=metadata)
