@@ -314,7 +314,8 @@ def test_where_mirror_maker_copied_again_after_a_crash_the_last_copy_counts(
     try:
         found = found_in(CleanedLog(source, lambda _: ()), CleanedLog(target, lambda _: ()))
     except MismatchError:
-        assert are_equal
+        # Repetitions within a few records of one another are refused.
+        assert are_equal or len(crashes) > 1
         return
 
     there = pairs(found)
