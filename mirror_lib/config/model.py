@@ -70,7 +70,8 @@ class PoisonPolicy(StrEnum):
 class GroupTranslation(StrEnum):
     """How the offsets are found at which consumer groups continue on the target."""
 
-    #: By the exact offset map: the next record is the one that the group would read next on the source.
+    #: By the exact offset map: the next record is the one that the group would read next on the source. By MM2's rule
+    #: where the map does not have the records.
     EXACT = "exact"
     #: By offset-syncs, as MirrorMaker 2 does: never too late, and early by some records.
     MM2 = "mm2"

@@ -37,6 +37,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "GapRow",
             "GapState",
             "NOT_COPIED",
+            "REPEATED",
             "POSITION_SET",
             "PartitionRunRow",
             "RateSide",

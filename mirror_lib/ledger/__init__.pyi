@@ -46,6 +46,7 @@ from .rows import NOT_COPIED as NOT_COPIED
 from .rows import PartitionRunRow as PartitionRunRow
 from .rows import POSITION_SET as POSITION_SET
 from .rows import RateSide as RateSide
+from .rows import REPEATED as REPEATED
 from .rows import ReplicatedAclRow as ReplicatedAclRow
 from .rows import RoundRow as RoundRow
 from .rows import RunLockRow as RunLockRow

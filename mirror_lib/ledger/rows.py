@@ -246,6 +246,8 @@ POSITION_SET = "position-set"
 DELETIONS_WRITTEN = "deletions-written"
 #: `GapRow.cause` of source records that the target lacks, as a rebuilt map shows: nothing else is known.
 NOT_COPIED = "not-copied"
+#: `GapRow.cause` of records that only the source of a flow has: MM2 copied them there, and once more later.
+REPEATED = "repeated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

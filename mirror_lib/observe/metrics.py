@@ -21,6 +21,7 @@ from mirror_lib.ledger import (
     DISASTER,
     NOT_COPIED,
     POSITION_SET,
+    REPEATED,
     FlowFigures,
     FlowObservationRow,
     RoundRow,
@@ -32,7 +33,7 @@ PREFIX = "mirror_"
 LOSS_CAUSES = (*sorted(LOSS_REASONS), DISASTER)
 _RECREATED = "source-recreated"
 #: Causes of an operator's own decisions, and of gaps with unknown content.
-_NOT_REJECTED = (POSITION_SET, DELETIONS_WRITTEN, NOT_COPIED, *UNKNOWN_REASONS)
+_NOT_REJECTED = (POSITION_SET, DELETIONS_WRITTEN, NOT_COPIED, REPEATED, *UNKNOWN_REASONS)
 #: Number of intervals without a new observation after which a flow counts as late.
 LATE_INTERVALS = 3
 #: Assumed interval of flows without a schedule: one day.

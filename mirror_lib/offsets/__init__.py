@@ -5,7 +5,14 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "checkpoints": ["CheckpointOffsets", "Precision", "checkpoint_after", "translate"],
+        "checkpoints": [
+            "CheckpointOffsets",
+            "MapTranslation",
+            "Precision",
+            "checkpoint_after",
+            "translate",
+            "translate_by_map",
+        ],
         "group_standing": ["GroupReason", "IN_SYNC", "NOT_THIS_FLOWS", "is_behind", "why_not_in_sync"],
         "offset_map": ["LANDINGS", "Landing", "Lookup", "OffsetMap"],
         "ranges": ["unite"],

@@ -1,7 +1,9 @@
 from .checkpoints import checkpoint_after as checkpoint_after
 from .checkpoints import CheckpointOffsets as CheckpointOffsets
+from .checkpoints import MapTranslation as MapTranslation
 from .checkpoints import Precision as Precision
 from .checkpoints import translate as translate
+from .checkpoints import translate_by_map as translate_by_map
 from .group_standing import GroupReason as GroupReason
 from .group_standing import IN_SYNC as IN_SYNC
 from .group_standing import is_behind as is_behind

@@ -3,15 +3,21 @@
 A translation counts from a sync, so it is exact only at a sync and one offset after it; further on it is too early by
 at most the records in between (KAFKA-12468: it must never be too late). Checkpoints of one group and target partition
 never go backwards, except when the group itself did so on the source (`MirrorCheckpointTask.checkpointIsMoreRecent`).
+The exact offset map gives the next record itself, where it has the group's offset.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from mirror_lib.offsets.offset_map import Landing, OffsetMap
 from mirror_lib.offsets.sync_store import TOO_OLD, OffsetSyncStore
+from mirror_lib.offsets.syncs import BEFORE_ALL, SyncPoint
 from mirror_lib.topology import TopicPartition
+
+_NO_END = 2**63
 
 
 class CheckpointOffsets(NamedTuple):
@@ -72,6 +78,49 @@ def _precision(
         return Precision.BETWEEN_SYNCS
     # The newest sync belongs to the last copied record.
     return Precision.EXACT if upstream_offset <= (copied_to or 0) else Precision.BEYOND_COPIED
+
+
+class MapTranslation(NamedTuple):
+    """A translation by the exact offset map."""
+
+    #: Where the group continues on the target; None where MM2's rule is better.
+    downstream_offset: int | None
+    #: Target offset of the next mapped record that the group has not read; None if the map ends before it.
+    next_record: int | None
+    #: False if another program, such as MM2, has copied the records around the group's offset.
+    is_mapped: bool = True
+
+
+def translate_by_map(
+    offset_map: OffsetMap,
+    upstream_offset: int,
+    by_rule: int | None,
+    syncs: Iterable[SyncPoint],
+    *,
+    begins_target: bool,
+) -> MapTranslation:
+    """Translate a group's committed source offset by a map that is not empty.
+
+    MM2 may have copied before the map, in a hole of it or after its end; its syncs are there. Its rule is never too
+    late, and neither is the end of the map before such records: the greater offset is the better one.
+
+    Args:
+        by_rule: the translation by MM2's rule, None without one.
+        syncs: of the partition.
+        begins_target: nothing was copied to the target before the map.
+    """
+    first, landing = offset_map.to_target(upstream_offset)
+    next_record = None if landing is Landing.BEYOND else first
+    if landing is Landing.BEFORE and not begins_target:
+        return MapTranslation(None, next_record, is_mapped=False)
+    if landing not in (Landing.HOLE, Landing.BEYOND):
+        return MapTranslation(first, next_record)
+    first = offset_map.goes_on_at(upstream_offset).offset
+    following = _NO_END if next_record is None else next_record
+    is_other = any(first <= each.downstream_offset < following for each in syncs if each.upstream_offset != BEFORE_ALL)
+    if not is_other or offset_map.to_target(upstream_offset - 1).landing is Landing.EXACT:
+        return MapTranslation(first, next_record)
+    return MapTranslation(None if by_rule is not None and by_rule > first else first, next_record, is_mapped=False)
 
 
 def is_more_recent(previous: CheckpointOffsets | None, new: CheckpointOffsets) -> bool:

@@ -73,6 +73,22 @@ class RunBuilder:
         self.source_next = source_first + count
         self._target_next = target_first + count
 
+    def drop_from(self, source_offset: int) -> list[OffsetRun]:
+        """Forget the records from this source offset on; return them."""
+        runs = list(self.runs())
+        dropped: list[OffsetRun] = []
+        while runs and runs[-1].source_next > source_offset:
+            last = runs.pop()
+            kept = max(0, source_offset - last.source_first)
+            dropped.append(OffsetRun(last.source_first + kept, last.target_first + kept, last.count - kept))
+            if kept:
+                runs.append(OffsetRun(last.source_first, last.target_first, kept))
+        self._closed = runs[:-1]
+        last = runs[-1] if runs else OffsetRun(0, 0, 0)
+        self._source_first, self._target_first = last.source_first, last.target_first
+        self.source_next, self._target_next = last.source_next, last.target_next
+        return dropped
+
     def __len__(self) -> int:
         """The number of runs."""
         return len(self._closed) + len(self._current())

@@ -54,6 +54,7 @@ _REBUILT_COLUMNS = (
     "only on source",
     "only on target",
     "ambiguous",
+    "repeated",
     "to be written",
 )
 
@@ -169,6 +170,7 @@ def _show_rebuilt(output: Output, found: Sequence[Rebuilt]) -> None:
                     match.only_on_source,
                     match.only_on_target,
                     match.ambiguous,
+                    each.repeated,
                     each.changes,
                 )
             )

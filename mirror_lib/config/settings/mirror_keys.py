@@ -354,8 +354,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         GroupTranslation.EXACT,
         Scope.FLOW,
         _SINCE,
-        "Translation of group offsets for `sync.group.offsets.enabled`: `exact` uses the offset map, without "
-        "duplicates on failover; `mm2` uses checkpoints. The checkpoints topic follows MM2's rule in both cases.",
+        "Translation of group offsets, in checkpoints and for `sync.group.offsets.enabled`: `exact` uses the offset "
+        "map, without duplicates on failover, and MM2's rule where MM2 has copied; `mm2` uses MM2's rule.",
         choices=tuple(GroupTranslation),
     ),
     Definition(

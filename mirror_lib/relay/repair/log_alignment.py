@@ -10,17 +10,20 @@ at most the number of source offsets without a record, and at the end it is know
 log without holes that alone decides, and equal records cannot be confused. Where records were compacted away and equal
 records are close together, they could be confused, and are counted as ambiguous.
 
+MM2 copies records again after a crash. Then the distance decreases: the walk goes back on the source, if that is
+allowed, and the last copy of each record counts.
+
 Pure: spans of both logs in, runs out.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from mirror_lib.cluster.batches import Record, Span
@@ -29,6 +32,8 @@ from mirror_lib.relay.takeover import MismatchError, TwoLogs
 
 #: Maximum number of records of each side in the search for the next equal ones; it limits memory too.
 LOOKAHEAD = 20_000
+#: Maximum number of records that the target repeats in one piece; each takes about 250 bytes.
+LOOKBACK = 200_000
 #: Number of records that are searched first, which is nearly always enough, and the growth of that number.
 _FIRST_LOOK, _LOOK_GROWTH = 32, 8
 _DIGEST_BYTES = 16
@@ -104,6 +109,8 @@ class LogMatch:
     ambiguous: int
     #: Source offsets [first, next) of the records that only the source has.
     missing: tuple[tuple[int, int], ...] = ()
+    #: Target offsets [first, next) of records that the target has once more later: MM2 copied them again after a crash.
+    repeated: tuple[tuple[int, int], ...] = ()
 
 
 def join(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
@@ -119,6 +126,7 @@ def join(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
         sum(each.ambiguous for each, _ in matches),
         # What the opposite flow has copied has its history in that flow's part of the ledger.
         tuple(range_ for each, inverse in matches if not inverse for range_ in each.missing),
+        tuple(range_ for each, inverse in matches if not inverse for range_ in each.repeated),
     )
 
 
@@ -199,6 +207,43 @@ class _Ranges:
         return self._before[after - 1] + min(offset, self._ends[after - 1]) - self._firsts[after - 1]
 
 
+class _Passed:
+    """The newest records of the source that the walk has passed."""
+
+    def __init__(self) -> None:
+        self._entries: deque[_Entry] = deque()
+        self._digests: Counter[bytes] = Counter()
+
+    def __contains__(self, digest: bytes) -> bool:
+        return digest in self._digests
+
+    def append(self, entry: _Entry) -> None:
+        self._entries.append(entry)
+        self._digests[entry.digest] += 1
+        if len(self._entries) > LOOKBACK:
+            self._forget(self._entries.popleft())
+
+    def take_from(self, digests: Sequence[bytes], following: Iterable[_Entry]) -> list[_Entry]:
+        """Take out and return the newest of its records from which the source goes on like this; empty without any.
+
+        Args:
+            following: the records of the source after its own.
+        """
+        entries = list(self._entries)
+        for start in range(len(entries) - 1, -1, -1):
+            onward = chain(islice(entries, start, None), following)
+            if all(each.digest == digest for each, digest in zip(onward, digests, strict=False)):
+                for _ in entries[start:]:
+                    self._forget(self._entries.pop())
+                return entries[start:]
+        return []
+
+    def _forget(self, entry: _Entry) -> None:
+        self._digests[entry.digest] -= 1
+        if not self._digests[entry.digest]:
+            del self._digests[entry.digest]
+
+
 class LogMatcher(TwoLogs[_Side]):
     """Walks along both logs; feed the side that it needs."""
 
@@ -209,6 +254,7 @@ class LogMatcher(TwoLogs[_Side]):
         *,
         certain_end: bool,
         skipped: Sequence[tuple[int, int]] | None = (),
+        may_repeat: bool = False,
     ) -> None:
         """Start at the beginning of both logs.
 
@@ -217,6 +263,7 @@ class LogMatcher(TwoLogs[_Side]):
                 except dropped ones.
             skipped: ranges of source offsets, ascending, that may have been skipped although the source has their
                 records; None if any record may have been skipped.
+            may_repeat: the target may have records twice.
         """
         self._shapes = source, target
         timestamps = not target.own_timestamps
@@ -225,6 +272,8 @@ class LogMatcher(TwoLogs[_Side]):
         self._without_record = source.hidden + source.holes + self._left_out_before(source.end)
         self._end_distance = source.end - (target.end - target.hidden) if certain_end else None
         self._target_holes = target.holes
+        self._passed = _Passed() if may_repeat else None
+        self._repeated: list[tuple[int, int]] = []
         self._runs = RunBuilder()
         self._last: tuple[_Entry, _Entry] | None = None
         self._only_on_source = self._only_on_target = self._ambiguous = 0
@@ -272,6 +321,12 @@ class LogMatcher(TwoLogs[_Side]):
             if not target:
                 self._drop_source()
                 continue
+            if not source or source[0].digest != target[0].digest:
+                has_gone_back = self._go_back()
+                if has_gone_back is None:
+                    return
+                if has_gone_back:
+                    continue
             if not source:
                 self._drop_target()
                 continue
@@ -299,7 +354,12 @@ class LogMatcher(TwoLogs[_Side]):
         if not len(columns) and self._only_on_source and self._only_on_target:
             raise MismatchError(self._source.start, self._target.start)
         return LogMatch(
-            columns, self._only_on_source, self._only_on_target, self._ambiguous, tuple(unite(self._missing))
+            columns,
+            self._only_on_source,
+            self._only_on_target,
+            self._ambiguous,
+            tuple(unite(self._missing)),
+            tuple(unite(self._repeated)),
         )
 
     def _distances(self, here: _Entry, there: _Entry) -> tuple[int, int]:
@@ -316,7 +376,8 @@ class LogMatcher(TwoLogs[_Side]):
             if known:
                 highest = before + self._without_record_before(here) - self._without_record_before(here_before)
         if self._end_distance is not None:
-            highest = min(highest, self._end_distance + self._target_holes - there.holes)
+            if self._passed is None:
+                highest = min(highest, self._end_distance + self._target_holes - there.holes)
             if known:
                 after = self._without_record - self._without_record_before(here)
                 lowest = max(lowest, self._end_distance - after)
@@ -330,6 +391,29 @@ class LogMatcher(TwoLogs[_Side]):
 
     def _left_out_before(self, offset: int) -> int:
         return 0 if self._skipped is None else self._skipped.before(offset)
+
+    def _go_back(self) -> bool | None:
+        """Go back on the source if the target repeats records from here on; return None if more must be fed first."""
+        source, target, passed = self._source.waiting, self._target.waiting, self._passed
+        if passed is None or target[0].digest not in passed:
+            return False
+        self._need = _FIRST_LOOK
+        if self.needs_source or self.needs_target:
+            return None
+        self._need = 1
+        again = passed.take_from([each.digest for each in islice(target, _FIRST_LOOK)], source)
+        if not again:
+            return False
+        source.extendleft(reversed(again))
+        first = again[0].offset
+        self._repeated += ((run.target_first, run.target_next) for run in self._runs.drop_from(first))
+        while self._missing and self._missing[-1][1] > first:
+            begin, end = self._missing.pop()
+            self._only_on_source -= end - max(begin, first)
+            if begin < first:
+                self._missing.append((begin, first))
+        self._last = None
+        return True
 
     def _skip_to_equal(self) -> bool:
         """Drop the entries before the nearest equal records; return False if more must be fed first.
@@ -374,8 +458,14 @@ class LogMatcher(TwoLogs[_Side]):
                     best = here_place, there_place
         return best
 
+    def _take_source(self) -> _Entry:
+        taken = self._source.waiting.popleft()
+        if self._passed is not None:
+            self._passed.append(taken)
+        return taken
+
     def _drop_source(self) -> None:
-        dropped = self._source.waiting.popleft()
+        dropped = self._take_source()
         self._only_on_source += 1
         if self._missing and self._missing[-1][1] == dropped.offset:
             self._missing[-1] = self._missing[-1][0], dropped.offset + 1
@@ -389,7 +479,7 @@ class LogMatcher(TwoLogs[_Side]):
         self._only_on_target += 1
 
     def _pair(self, *, certain: bool) -> None:
-        here, there = self._source.waiting.popleft(), self._target.waiting.popleft()
+        here, there = self._take_source(), self._target.waiting.popleft()
         if not certain:
             near = [side.waiting[0].digest for side in (self._source, self._target) if side.waiting]
             near += [self._last[0].digest] if self._last is not None else []

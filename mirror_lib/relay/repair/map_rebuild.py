@@ -27,10 +27,21 @@ from mirror_lib.errors import (
     TransientError,
     Where,
 )
-from mirror_lib.ledger import NOT_COPIED, GapRow, GapState, Ledger, MapPart, SegmentRow, map_parts, run_id_in, with_ends
+from mirror_lib.ledger import (
+    NOT_COPIED,
+    REPEATED,
+    GapRow,
+    GapState,
+    Ledger,
+    MapPart,
+    SegmentRow,
+    map_parts,
+    run_id_in,
+    with_ends,
+)
 from mirror_lib.offsets import OffsetMap, RunColumns, unite
 from mirror_lib.relay.planning import FlowClusters, note_histories
-from mirror_lib.relay.repair.log_alignment import LogMatch, LogMatcher, LogShape, join
+from mirror_lib.relay.repair.log_alignment import LOOKBACK, LogMatch, LogMatcher, LogShape, join
 from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan, by_direction
 from mirror_lib.relay.takeover import MismatchError, PartitionReader, until_stable
 from mirror_lib.topology import TopicPartition
@@ -107,6 +118,11 @@ class Rebuilt:
         """True if the ledger lacks records, or has other offsets."""
         return self.difference is not None and self.difference.changes
 
+    @property
+    def repeated(self) -> int:
+        """The number of records that the target has twice."""
+        return sum(following - first for first, following in self.match.repeated) if self.match else 0
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json`."""
         found: dict[str, Any] = self.plan.to_dict()
@@ -121,6 +137,7 @@ class Rebuilt:
             "only_on_source": self.match.only_on_source,
             "only_on_target": self.match.only_on_target,
             "ambiguous": self.match.ambiguous,
+            "repeated": self.repeated,
             "same": self.difference.same,
             "only_in_ledger": self.difference.only_in_ledger,
             "only_in_logs": self.difference.only_in_logs,
@@ -155,7 +172,8 @@ def apply_rebuilt(
     """Replace the changed maps in the ledger; return their number.
 
     The ledger's segments before the first record that the logs still have are kept, unless they contradict the logs.
-    What the ledger lacked of the partitions' histories is found now: those gaps are closed.
+    What the ledger lacked of the partitions' histories is found now: those gaps are closed. Records that the target has
+    twice are noted for the opposite flow, as its source has them only once: verification does not count them.
 
     Raises:
         MirrorError: the position topic or the ledger cannot be used.
@@ -164,38 +182,63 @@ def apply_rebuilt(
     stored = clusters.positions.read_all().positions
     positions = {source: stored[source].position for source in matched if source in stored}
     note_histories(flow, positions, ledger, run_id=run_id)
+    _note_repeated(str(flow.flow.opposite), ledger, rebuilt, by=by, run_id=run_id)
     written = _write_maps(flow, ledger, rebuilt, run_id=run_id)
     _close_histories(flow, ledger, matched, by=by, run_id=run_id)
     return written
 
 
+def _note_repeated(opposite: str, ledger: Ledger, rebuilt: Iterable[Rebuilt], *, by: str, run_id: str) -> None:
+    noted = {
+        (gap.topic, gap.partition, gap.first_offset, gap.next_offset)
+        for gap in ledger.gaps(opposite, limit=None)
+        if gap.cause == REPEATED
+    }
+    for each in rebuilt:
+        for first, following in each.match.repeated if each.match is not None else ():
+            if (*each.plan.target, first, following) not in noted:
+                detail = "the records are copied once more later, as by MirrorMaker 2 after a crash"
+                ledger.record_gap(
+                    _accepted_gap(
+                        opposite, each.plan.target, REPEATED, (first, following), detail, by=by, run_id=run_id
+                    )
+                )
+
+
+def _accepted_gap(
+    flow: str, place: TopicPartition, cause: str, offsets: tuple[int, int], detail: str, *, by: str, run_id: str
+) -> GapRow:
+    now = datetime.now(UTC)
+    return GapRow(
+        id=str(uuid.uuid4()),
+        flow=flow,
+        topic=place.topic,
+        partition=place.partition,
+        cause=cause,
+        first_offset=offsets[0],
+        next_offset=offsets[1],
+        detail=detail,
+        run_id=run_id,
+        found_at=now,
+        state=GapState.ACCEPTED.value,
+        decided_by=by,
+        decided_at=now,
+    )
+
+
 def _close_histories(
     flow: FlowConfig, ledger: Ledger, matched: Mapping[TopicPartition, LogMatch], *, by: str, run_id: str
 ) -> None:
-    name, now = str(flow.flow), datetime.now(UTC)
+    name = str(flow.flow)
     lacking: dict[TopicPartition, list[GapRow]] = {}
     for gap in ledger.open_gaps(name):
         if gap.cause == LedgerBehindError.reason:
             lacking.setdefault(TopicPartition(gap.topic, gap.partition), []).append(gap)
     for source, match in matched.items():
         gaps = lacking.get(source, ())
-        for first, following in _within(match.missing, ((gap.first_offset, gap.next_offset) for gap in gaps)):
-            row = GapRow(
-                id=str(uuid.uuid4()),
-                flow=name,
-                topic=source.topic,
-                partition=source.partition,
-                cause=NOT_COPIED,
-                first_offset=first,
-                next_offset=following,
-                detail="the source has records there that the target lacks; why is not known any more",
-                run_id=run_id,
-                found_at=now,
-                state=GapState.ACCEPTED.value,
-                decided_by=by,
-                decided_at=now,
-            )
-            ledger.record_gap(row)
+        for offsets in _within(match.missing, ((gap.first_offset, gap.next_offset) for gap in gaps)):
+            detail = "the source has records there that the target lacks; why is not known any more"
+            ledger.record_gap(_accepted_gap(name, source, NOT_COPIED, offsets, detail, by=by, run_id=run_id))
         for gap in gaps:
             ledger.decide_gap(gap.id, GapState.ACCEPTED, by=by, note="the map was rebuilt from both logs")
 
@@ -321,8 +364,8 @@ class _Logs:
                 f"{self.plan.target} offset {error.target_offset} does not match source offset "
                 f"{error.source_offset}, nor any offset near it: the map cannot be derived from the logs.",
                 where=replace(self.where, offset=error.source_offset),
-                action="Another producer wrote to the target, or compaction removed too many records. The ledger is "
-                "unchanged.",
+                action="Another producer wrote to the target, compaction removed too many records, or MirrorMaker 2 "
+                f"copied more than {LOOKBACK:,} records again after a crash. The ledger is unchanged.",
             ) from error
         except (RecordError, CodecError) as error:
             raise CorruptBatchError(
@@ -372,13 +415,15 @@ async def match_logs(
 ) -> LogMatch:
     """Match the records of both logs, and start again if a broker compacts one of them meanwhile.
 
+    If they do not match, they are read once more: the target may have records twice, which MM2 copied after a crash.
+
     Raises:
         MismatchError: the logs do not match although neither of them changes.
         TransientError: a log changes between all readings.
     """
-    shapes = await _shapes(plan, source, target, advance)
+    shapes, may_repeat = await _shapes(plan, source, target, advance), False
     for _ in range(_READINGS):
-        matcher = LogMatcher(*shapes, certain_end=plan.certain_end, skipped=skipped)
+        matcher = LogMatcher(*shapes, certain_end=plan.certain_end, skipped=skipped, may_repeat=may_repeat)
         mismatch: MismatchError | None = None
         try:
             await _walk(matcher, source, target, advance)
@@ -389,7 +434,9 @@ async def match_logs(
             mismatch = error
         before, shapes = shapes, await _shapes(plan, source, target, advance)
         if mismatch is not None and shapes == before:
-            raise mismatch
+            if may_repeat:
+                raise mismatch
+            may_repeat = True
     raise TransientError(
         f"the brokers deleted records of {plan.source} or {plan.target} during each of {_READINGS} reads, so the "
         "logs cannot be compared. The ledger is unchanged.",

@@ -53,7 +53,7 @@ from mirror_lib.identity import (
     open_histories,
     position_change,
 )
-from mirror_lib.ledger import DISASTER, POSITION_SET, GapState, Ledger
+from mirror_lib.ledger import DISASTER, POSITION_SET, REPEATED, GapState, Ledger
 from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, unite
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
@@ -113,8 +113,9 @@ def gather_group_facts(
     lacking = {each: lacks_history(flow.flow, each, history) for each, history in unsound.items()}
     next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
     partitions = {partition for offsets in groups.values() for partition in offsets}
-    # The maps of large topics take long to read; if a later step commits offsets, that step reads them.
-    counting = ledger if commit or not flow.sync_group_offsets_enabled else None
+    is_exact = flow.group_translation is GroupTranslation.EXACT
+    # The maps of large topics take long to read; if only a later step uses them, that step reads them.
+    counting = ledger if commit or is_exact or not flow.sync_group_offsets_enabled else None
     with flow_admins(flow) as admins:
         targets = _targets(flow, topology, admins, ledger, positions, partitions)
         unknown = {each: error for each in targets.read if (error := stored.why_unknown(each)) is not None}
@@ -136,7 +137,7 @@ def gather_group_facts(
         source_ends=targets.source_ends,
         skipped={} if counting is None else _skipped_ranges(str(flow.flow), counting),
         maps={} if counting is None else _LedgerMaps(str(flow.flow), counting, groups.values()),
-        exact=flow.group_translation is GroupTranslation.EXACT,
+        exact=is_exact,
         findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
         routed={topic for topic in {place.topic for place in partitions} if flow.transforms.chain_of(topic).may_route},
         unreadable={GroupPartition(*key): error for key, error in committed.partition_errors.items()},
@@ -305,7 +306,7 @@ def _skipped_ranges(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tupl
     """Source offsets that were skipped although the source has their records."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
     for gap in ledger.gaps(flow, limit=None):
-        is_skipped = gap.cause not in LOSS_REASONS | UNKNOWN_REASONS | {DISASTER}
+        is_skipped = gap.cause not in LOSS_REASONS | UNKNOWN_REASONS | {DISASTER, REPEATED}
         if is_skipped and gap.next_offset > gap.first_offset:
             place = TopicPartition(gap.topic, gap.partition)
             found.setdefault(place, []).append((gap.first_offset, gap.next_offset))

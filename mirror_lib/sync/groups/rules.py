@@ -4,8 +4,9 @@ The input is facts of both clusters, the output a plan (`groups.plan`). The rule
 Kafka's connect/mirror, extended: every group, topic and partition that is not in sync has a reason, and no committed
 offset is ever greater than the true one.
 
-Checkpoints keep MM2's rule, so that Java's tools and a returning MM2 agree with them. Offsets committed on the target
-may follow the exact offset map (`mirror.group.translation=exact`): then groups have no duplicates, at any lag.
+Checkpoints, and the offsets committed on the target, follow the exact offset map where it has the group's offset
+(`mirror.group.translation=exact`): then groups have no duplicates, at any lag. Elsewhere, and with `mm2`, MM2's rule
+applies. It is never later than the map, so a returning MM2 continues from both.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from mirror_lib.offsets import (
     BEFORE_ALL,
     CheckpointOffsets,
     GroupReason,
-    Landing,
+    MapTranslation,
     OffsetMap,
     OffsetSyncStore,
     Precision,
     checkpoint_after,
     translate,
+    translate_by_map,
 )
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
 from mirror_lib.sync.groups.remarks import remarks_on
@@ -49,6 +51,8 @@ _PRECISION_REASONS = {
 _NO_END = 2**63
 #: Reasons that a run changes if the source has the records before the group's offset.
 _UNCOPIED = frozenset({GroupReason.UPSTREAM_BEYOND_COPIED, GroupReason.NO_OFFSET_SYNC_YET})
+#: Reasons that the map disproves if it knows that nothing is read again.
+_IMPRECISE = frozenset({GroupReason.BETWEEN_SYNCS, GroupReason.BEHIND_OLDEST_SYNC})
 #: Reasons for which no offset is committed, regardless of the translation.
 _CLOSED = frozenset({GroupReason.UNREADABLE, GroupReason.OTHER_GROUP_ON_TARGET, GroupReason.GROUP_ACTIVE_ON_TARGET})
 _EXCLUSION_REASONS: dict[Exclusion | None, GroupReason] = {
@@ -92,7 +96,7 @@ class GroupFacts:
     written_to: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: The existing exact offset maps, by source partition.
     maps: Mapping[TopicPartition, OffsetMap] = field(default_factory=dict)
-    #: Committed offsets follow the maps; MM2's rule applies only without a map.
+    #: Checkpoints and committed offsets follow the maps; MM2's rule applies only without a map.
     exact: bool = False
     findings: tuple[GroupFinding, ...] = ()
     #: Why the partition's offsets cannot be translated, by source partition: the target partition does not hold the
@@ -253,7 +257,8 @@ class _Planner:
         targets = Counter(self._target(partition) for partition in offsets if self._why_not(partition.topic) is None)
         for partition in sorted(offsets):
             target = self._target(partition)
-            row = GroupRow(group, partition, target, offsets[partition].offset, metadata=offsets[partition].metadata)
+            committed = offsets[partition]
+            row = GroupRow(group, partition, target, committed.offset, metadata=committed.metadata, translated=True)
             reason = self._why_not(partition.topic)
             if reason is None and targets[target] > 1:
                 reason = GroupReason.MERGED_TARGET
@@ -261,7 +266,7 @@ class _Planner:
             if reason is None and error is not None:
                 reason = _reason_of(error)
                 row = replace(row, what=str(error))
-            yield self._translate(row) if reason is None else replace(row, reason=reason)
+            yield row if reason is None else replace(row, translated=False, reason=reason)
         for partition, error in sorted(self._unreadable.get(group, {}).items()):
             target = self._target(partition)
             targets[target] += 1
@@ -344,17 +349,27 @@ class _Planner:
                 return source
         return None
 
+    def settle(self, row: GroupRow) -> GroupRow:
+        """A translated row with its checkpoint, and the offset to commit on the target.
+
+        As `MirrorCheckpointTask.checkpointsForGroup` and `syncGroupOffset`.
+        """
+        row = self._beyond_source(self._translate(row))
+        groups = self._facts.target
+        if groups is None or not row.translated:
+            return row
+        found = _compare(row, groups)
+        wanted = row.goes_on_at
+        if wanted is not None and found.reason not in _CLOSED and self._is_beyond_end(row.source, wanted):
+            return self._beyond_end(replace(found, commit=False), wanted)
+        return found
+
     def _translate(self, row: GroupRow) -> GroupRow:
         upstream = row.upstream
         assert upstream is not None
         translation = translate(
             self._facts.syncs, row.source, upstream, copied_to=self._facts.copied_to.get(row.source)
         )
-        last = self._facts.checkpoints.get(GroupPartition(row.group, row.target))
-        previous = None if last is None else CheckpointOffsets(last.upstream_offset, last.downstream_offset)
-        current = checkpoint_after(previous, upstream, translation.downstream_offset)
-        if current == previous and last is not None:
-            row = replace(row, metadata=last.metadata)
         reason = _PRECISION_REASONS.get(translation.precision)
         # Records that a transform does not route elsewhere have offset syncs.
         is_copied = row.source in self._facts.copied_to
@@ -362,12 +377,41 @@ class _Planner:
             reason = GroupReason.ROUTED_BY_TRANSFORM
         if reason is GroupReason.NO_OFFSET_SYNC_YET and self._topology.exclusion(row.source.topic) is not None:
             reason = GroupReason.TOPIC_NOT_REPLICATED
+        by_map = self._by_map(row, translation.downstream_offset, reason)
+        if not self._facts.exact:
+            by_map = by_map._replace(downstream_offset=None, next_record=None)
+        elif by_map.downstream_offset is not None:
+            reason = self._reason_by_map(row, by_map, reason)
+        row = self._with_checkpoint(row, translation.downstream_offset, by_map, reason)
+        return self._counted(row, is_mapped=by_map.is_mapped)
+
+    def _with_checkpoint(
+        self, row: GroupRow, by_rule: int | None, by_map: MapTranslation, reason: GroupReason | None
+    ) -> GroupRow:
+        """The row with its checkpoint after the last one in the topic.
+
+        A checkpoint after the next record, as MM2 before 3.4.1 may write, counts no more.
+        """
+        assert row.upstream is not None
+        exact, next_record = by_map.downstream_offset, by_map.next_record
+        key = GroupPartition(row.group, row.target)
+        last = self._facts.checkpoints.get(key)
+        previous = None if last is None else CheckpointOffsets(last.upstream_offset, last.downstream_offset)
+        valid = previous
+        if previous is not None and next_record is not None and previous.downstream_offset > next_record:
+            valid = None
+        current = checkpoint_after(valid, row.upstream, by_rule if exact is None else exact)
         if current is not None and self._is_beyond_end(row.source, current.downstream_offset):
-            return self._beyond_end(row, current.downstream_offset)
-        emit = current is not None and current != previous
-        if current is None and GroupPartition(row.group, row.target) in self._facts.outdated:
-            row, emit = self._withdraw(row, upstream), True
-        return replace(row, checkpoint=current, emit=emit, reason=reason, translated=True)
+            return self._beyond_end(replace(row, translated=False), current.downstream_offset)
+        is_former = (self._facts.exact and last is not None) or key in self._facts.outdated
+        if current is None and is_former:
+            return self._withdraw(replace(row, reason=reason), row.upstream)
+        if not by_map.is_mapped and exact is not None and current is not None and current.downstream_offset > exact:
+            # MM2 wrote it when its syncs were nearer: a better lower bound.
+            exact = None
+        is_new = current is not None and current != previous
+        metadata = row.metadata if is_new or last is None or current is None else last.metadata
+        return replace(row, checkpoint=current, exact=exact, emit=is_new, reason=reason, metadata=metadata)
 
     def _is_beyond_end(self, source: TopicPartition, downstream: int) -> bool:
         end = self._facts.target_ends.get(source)
@@ -378,18 +422,6 @@ class _Planner:
         end = self._facts.target_ends[row.source]
         what = f"its translated offset is {downstream}, but the log end offset of {row.target} is {end}"
         return replace(row, checkpoint=None, exact=None, emit=False, reason=GroupReason.BEYOND_TARGET_END, what=what)
-
-    def settle(self, row: GroupRow) -> GroupRow:
-        """A translated row with the offset to commit on the target (`MirrorCheckpointTask.syncGroupOffset`)."""
-        groups = self._facts.target
-        row = self._beyond_source(self._by_map(row, by_map=self._facts.exact and groups is not None))
-        if groups is None:
-            return row
-        found = _compare(row, groups)
-        wanted = row.goes_on_at
-        if wanted is not None and found.reason not in _CLOSED and self._is_beyond_end(row.source, wanted):
-            return self._beyond_end(replace(found, commit=False), wanted)
-        return found
 
     def _beyond_source(self, row: GroupRow) -> GroupRow:
         """The row with the reason of a group whose topic lost records, or was created again before the first copy.
@@ -407,43 +439,70 @@ class _Planner:
             self._last_map = (source, self._facts.maps.get(source))
         return self._last_map[1]
 
-    def _by_map(self, row: GroupRow, *, by_map: bool) -> GroupRow:
-        """The row with the result of the exact offset map.
+    def _by_map(self, row: GroupRow, by_rule: int | None, reason: GroupReason | None) -> MapTranslation:
+        """The row's translation by the exact offset map.
 
         Args:
-            by_map: the group continues at the map's offset.
+            by_rule: its offset by MM2's rule.
+            reason: why that is not exact.
         """
         found, upstream = self._map_of(row.source), row.upstream
-        if upstream is None or found is None or found.empty:
-            return self._behind_nothing(self._at_both_ends(row) if by_map else row)
-        lookup = found.goes_on_at(upstream)
-        # Records on the target before the map came from MM2, whose syncs cover them.
-        if by_map and (lookup.landing is not Landing.BEFORE or self._begins_the_target(row, found)):
-            copied_to = max(found.source_next, self._facts.copied_to.get(row.source, 0))
-            reason = GroupReason.UPSTREAM_BEYOND_COPIED if upstream > copied_to else None
-            row = replace(row, exact=lookup.offset, reason=reason)
+        assert upstream is not None
+        if found is None or found.empty:
+            begin = self._begin_of_empty(row) if reason is GroupReason.NO_OFFSET_SYNC_YET else None
+            return MapTranslation(begin, begin)
+        syncs = self._facts.syncs.slots(row.source)
+        begins = upstream >= found.source_first or self._begins_the_target(row, found)
+        return translate_by_map(found, upstream, by_rule, syncs, begins_target=begins)
+
+    def _reason_by_map(self, row: GroupRow, by_map: MapTranslation, by_rule: GroupReason | None) -> GroupReason | None:
+        """Why a group that continues at the map's offset is not in sync.
+
+        Args:
+            by_rule: why its offset by MM2's rule is not exact.
+        """
+        found, upstream = self._map_of(row.source), row.upstream
+        assert upstream is not None
+        if found is None or found.empty:
+            return None
+        if upstream > max(found.source_next, self._facts.copied_to.get(row.source, 0)):
+            return GroupReason.UPSTREAM_BEYOND_COPIED
+        return None if by_map.is_mapped else by_rule
+
+    def _counted(self, row: GroupRow, *, is_mapped: bool) -> GroupRow:
+        """The row with the records that the group reads again or skips, by the map, if it continues at `goes_on_at`.
+
+        Args:
+            is_mapped: as of `MapTranslation`. Otherwise the records that it reads again are unknown.
+        """
+        found, upstream = self._map_of(row.source), row.upstream
+        if not row.translated or upstream is None:
+            return row
+        if found is None or found.empty:
+            return self._behind_nothing(row) if row.exact is None else replace(row, read_again=0, skipped=0)
         if row.goes_on_at is None:
             return row
         again, skipped = found.records_read_again(upstream, row.goes_on_at), self._count_skipped(row, found)
-        return replace(row, read_again=max(0, again), skipped=max(0, -again) + skipped)
+        # The offset of a checkpoint from before, or no record is between the two offsets.
+        reason = None if is_mapped and not again and row.reason in _IMPRECISE else row.reason
+        read_again = max(0, again) if is_mapped or reason is None else None
+        return replace(row, read_again=read_again, skipped=max(0, -again) + skipped, reason=reason)
 
-    def _at_both_ends(self, row: GroupRow) -> GroupRow:
-        """The row of a partition that was not copied because it is empty.
+    def _begin_of_empty(self, row: GroupRow) -> int | None:
+        """The log start offset of a target partition that has no copy because the source is empty.
 
         Without an offset there, a group would skip records written before a member joins (`auto.offset.reset=latest`).
         """
         first, end = self._facts.source_starts.get(row.source), self._facts.source_ends.get(row.source)
         begin, upstream = self._facts.target_starts.get(row.source), row.upstream
-        if row.reason is not GroupReason.NO_OFFSET_SYNC_YET or first is None or upstream is None:
-            return row
+        if first is None or upstream is None:
+            return None
         copied_to = self._facts.copied_to.get(row.source, first)
         # Records on the target come from another program: it is unknown if the group has read them.
         if begin is None or begin != self._facts.target_ends.get(row.source) or copied_to != end:
-            return row
+            return None
         # Records that retention has deleted are missing for the group on the source, too.
-        if max(upstream, first) != end:
-            return row
-        return replace(row, exact=begin, read_again=0, skipped=0, reason=None)
+        return begin if max(upstream, first) == end else None
 
     def _behind_nothing(self, row: GroupRow) -> GroupRow:
         """The row of a partition without a map, with an upper bound of skipped records if the target has none for it.

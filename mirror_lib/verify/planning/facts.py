@@ -38,7 +38,7 @@ from mirror_lib.identity import (
     is_other_topic,
     position_change,
 )
-from mirror_lib.ledger import DISASTER, Ledger, MapPart, RoutedRangeRow, map_parts
+from mirror_lib.ledger import DISASTER, REPEATED, Ledger, MapPart, RoutedRangeRow, map_parts
 from mirror_lib.offsets import OffsetRun, Segment, merge
 from mirror_lib.sync import in_words, source_admin, target_admin, unseen_topics
 from mirror_lib.topology import FlowTopology, TopicPartition
@@ -96,8 +96,8 @@ def _obstacle(error: MirrorError) -> Obstacle:
 _log = logging.getLogger(__name__)
 
 _Pair = tuple[TopicPartition, TopicPartition]
-#: Causes of gaps for records that only the source of a flow has, between records that the failback flow writes there.
-_ONLY_THERE = frozenset({DISASTER, WrittenAfterCutoverError.reason})
+#: Causes of gaps for records that only the source of a flow has, between records that the opposite flow writes there.
+_ONLY_THERE = frozenset({DISASTER, REPEATED, WrittenAfterCutoverError.reason})
 
 
 @dataclass(frozen=True, slots=True)

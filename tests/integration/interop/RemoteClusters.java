@@ -11,12 +11,11 @@ import org.apache.kafka.connect.mirror.RemoteClusterUtils;
 
 /**
  * Asks MM2's own client about a cluster and prints one `name=value` a line.
- * Arguments: upstream alias, consumer group, then properties as key=value.
+ * Arguments: upstream alias, consumer groups separated by commas, then properties as key=value.
  */
 public class RemoteClusters {
     public static void main(String[] arguments) throws Exception {
         String upstream = arguments[0];
-        String group = arguments[1];
         Map<String, Object> properties = new HashMap<>();
         for (String argument : Arrays.copyOfRange(arguments, 2, arguments.length)) {
             int separator = argument.indexOf('=');
@@ -30,11 +29,13 @@ public class RemoteClusters {
         try (MirrorClient client = new MirrorClient(properties)) {
             print("remoteTopics", new TreeSet<>(client.remoteTopics(upstream)));
         }
-        Map<String, String> translated = new TreeMap<>();
-        Map<TopicPartition, OffsetAndMetadata> offsets =
-            RemoteClusterUtils.translateOffsets(properties, upstream, group, Duration.ofSeconds(20));
-        offsets.forEach((where, offset) -> translated.put(where.toString(), offset.offset() + offset.metadata()));
-        print("translateOffsets", translated);
+        for (String group : arguments[1].split(",")) {
+            Map<String, String> translated = new TreeMap<>();
+            Map<TopicPartition, OffsetAndMetadata> offsets =
+                RemoteClusterUtils.translateOffsets(properties, upstream, group, Duration.ofSeconds(20));
+            offsets.forEach((where, offset) -> translated.put(where.toString(), offset.offset() + offset.metadata()));
+            print("translateOffsets " + group, translated);
+        }
     }
 
     private static void print(String name, Object value) {

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from typer.testing import CliRunner
 
+from mirror_lib.cli.main import app
+from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.internal import PositionStore
 from mirror_lib.cluster.topics.positions import Position, PositionState
@@ -18,6 +22,7 @@ from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats
 from mirror_lib.sync.heartbeats.rules import HeartbeatState
 from mirror_lib.topology.names import TopicPartition
 from testbed.mm2 import MirrorMaker
+from tests.support.brokers.groups import committed_offsets
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import consume, create_topic, produce, records, watermarks
 from tests.support.mirror_maker import SharedFlow, contents, shared_flow, wait_until
@@ -75,7 +80,10 @@ def test_our_flow_goes_on_where_a_stopped_mirror_maker_ended(
 ) -> None:
     # Given MirrorMaker copying a topic that is being written to, and one whose offsets have holes,
     holes = f"{topic_name}-holes"
-    shared = shared_flow(tmp_path, interop_pair, topics=f"{topic_name}.*", isolation="read_committed")
+    settings = {"groups": topic_name, "sync.group.offsets.enabled": "true"}
+    shared = shared_flow(
+        tmp_path, interop_pair, topics=f"{topic_name}.*", isolation="read_committed", settings=settings
+    )
     remote, remote_holes = (f"{shared.source_alias}.{name}" for name in (topic_name, holes))
     create_topic(interop_pair.source, topic_name, partitions=PARTITIONS)
     create_topic(interop_pair.source, holes)
@@ -112,6 +120,28 @@ def test_our_flow_goes_on_where_a_stopped_mirror_maker_ended(
     seen = check_flow_heartbeats(shared.ours.config, ledger=shared.ours.ledger, max_age_seconds=600).source
     assert (seen.hops, seen.state) == (1, HeartbeatState.FRESH)
     assert f"{shared.target_alias}->{shared.source_alias}" in seen.emitters
+    # The map begins behind what MirrorMaker copied. Rebuilt from both logs, it has all of it, and groups are exact.
+    behind = {TopicPartition(topic_name, 0): 333, TopicPartition(topic_name, 1): 444, TopicPartition(holes, 0): 77}
+    with GroupAdmin(Connection.from_settings(shared.ours.config.clients.source_admin)) as groups:
+        groups.commit({topic_name: {place: CommittedOffset(offset) for place, offset in behind.items()}})
+    options = ["--config", str(shared.path), "--flow", shared.name]
+    outputs = []
+    for command in (["groups", "apply"], ["groups", "status"], ["map", "rebuild", "--apply"], ["groups", "apply"]):
+        done = CliRunner().invoke(app, [*command, *options])
+        assert done.exit_code == (1 if "status" in command else 0), done.output
+        outputs.append(done.stdout)
+    assert outputs[1].count("between-syncs") == len(behind) + 1, outputs[1]
+    expected = {}
+    for place, offset in behind.items():
+        here, there = (
+            [record.offset or 0 for record in consume(cluster, topic, partitions=[place.partition])]
+            for cluster, topic in (
+                (interop_pair.source, place.topic),
+                (interop_pair.target, f"{shared.source_alias}.{place.topic}"),
+            )
+        )
+        expected[f"{shared.source_alias}.{place.topic}", place.partition] = there[bisect_left(here, offset)]
+    assert committed_offsets(interop_pair.target, topic_name) == expected
 
 
 @pytest.mark.timeout(600)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
+from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
+from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint
-from mirror_lib.config.topology import replication_policy
+from mirror_lib.config.topology import flow_topology, replication_policy
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.jars import classpath, fetch, mirror_client
 from mirror_lib.dev.java import find_java
+from mirror_lib.sync.groups.flow import apply_flow_groups
 from mirror_lib.sync.heartbeats.flow import emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import emitting_flows, replication_hops, upstream_clusters
+from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
-from tests.support.kafka import Record, create_topic, produce, records
+from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks
 from tests.support.mirror_maker import shared_flow
 
 PROGRAM = Path(__file__).parent / "RemoteClusters.java"
@@ -39,13 +47,13 @@ def client_jars() -> Path:
 
 
 def ask_java(
-    jars: Path, cluster: KafkaCluster, upstream: str, group: str, options: Mapping[str, str]
+    jars: Path, cluster: KafkaCluster, upstream: str, groups: Sequence[str], options: Mapping[str, str]
 ) -> dict[str, str]:
     """What MM2's client says about a cluster."""
     properties = {"bootstrap.servers": cluster.bootstrap_servers, **options}
     done = subprocess.run(
         [
-            *(str(find_java()), "-Xmx256m", "-cp", classpath(jars), str(PROGRAM), upstream, group),
+            *(str(find_java()), "-Xmx256m", "-cp", classpath(jars), str(PROGRAM), upstream, ",".join(groups)),
             *(f"{key}={value}" for key, value in properties.items()),
         ],
         capture_output=True,
@@ -80,7 +88,7 @@ def test_it_finds_upstream_clusters_topics_and_offsets(
     produce(interop_pair.target, checkpoints, [Record(key=checkpoint.key(), value=checkpoint.value())])
 
     # when MM2's client is asked with the same naming,
-    said = ask_java(client_jars, interop_pair.target, shared.source_alias, GROUP, naming)
+    said = ask_java(client_jars, interop_pair.target, shared.source_alias, [GROUP], naming)
 
     # then it sees all of it, and what our own functions say is what it says.
     topics = shared.topics_on_target()
@@ -91,7 +99,62 @@ def test_it_finds_upstream_clusters_topics_and_offsets(
     assert members(said["heartbeatTopics"]) == {topic for topic in topics if policy.is_heartbeats_topic(topic)}
     assert policy.format_remote_topic(shared.source_alias, "heartbeats") in members(said["heartbeatTopics"])
     assert checkpoints in members(said["checkpointTopics"])
-    assert said["translateOffsets"] == f"{{{remote}-0=7!}}"
+    assert said[f"translateOffsets {GROUP}"] == f"{{{remote}-0=7!}}"
     if "replication.policy.class" not in naming:
         # With kept names no topic tells where it came from.
         assert remote in members(said["remoteTopics"])
+
+
+def test_offsets_that_it_translates_are_those_of_the_same_records(
+    interop_pair: KafkaPair, topic_name: str, tmp_path: Path, client_jars: Path
+) -> None:
+    """1,000 offsets of groups, anywhere in logs with transactions: MM2's own syncs would know 2 or 3 of a partition."""
+    partitions, groups = 50, [f"{topic_name}-{number}" for number in range(20)]
+    settings = {"groups": f"{topic_name}.*", "heartbeats.replication.enabled": "false"}
+    shared = shared_flow(tmp_path, interop_pair, topics=topic_name, settings=settings, isolation="read_committed")
+    flow, remote = shared.ours, f"{shared.source_alias}.{topic_name}"
+    create_topic(interop_pair.source, topic_name, partitions=partitions)
+    pick = random.Random(1)
+    producer = Producer({"bootstrap.servers": interop_pair.source.bootstrap_servers, "transactional.id": topic_name})
+    producer.init_transactions(60)
+    for number in range(8):
+        producer.begin_transaction()
+        for partition in range(partitions):
+            for each in range(pick.randint(1, 5)):
+                producer.produce(topic_name, f"{number} {each}".encode(), partition=partition)
+        producer.flush(60)
+        producer.abort_transaction(60) if number % 4 == 3 else producer.commit_transaction(60)
+    assert flow.run().errors == ()
+    wanted = {
+        group: {
+            TopicPartition(topic_name, each): CommittedOffset(
+                pick.randint(0, watermarks(interop_pair.source, topic_name, each)[1]), "!"
+            )
+            for each in range(partitions)
+        }
+        for group in groups
+    }
+    with GroupAdmin(Connection.from_settings(flow.config.clients.source_admin)) as admin:
+        done = admin.commit(wanted)
+    assert {error for outcome in done.values() for error in outcome.values()} == {None}
+
+    apply_flow_groups(flow.config, flow_topology(flow.config), ledger=flow.ledger)
+    said = ask_java(client_jars, interop_pair.target, shared.source_alias, groups, {})
+
+    # The next record that a group has not read on the source is the one that it reads on the target.
+    here, there = places(interop_pair.source, topic_name), places(interop_pair.target, remote)
+    for group, offsets in wanted.items():
+        expected = {
+            f"{remote}-{place.partition}={there[place.partition][bisect_left(here[place.partition][:-1], at.offset)]}!"
+            for place, at in offsets.items()
+        }
+        assert members(said[f"translateOffsets {group}"].strip("{}")) == expected
+
+
+def places(cluster: KafkaCluster, topic: str) -> dict[int, list[int]]:
+    """The offsets of a topic's committed records by partition, and the one behind the last."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for record in consume(cluster, topic):
+        assert record.offset is not None
+        found[record.partition][-1:] = [record.offset, record.offset + 1]
+    return found

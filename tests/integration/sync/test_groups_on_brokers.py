@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as NativePartition
 from typer import Typer
 from typer.testing import CliRunner
 
+from mirror_lib.cli.main import app as mirror
 from mirror_lib.cli.sync import groups as groups_cli
 from mirror_lib.cluster.admin.groups import CommittedOffset, GroupActiveError, GroupAdmin, GroupKind, GroupState
 from mirror_lib.cluster.connection import Connection
@@ -161,7 +162,7 @@ def test_a_group_is_found_on_the_target_where_mm2s_rule_puts_it(mirrored: Mirror
     ]
 
 
-def test_by_the_exact_map_a_group_reads_nothing_again_and_its_checkpoint_stays_mm2s(mirrored: MirroredTopic) -> None:
+def test_by_the_exact_map_neither_a_group_nor_its_checkpoint_reads_anything_again(mirrored: MirroredTopic) -> None:
     # Source offsets 0 to 99, a transaction of three records with its marker at 103, then 104 to 303.
     mirrored.create(records(100))
     transaction(mirrored.source, mirrored.name, [b"one", b"two", b"three"], commit=True)
@@ -183,11 +184,38 @@ def test_by_the_exact_map_a_group_reads_nothing_again_and_its_checkpoint_stays_m
         assert committed(mirrored.target, f"{mirrored.name}-{name}")[mirrored.remote, 0] == offset, name
     assert {row.read_again for row in done.plan.rows} == {0}
     assert done.plan.counts() == {"in-sync": 4}
-    (checkpoint,) = checkpoints(mirrored.pair, f"{mirrored.name}-before")
-    assert checkpoint.downstream_offset == 1
+    for name, offset in expected.items():
+        group = f"{mirrored.name}-{name}"
+        assert checkpoints(mirrored.pair, group) == [Checkpoint(group, mirrored.remote, 0, wanted[name], offset)]
     # Nothing is left to do.
     again = apply_flow_groups(flow.config, flow_topology(flow.config), ledger=flow.ledger)
     assert again.plan.changes == 0
+
+
+def test_in_what_another_replicator_copied_twice_a_rebuilt_map_is_exact_and_verification_passes(
+    mirrored: MirroredTopic,
+) -> None:
+    """As MirrorMaker 2 after a crash: 0 to 79, then 50 to 99 once more; our flow continues at 100."""
+    written = mirrored.create(records(150))
+    mirrored.create_remote()
+    mirrored.produce_remote([*written[:80], *written[50:100]])
+    flow = a_flow(mirrored, WITH_COMMITS)
+    flow.sync_topics()
+    options = ["--config", str(flow.path), "--flow", "A->B"]
+    for command in (f"position set --topic {mirrored.name} --to 100 --yes", *["map rebuild --apply"] * 2):
+        done = CliRunner().invoke(mirror, [*command.split(), *options])
+        assert done.exit_code == 0, done.output
+        copy(flow)
+    group = f"{mirrored.name}-g"
+    commit(mirrored.source, group, mirrored.name, 60)
+
+    applied = CliRunner().invoke(mirror, ["groups", "apply", *options])
+    verified = CliRunner().invoke(mirror, ["verify", *options])
+
+    assert applied.exit_code == 0, applied.output
+    assert committed(mirrored.target, group) == {(mirrored.remote, 0): 80 + 10}
+    assert "EQUAL: 150 records" in verified.stdout, verified.output
+    assert [gap.cause for gap in flow.ledger.gaps("B->A", limit=None)] == ["repeated"]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

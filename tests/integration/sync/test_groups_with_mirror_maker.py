@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
 from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
@@ -15,7 +20,7 @@ from mirror_lib.sync.topics.internal import checkpoints_topic, offset_syncs_topi
 from mirror_lib.topology.names import TopicPartition
 from testbed.mm2 import MirrorMaker
 from tests.support.brokers.groups import committed_offsets
-from tests.support.kafka import consume, records
+from tests.support.kafka import admin, consume, records
 from tests.support.mirror_maker import SharedFlow, shared_flow, wait_until
 from tests.support.mirrored_topic import MirroredTopic
 
@@ -61,8 +66,11 @@ def test_checkpoints_of_both_agree_whoever_goes_on(mirrored: MirroredTopic) -> N
     }
     flow = shared_flow(mirrored.folder, mirrored.pair, topics=mirrored.name, settings=settings)
     remote = f"{flow.source_alias}.{mirrored.name}"
-    begin, between, end, late = (f"{mirrored.name}-{name}" for name in ("begin", "between", "end", "late"))
+    begin, between, end, late, exact, back = (
+        f"{mirrored.name}-{name}" for name in ("begin", "between", "end", "late", "exact", "back")
+    )
     ours = {begin: 0, between: 777, end: 1_000}
+    by_map = {exact: 777, back: 888}
 
     # Our flow copies and translates.
     mirrored.produce(records(1_000))
@@ -71,18 +79,30 @@ def test_checkpoints_of_both_agree_whoever_goes_on(mirrored: MirroredTopic) -> N
     apply_flow_groups(flow.ours.config, flow_topology(flow.ours.config))
     written = checkpoints(flow)
     assert {each.group: each.upstream_offset for each in written} == ours
+    # The exact map knows more than the syncs, by which MirrorMaker translates.
+    commit(flow, mirrored.name, by_map)
+    for _ in range(2):
+        apply_flow_groups(flow.ours.config, flow_topology(flow.ours.config), ledger=flow.ours.ledger)
+    last = {each.group: each.downstream_offset for each in checkpoints(flow)}
+    assert last == {**ours, **by_map}
+    assert all((offset or 0) < last[group] for group, offset in translated(flow, mirrored.name, by_map).items())
+    written = checkpoints(flow)
 
     # MirrorMaker starts: of our groups it finds nothing to say, and of a new one the same as we would say.
+    admin(flow.pair.target).delete_consumer_groups([exact])[exact].result(30)
     commit(flow, mirrored.name, {late: 555})
     (expected,) = our_plan(flow).checkpoints
     with MirrorMaker(mirrored.folder / "mm2") as mirror_maker:
         mirror_maker.start(flow.properties).wait_started()
         wait_until(lambda: late in last_checkpoints(flow), mirror_maker, "a checkpoint")
         assert checkpoints(flow) == [*written, expected]
+        # It commits at our checkpoint.
+        wait_until(lambda: bool(committed_offsets(flow.pair.target, exact)), mirror_maker, "the commit")
+        assert committed_offsets(flow.pair.target, exact) == {(remote, 0): 777}
 
         # It goes on: more records, groups that move, new offset syncs.
         mirrored.produce(records(1_000))
-        theirs = {between: 1_234, end: 2_000, late: 1_000}
+        theirs = {between: 1_234, end: 2_000, late: 1_000, exact: 2_000, back: 500}
         commit(flow, mirrored.name, theirs)
         end_reached = Checkpoint(end, remote, 0, 2_000, 2_000, "note")
         wait_until(lambda: last_checkpoints(flow)[end] == end_reached, mirror_maker, "the checkpoint at the end")
@@ -90,19 +110,35 @@ def test_checkpoints_of_both_agree_whoever_goes_on(mirrored: MirroredTopic) -> N
         wait_until(lambda: committed_offsets(flow.pair.target, end) == at_the_end, mirror_maker, "the commit")
         wait_until(lambda: our_plan(flow).changes == 0, mirror_maker, "the last checkpoint")
 
+    # No checkpoint of ours was in its way.
     # We go on with what it wrote: nothing to add, and where translations are exact they are the same.
     after = last_checkpoints(flow)
-    offsets = {**ours, **theirs}
+    offsets = {**ours, **by_map, **theirs}
     assert {group: after[group].upstream_offset for group in theirs} == theirs
     now = translated(flow, mirrored.name, offsets)
     assert (now[begin], now[end]) == (after[begin].downstream_offset, after[end].downstream_offset) == (0, 2_000)
-    for group in (between, late):
+    assert after[exact].downstream_offset == 2_000
+    for group in (between, late, back):
         # Between syncs the translation gets coarser while further syncs arrive, and a checkpoint is never taken back.
         assert (now[group] or 0) <= after[group].downstream_offset <= theirs[group]
     plan = our_plan(flow)
     assert plan.changes == 0
     assert {row.group: row.reason for row in plan.rows if row.group in (begin, end)} == {begin: None, end: None}
-    commit(flow, mirrored.name, {between: 2_000})
-    done = apply_flow_groups(flow.ours.config, flow_topology(flow.ours.config))
-    assert [row.group for row in done.plan.rows if row.emit and row.commit] == [between]
-    assert committed_offsets(flow.pair.target, between) == at_the_end
+    # Where MirrorMaker has copied, the map and its syncs give a lower bound, until the map has its records too.
+    exactly, bound = {late: 1_000, back: 500}, max(1_000, after[between].downstream_offset)
+    for offset, reason, rebuild in ((bound, "between-syncs", True), (1_234, None, False)):
+        done = apply_flow_groups(flow.ours.config, flow_topology(flow.ours.config), ledger=flow.ours.ledger).plan
+        assert last_checkpoints(flow) == {**after, **at_the_offsets(after, {**exactly, between: offset})}
+        # MirrorMaker may have set back the group on the target, or not: it clears what it knows of idle groups.
+        reasons = {row.group: row.reason for row in done.rows if row.group != back}
+        assert reasons == {**dict.fromkeys(offsets.keys() - {back}), between: reason}
+        assert [row.read_again for row in done.rows if row.group == between] == [None if rebuild else 0]
+        options = ["--config", str(flow.path), "--flow", flow.name]
+        if rebuild:
+            assert CliRunner().invoke(app, ["map", "rebuild", *options, "--apply"]).exit_code == 0
+    assert committed_offsets(flow.pair.target, between) == {(remote, 0): 1_234}
+
+
+def at_the_offsets(before: dict[str, Checkpoint], offsets: dict[str, int]) -> dict[str, Checkpoint]:
+    """Checkpoints at offsets that are the same on both sides."""
+    return {group: replace(before[group], downstream_offset=offset) for group, offset in offsets.items()}

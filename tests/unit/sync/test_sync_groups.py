@@ -24,12 +24,13 @@ from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.offsets.sync_store import OffsetSyncStore
-from mirror_lib.offsets.syncs import SyncPoint
+from mirror_lib.offsets.syncs import EmissionState, SyncPoint, flush_syncs
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
 from mirror_lib.sync.groups.rules import GroupFacts, TargetGroups, after_applying, plan_groups, select_groups
 from mirror_lib.topology.flow_topology import FlowTopology
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flow_configs import flow_config
+from tests.support.records.offset_maps import records, run_lists
 
 ORDERS, REMOTE = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
 EMPTY = GroupState.EMPTY
@@ -274,6 +275,44 @@ def test_on_the_target_a_group_never_goes_back(passes: list[tuple[int, int]], st
         assert again.changes == 0
 
 
+@given(
+    runs=run_lists(min_runs=1, max_runs=6, max_count=30),
+    known=st.lists(st.booleans(), min_size=6, max_size=6),
+    lag=st.sampled_from([0, 3, 100]),
+    passes=st.lists(st.tuples(st.integers(0, 120), st.integers(0, 2), st.sampled_from(["exact", "mm2", "MM2"]))),
+)
+def test_whoever_writes_a_checkpoint_it_passes_no_record_and_no_other_is_blocked(
+    runs: tuple[OffsetRun, ...], known: list[bool], lag: int, passes: list[tuple[int, int, str]]
+) -> None:
+    """We by both settings, and MirrorMaker 2, which reads the topic when it starts; it has copied some of the runs."""
+    every, _ = flush_syncs(EmissionState(), runs, lag)
+    pairs = records(runs)
+    last: tuple[int, int] | None = None
+    copied = 1
+    for upstream, more, writer in passes:
+        copied = min(copied + more, len(runs))
+        end = runs[copied - 1].source_first + runs[copied - 1].count
+        points = [(each.upstream_offset, each.downstream_offset) for each in every if each.upstream_offset < end]
+        ours = [run for run, is_known in zip(runs[:copied], known, strict=False) if is_known]
+        by_rule = syncs(points).translate(ORDERS, upstream) or 0
+        if writer == "MM2":
+            if by_rule != -1 and (last is None or upstream < last[0] or by_rule > last[1]):
+                last = upstream, by_rule
+        else:
+            maps = {ORDERS: OffsetMap.of_runs(ours)}
+            made = plan(upstream, points=points, last=last, maps=maps, exact=writer == "exact")
+            for each in made.checkpoints:
+                last = each.upstream_offset, each.downstream_offset
+        if last is None or (last[0] > upstream and writer != "exact"):
+            # MM2 keeps the checkpoint of a group that went back before all syncs.
+            continue
+        truth = next((there for here, there in pairs if here >= upstream), pairs[-1][1] + 1)
+        assert last[0] <= upstream
+        assert by_rule <= last[1] <= truth
+        if writer == "exact" and any(run.source_first <= upstream < run.source_first + run.count for run in ours):
+            assert last[1] == truth
+
+
 class TestByTheExactMap:
     """Source 10 to 59 stand at 100 to 149, without 40 to 44, which were compacted away."""
 
@@ -302,16 +341,38 @@ class TestByTheExactMap:
         # Markers behind the last record are no lead.
         assert self.planned(62, copied_to={ORDERS: 62}).reason is None
 
-    def test_the_checkpoint_and_what_is_done_without_a_map_keep_mm2s_rule(self) -> None:
-        row, by_rule = self.planned(25), self.planned(25, exact=False)
-        not_committed, no_map = self.planned(25, target=None), self.planned(25, maps={})
+    def test_the_checkpoint_is_the_maps_and_without_a_map_or_by_setting_mm2s(self) -> None:
+        for row in (self.planned(25), self.planned(25, target=None), self.planned(25, last=(20, 101))):
+            assert (row.checkpoint, row.emit, row.read_again, row.reason) == ((25, 115), True, 0, None)
+        by_rule, no_map = self.planned(25, exact=False), self.planned(25, maps={})
 
         # One behind the sync at 10: MM2 knows no more.
-        assert row.checkpoint is not None
-        assert row.checkpoint.downstream_offset == 101
         assert (by_rule.goes_on_at, by_rule.read_again, by_rule.reason) == (101, 14, GroupReason.BETWEEN_SYNCS)
-        assert (not_committed.exact, not_committed.reason) == (None, GroupReason.BETWEEN_SYNCS)
         assert (no_map.exact, no_map.goes_on_at, no_map.read_again) == (None, 101, None)
+        # What was exact stays, also by MM2's rule.
+        for exact in (True, False):
+            row = self.planned(26, last=(26, 116), exact=exact)
+            assert (row.checkpoint, row.emit, row.reason) == ((26, 116), False, None)
+
+    def test_a_checkpoint_past_the_next_record_is_replaced(self) -> None:
+        """MM2 before 3.4.1 added the distance to the newest sync; or the group went back before all syncs."""
+        assert self.planned(42, last=(42, 142)).checkpoint == (42, 130)
+        assert self.planned(42, last=(42, 142), exact=False).checkpoint == (42, 142)
+        before_the_map = self.planned(7, last=(7, 107), points=((5, 90), (10, 100)))
+        assert before_the_map.checkpoint == (7, 91)
+
+        went_back = plan(3, points=self.SYNCS, last=(25, 115), maps={ORDERS: self.MAP}, exact=True)
+        assert list(went_back.checkpoints) == [Checkpoint("g", *REMOTE, 3, 0, "note")]
+
+    def test_where_mirror_maker_copied_between_or_after_our_runs_its_syncs_are_better(self) -> None:
+        between = OffsetMap.of_runs([OffsetRun(10, 100, 10), OffsetRun(50, 140, 10)])
+        for found, points in ((between, ((10, 100), (30, 120), (59, 149))), (self.MAP, ((59, 144), (75, 160)))):
+            upstream = points[1][0] + 2
+            facts: dict[str, Any] = {"maps": {ORDERS: found}, "points": points, "copied_to": {ORDERS: 100}}
+            row = self.planned(upstream, **facts)
+            assert (row.exact, row.goes_on_at) == (None, points[1][1] + 1)
+            # It wrote it when its syncs were nearer.
+            assert not self.planned(upstream, last=(upstream, points[1][1] + 2), **facts).emit
 
     def test_what_came_from_mirror_maker_is_translated_by_its_syncs(self) -> None:
         """The map begins where MirrorMaker 2 was taken over: records before that are on the target too."""

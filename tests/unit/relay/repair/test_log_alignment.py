@@ -279,14 +279,58 @@ class CleanedLog:
         return [each for each in self.log.spans() if each.next_offset > offset][:2]
 
 
+def found_in(source: CleanedLog, target: CleanedLog) -> LogMatch:
+    place = TopicPartition("orders", 0)
+    plan = RebuildPlan(
+        place, place, source.log.start, source.log.end, target.log.start, target.log.end, certain_end=True
+    )
+    return asyncio.run(match_logs(plan, source, target, (), lambda _offsets: None))
+
+
+@given(
+    texts=st.lists(st.sampled_from(["a", "b", None, None, "", "", "", ""]), min_size=1, max_size=30),
+    crashes=st.lists(st.tuples(st.integers(1, 30), st.integers(0, 30)), max_size=3),
+    kept=st.integers(0, 10),
+)
+def test_where_mirror_maker_copied_again_after_a_crash_the_last_copy_counts(
+    texts: list[str | None], crashes: list[tuple[int, int]], kept: int
+) -> None:
+    """It goes back to the position that it had stored last; some records are equal, and some offsets are markers."""
+    source, target = Log(), Log()
+    for number, each in enumerate(texts):
+        source.append(each or f"r{number}" if each is not None else None)
+    truth: dict[int, int] = {}
+    at = 0
+    for upto, back in [*((min(upto, len(texts)), back) for upto, back in crashes), (len(texts), 0)]:
+        for offset in range(at, upto):
+            if (copied_text := source.content[offset]) is not None:
+                truth[offset] = target.append(copied_text)
+        at = max(0, max(at, upto) - back)
+    # Our own run goes on at its end.
+    for number in range(kept):
+        truth[source.append(f"new {number}")] = target.append(f"new {number}")
+
+    are_equal = bool({"a", "b"} & set(texts))
+    try:
+        found = found_in(CleanedLog(source, lambda _: ()), CleanedLog(target, lambda _: ()))
+    except MismatchError:
+        # Repetitions within a few records of one another are refused.
+        assert are_equal or len(crashes) > 1
+        return
+
+    there = pairs(found)
+    for here, offset in there:
+        # Whoever goes on there reads all that it has not read.
+        onward = iter([target.content[each] for each in range(offset, target.end)])
+        assert all(
+            source.content[each] in onward for each in range(here, source.end) if source.content[each] is not None
+        )
+    if not are_equal and (found.repeated or None not in texts):
+        assert there == sorted(truth.items())
+
+
 class TestACleanerThatIsAtWork:
     """Both logs are read twice; what the cleaner removes between the readings is a hole in the second one only."""
-
-    def found(self, source: CleanedLog, target: CleanedLog) -> LogMatch:
-        place = TopicPartition("orders", 0)
-        ends = source.log.start, source.log.end, target.log.start, target.log.end
-        plan = RebuildPlan(place, place, *ends, certain_end=True)
-        return asyncio.run(match_logs(plan, source, target, (), lambda _offsets: None))
 
     @given(
         count=st.integers(2, 40),
@@ -301,7 +345,7 @@ class TestACleanerThatIsAtWork:
         source.compact(before[0] - {count - 1})
         target.compact(before[1] - {count - 1})
 
-        found = self.found(
+        found = found_in(
             CleanedLog(source, lambda reading: between[0] - {count - 1} if reading == 1 else ()),
             CleanedLog(target, lambda reading: between[1] - {count - 1} if reading == 1 else ()),
         )
@@ -312,14 +356,14 @@ class TestACleanerThatIsAtWork:
         source, target, _ = copied(f"r{number}" for number in range(40))
 
         with pytest.raises(TransientError, match="cannot be compared"):
-            self.found(CleanedLog(source, lambda reading: [reading]), CleanedLog(target, lambda _reading: ()))
+            found_in(CleanedLog(source, lambda reading: [reading]), CleanedLog(target, lambda _reading: ()))
 
     def test_that_rests_does_not_hide_another_writer(self) -> None:
         source, target, _ = copied(f"r{number}" for number in range(40))
         target.content[20] = "somebody else's"
 
         with pytest.raises(MismatchError):
-            self.found(CleanedLog(source, lambda _reading: ()), CleanedLog(target, lambda _reading: ()))
+            found_in(CleanedLog(source, lambda _reading: ()), CleanedLog(target, lambda _reading: ()))
 
 
 @given(behind=st.lists(st.sampled_from([None, "x"]), max_size=6), on_source=st.booleans())
