@@ -13,7 +13,7 @@ HIDDEN = "[hidden]"
 #: The first sign of parameters or of a fragment.
 _MORE = re.compile(r"[?#;]")
 #: Parameters in a text that is no URL, such as `host:8081?x=y`; patterns of topics have no such names.
-_NAMED = re.compile(r"[?&;#][\w.\-%]+=")
+_NAMED = re.compile(r"[?&#][\w.\-%]+=")
 _PARTS = re.compile(r"([?&;#])")
 #: Parameters of addresses of databases, Spark Connect, registries and identity providers that never hold a secret.
 _HARMLESS = frozenset(

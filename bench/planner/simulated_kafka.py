@@ -181,7 +181,7 @@ def simulated(source: SimulatedCluster, target: SimulatedCluster, positions: Seq
         def __init__(self, *_: Any, **__: Any) -> None:
             pass
 
-        def read(self, _: Mapping[int, int], is_wanted: IsWanted) -> TopicContent:
+        def read(self, _: Mapping[int, int], is_wanted: IsWanted, **__: Any) -> TopicContent:
             target.requests["Fetch"] += _POSITION_PARTITIONS
             wanted = tuple(each for each in positions if is_wanted(each.key, each.value))
             return TopicContent(wanted, dict.fromkeys(range(_POSITION_PARTITIONS), 0))

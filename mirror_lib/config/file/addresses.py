@@ -10,6 +10,8 @@ from mirror_lib.topology import parse_list
 #: A listener name may come before the host; IPv6 addresses are allowed without brackets.
 _ADDRESS = re.compile(r"(?:[0-9A-Za-z%._-]*://)?\[?([0-9A-Za-z%._:-]+)\]?:([0-9]{1,5})")
 _HIGHEST_PORT = 65_535
+#: Of web pages, and Kafka's security protocols, which are also listener names.
+_SHOWN_SCHEMES = frozenset({"http", "https", "tcp", "ssl", "kafka", "plaintext", "sasl_plaintext", "sasl_ssl"})
 #: Shown in place of a member with an `@`.
 USER_INFORMATION = "user information (@)"
 _MEANING = "a list of addresses such as host1:9092,host2:9092"
@@ -45,6 +47,11 @@ def _address(member: str) -> str:
         raise AddressError(masked_addresses(member))
     host = f"[{found[1]}]" if ":" in found[1] else found[1]
     return f"{host}:{found[2]}"
+
+
+def shown_scheme(scheme: str) -> str:
+    """Return a known scheme, and for others a placeholder: a password may stand there (`secret://user@host:9092`)."""
+    return scheme if scheme.lower() in _SHOWN_SCHEMES else "<scheme>"
 
 
 def schemes_without_effect(text: str, protocol: str) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from mirror_lib.config.file.addresses import schemes_without_effect
+from mirror_lib.config.file.addresses import schemes_without_effect, shown_scheme
+from mirror_lib.config.file.comments import COMMENT_TODO, without_comment
 from mirror_lib.config.file.derive import (
     ENABLED,
     NOT_OF_A_CLIENT,
@@ -28,7 +29,7 @@ from mirror_lib.config.file.near_keys import (
     unlisted_clusters,
 )
 from mirror_lib.config.file.placeholders import advice_for, placeholder_in
-from mirror_lib.config.file.properties import COMMENT_TODO, Entry, without_comment
+from mirror_lib.config.file.properties import Entry
 from mirror_lib.config.file.unknown_names import HONOURED, foreign
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.secrets import is_secret, masked_text
@@ -440,7 +441,7 @@ class _Assignment:
             cluster = {} if self._place.cluster is None else self._file.cluster(self._place.cluster)
             protocol = cluster.get("security.protocol")
             uses = "PLAINTEXT" if protocol is None else protocol.value.strip().upper()
-            for scheme in schemes_without_effect(self._setting.value, uses):
+            for scheme in map(shown_scheme, schemes_without_effect(self._setting.value, uses)):
                 todo = "write host:port; security.protocol of the cluster decides about TLS and login"
                 yield self._warn(f"{scheme}:// has no effect, clients connect by security.protocol ({uses})", todo)
 

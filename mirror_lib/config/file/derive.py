@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from mirror_lib.config.file.comments import without_comment
 from mirror_lib.config.file.keys import written_pairs
-from mirror_lib.config.file.properties import without_comment
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.settings import CLIENT_SET, FLOW_KEYS, MM2_FLOW, WORKER, Scope
 from mirror_lib.topology import FlowId, compile_list, parse_list, parse_raw_boolean

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import javaproperties
 
+from mirror_lib.config.file.comments import COMMENT_TODO, without_comment
 from mirror_lib.config.model import Problem, Severity
 from mirror_lib.errors import ConfigurationError
 
@@ -20,8 +21,6 @@ _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 _ONLY_KEY = re.compile(r"(?:[^=:\s\\]|\\.)+\Z")
 #: Before other letters, Java's `Properties` removes a single backslash without an error.
 _LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[A-Za-eg-mo-qsv-z0-9]")
-_TRAILING_COMMENT = re.compile(r"\s#(\s|$)")
-COMMENT_TODO = "put the comment on its own line: properties files have no comments after a value"
 #: In this order: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "UTF-8"),
@@ -204,7 +203,7 @@ def _doubts(entry: Entry, written: str) -> Iterator[Problem]:
             entry,
             "write \\\\ for a backslash, such as \\\\d in a regex",
         )
-    if _TRAILING_COMMENT.search(entry.value):
+    if without_comment(entry.value) != entry.value:
         yield Problem.warning(
             f"the text after # is part of the value of {entry.key}",
             entry,
@@ -223,12 +222,6 @@ def _doubts(entry: Entry, written: str) -> Iterator[Problem]:
             entry,
             "if the file is UTF-8, write such characters as \\uXXXX",
         )
-
-
-def without_comment(value: str) -> str:
-    """Return what is before a text that looks like a trailing comment."""
-    found = _TRAILING_COMMENT.search(value)
-    return value if found is None else value[: found.start()]
 
 
 def _is_cut(entry: Entry) -> bool:

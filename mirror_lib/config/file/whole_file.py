@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from mirror_lib.config.file.comments import COMMENT_TODO, without_comment
 from mirror_lib.config.file.derive import OLD_NAMES, FileSettings, FlowSettings, Settings
 from mirror_lib.config.file.keys import ARROW, written_pairs
 from mirror_lib.config.file.placeholders import placeholder_in
-from mirror_lib.config.file.properties import COMMENT_TODO, without_comment
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.settings import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE, MM2_BY_NAME
 from mirror_lib.topology import (

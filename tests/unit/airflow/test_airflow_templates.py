@@ -18,12 +18,13 @@ from mirror_lib.airflow.templates import untemplated
 _RENDERED = "1001001"
 _ALIAS = "{{7*143000143//1000}}"
 _FILE = f"""\
-clusters = {_ALIAS}, B
-{_ALIAS}.bootstrap.servers = a:9092
+clusters = {_ALIAS}, A, B
+{_ALIAS}.bootstrap.servers = c:9092
+A.bootstrap.servers = a:9092
 B.bootstrap.servers = b:9092
-{_ALIAS}->B.enabled = true
+A->{_ALIAS}.enabled = true
 B->{_ALIAS}.enabled = true
-B->{_ALIAS}.mirror.way.back = true
+emit.heartbeats.enabled = false
 """
 _BROKEN = f"clusters = A, B\nA.bootstrap.servers = {_ALIAS}\nA->B.enabled = {_ALIAS}\n"
 

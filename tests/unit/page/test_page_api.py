@@ -254,7 +254,7 @@ def test_a_ledger_that_cannot_be_used_is_a_problem_that_says_what_to_do(tmp_path
 @pytest.mark.parametrize(
     "broken",
     [
-        pytest.param("{good}\n{flow}.enabledd = true\n", id="one line of a file"),
+        pytest.param("{good}\n{flow}.tasks.max = many\n", id="one line of a file"),
         pytest.param("clusters = a\na->a.enabled = true\nclusters\n", id="the whole file"),
     ],
 )

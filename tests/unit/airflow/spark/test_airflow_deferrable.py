@@ -21,7 +21,7 @@ from sqlalchemy import update
 from mirror_lib.airflow import retries
 from mirror_lib.airflow.flow import replicate_operator
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
-from mirror_lib.airflow.spark import connection, driver_trigger, is_deferrable
+from mirror_lib.airflow.spark import FOLDER_PREFIX, connection, driver_trigger, is_deferrable
 from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON
 from mirror_lib.airflow.spark.driver_trigger import DriverTrigger
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
@@ -131,7 +131,7 @@ def test_the_next_attempt_waits_for_the_driver_of_an_earlier_one_and_reports_its
 ) -> None:
     """The worker of the first attempt has died; its driver copies."""
     caplog.set_level("INFO")
-    folder = tmp_path / "driver"
+    folder = tmp_path / f"{FOLDER_PREFIX}1"
     folder.mkdir()
     (folder / "driver.log").write_text("a line of the driver\n")
     task.earlier(folder)

@@ -151,6 +151,7 @@ def test_every_field_is_one_that_connect_takes() -> None:
         caught_up_at=1_700_000_000_000,
         map_parts=2,
         last_record=LastRecord(40, 1_024, 7),
+        target_record=LastRecord(39, 2_048, 7),
         copy="run-0",
     )
     # Otherwise a field that is added later would not be looked at.
