@@ -45,6 +45,7 @@ def _without_tail() -> None:
 def _without_identity() -> None:
     from mirror_lib.identity import targets
     from mirror_lib.relay.planning import plan
+    from mirror_lib.sync.groups import flow as flow_groups
     from mirror_lib.sync.groups import read as groups
 
     def unchanged(*_: Any, **__: Any) -> None:
@@ -53,6 +54,11 @@ def _without_identity() -> None:
     _put(plan, find_target_change=unchanged)
     _put(targets, target_change=unchanged)
     _put(groups, position_change=unchanged)
+    _put(flow_groups, with_changed_logs=_same_facts)
+
+
+def _same_facts(_flow: Any, facts: Any, _plan: Any) -> Any:
+    return facts
 
 
 def _without_history() -> None:
@@ -66,12 +72,14 @@ def _without_history() -> None:
 
 def _without_last_record() -> None:
     from mirror_lib.relay.planning import source_logs
+    from mirror_lib.sync.groups import flow as flow_groups
 
     async def none_asked(*_: Any) -> Any:
         await asyncio.sleep(0)
         return {}
 
     _put(source_logs, compare_last_records=none_asked)
+    _put(flow_groups, with_changed_logs=_same_facts)
 
 
 def _without_checkpoint_age() -> None:

@@ -18,7 +18,7 @@ from mirror_lib.dev.jars import fetch, kafka_broker
 from mirror_lib.dev.state import exclusive, jars_dir
 from mirror_lib.errors import MirrorError
 from mirror_lib.spark.class_archive import write_class_archive
-from mirror_lib.spark.submit import find_spark_home, job_file, spark_submit
+from mirror_lib.spark.submit import LOCAL_SETTINGS, find_spark_home, job_file, spark_submit
 from tests.support.kafka import consume, create_topic, produce, records
 
 _SECONDS = 300
@@ -50,7 +50,8 @@ def make_spark_archive() -> bool:
         if archive.is_file():
             return False
         program = job_file().with_name("class_archive.py")
-        write_class_archive(archive, submit=spark_submit(find_spark_home(os.environ)), program=program)
+        submit = spark_submit(find_spark_home(os.environ))
+        write_class_archive(archive, submit=submit, program=program, settings=LOCAL_SETTINGS)
     return True
 
 
