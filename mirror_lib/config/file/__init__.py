@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "addresses": ["USER_INFORMATION", "AddressError", "parse_addresses"],
         "ambiguous_names": ["unclear_names"],
         "check": ["hidden_cut_keys", "key_problems"],
+        "comments": ["without_comment"],
         "derive": [
             "ENABLED",
             "FileSettings",
@@ -32,7 +33,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "byte_order_mark",
             "parse_properties",
             "read_properties",
-            "without_comment",
         ],
         "served": ["served_files"],
         "stamps": ["FileStamp", "are_unchanged"],

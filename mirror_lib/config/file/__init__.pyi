@@ -4,6 +4,7 @@ from .addresses import USER_INFORMATION as USER_INFORMATION
 from .ambiguous_names import unclear_names as unclear_names
 from .check import hidden_cut_keys as hidden_cut_keys
 from .check import key_problems as key_problems
+from .comments import without_comment as without_comment
 from .derive import clusters as clusters
 from .derive import ENABLED as ENABLED
 from .derive import FileSettings as FileSettings
@@ -28,7 +29,6 @@ from .properties import Entry as Entry
 from .properties import parse_properties as parse_properties
 from .properties import PropertiesFile as PropertiesFile
 from .properties import read_properties as read_properties
-from .properties import without_comment as without_comment
 from .served import served_files as served_files
 from .stamps import are_unchanged as are_unchanged
 from .stamps import FileStamp as FileStamp

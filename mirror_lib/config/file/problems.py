@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mirror_lib.config.file.properties import COMMENT_TODO
+from mirror_lib.config.file.comments import COMMENT_TODO
 from mirror_lib.config.file.stamps import FileStamp
 from mirror_lib.config.model import Problem, Severity
 from mirror_lib.errors import ConfigurationError
