@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
@@ -25,7 +25,7 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
-from mirror_lib.identity import LedgerPositions, check_clusters
+from mirror_lib.identity import LedgerPositions, LedgerState, check_clusters, position_change
 from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.ledger.tables import LastCopy
 from mirror_lib.relay.backfill import FROM_CUTOVER
@@ -185,7 +185,7 @@ def plan_decisions(
     ends = clusters.target_admin.list_offsets(there, OffsetSpec.LATEST) | dict.fromkeys(deleted, OffsetFact(offset=0))
     for source, rows in sorted(chosen.items()):
         before = clusters.positions_at_plan.positions.get(source)
-        changed = recreated = False
+        changed = recreated = restored = False
         after, error = None, errors.get(source) or errors.get(TopicPartition(source.topic, WHOLE_TOPIC))
         fact = facts.get(source)
         try:
@@ -206,6 +206,7 @@ def plan_decisions(
                 merged=len(clusters.sources_of(fact.target)) > 1,
             )
             changed = find_target_change(flow.flow, fact) is not None
+            restored = decision is Decision.ACCEPT and before is not None and _is_restored(fact, before.position)
             recreated = any(gap.cause == SourceRecreatedError.reason for gap in rows)
             # The end of a target log that no longer exists need not be known.
             if after is not None and not changed:
@@ -221,11 +222,19 @@ def plan_decisions(
                 after=after,
                 log_end=None if fact is None else fact.log_end,
                 error=error,
-                map_is_void=(changed or recreated) and after is not None,
-                map_ends_at=None if after is None else end_of_history(rows),
+                map_is_void=((changed and not restored) or recreated) and after is not None,
+                map_ends_at=None if after is None else after.offset + 1 if restored else end_of_history(rows),
+                target_restored=restored and after is not None,
             )
         )
     return tuple(resolutions)
+
+
+def _is_restored(fact: PartitionFacts, stored: Position) -> bool:
+    """True if the target agrees with the position that it has, which is older than that of the ledger."""
+    if fact.history.state is not LedgerState.AHEAD or fact.target_now is None or fact.target_record_same is False:
+        return False
+    return position_change(stored, fact.target_now, fact.clusters) is None
 
 
 def end_of_history(gaps: Iterable[GapRow]) -> int | None:
@@ -305,7 +314,11 @@ def apply_decisions(
         if clusters is None:
             raise ValueError("positions are stored on the target cluster")
         # Before the positions: in an empty topic these syncs are correct regardless of the decision.
-        rewind_syncs(flow, {each.source: each.lands_at for each in wanted if each.map_is_void})
+        rewind_syncs(
+            flow,
+            {each.source: each.lands_at for each in wanted if each.map_is_void},
+            dict(_kept_starts(flow, ledger, wanted)),
+        )
         before = {each.source: each.before for each in wanted if each.after is not None and each.before is not None}
         store_decided(flow, clusters.positions, ledger, moved, before, run_id=moved[0].run_id or "")
     for resolution in wanted:
@@ -319,6 +332,16 @@ def apply_decisions(
             ledger.cut_segments(str(flow.flow), *resolution.source, resolution.map_ends_at)
         for gap in resolution.gaps:
             ledger.decide_gap(gap.id, STATES[resolution.decision], by=by, note=note)
+
+
+def _kept_starts(
+    flow: FlowConfig, ledger: Ledger, resolutions: Iterable[Resolution]
+) -> Iterator[tuple[TopicPartition, tuple[int, int]]]:
+    """Where the maps begin that restored targets keep."""
+    for each in resolutions:
+        rows = ledger.segments(str(flow.flow), *each.source) if each.target_restored else ()
+        if rows:
+            yield each.source, (rows[0].source_first, rows[0].target_first)
 
 
 def settle_losses(

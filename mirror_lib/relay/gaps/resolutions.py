@@ -80,6 +80,8 @@ class Resolution:
     map_is_void: bool = False
     #: The source offset from which it is about records that the source no longer has; None if it has all of them.
     map_ends_at: int | None = None
+    #: The target was restored to an older state of this copy: it has the records before the position.
+    target_restored: bool = False
 
     @property
     def lands_at(self) -> int:

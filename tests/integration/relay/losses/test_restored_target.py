@@ -34,7 +34,7 @@ def test_given_a_target_of_yesterday_then_it_is_said_and_what_was_verified_since
             target.bootstrap_servers,
             topics=mirrored.name,
             settings={
-                "A->B.groups": group,
+                "A->B.groups": f"{group}.*",
                 "A->B.sync.group.offsets.enabled": "true",
                 "checkpoints.topic.replication.factor": "1",
             },
@@ -62,6 +62,11 @@ def test_given_a_target_of_yesterday_then_it_is_said_and_what_was_verified_since
         assert [each.offset for each in copied] == list(range(200))
         # The copy of these is another one than what was compared.
         (recent,) = verify(flow, mode=VerifyMode.RECENT).verdicts
-        assert (recent.verdict, recent.records) == ("equal", 100)
+        assert (recent.verdict, recent.records) == ("equal", 200)
         assert command(flow, "groups", "apply") == 0
         assert committed_offsets(target, group) == {(mirrored.remote, 0): 150}
+        # The target has kept what was copied before.
+        late = f"{group}-late"
+        commit_offset(mirrored.source, late, mirrored.name, 50)
+        assert command(flow, "groups", "apply") == 0
+        assert committed_offsets(target, late) == {(mirrored.remote, 0): 50}
