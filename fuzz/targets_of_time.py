@@ -26,7 +26,7 @@ _CHARACTERS = 10_000
 
 
 class LongTexts(Target):
-    """Values of a properties file that repeat a few words: whoever shows or checks them scans them once."""
+    """Values of a properties file that repeat a few words: code that shows or checks them scans them once."""
 
     name = "long-texts"
     what = "long texts of few words, as values of a file"

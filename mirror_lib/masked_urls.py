@@ -30,7 +30,7 @@ _PLAIN_VALUE = re.compile(r"[\w.,:/\-]{0,120}")
 #: The folder into which Spark unpacks an archive.
 _ARCHIVE = re.compile(r"\.(?:zip|tar|tgz|tar\.gz|jar|egg|pex)\Z")
 _FOLDER = re.compile(r"[A-Za-z_]{1,40}")
-#: The name of a user of a database is shown; elsewhere a token may stand there.
+#: The name of a user of a database is shown; elsewhere it may be a token.
 _WITH_USER = re.compile(r"(?:\A|[^A-Za-z0-9])(?:postgres(?:ql)?|mysql|mariadb|oracle|mssql)(?:\+[a-z0-9_]{1,20})?\Z")
 _NAME = re.compile(r"[\w.\-]{1,64}")
 #: Kafka's principals with a realm of Kerberos.

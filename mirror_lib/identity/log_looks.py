@@ -1,4 +1,4 @@
-"""One look at the logs of positions: do source and target still have what was copied?"""
+"""Compares the logs of positions: source and target must still have the copied records."""
 
 from __future__ import annotations
 

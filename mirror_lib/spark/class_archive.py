@@ -34,7 +34,7 @@ def class_archive_options(environment: Mapping[str, str]) -> str:
     if why_not is not None:
         _log.warning("%s=%s is ignored: %s.", CLASS_ARCHIVE_VARIABLE, path, why_not)
         return ""
-    # Without its links, which are not looked at again.
+    # Without its links, which are not followed again.
     return f"-XX:SharedArchiveFile={Path(path).resolve()} {_QUIETLY}"
 
 

@@ -171,7 +171,7 @@ class PositionStore:
         return replace(snapshot_of(self._keys, found.records, found.next_offsets), left_out=found.left_out)
 
     def why_unknown(self, snapshot: PositionSnapshot, source: TopicPartition) -> MirrorError | None:
-        """The error of a source partition whose position was left out of a snapshot; None if it was not."""
+        """The error of a source partition whose position a snapshot does not have; None if it has it."""
         left_out = snapshot.left_out
         if left_out is None or partition_for(self._keys.encode(source), left_out.of) not in left_out.numbers:
             return None

@@ -123,7 +123,7 @@ class SmallTopicReader:
             newest_only: return only the newest record of each key.
             partitions: the partitions to read; by default all.
             skip_oversized: skip batches that are too large to be of the topic's format, instead of failing.
-            leaderless_seconds: time after which partitions without a leader are left out; None waits for them.
+            leaderless_seconds: time after which partitions without a leader are skipped; None waits for them.
 
         Raises:
             TopicMissingError: the topic does not exist.
@@ -273,7 +273,7 @@ class _Reading:
         self.unfinished: set[int] = set()
         #: Partitions whose end is hidden by an open transaction, as far as is known.
         self.hidden: frozenset[int] = frozenset()
-        #: When partitions without a leader are left out; None if they are waited for.
+        #: When partitions without a leader are skipped; None if they are waited for.
         self.leaders_until: float | None = None
         self.left_out: set[int] = set()
         self._topic = topic
@@ -282,7 +282,7 @@ class _Reading:
 
     @property
     def is_late(self) -> bool:
-        """True if partitions without a leader are left out by now."""
+        """True if partitions without a leader are skipped by now."""
         return self.leaders_until is not None and time.monotonic() > self.leaders_until
 
     def leave_out(self, number: int) -> None:

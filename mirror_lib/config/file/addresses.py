@@ -50,7 +50,7 @@ def _address(member: str) -> str:
 
 
 def shown_scheme(scheme: str) -> str:
-    """Return a known scheme, and for others a placeholder: a password may stand there (`secret://user@host:9092`)."""
+    """Return a known scheme, and for others a placeholder: it may be a password (`secret://user@host:9092`)."""
     return scheme if scheme.lower() in _SHOWN_SCHEMES else "<scheme>"
 
 

@@ -97,7 +97,7 @@ def _common_start(one: str, other: str) -> str:
 
 
 def _one_letter(one: str, other: str) -> bool:
-    """Return True if a letter was inserted, left out, replaced, or exchanged with the next."""
+    """Return True if a letter was inserted, omitted, replaced, or exchanged with the next."""
     if abs(len(one) - len(other)) > 1:
         return False
     start = len(_common_start(one, other))

@@ -83,7 +83,7 @@ def aborted_notes(
 
 
 _WAYS = (
-    "To leave out further ones, set `{source}.consumer.isolation.level = read_committed`; to remove these, then delete "
+    "To skip further ones, set `{source}.consumer.isolation.level = read_committed`; to remove these, then delete "
     "the target topic and copy it again (`mirror gaps recopy`)."
 )
 

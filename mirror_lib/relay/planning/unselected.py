@@ -1,4 +1,4 @@
-"""Positions without a selected partition: say it once as an open gap, until somebody says that it is meant.
+"""Positions without a selected partition: an open gap reports them once, until an operator accepts it.
 
 Nothing else stops for it: the flow copies what it selects.
 """
@@ -36,7 +36,7 @@ def unselected_partitions(
     ledger: Ledger | None,
     stopped: AbstractSet[TopicPartition],
 ) -> tuple[Unselected, ...]:
-    """Return the partitions that the flow has copied and selects no longer, unless somebody has said that it is meant.
+    """Return the partitions that the flow has copied and selects no longer, unless an operator has accepted it.
 
     Args:
         facts: facts of all selected partitions that could be read.

@@ -224,7 +224,7 @@ class _Passed:
             self._forget(self._entries.popleft())
 
     def take_from(self, digests: Sequence[bytes], following: Iterable[_Entry]) -> list[_Entry]:
-        """Take out and return the newest of its records from which the source goes on like this; empty without any.
+        """Remove and return the newest of its records from which the source continues like this; empty without any.
 
         Args:
             following: the records of the source after its own.

@@ -95,7 +95,7 @@ REFUSED: Mapping[str, str] = {
     "identifier": "it names by a text what cannot be checked",
     "python_worker_logs": "it reads logs of Spark",
     "range": "it makes records of its own",
-    # Of Spark 4.3. To allow one, look at what it reaches, and at what its result depends on.
+    # Of Spark 4.3. To allow one, check what it reaches, and at what its result depends on.
     **dict.fromkeys(
         (
             *("collect_union", "counter_diff", "from_base32", "hmac", "jaro_winkler_similarity", "localtime"),
