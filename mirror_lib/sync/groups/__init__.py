@@ -5,6 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "facts": ["select_groups"],
         "flow": [
             "GroupSync",
             "apply_flow_groups",
@@ -13,6 +14,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "plan": ["GroupPlan", "GroupRow"],
         "remarks": ["more_partitions"],
-        "rules": ["select_groups"],
     },
 )

@@ -13,8 +13,8 @@ from mirror_lib.cluster import Connection
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.identity import LogEnds, changed_logs
+from mirror_lib.sync.groups.facts import GroupFacts
 from mirror_lib.sync.groups.plan import GroupPlan
-from mirror_lib.sync.groups.rules import GroupFacts
 from mirror_lib.topology import TopicPartition
 
 #: Partitions, and bytes of their last batches, that are asked although no offset is due there.

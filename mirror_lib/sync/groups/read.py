@@ -1,4 +1,4 @@
-"""Reads the input of a plan for a flow's consumer groups from both clusters and the ledger: `groups.rules.GroupFacts`.
+"""Reads the input of a plan for a flow's consumer groups from both clusters and the ledger: `groups.facts.GroupFacts`.
 
 Missing permissions become findings or notices if the rest can be planned without that input.
 """
@@ -53,11 +53,11 @@ from mirror_lib.identity import (
     open_histories,
     position_change,
 )
-from mirror_lib.ledger import DISASTER, POSITION_SET, REPEATED, GapState, Ledger
+from mirror_lib.ledger import DISASTER, POSITION_SET, REPEATED, GapRow, GapState, Ledger
 from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, unite
 from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.groups.facts import GroupFacts, TargetGroups, select_groups
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
-from mirror_lib.sync.groups.rules import GroupFacts, TargetGroups, select_groups
 from mirror_lib.sync.groups.uncommitted import PartitionSizes, TopicSize
 from mirror_lib.sync.hidden_by_acls import Unseen, in_words, unseen_topics
 from mirror_lib.sync.topics import checkpoints_topic, offset_syncs_topic
@@ -89,7 +89,8 @@ def gather_group_facts(
     takes = group_filter(flow).should_replicate_group
     every = source.list_groups()
     listed = [each for each in every.values() if takes(each.group)]
-    begun = {} if ledger is None else _copies_begun(str(flow.flow), topology, ledger)
+    gaps = () if ledger is None else ledger.gaps(str(flow.flow), limit=None)
+    begun = _copies_begun(topology, gaps)
     checkpoints, outdated, notices = _read_checkpoints(flow, begun)
     drops_metadata = flow.group_metadata is GroupMetadata.DROP
     if drops_metadata:
@@ -135,7 +136,7 @@ def gather_group_facts(
         target_starts=targets.starts,
         source_starts=targets.source_starts,
         source_ends=targets.source_ends,
-        skipped={} if counting is None else _skipped_ranges(str(flow.flow), counting),
+        skipped={} if counting is None else _skipped_ranges(gaps),
         maps={} if counting is None else _LedgerMaps(str(flow.flow), counting, groups.values()),
         exact=is_exact,
         findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
@@ -211,10 +212,10 @@ def read_target_groups(target: GroupAdmin, groups: Collection[str], *, drops_met
     return TargetGroups(listed, committed.offsets, errors, drops_metadata)
 
 
-def _copies_begun(flow: str, topology: FlowTopology, ledger: Ledger) -> dict[TopicPartition, int]:
+def _copies_begun(topology: FlowTopology, gaps: Iterable[GapRow]) -> dict[TopicPartition, int]:
     """Epoch milliseconds of the last decision about each target partition: another log or position counts since."""
     found: dict[TopicPartition, int] = {}
-    for gap in ledger.gaps(flow, limit=None):
+    for gap in gaps:
         if gap.decided_at is None or gap.state not in (GapState.ACCEPTED, GapState.RECOPIED):
             continue
         if gap.cause in POSITION_REASONS or gap.cause == POSITION_SET:
@@ -302,10 +303,10 @@ class _Targets(NamedTuple):
     read: Collection[TopicPartition] = ()
 
 
-def _skipped_ranges(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tuple[int, int]]]:
+def _skipped_ranges(gaps: Iterable[GapRow]) -> dict[TopicPartition, list[tuple[int, int]]]:
     """Source offsets that were skipped although the source has their records."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
-    for gap in ledger.gaps(flow, limit=None):
+    for gap in gaps:
         is_skipped = gap.cause not in LOSS_REASONS | UNKNOWN_REASONS | {DISASTER, REPEATED}
         if is_skipped and gap.next_offset > gap.first_offset:
             place = TopicPartition(gap.topic, gap.partition)
