@@ -1,0 +1,1 @@
+"""Counts the lines of the product by package: code, docstrings, comments and blanks apart."""
