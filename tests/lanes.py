@@ -14,7 +14,19 @@ from functools import cache
 from pathlib import Path, PurePath
 
 #: Folders of `tests/unit` for the project's own tools, which run in the lane `all` only.
-OWN_TOOLS = ("affected", "bench", "faults", "fuzz", "model", "mutants", "security", "supply", "testbed", "versions")
+OWN_TOOLS = (
+    "affected",
+    "bench",
+    "faults",
+    "fuzz",
+    "model",
+    "mutants",
+    "security",
+    "size",
+    "supply",
+    "testbed",
+    "versions",
+)
 SHORT, ALL = "short", "all"
 _TESTS = Path(__file__).parent
 _FOLDERS = ("unit", "integration", "e2e")
