@@ -52,6 +52,7 @@ _CONSUMER: dict[str, Any] = {
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
     "fetch.max.bytes": 64 * 1024 * 1024,
+    "receive.message.max.bytes": 65 * 1024 * 1024,
     "max.partition.fetch.bytes": 4 * 1024 * 1024,
     "queued.max.messages.kbytes": 64 * 1024,
     "log_level": 3,

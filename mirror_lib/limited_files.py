@@ -50,5 +50,6 @@ def read_beginning(path: Path, most: int) -> bytes:
 def _check(found: os.stat_result, path: Path) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not stat.S_ISREG(found.st_mode):
+    # Files of /proc look regular: /proc/self/environ has all variables of this process.
+    if not stat.S_ISREG(found.st_mode) or path.resolve().parts[1:2] in (("proc",), ("sys",)):
         raise OSError(errno.EINVAL, "Not a regular file", str(path))

@@ -10,7 +10,7 @@ from mirror_lib.printable import printable
 #: Characters that Markdown gives no meaning within a line, and those of our own sentences.
 _PLAIN = re.compile(r"[\w .,:;()'\"/%+=#>?$→✔✘{}-]*")
 #: Airflow's Markdown makes links of these although they are not marked as such (GFM's autolinks).
-_LINK = re.compile(r"://|\bwww\.", re.IGNORECASE)
+_LINK = re.compile(r"://|www\.", re.IGNORECASE)
 _BACKTICKS = re.compile("`+")
 _PIPE = re.compile(r"(\\*)\|")
 

@@ -47,6 +47,8 @@ PATTERN_SECONDS: Final = 1.0
 PATTERN_SECONDS_A_MINUTE: Final = 20.0
 #: Parts of an expression after its counted repetitions were written out: `(a{10}){10}` has 100.
 PATTERN_PARTS: Final = 10_000
+#: Characters of an expression whose classes were written out as ranges: `\P{L}` has some thousands.
+PATTERN_CHARACTERS: Final = 1_000_000
 
 # Logins
 

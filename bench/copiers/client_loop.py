@@ -38,6 +38,7 @@ CONSUMER: Mapping[str, Any] = {
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
     "fetch.max.bytes": 64 * 1024 * 1024,
+    "receive.message.max.bytes": 65 * 1024 * 1024,
     "max.partition.fetch.bytes": 4 * 1024 * 1024,
     "queued.min.messages": 1_000_000,
     "queued.max.messages.kbytes": 256 * 1024,

@@ -51,7 +51,7 @@ class AvailablePositions:
         flow = self._flow
         connection, seconds = Connection.from_settings(flow.clients.target_internal), flow.admin_timeout_ms / 1000
         with PositionStore(connection, flow.offset_storage_topic, flow.source_alias, timeout=seconds) as store:
-            self._store, self._snapshot = store, store.read_led(min(LEADER_SECONDS, seconds))
+            self._store, self._snapshot = store, store.read_led(min(LEADER_SECONDS, seconds / 2))
         return {source: stored.position for source, stored in self._snapshot.positions.items()}
 
     def why_unknown(self, source: TopicPartition) -> MirrorError | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -116,8 +115,12 @@ def _parse(text: str) -> URL:
         raise LedgerError(f"the ledger does not support {url.drivername!r}.", action=_SUPPORTED)
     named = {name: value for name, value in url.query.items() if name in URL_FILES}
     if url.drivername.startswith("sqlite") and url.database:
-        # A URI of SQLite.
-        named["file"] = re.sub(r"\Afile:/*", "/", url.database)
+        if url.database.startswith("file:"):
+            # What SQLite opens then is another file than the one that is checked here.
+            raise LedgerError(
+                "mirror.ledger.url is a URI of SQLite.", action="Write the path: sqlite:////var/lib/mirror/ledger.db."
+            )
+        named["file"] = url.database
     for name, value in named.items():
         try:
             allowed_path(Path(str(value)))

@@ -303,7 +303,8 @@ def would_be_in_place(rows: Sequence[GroupRow]) -> Gate:
 def rereads_are_known(rows: Sequence[GroupRow]) -> Gate:
     """Gate: the duplicates of the groups are known. Their number falls until they move; a missing map stays missing."""
     read_again = sum(row.read_again or 0 for row in rows)
-    unknown = [f"{row.group} on {row.source}" for row in rows if row.goes_on_at is not None and row.read_again is None]
+    moving = [row for row in rows if row.translated and row.goes_on_at is not None]
+    unknown = [f"{row.group} on {row.source}" for row in moving if row.read_again is None]
     return Gate(
         "duplicates",
         not unknown,

@@ -106,8 +106,9 @@ def _abort(found: Open) -> str:
         return ""
     (topic, partition), first = lost[0], found[lost[0]].first
     return (
-        "A transaction that no coordinator knows: stop its producer, then `kafka-transactions.sh "
-        f"--bootstrap-server ... abort --topic {topic} --partition {partition} --start-offset {first}` on the source."
+        "If `kafka-transactions.sh --bootstrap-server ... find-hanging --broker-id ...` shows it, no coordinator knows "
+        "it: stop its producer, then `kafka-transactions.sh --bootstrap-server ... abort "
+        f"--topic {topic} --partition {partition} --start-offset {first}` on the source."
     )
 
 

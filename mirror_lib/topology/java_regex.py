@@ -17,7 +17,7 @@ from typing import Any
 
 import regex
 
-from mirror_lib.outside_limits import PATTERN_PARTS
+from mirror_lib.outside_limits import PATTERN_CHARACTERS, PATTERN_PARTS
 from mirror_lib.topology.bounded_pattern import BoundedPattern
 from mirror_lib.topology.code_points import ALL, ESCAPES, LINE_TERMINATORS, NEWLINE, CodePoints, named_set
 
@@ -32,17 +32,23 @@ def compile_java(pattern: str) -> BoundedPattern:
     try:
         translation = _Translation(pattern)
         translated = translation.run()
+        if len(translated) > PATTERN_CHARACTERS:
+            raise ValueError(f"the Java regex {_shown(pattern)!r} has too many classes of characters")
         # The package `regex` takes more than Java does, such as look-behind without an obvious width.
         quick = re.compile(translated, re.ASCII)
         return BoundedPattern(pattern, translated, quick if translation.ways <= _FEW_WAYS else None)
     except (re.error, regex.error, OverflowError, RecursionError) as error:
         hint = " (lookbehind must be of one width)" if "look-behind" in str(error) else ""
-        shown = pattern if len(pattern) <= 80 else f"{pattern[:77]}..."
-        raise ValueError(f"the Java regex {shown!r} cannot be used here: {error}{hint}") from error
+        raise ValueError(f"the Java regex {_shown(pattern)!r} cannot be used here: {error}{hint}") from error
+
+
+def _shown(pattern: str) -> str:
+    return pattern if len(pattern) <= 80 else f"{pattern[:77]}..."
 
 
 #: An expression with this many repetitions of single characters in a row takes at most the square of a name's length.
 _FEW_WAYS, _MANY_WAYS = 2, 1_000
+_MANY_BRANCHES = 50
 #: A plain name as users write it: its dots match any character unless they are escaped.
 _NAME = re.compile(r"(?:[\w:@.-]|\\[.-])+", re.ASCII)
 _UNESCAPED_DOT = re.compile(r"(?<!\\)\.")
@@ -251,7 +257,10 @@ class _Translation:
             self.ways = 0
             branches.append(self._sequence())
             most = max(most, self.ways)
-        self.ways = most
+        # Each of several groups in a row may match in several ways, and many members may each take the square.
+        is_nested = self._peek() == ")"
+        many = len(branches) > 1 if is_nested else len(branches) > _MANY_BRANCHES and most > 1
+        self.ways = most + (_MANY_WAYS if many else 0)
         return branches
 
     def _sequence(self) -> str:

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 #: Spark's setting that lets SQL read a file as a table: text.`/etc/passwd`. Both `mirror config check` and Spark refuse
 #: such SQL.
 _FILES_AS_TABLES = "spark.sql.runSQLOnFiles"
+#: Spark's settings under which SQL means what `mirror config check` has checked: with the first, `${env:X}` in a text
+#: would become another text before it is parsed; with the second, a string would become a name.
+_AS_CHECKED = ("spark.sql.variable.substitute", "spark.sql.ansi.doubleQuotedIdentifiers")
 
 
 def frame_of(
@@ -73,7 +76,8 @@ def frame_of(
         ConfigurationError: Spark refuses a transform; the error names it.
     """
     # For the whole session: Spark Connect analyses a plan again when it runs.
-    source.sparkSession.conf.set(_FILES_AS_TABLES, "false")
+    for setting in (_FILES_AS_TABLES, *_AS_CHECKED):
+        source.sparkSession.conf.set(setting, "false")
     frame = begin(source, has_topic=through_smts)
     if through_smts:
         frame = _seen_under_new_topic(frame)

@@ -120,7 +120,7 @@ _Response = TypeVar("_Response")
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
 #: A response for this number of groups with 50 partitions each has about a megabyte.
-_GROUPS_AT_ONCE = 500
+_GROUPS_AT_ONCE = 100
 #: A broker reads the requests of one connection one after the other; more in flight would only wait there.
 _REQUESTS_UNDER_WAY = 16
 _PAUSE_SECONDS = 0.1

@@ -133,8 +133,8 @@ _ACTIONS_BY_CODE: dict[int, str] = {
         "in mirror.configs.override."
     ),
     ErrorCode.OFFSET_METADATA_TOO_LARGE: (
-        "Raise offset.metadata.max.bytes of this cluster's brokers to that of the other cluster, or commit without "
-        "metadata: mirror.group.metadata=drop."
+        "Raise offset.metadata.max.bytes of this cluster's brokers to that of the other cluster (Kafka's default is "
+        "4096), or commit without metadata: mirror.group.metadata=drop."
     ),
     ErrorCode.INVALID_TIMESTAMP: (
         "Raise message.timestamp.before.max.ms and message.timestamp.after.max.ms on the target topic."
@@ -154,9 +154,6 @@ _ACTIONS_BY_CODE: dict[int, str] = {
         "Raise transaction.max.timeout.ms of the target's brokers (Kafka's default is 900000): a flow needs 60000, "
         "and one with transforms the time of its longest run. Without transforms, mirror.fencing=none needs no "
         "transactions (docs/reliability.md)."
-    ),
-    ErrorCode.OFFSET_METADATA_TOO_LARGE: (
-        "Raise offset.metadata.max.bytes of the target's brokers to that of the source's (Kafka's default is 4096)."
     ),
     LocalCode.SSL: "Check ssl.truststore.*, ssl.keystore.* and ssl.endpoint.identification.algorithm.",
 }

@@ -13,8 +13,11 @@ IsWanted = Callable[[bytes | None, bytes | None], bool]
 
 #: Memory of a record in addition to its key and value.
 _OVERHEAD = 300
-#: Records of each key that are kept when memory ends: compaction deletes older records of a key too, at any time.
-_FEWER = (1_000, 100, 16)
+#: Records of each key that are kept when memory ends: compaction deletes older records of a key too, at any time. A run
+#: flushes 32 offset-syncs of a partition.
+_FEWER = (1_000, 100, 32)
+#: The same beyond the hard limit, before the topic counts as too large.
+_FEWEST = (16, 4, 2)
 
 
 class TooManyRecordsError(Exception):
@@ -29,7 +32,8 @@ class KeptRecords:
         newest_only: keep one record of each key.
         """
         self._is_wanted = is_wanted
-        self._steps = iter(()) if newest_only else iter(_FEWER)
+        self._steps = iter(() if newest_only else _FEWER)
+        self._last_steps = iter(() if newest_only else _FEWEST)
         self._most: int | None = 1 if newest_only else None
         self._by_key: dict[bytes | None, deque[TopicRecord]] = {}
         self._bytes = 0
@@ -58,8 +62,11 @@ class KeptRecords:
             self._bytes -= _size(of_key.popleft())
         while self._bytes > INTERNAL_TOPIC_USUAL_BYTES and (fewer := next(self._steps, None)) is not None:
             self._keep(fewer)
-        if self._bytes > INTERNAL_TOPIC_BYTES:
-            raise TooManyRecordsError
+        while self._bytes > INTERNAL_TOPIC_BYTES:
+            fewest = next(self._last_steps, None)
+            if fewest is None:
+                raise TooManyRecordsError
+            self._keep(fewest)
 
     def _keep(self, most: int) -> None:
         self._most = most

@@ -41,10 +41,11 @@ def transaction_count_rows(
     flow: FlowId, opened: Mapping[TopicPartition, OpenPartition], results: Sequence[PartitionResult]
 ) -> Iterable[TransactionCountRow]:
     """The rows after a round, for partitions that have records of transactions, or had some."""
+    uncertain = {result.target for result in results if not result.certain}
     for result in results:
         count = result.transactions
-        # An uncertain end is found by the next run, which counts from its start.
-        if count is not None and result.certain:
+        # An uncertain end is found by the next run, which counts from its start: no position is stored either.
+        if count is not None and result.target not in uncertain:
             yield TransactionCountRow(
                 flow=str(flow),
                 topic=result.source.topic,

@@ -44,7 +44,7 @@ def compare_targets(
         turn: as for `in_turn`.
     """
     known: dict[TopicPartition, LastRecord] = {}
-    idle: set[TopicPartition] = set()
+    lagging: set[TopicPartition] = set()
     for source, target in pairs:
         position, end = positions.get(source), target_ends.get(target)
         record = position.position.target_record if position else None
@@ -53,10 +53,9 @@ def compare_targets(
         # Of partitions with the same target, the record that was written last.
         if target not in known or known[target].offset < record.offset:
             known[target] = record
-        if position.position.offset + 1 == source_ends[source].offset:
-            idle.add(target)
-        else:
-            idle.discard(target)
+        if position.position.offset + 1 != source_ends[source].offset:
+            lagging.add(target)
+    idle = known.keys() - lagging
     asked = {each: record for each, record in in_turn(known, idle, turn).items() if each not in known_again}
     if not asked:
         return {}

@@ -231,7 +231,9 @@ class _Passed:
         """
         entries = list(self._entries)
         for start in range(len(entries) - 1, -1, -1):
-            onward = chain(islice(entries, start, None), following)
+            if digests and entries[start].digest != digests[0]:
+                continue
+            onward = chain(entries[start : start + len(digests)], following)
             if all(each.digest == digest for each, digest in zip(onward, digests, strict=False)):
                 for _ in entries[start:]:
                     self._forget(self._entries.pop())

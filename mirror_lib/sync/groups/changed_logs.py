@@ -7,6 +7,7 @@ that has grown to the same end.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 
 from mirror_lib.cluster import Connection
@@ -37,9 +38,15 @@ def with_changed_logs(flow: FlowConfig, facts: GroupFacts, plan: GroupPlan) -> G
     )
     if not changed:
         return facts
-    for each, error in changed.items():
-        error.where = Where(flow=str(flow.flow), topic=each.topic, partition=each.partition)
-    return replace(facts, target_errors={**changed, **facts.target_errors})
+    located = {each: _located(flow, each, error) for each, error in changed.items()}
+    return replace(facts, target_errors={**located, **facts.target_errors})
+
+
+def _located(flow: FlowConfig, source: TopicPartition, error: MirrorError) -> MirrorError:
+    """Return the error with its own location: the partitions of a broker may share one."""
+    found = copy(error)
+    found.where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
+    return found
 
 
 def _asked(facts: GroupFacts, plan: GroupPlan) -> Iterator[tuple[TopicPartition, TopicPartition]]:

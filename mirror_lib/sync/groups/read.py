@@ -370,6 +370,10 @@ def _targets(
     refused: dict[str, MirrorError] = {}
     ends: dict[TopicPartition, int] = {}
     for each, place in targets.items():
+        unknown = on_source.errors.get(each.topic)
+        if unknown is not None and not isinstance(unknown, TopicMissingError):
+            errors[each] = unknown
+            continue
         if each in recreated:
             errors[each] = recreated[each]
             continue

@@ -170,7 +170,11 @@ class _Planner:
 
     def rows(self, group: str) -> Iterator[GroupRow]:
         offsets = self._facts.committed.get(group, {})
-        targets = Counter(self._target(partition) for partition in offsets if self._why_not(partition.topic) is None)
+        taken = [partition for partition in offsets if self._why_not(partition.topic) is None]
+        targets = Counter(map(self._target, taken))
+        if self._topology.rename.merge:
+            # An offset would also decide about the records of sources in which the group has none.
+            targets.update(map(self._target, self._facts.partitions.missing(taken, self._facts.routed)))
         for partition in sorted(offsets):
             target = self._target(partition)
             committed = offsets[partition]
@@ -215,9 +219,9 @@ class _Planner:
         found = row if groups is None else _compare(row, groups)
         if found.reason in _CLOSED:
             return found
-        # One offset cannot represent several source partitions.
+        # One offset cannot represent several source partitions; there may be one of another source.
         merged = self._topology.rename.merge
-        committed = None if groups is None else groups.committed.get(row.group, {}).get(row.target)
+        committed = None if groups is None or merged else groups.committed.get(row.group, {}).get(row.target)
         logs = LogRange(
             facts.source_starts.get(row.source),
             facts.source_ends.get(row.source),
@@ -226,7 +230,8 @@ class _Planner:
             on_source=facts.partitions.on_source(row.source),
         )
         on_target = TargetOffset(groups is not None and not merged, None if committed is None else committed.offset)
-        made = judge(row, logs, on_target, self._map_of(row.source), from_start=facts.from_start)
+        from_start = facts.from_start and not merged
+        made = judge(row, logs, on_target, self._map_of(row.source), from_start=from_start)
         return None if made is None else made.with_reason()
 
     def _unknown_history(self, row: GroupRow) -> MirrorError | None:

@@ -78,6 +78,12 @@ class Parsed:
 
 def read_words(text: str) -> Parsed:
     """Return the words of a text whose brackets are balanced."""
+    variable = text.find("${")
+    if variable >= 0:
+        # Also in strings and comments: Spark replaces them before it parses the text.
+        advice = "in a string write concat('$', '{'); for a variable of the file, check its provider and key"
+        place = place_at(text, variable, variable + 2)
+        return Parsed(findings=(Finding(Severity.ERROR, "Spark would replace ${...} by a setting", advice, place),))
     try:
         tokens = Dialect.get_or_raise(DIALECT).tokenize(text)
     except SqlglotError as error:

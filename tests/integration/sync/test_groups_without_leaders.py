@@ -19,14 +19,14 @@ from tests.support.kafka import Record, admin, create_topic, produce
 from tests.support.waiting import wait_for
 
 PARTITIONS = 24
-#: Groups' own offsets stay readable.
+#: Groups' own offsets stay readable, and two of three brokers still elect leaders.
 TWO_COPIES = {"offsets.topic.replication.factor": "2", "offsets.topic.num.partitions": "2"}
 
 
 @pytest.fixture
 def target(cluster_folder: Path, kafka_jars: Path) -> KafkaCluster:
     return KafkaCluster(
-        "leaders", directory=cluster_folder, brokers=2, jars=kafka_jars, overrides={**FAST_HOUSEKEEPING, **TWO_COPIES}
+        "leaders", directory=cluster_folder, brokers=3, jars=kafka_jars, overrides={**FAST_HOUSEKEEPING, **TWO_COPIES}
     )
 
 

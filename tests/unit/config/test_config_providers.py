@@ -131,7 +131,8 @@ def test_a_file_that_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
         listening.bind(str(tmp_path / "socket"))
         # Standard input of a task may be a pipe that nobody writes to.
         reading, writing = os.pipe()
-        for path in ["/dev/zero", "/dev/full", "/dev/tty", f"/dev/fd/{reading}", *map(tmp_path.joinpath, _NOT_FILES)]:
+        devices = ["/dev/zero", "/dev/full", "/dev/tty", f"/dev/fd/{reading}", "/proc/self/environ"]
+        for path in [*devices, *map(tmp_path.joinpath, _NOT_FILES)]:
             with pytest.raises(ProviderError, match=_NOT_READ):
                 FileProvider({}).get(str(path), "key")
             assert DirectoryProvider({}).get(str(Path(path).parent), Path(path).name) is None, path
@@ -172,12 +173,14 @@ def test_the_operator_limits_providers_files_and_variables_and_the_file_cannot(
     monkeypatch.chdir(secrets)
     for url in (
         f"sqlite:///{outside}/x",
-        f"sqlite:///file:{outside}/x?uri=true",
         f"postgresql://h/d?sslrootcert={outside}/x",
         "postgresql://h/d?passfile=/x",
     ):
         with pytest.raises(LedgerError, match="MIRROR_ALLOWED_PATHS"):
             Database.open(url)
+    # SQLite would open another file than the one that is checked.
+    with pytest.raises(LedgerError, match="URI of SQLite"):
+        Database.open(f"sqlite:///file:{secrets}/%252e%252e/x?uri=true")
     variables = EnvironmentProvider({"allowlist.pattern": ".*"}, {"KAFKA_A": "1", "AIRFLOW__CORE__FERNET_KEY": "2"})
     assert (variables.get("", "KAFKA_A"), variables.get("", "AIRFLOW__CORE__FERNET_KEY")) == ("1", None)
 

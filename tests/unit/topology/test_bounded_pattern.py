@@ -18,6 +18,8 @@ SLOW = [
     (r"([.]|[.][.])+Z", "." * 248),
     (r"(?:x_?|x_?x)+Z", "x" * 248),
     (r"(?=(?:\w|\w\w)+Z)\w*", "a" * 248),
+    # Without a repetition: each group of a row matches in two ways.
+    ("(a|a)" * 40 + "Z", "a" * 248),
 ]
 
 
@@ -64,3 +66,8 @@ def test_usual_matches_are_not_counted_and_a_pickled_pattern_is_the_same() -> No
     assert all(pattern.fullmatch(f"orders.{number}") for number in range(50_000))
     again = pickle.loads(pickle.dumps(pattern))
     assert (again, hash(again)) == (pattern, hash(pattern))
+
+
+def test_classes_that_take_long_to_compile_are_refused() -> None:
+    with pytest.raises(ValueError, match="too many classes"):
+        compile_java(r"\P{L}" * 2_000)

@@ -55,6 +55,11 @@ REACHING = (
     "key -- \r || java_method('a', 'b')",
     "key -- \\\n'\n || java_method('a', 'b') --'",
     "/* /* */ ' */ || java_method('a', 'b') /* '*/",
+    # What Spark replaces before it parses, also in strings and comments.
+    "'${env:HOME}'",
+    "'${spark:spark.authenticate.secret}'",
+    "'x${'||\"}'||java_method('java.lang.System','getenv','HOME')||'\" -- '",
+    "key /* ${x} */",
     "/*+ x */ key",
     "b'x'",
     "key \u00a0 || key",
