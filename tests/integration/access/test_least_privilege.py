@@ -336,7 +336,7 @@ def test_a_refused_commit_is_told_by_apply_and_status(restricted_pair: Restricte
     # When the right is there again, nothing is stored that stands in the way.
     with restricted_pair.granting(world.flow, grants_by_cluster(task.needs(AccessTask.SYNC_GROUP_OFFSETS, world))):
         assert say("apply")[0] == 0
-        assert say("status")[1]["reasons"] == {"in-sync": 1}
+        assert say("status")[1]["reasons"] == {"in-sync": 1, "partition-uncommitted": 1}
 
 
 def _names(told: Iterable[str], missing: RequiredAccess, *, exactly: bool = False) -> bool:

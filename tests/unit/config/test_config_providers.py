@@ -131,8 +131,7 @@ def test_a_file_that_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
         listening.bind(str(tmp_path / "socket"))
         # Standard input of a task may be a pipe that nobody writes to.
         reading, writing = os.pipe()
-        devices = ["/dev/zero", "/dev/full", "/dev/tty", f"/dev/fd/{reading}", "/proc/self/environ"]
-        for path in [*devices, *map(tmp_path.joinpath, _NOT_FILES)]:
+        for path in ["/dev/zero", "/dev/full", "/dev/tty", f"/dev/fd/{reading}", *map(tmp_path.joinpath, _NOT_FILES)]:
             with pytest.raises(ProviderError, match=_NOT_READ):
                 FileProvider({}).get(str(path), "key")
             assert DirectoryProvider({}).get(str(Path(path).parent), Path(path).name) is None, path
@@ -143,6 +142,13 @@ def test_a_file_that_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
             assert "Pass a regular file" in said, path
         os.close(reading)
         os.close(writing)
+    # It looks like a file, and has all variables of this process.
+    for provider, path, key in (
+        (FileProvider({}), "/proc/self/environ", "HOME"),
+        (DirectoryProvider({}), "/proc/self", "environ"),
+    ):
+        with pytest.raises(ProviderError, match=_NOT_READ):
+            provider.get(path, key)
     (tmp_path / "large").write_bytes(bytes(FILE_BYTES + 1))
     with pytest.raises(ProviderError, match="File too large"):
         DirectoryProvider({}).get(str(tmp_path), "large")
