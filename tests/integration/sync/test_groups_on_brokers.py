@@ -368,8 +368,8 @@ def test_hundreds_of_groups_take_few_requests(mirrored: MirroredTopic) -> None:
     assert {listed[name].state for name in names} == {GroupState.EMPTY}
     assert {listed[name].kind for name in names} == {GroupKind.CLASSIC}
     assert (found.offsets, found.errors) == (wanted, {})
-    # One to list, and one for every 500 groups; their coordinators are known from the commits.
-    assert asked == 1 + 2
+    # One to list, and one for every 100 groups, whose offsets fit into a response; their coordinators are known.
+    assert asked == 1 + 6
     assert committed(mirrored.source, names[7]) == {(mirrored.name, 0): 7, (mirrored.name, 1): 7}
 
 
