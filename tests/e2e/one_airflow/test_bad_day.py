@@ -191,7 +191,7 @@ def day(site: Site, files: Files) -> Day:
 
     # Meanwhile somebody breaks the other file, and mends it.
     good = site.other_file.read_text()
-    site.other_file.write_text(good + "C->D.topcis = nonsense\n")
+    site.other_file.write_text(good + "C->D.tasks.max = many\n")
     site.airflow.parse_now()
     site.wait(lambda: bool(api.import_errors()), "the import error")
     import_errors = api.import_errors()
