@@ -485,7 +485,7 @@ def test_a_wrong_password_fails_the_run_and_is_not_told(story: Story, place: str
     # A login that is refused is not tried again: that could lock the account.
     assert run.tries["preflight"] == 1
     assert plan.returncode == 3, plan.stderr
-    assert "could not log in" in plan.stderr
+    assert "could not log in" in plan.stderr or "rejected the credentials" in plan.stderr
 
 
 def test_new_passwords_count_from_the_next_run_on_without_any_restart(story: Story) -> None:

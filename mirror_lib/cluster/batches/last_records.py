@@ -41,7 +41,7 @@ class LastRecords(NamedTuple):
     of_data: LastRecord | None
 
 
-def last_records(data: memoryview, *, end: int) -> LastRecords:
+def find_last_records(data: memoryview, *, end: int) -> LastRecords:
     """The last records of the batches that begin before `end`; batches are appended as a whole.
 
     None without any, in old formats, and if the batch cannot be read.

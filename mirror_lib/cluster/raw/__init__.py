@@ -9,7 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "client": ["FetchRequestPartition", "FetchedPartition", "ProducedPartition", "RawClient", "open_clients"],
         "connection": ["Buffer"],
         "describe_producers": ["producer_states"],
-        "latest_offsets": ["latest_offsets", "list_topics"],
+        "log_ends": ["latest_offsets", "list_topics"],
         "leaders": ["by_leader"],
         "login_first": ["log_in_first"],
         "open_transactions": ["HiddenRecords", "describe_hidden"],

@@ -8,9 +8,9 @@ from .client import ProducedPartition as ProducedPartition
 from .client import RawClient as RawClient
 from .connection import Buffer as Buffer
 from .describe_producers import producer_states as producer_states
-from .latest_offsets import latest_offsets as latest_offsets
-from .latest_offsets import list_topics as list_topics
 from .leaders import by_leader as by_leader
+from .log_ends import latest_offsets as latest_offsets
+from .log_ends import list_topics as list_topics
 from .login_first import log_in_first as log_in_first
 from .open_transactions import describe_hidden as describe_hidden
 from .open_transactions import HiddenRecords as HiddenRecords

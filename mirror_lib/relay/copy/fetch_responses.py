@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from mirror_lib.cluster.batches import LeftOut, last_records
+from mirror_lib.cluster.batches import LeftOut, find_last_records
 from mirror_lib.cluster.protocol import UNKNOWN_EPOCH, ErrorCode, Needed, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, RawClient, may_pass
 from mirror_lib.errors import (
@@ -122,7 +122,7 @@ class FetchResponses:
         assembler = copy.assembler
         if assembler.is_finished and assembler.failure is None:
             # Read it first: sending writes into the batches.
-            copy.note_last(last_records(response.records, end=copy.opened.plan.end))
+            copy.note_last(find_last_records(response.records, end=copy.opened.plan.end))
         if assembler.next_offset > before:
             copy.backoff.record_progress()
             copy.empty_fetches = 0

@@ -277,7 +277,7 @@ def test_a_driver_that_was_killed_shows_on_the_page_and_is_tried_again(day: Day)
 
 def test_a_broken_file_is_shown_and_stops_its_own_flow_alone(day: Day) -> None:
     (told,) = day.import_errors.values()
-    assert "did you mean C->D.topics?" in told
+    assert "C->D.tasks.max must be a whole number" in told
     assert "one.properties" not in told
     assert day.broken.state == "failed"
     assert (day.broken.tasks["preflight"], day.broken.tries["preflight"]) == ("failed", 1)

@@ -57,6 +57,12 @@ def test_given_a_face_then_its_stub_is_up_to_date_and_every_name_is_there(subtes
     for package, face in faces(ROOT).items():
         with subtests.test(package):
             assert stub_of(ROOT, package).read_text(encoding="utf-8") == face.stub(), "run ./run faces"
+            # Python sets a module that is imported as an attribute of its package: the name would be that module then.
+            folder = ROOT.joinpath(*package.split("."))
+            modules = {path.stem for path in folder.glob("*.py")} | {
+                path.name for path in folder.iterdir() if path.is_dir()
+            }
+            assert not modules & face.exports.keys()
             imported = importlib.import_module(package)
             for name, module in face.exports.items():
                 assert getattr(imported, name) is getattr(importlib.import_module(f"{package}.{module}"), name), name

@@ -6,7 +6,7 @@ import struct
 
 from mirror_lib.cluster.batches.compression.codecs import compress
 from mirror_lib.cluster.batches.header import HEADER_SIZE, Codec
-from mirror_lib.cluster.batches.last_records import is_same, last_records
+from mirror_lib.cluster.batches.last_records import find_last_records, is_same
 from mirror_lib.cluster.batches.legacy import read_legacy
 from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.outside_limits import BATCH_BODY_BYTES
@@ -28,7 +28,7 @@ def nearly_largest(codec: Codec) -> bytes:
 
 
 def recognized(data: bytes) -> bool | None:
-    record = last_records(memoryview(data), end=1 << 40).of_log
+    record = find_last_records(memoryview(data), end=1 << 40).of_log
     return None if record is None else is_same(memoryview(data), record)
 
 

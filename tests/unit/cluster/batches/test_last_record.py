@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.last_records import is_same, is_same_copy, last_records
+from mirror_lib.cluster.batches.last_records import find_last_records, is_same, is_same_copy
 from mirror_lib.cluster.topics.positions import LastRecord
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker, message_set
 
@@ -32,7 +32,7 @@ def logs(draw: st.DrawFn) -> list[list[SourceRecord]]:
 
 def taken(log: list[list[SourceRecord]], codec: int = 0, *, end: int | None = None) -> LastRecord:
     data = b"".join(batch(each, codec=codec) for each in log)
-    found = last_records(memoryview(data), end=log[-1][-1].offset + 1 if end is None else end).of_log
+    found = find_last_records(memoryview(data), end=log[-1][-1].offset + 1 if end is None else end).of_log
     assert found is not None
     return found
 
@@ -81,7 +81,7 @@ def test_where_no_record_has_the_offset_nothing_is_told() -> None:
 def test_records_with_the_brokers_time_have_the_one_of_their_batch() -> None:
     records = [SourceRecord(number) for number in range(3)]
     data = batch(records, attributes=LOG_APPEND_TIME, max_timestamp=FIRST)
-    known = last_records(memoryview(data), end=3).of_log
+    known = find_last_records(memoryview(data), end=3).of_log
 
     assert known is not None
     # A target that replaces timestamps has another time.
@@ -93,11 +93,11 @@ def test_records_with_the_brokers_time_have_the_one_of_their_batch() -> None:
 def test_a_marker_is_a_record_too() -> None:
     data = batch([SourceRecord(0)])
 
-    known, of_data = last_records(memoryview(data + marker(1, 7, abort=False)), end=2)
+    known, of_data = find_last_records(memoryview(data + marker(1, 7, abort=False)), end=2)
 
     assert known is not None
     # The target has only the record before it.
-    assert of_data == last_records(memoryview(data), end=1).of_log
+    assert of_data == find_last_records(memoryview(data), end=1).of_log
     assert known.offset == 1
     assert is_same(memoryview(marker(1, 7, abort=False)), known) is True
     assert is_same(memoryview(marker(1, 7, abort=True)), known) is False
@@ -111,7 +111,7 @@ def test_what_cannot_be_read_tells_nothing() -> None:
         ("ones", b"\xff" * 200),
         ("old format", message_set([SourceRecord(0)], magic=1)),
     ):
-        assert last_records(memoryview(data), end=100) == (None, None), case
+        assert find_last_records(memoryview(data), end=100) == (None, None), case
         assert is_same(memoryview(data), LastRecord(0, 100, 1)) is None, case
 
 
@@ -125,5 +125,5 @@ def test_a_batch_that_is_damaged_or_came_in_part_tells_nothing(
     part = whole[: data.draw(st.integers(0, len(whole) - 1))]
 
     for each in (damaged, part):
-        assert last_records(memoryview(each), end=2**40).of_log is None
+        assert find_last_records(memoryview(each), end=2**40).of_log is None
         assert is_same(memoryview(each), taken(log[:1], codec)) is None

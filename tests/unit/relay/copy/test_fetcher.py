@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from mirror_lib.cluster.batches.header import parse_header
-from mirror_lib.cluster.batches.last_records import last_records
+from mirror_lib.cluster.batches.last_records import find_last_records
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition
 from mirror_lib.cluster.topics.positions import LastRecord
@@ -179,7 +179,7 @@ def test_a_copy_tells_of_the_batch_that_it_read_last(pair: FakePair) -> None:
 
     result = pair.copy_orders()
 
-    assert result.last_record == last_records(memoryview(log.batches[-1]), end=log.end).of_log
+    assert result.last_record == find_last_records(memoryview(log.batches[-1]), end=log.end).of_log
     assert result.last_record is not None
     assert result.last_record.offset == parse_header(log.batches[-1]).base_offset
 
