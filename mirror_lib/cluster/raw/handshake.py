@@ -215,8 +215,15 @@ class _NoLogins(logging.Filter):
         return not any(type(each).__name__.startswith(_LOGIN) for each in given)
 
 
+class _NoMissingTopics(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        # Before a flow's first run its internal topics are missing; the caller reports topics that should be there.
+        return record.msg != "Topic %s not found in cluster metadata"
+
+
 def hide_logins() -> None:
-    """Drop log lines with the messages of a login, even with level `DEBUG`."""
-    logger = logging.getLogger(_LOGGER)
-    if not any(isinstance(each, _NoLogins) for each in logger.filters):
-        logger.addFilter(_NoLogins())
+    """Drop log lines with the messages of a login, even with level `DEBUG`, and those about missing topics."""
+    for name, kind in ((_LOGGER, _NoLogins), ("aiokafka.cluster", _NoMissingTopics)):
+        logger = logging.getLogger(name)
+        if not any(isinstance(each, kind) for each in logger.filters):
+            logger.addFilter(kind())
