@@ -7,8 +7,9 @@ can be pickled, and `attributes()` returns their parts.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from mirror_lib.printable import LINES, printable
 
@@ -78,6 +79,12 @@ class MirrorError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.what, self.where, self.action)
+
+    def located(self, where: Where) -> Self:
+        """Return a copy with another location: several partitions may share one response, and its error."""
+        found = copy(self)
+        found.where = where
+        return found
 
     def attributes(self) -> dict[str, Any]:
         """The error as plain data, for JSON output and the ledger."""

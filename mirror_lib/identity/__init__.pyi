@@ -8,6 +8,9 @@ from .histories import History as History
 from .histories import LedgerState as LedgerState
 from .histories import SOUND_HISTORY as SOUND_HISTORY
 from .last_records import compare_last_records as compare_last_records
+from .last_records import MOST_BYTES as MOST_BYTES
+from .last_records import MOST_PARTITIONS as MOST_PARTITIONS
+from .last_records import newest_copies as newest_copies
 from .ledger_positions import compared_positions as compared_positions
 from .ledger_positions import lacks_history as lacks_history
 from .ledger_positions import LedgerPositions as LedgerPositions

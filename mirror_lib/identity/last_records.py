@@ -20,8 +20,26 @@ _WAIT_MS = 500
 #: Whether the response to a fetch has the known record; None if that cannot be determined.
 IsSame = Callable[[memoryview, LastRecord], bool | None]
 Known = Mapping[TopicPartition, LastRecord]
+#: Partitions, and bytes of their last batches, that are compared although nothing requires it now.
+MOST_PARTITIONS = 1_000
+MOST_BYTES = 64 * 1024 * 1024
 #: An error if no leader responded.
 Comparisons = dict[TopicPartition, bool | MirrorError]
+
+
+def newest_copies(
+    copies: Iterable[tuple[TopicPartition, LastRecord | None, int]],
+) -> dict[TopicPartition, LastRecord]:
+    """Return the record to compare in each target partition: the one that was written last, of several sources.
+
+    Args:
+        copies: target partition, record of a source's position, and log end offset of the target.
+    """
+    newest: dict[TopicPartition, LastRecord] = {}
+    for target, record, end in copies:
+        if record is not None and record.offset < end and (target not in newest or newest[target] < record):
+            newest[target] = record
+    return newest
 
 
 async def compare_last_records(client: RawClient, known: Known, *, compare: IsSame = is_same) -> Comparisons:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.batches import is_same_copy
 from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.cluster.topics import LastRecord, Position
+from mirror_lib.cluster.topics import Position
 from mirror_lib.errors import ClusterError, MirrorError, SourceTruncatedError
-from mirror_lib.identity.last_records import Comparisons, compare_last_records
+from mirror_lib.identity.last_records import Comparisons, compare_last_records, newest_copies
 from mirror_lib.identity.sources import CopiedFrom, SourceLog, find_truncation
 from mirror_lib.identity.targets import TargetPartition, copied_to, other_record
 from mirror_lib.topology import TopicPartition
@@ -77,12 +77,7 @@ async def _changed_logs(
 
 
 async def _compare_copies(client: RawClient, asked: Iterable[LogEnds]) -> Comparisons:
-    known: dict[TopicPartition, LastRecord] = {}
-    for position, target, _, _, end in asked:
-        record = position.target_record
-        # Of partitions with the same target, the record that was written last.
-        if record is not None and record.offset < end and (target not in known or known[target] < record):
-            known[target] = record
+    known = newest_copies((target, position.target_record, end) for position, target, _, _, end in asked)
     return await compare_last_records(client, known, compare=is_same_copy)
 
 

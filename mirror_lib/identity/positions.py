@@ -27,11 +27,17 @@ def stored_positions(flow: FlowConfig, *, patient: bool = True) -> dict[TopicPar
     Raises:
         MirrorError: the position topic cannot be read in time.
     """
+    with _store(flow, flow.admin_timeout_ms / 1000 if patient else PATIENCE_SECONDS) as store:
+        return _positions(store.read_all())
+
+
+def _store(flow: FlowConfig, seconds: float) -> PositionStore:
     connection = Connection.from_settings(flow.clients.target_internal)
-    seconds = flow.admin_timeout_ms / 1000 if patient else PATIENCE_SECONDS
-    with PositionStore(connection, flow.offset_storage_topic, flow.source_alias, timeout=seconds) as store:
-        positions = store.read_all().positions
-    return {source: stored.position for source, stored in positions.items()}
+    return PositionStore(connection, flow.offset_storage_topic, flow.source_alias, timeout=seconds)
+
+
+def _positions(snapshot: PositionSnapshot) -> dict[TopicPartition, Position]:
+    return {source: stored.position for source, stored in snapshot.positions.items()}
 
 
 class AvailablePositions:
@@ -48,11 +54,10 @@ class AvailablePositions:
         Raises:
             MirrorError: the position topic cannot be read in time.
         """
-        flow = self._flow
-        connection, seconds = Connection.from_settings(flow.clients.target_internal), flow.admin_timeout_ms / 1000
-        with PositionStore(connection, flow.offset_storage_topic, flow.source_alias, timeout=seconds) as store:
+        seconds = self._flow.admin_timeout_ms / 1000
+        with _store(self._flow, seconds) as store:
             self._store, self._snapshot = store, store.read_led(min(LEADER_SECONDS, seconds / 2))
-        return {source: stored.position for source, stored in self._snapshot.positions.items()}
+        return _positions(self._snapshot)
 
     def why_unknown(self, source: TopicPartition) -> MirrorError | None:
         """The error of a partition whose position was not read."""

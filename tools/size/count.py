@@ -1,4 +1,4 @@
-"""Counts the lines of Python sources by what stands on them."""
+"""Counts the lines of Python sources by kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-#: Where features stand; the rest of `mirror_lib` is the core.
+#: The folder of features; the rest of `mirror_lib` is the core.
 FEATURES = "features"
 _SKIPPED = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
 

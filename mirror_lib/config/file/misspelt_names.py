@@ -1,7 +1,7 @@
 """Which name of a setting an unknown name was meant to be. Pure.
 
-A typing error is a letter, the form of a separator, or the ending of a word. Names made of other words are names that
-other versions or products may have: MM2 ignores them, and a guess would be wrong.
+A typing error is a letter, the form of a separator, or the ending of a word. Other versions or products
+may have names made of other words: MM2 ignores them, and a guess would be wrong.
 """
 
 from __future__ import annotations

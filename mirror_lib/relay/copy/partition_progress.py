@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
 
 from mirror_lib.cluster.batches import BatchAssembler, LastRecords, ReadyBatch
@@ -195,12 +194,10 @@ class PartitionCopy:
     def fail(self, error: MirrorError, *, certain: bool = True) -> None:
         """Stop reading. The first error is reported, with this partition as its location."""
         if self.error is None:
-            # Several partitions may share an error, and each has its own location.
-            located, where, mine = copy(error), error.where, self.where()
+            where, mine = error.where, self.where()
             place = (where.topic or mine.topic, mine.partition if where.partition is None else where.partition)
             offset = where.offset if place == self.source else None
-            located.where = replace(mine, cluster=where.cluster, offset=offset)
-            self.error = located
+            self.error = error.located(replace(mine, cluster=where.cluster, offset=offset))
         self.certain = self.certain and certain
         self.read_done = True
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from copy import copy
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self
@@ -462,15 +461,8 @@ def _position_problem(flow: FlowConfig, source: TopicPartition, snapshot: Positi
 
 def with_flow(flow: FlowConfig, error: MirrorError, source: TopicPartition) -> MirrorError:
     """An error of the admin client with a partition of this flow as its location."""
-    # Several partitions may share one response, and each has its own location.
-    located = copy(error)
-    located.where = replace(
-        error.where,
-        flow=str(flow.flow),
-        topic=source.topic,
-        partition=None if source.partition == WHOLE_TOPIC else source.partition,
-    )
-    return located
+    partition = None if source.partition == WHOLE_TOPIC else source.partition
+    return error.located(replace(error.where, flow=str(flow.flow), topic=source.topic, partition=partition))
 
 
 def _facts(

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from mirror_lib.cluster.topics import LastRecord
+from mirror_lib.identity import MOST_BYTES, MOST_PARTITIONS
 from mirror_lib.topology import TopicPartition
-
-#: What one plan asks for at most: partitions, and bytes of their last batches.
-MOST_PARTITIONS = 1_000
-MOST_BYTES = 64 * 1024 * 1024
 
 
 def in_turn(

@@ -15,7 +15,7 @@ from mirror_lib.cluster.batches import is_same_copy
 from mirror_lib.cluster.raw import open_clients
 from mirror_lib.cluster.topics import LastRecord, StoredPosition
 from mirror_lib.errors import ClusterError, MirrorError
-from mirror_lib.identity import compare_last_records
+from mirror_lib.identity import compare_last_records, newest_copies
 from mirror_lib.relay.planning.idle_looks import in_turn
 from mirror_lib.topology import TopicPartition
 
@@ -43,18 +43,15 @@ def compare_targets(
         known_again: target partitions that need not be asked; those that are found are added.
         turn: as for `in_turn`.
     """
-    known: dict[TopicPartition, LastRecord] = {}
-    lagging: set[TopicPartition] = set()
-    for source, target in pairs:
-        position, end = positions.get(source), target_ends.get(target)
-        record = position.position.target_record if position else None
-        if position is None or record is None or end is None or end.error is not None or record.offset >= end.offset:
-            continue
-        # Of partitions with the same target, the record that was written last.
-        if target not in known or known[target].offset < record.offset:
-            known[target] = record
-        if position.position.offset + 1 != source_ends[source].offset:
-            lagging.add(target)
+    copied = [(source, target) for source, target in pairs if source in positions and target in target_ends]
+    known = newest_copies(
+        (target, positions[source].position.target_record, target_ends[target].offset)
+        for source, target in copied
+        if target_ends[target].error is None
+    )
+    lagging = {
+        target for source, target in copied if positions[source].position.offset + 1 != source_ends[source].offset
+    }
     idle = known.keys() - lagging
     asked = {each: record for each, record in in_turn(known, idle, turn).items() if each not in known_again}
     if not asked:

@@ -46,8 +46,8 @@ def note_histories(
 ) -> None:
     """Store what the ledger lacks of the way to these positions as open gaps, and the positions.
 
-    What the ledger has about another copy is removed: the newest position says that it is void. Whoever stores another
-    position in the ledger calls this first: afterwards nothing shows the difference.
+    What the ledger has about another copy is removed: the newest position says that it is void. Call this before
+    another position is stored in the ledger: afterwards nothing shows the difference.
 
     Args:
         flow: the flow.

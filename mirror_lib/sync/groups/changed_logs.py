@@ -7,20 +7,15 @@ that has grown to the same end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import replace
 
 from mirror_lib.cluster import Connection
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.identity import LogEnds, changed_logs
+from mirror_lib.identity import MOST_BYTES, MOST_PARTITIONS, LogEnds, changed_logs
 from mirror_lib.sync.groups.facts import GroupFacts
 from mirror_lib.sync.groups.plan import GroupPlan
 from mirror_lib.topology import TopicPartition
-
-#: Partitions, and bytes of their last batches, that are asked although no offset is due there.
-MOST_PARTITIONS = 1_000
-MOST_BYTES = 64 * 1024 * 1024
 
 
 def with_changed_logs(flow: FlowConfig, facts: GroupFacts, plan: GroupPlan) -> GroupFacts:
@@ -38,15 +33,12 @@ def with_changed_logs(flow: FlowConfig, facts: GroupFacts, plan: GroupPlan) -> G
     )
     if not changed:
         return facts
-    located = {each: _located(flow, each, error) for each, error in changed.items()}
+    name = str(flow.flow)
+    located = {
+        each: error.located(Where(flow=name, topic=each.topic, partition=each.partition))
+        for each, error in changed.items()
+    }
     return replace(facts, target_errors={**located, **facts.target_errors})
-
-
-def _located(flow: FlowConfig, source: TopicPartition, error: MirrorError) -> MirrorError:
-    """Return the error with its own location: the partitions of a broker may share one."""
-    found = copy(error)
-    found.where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
-    return found
 
 
 def _asked(facts: GroupFacts, plan: GroupPlan) -> Iterator[tuple[TopicPartition, TopicPartition]]:

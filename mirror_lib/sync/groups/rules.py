@@ -51,7 +51,7 @@ _PRECISION_REASONS = {
 _NO_END = 2**63
 #: Reasons that a run changes if the source has the records before the group's offset.
 _UNCOPIED = frozenset({GroupReason.UPSTREAM_BEYOND_COPIED, GroupReason.NO_OFFSET_SYNC_YET})
-#: Reasons that the map disproves if it knows that nothing is read again.
+#: Reasons that the map disproves if it shows no duplicates.
 _IMPRECISE = frozenset({GroupReason.BETWEEN_SYNCS, GroupReason.BEHIND_OLDEST_SYNC})
 #: Reasons for which no offset is committed, regardless of the translation.
 _CLOSED = frozenset({GroupReason.UNREADABLE, GroupReason.OTHER_GROUP_ON_TARGET, GroupReason.GROUP_ACTIVE_ON_TARGET})
