@@ -112,7 +112,7 @@ class KafkaCluster:
             version: of Kafka; before 3.3 a ZooKeeper is started with the brokers.
             overrides: broker properties.
             listeners: name -> security protocol of each listener for clients; the first is also the brokers' own.
-            proxied: listeners, not the first, that advertise other ports to clients: see `testbed.proxy`.
+            proxied: listeners, not the first, that advertise other ports to clients: see `tools.testbed.proxy`.
             jvm_flags: besides the heap.
             heap_megabytes: of each broker.
             racks: `broker.rack` of each broker, in the order of their ids; empty sets none.

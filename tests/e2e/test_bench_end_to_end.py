@@ -20,7 +20,7 @@ def test_a_small_comparison_measures_both_copiers_and_leaves_nothing(tmp_path: P
 
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "bench", "--workloads", "200b-five", "--scale", "0.02", "--warm-up", "1"),
+            *(sys.executable, "-m", "tools.bench", "--workloads", "200b-five", "--scale", "0.02", "--warm-up", "1"),
             *("--copiers", "mirror,mm2-tuned", "--json", str(file)),
         ],
         cwd=_ROOT,

@@ -22,7 +22,7 @@ def test_after_four_faults_the_target_holds_every_record_once_and_nothing_is_lef
 
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "faults", "--faults", str(len(_KINDS)), "--seed", "7", "--brokers", "1"),
+            *(sys.executable, "-m", "tools.faults", "--faults", str(len(_KINDS)), "--seed", "7", "--brokers", "1"),
             *("--kinds", ",".join(_KINDS), "--json", str(file)),
         ],
         cwd=_ROOT,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from model.world import clusters
+from tools.model.world import clusters
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,7 +96,7 @@ def _model(servers: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # Sockets of forked commands stand there, whose paths may have about a hundred characters.
     with tempfile.TemporaryDirectory(prefix="model-") as temporary:
         return subprocess.run(
-            [sys.executable, "-m", "model", "--on", str(servers), *arguments],
+            [sys.executable, "-m", "tools.model", "--on", str(servers), *arguments],
             cwd=_ROOT,
             env={**os.environ, "TMPDIR": temporary},
             capture_output=True,

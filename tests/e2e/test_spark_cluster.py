@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.relay.job.arguments import JobArguments
-from testbed.spark_cluster import SparkCluster
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks
 from tests.support.spark.submitted_jobs import ClusterOfJobs, SubmittedJob, bare_environment
+from tools.testbed.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.timeout(900)
 PARTITIONS = 4

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from versions.airflow import AIRFLOWS, run
-from versions.two_topics import FlowResult
+from tools.versions.airflow import AIRFLOWS, run
+from tools.versions.two_topics import FlowResult
 
 #: Version -> how the tasks of the flow run in it.
 _VERSIONS = {"2.10": "external", "3.2": "in-process"}

@@ -10,12 +10,12 @@ from pathlib import Path
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
-from testbed.mm2 import MirrorMaker
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, admin, consume
 from tests.support.ledger.ledgers import ready_ledger
 from tests.support.names import unique_name
+from tools.testbed.mm2 import MirrorMaker
 
 _WAIT_SECONDS = 120.0
 _POLL_SECONDS = 0.3

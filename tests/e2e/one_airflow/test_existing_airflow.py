@@ -12,11 +12,11 @@ import pytest
 from mirror_lib.airflow.flow.deadline import DEADLINE_MISSED
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.ledger.store import Ledger
-from testbed.spark_cluster import SparkCluster
 from tests.support.airflow.shared import SharedAirflow
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import consume, create_topic, produce, records
 from tests.support.spark.submitted_jobs import bare_environment
+from tools.testbed.spark_cluster import SparkCluster
 
 if TYPE_CHECKING:
     from tests.e2e.one_airflow.conftest import Files, Installed

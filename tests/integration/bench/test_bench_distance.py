@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.copiers.settings import Copier
-from bench.distance import measure as distance
-from bench.distance.model import Case
-from bench.distance.options import Options
-from bench.distance.sites import Sites, started_sites
-from bench.workloads.workload import WORKLOADS
-from testbed.wan_direction import LineQuality
+from tools.bench.copiers.settings import Copier
+from tools.bench.distance import measure as distance
+from tools.bench.distance.model import Case
+from tools.bench.distance.options import Options
+from tools.bench.distance.sites import Sites, started_sites
+from tools.bench.workloads.workload import WORKLOADS
+from tools.testbed.wan_direction import LineQuality
 
 
 @pytest.fixture(scope="module")

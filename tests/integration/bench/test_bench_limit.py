@@ -5,21 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from bench.clusters.pair import Pair
-from bench.clusters.topics import Topics
-from bench.clusters.transport import Transport
-from bench.comparison import samples
-from bench.comparison.copying import Copy, measure_client_loop
-from bench.comparison.samples import compare
-from bench.copiers.settings import Copier, CopySetup
-from bench.errors import BenchError
-from bench.limit.measure import LimitProcesses
-from bench.limit.model import PRODUCE_WAYS, FetchWay, ProduceWay
-from bench.workloads.loading import load
-from bench.workloads.workload import WORKLOADS, Workload
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import delete_records, produce, records
 from tests.support.names import unique_name
+from tools.bench.clusters.pair import Pair
+from tools.bench.clusters.topics import Topics
+from tools.bench.clusters.transport import Transport
+from tools.bench.comparison import samples
+from tools.bench.comparison.copying import Copy, measure_client_loop
+from tools.bench.comparison.samples import compare
+from tools.bench.copiers.settings import Copier, CopySetup
+from tools.bench.errors import BenchError
+from tools.bench.limit.measure import LimitProcesses
+from tools.bench.limit.model import PRODUCE_WAYS, FetchWay, ProduceWay
+from tools.bench.workloads.loading import load
+from tools.bench.workloads.workload import WORKLOADS, Workload
 
 pytestmark = pytest.mark.integration
 

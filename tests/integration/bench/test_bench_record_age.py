@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 
-from bench.clusters.topics import Topics
-from bench.workloads.loading import write
-from bench.workloads.workload import WORKLOADS
-from faults.records.input import Input
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic
 from tests.support.names import unique_name
+from tools.bench.clusters.topics import Topics
+from tools.bench.workloads.loading import write
+from tools.bench.workloads.workload import WORKLOADS
+from tools.faults.records.input import Input
 
 pytestmark = pytest.mark.integration
 

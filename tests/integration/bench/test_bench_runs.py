@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.clusters.pair import Pair, started_pair
-from bench.copiers.relay_host import RelayHost
-from bench.copiers.settings import Copier
-from bench.growth import measure as growth
-from bench.growth.results import BYTES, IDLE_TOPICS
-from bench.lag import measure as lag
-from bench.transforms import measure as transforms
-from bench.transforms.cases import Contender, filter_and_mask
+from tools.bench.clusters.pair import Pair, started_pair
+from tools.bench.copiers.relay_host import RelayHost
+from tools.bench.copiers.settings import Copier
+from tools.bench.growth import measure as growth
+from tools.bench.growth.results import BYTES, IDLE_TOPICS
+from tools.bench.lag import measure as lag
+from tools.bench.transforms import measure as transforms
+from tools.bench.transforms.cases import Contender, filter_and_mask
 
 #: Brokers and Spark start at once, on whatever cores there are.
 pytestmark = pytest.mark.timeout(600)

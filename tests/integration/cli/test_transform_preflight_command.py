@@ -13,12 +13,12 @@ from mirror_lib.schemas.avro import AvroCodec
 from mirror_lib.schemas.model import Schema, SchemaType
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
-from testbed.schema_registry import LocalSchemaRegistry
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
 from tests.support.kafka import Record, admin, create_topic, delete_topic, produce, records
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.terminal import invoke
+from tools.testbed.schema_registry import LocalSchemaRegistry
 
 _WRITES = ("POST", "PUT", "DELETE")
 

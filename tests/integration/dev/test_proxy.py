@@ -12,9 +12,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from mirror_lib.dev.broker import KafkaCluster
-from testbed.proxy import KafkaProxy
 from tests.support.clusters import FAST_HOUSEKEEPING
 from tests.support.kafka import consume, create_topic
+from tools.testbed.proxy import KafkaProxy
 
 LISTENER = "PROXY"
 

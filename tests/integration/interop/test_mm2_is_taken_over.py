@@ -21,11 +21,11 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats
 from mirror_lib.sync.heartbeats.rules import HeartbeatState
 from mirror_lib.topology.names import TopicPartition
-from testbed.mm2 import MirrorMaker
 from tests.support.brokers.groups import committed_offsets
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import consume, create_topic, produce, records, watermarks
 from tests.support.mirror_maker import SharedFlow, contents, shared_flow, wait_until
+from tools.testbed.mm2 import MirrorMaker
 
 PARTITIONS = 2
 

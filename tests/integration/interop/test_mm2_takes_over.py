@@ -17,11 +17,11 @@ from mirror_lib.sync.heartbeats.flow import emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import emitting_flows, heartbeats_topic
 from mirror_lib.sync.topics.internal import offset_syncs_topic, position_topic
 from mirror_lib.topology.names import TopicPartition as Source
-from testbed.mm2 import MirrorMaker
 from tests.support.brokers.groups import commit_offset
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, consume, create_topic, own_configs, partition_count, produce, records
 from tests.support.mirror_maker import SharedFlow, contents, shared_flow, wait_until
+from tools.testbed.mm2 import MirrorMaker
 
 PARTITIONS = 3
 GROUP = "billing"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from security.ways import WAYS
+from tools.security.ways import WAYS
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -20,7 +20,7 @@ def test_every_way_to_log_in_serves_every_task(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
 
     done = subprocess.run(
-        [sys.executable, "-m", "security", "--spark", "one", "--json", str(report)],
+        [sys.executable, "-m", "tools.security", "--spark", "one", "--json", str(report)],
         cwd=PROJECT,
         capture_output=True,
         text=True,

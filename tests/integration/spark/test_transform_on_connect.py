@@ -24,7 +24,6 @@ from mirror_lib.transform import model
 from mirror_lib.transform.model import FunctionKind, TransformChain
 from mirror_lib.transform.record_mark import read_mark
 from spark_jobs.transforms.frame import frame_of
-from testbed.schema_registry import LocalSchemaRegistry
 from tests.support import frame_functions as functions
 from tests.support.spark.frames import (
     PLACE,
@@ -39,6 +38,7 @@ from tests.support.spark.frames import (
     select,
     transformed,
 )
+from tools.testbed.schema_registry import LocalSchemaRegistry
 
 _PROJECT = Path(__file__).resolve().parents[3]
 _MODE = "SPARK_CONNECT_MODE_ENABLED"

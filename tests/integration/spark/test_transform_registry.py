@@ -24,9 +24,9 @@ from mirror_lib.schemas.rest import RegistryAccess
 from mirror_lib.transform import model
 from mirror_lib.transform.model import FunctionKind, Transform, TransformChain
 from mirror_lib.transform.record_mark import read_mark
-from testbed.schema_registry import LocalSchemaRegistry
 from tests.support import frame_functions as functions
 from tests.support.spark.frames import PLACE, Given, Made, decoding, expressions, frame, function, like, made_of, select
+from tools.testbed.schema_registry import LocalSchemaRegistry
 
 AVRO = decoding("avro")
 ORDER = {

@@ -18,11 +18,11 @@ from mirror_lib.sync.groups.flow import apply_flow_groups, plan_flow_groups
 from mirror_lib.sync.groups.plan import GroupPlan
 from mirror_lib.sync.topics.internal import checkpoints_topic, offset_syncs_topic
 from mirror_lib.topology.names import TopicPartition
-from testbed.mm2 import MirrorMaker
 from tests.support.brokers.groups import committed_offsets
 from tests.support.kafka import admin, consume, records
 from tests.support.mirror_maker import SharedFlow, shared_flow, wait_until
 from tests.support.mirrored_topic import MirroredTopic
+from tools.testbed.mm2 import MirrorMaker
 
 
 def commit(flow: SharedFlow, topic: str, offsets: dict[str, int]) -> None:

@@ -17,11 +17,11 @@ import pytest
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.record import RawRecord
 from mirror_lib.transform.smt.settings import parse_settings
-from testbed.mm2 import MirrorMaker
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, consume, create_topic, produce
 from tests.support.mirror_maker import wait_until
 from tests.support.names import unique_name
+from tools.testbed.mm2 import MirrorMaker
 
 PACKAGE = "org.apache.kafka.connect.transforms"
 JSON = "org.apache.kafka.connect.json.JsonConverter"

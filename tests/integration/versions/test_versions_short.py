@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from versions.matrix import run
-from versions.results import PairResult
+from tools.versions.matrix import run
+from tools.versions.results import PairResult
 
 
 @pytest.mark.timeout(600)

@@ -15,7 +15,7 @@ from mirror_lib.dev.processes import BackgroundProcess, start
 from mirror_lib.relay.job.arguments import JobArguments
 from mirror_lib.spark.settings import environment_settings
 from mirror_lib.spark.submit import checkout_path, find_spark_home, job_file, spark_submit, submit_settings
-from testbed.spark_cluster import SparkCluster
+from tools.testbed.spark_cluster import SparkCluster
 
 _JOB_SECONDS = 240.0
 _POLL_SECONDS = 0.05

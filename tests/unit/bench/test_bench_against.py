@@ -1,6 +1,6 @@
 """What comes of the rounds of two checkouts."""
 
-from bench.against import Ratio, ratios
+from tools.bench.against import Ratio, ratios
 
 
 def _spent(cpu: float) -> dict[str, float]:

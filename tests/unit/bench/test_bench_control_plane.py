@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.control_plane import simulated
+from tools.bench.control_plane import simulated
 
 
 def test_plans_for_many_topics_take_a_few_requests(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench.small_batches import main
+from tools.bench.small_batches import main
 
 
 def test_it_reports_both_costs_and_their_ratio(capsys: pytest.CaptureFixture[str]) -> None:

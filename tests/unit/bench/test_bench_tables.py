@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bench.tables import GUIDES, MeasuredTable, load_results, shown_tables, with_tables
+from tools.bench.tables import GUIDES, MeasuredTable, load_results, shown_tables, with_tables
 
 GUIDE = "Before.\n\n<!-- measured: lag shares -->\n| old |\n|---|\n\nAfter.\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.verification import Findings, Result, Speed, _changed
+from tools.bench.verification import Findings, Result, Speed, _changed
 
 
 @dataclass

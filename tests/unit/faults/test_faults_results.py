@@ -3,9 +3,9 @@
 import json
 from dataclasses import fields
 
-from faults.records.sequences import Findings
-from faults.report import to_json
-from faults.results import Complete, Results, Strike
+from tools.faults.records.sequences import Findings
+from tools.faults.report import to_json
+from tools.faults.results import Complete, Results, Strike
 
 _NOTHING = Findings()
 

@@ -6,7 +6,7 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.schedule import endless, schedule
+from tools.faults.schedule import endless, schedule
 
 _KINDS = ("a", "b", "c", "d")
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-import fuzz
-from fuzz.targets_of_logs import bombs
 from mirror_lib.cluster.auth.keystores import KeystoreError, read_keystore, read_pem_key
 from mirror_lib.cluster.batches import assemble
 from mirror_lib.cluster.batches.assemble import BatchAssembler
@@ -45,6 +43,8 @@ from mirror_lib.offsets.runs import OffsetRun, decode, encode
 from mirror_lib.outside_limits import BATCH_RECORDS
 from mirror_lib.topology.names import TopicPartition
 from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed
+from tools import fuzz
+from tools.fuzz.targets_of_logs import bombs
 
 STORES = Path(fuzz.__file__).parent / "stores"
 P256, UNKNOWN_CURVE = bytes.fromhex("2a8648ce3d030107"), bytes.fromhex("2a8648ce3d030177")

@@ -7,14 +7,14 @@ from random import Random
 
 import pytest
 
-from fuzz.__main__ import main
-from fuzz.child import case
-from fuzz.model import Kind, Target
-from fuzz.targets import TARGETS
-from fuzz.targets_of_logs import bombs
 from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
 from mirror_lib.errors import OversizedBatchError
 from mirror_lib.outside_limits import BATCH_BODY_BYTES
+from tools.fuzz.__main__ import main
+from tools.fuzz.child import case
+from tools.fuzz.model import Kind, Target
+from tools.fuzz.targets import TARGETS
+from tools.fuzz.targets_of_logs import bombs
 
 #: Quick ones: what needs a ledger or Airflow is fuzzed by `./run fuzz`, and by tests of its own.
 QUICK = [target for target in TARGETS if target.name not in ("airflow-forms", "page-requests", "configurations")]
@@ -81,7 +81,7 @@ class Bad(Target):
 
 
 def test_an_error_that_is_not_documented_is_a_failure_with_its_place() -> None:
-    from fuzz.child import _outcome
+    from tools.fuzz.child import _outcome
 
     outcome, failure = _outcome(Bad(), b"")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from model.expected import (
+from tools.model.expected import (
     Copy,
     History,
     ViolationError,
@@ -16,7 +16,7 @@ from model.expected import (
     missing,
     outlived,
 )
-from model.world import WRITTEN_DELETION, Seen
+from tools.model.world import WRITTEN_DELETION, Seen
 
 PLACE = ("a", 0)
 

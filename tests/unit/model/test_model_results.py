@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from model.results import Results, tree_hash
+from tools.model.results import Results, tree_hash
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     made = tmp_path / "checkout"
-    for folder in ("mirror_lib", "spark_jobs", "model"):
+    for folder in ("mirror_lib", "spark_jobs", "tools/model"):
         (made / folder).mkdir(parents=True)
         (made / folder / "one.py").write_text("here = 1\n")
     return made
@@ -54,7 +54,7 @@ def test_given_another_code_then_steps_before_it_do_not_count_until_it_is_back(f
 
 def test_given_another_model_then_steps_count_and_seeds_are_tried_again(file: Path, root: Path) -> None:
     _add(Results(file, root), 1)
-    (root / "model" / "one.py").write_text("here = 2\n")
+    (root / "tools/model/one.py").write_text("here = 2\n")
 
     found = Results(file, root)
 

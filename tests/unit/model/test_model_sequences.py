@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.play import Play
-from model.shrink import shrink
-from model.steps import THEMES, Step, sequence
+from tools.model.play import Play
+from tools.model.shrink import shrink
+from tools.model.steps import THEMES, Step, sequence
 
 
 def test_given_the_same_seed_when_drawn_twice_then_the_steps_are_the_same_and_as_many_as_asked_for() -> None:

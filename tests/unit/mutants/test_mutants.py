@@ -13,14 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mutants.generate import Fields, fields_of, mutants_of
-from mutants.model import Kind, Mutant, Outcome, Verdict
-from mutants.results import Header, Results, ResultsError, lost, read
-from mutants.sample import sample
-from mutants.seen import Seen
-from mutants.trial import Bench, DisturbedError
-from mutants.warm import WarmBrokers
 from tests.support.waiting import wait_for
+from tools.mutants.generate import Fields, fields_of, mutants_of
+from tools.mutants.model import Kind, Mutant, Outcome, Verdict
+from tools.mutants.results import Header, Results, ResultsError, lost, read
+from tools.mutants.sample import sample
+from tools.mutants.seen import Seen
+from tools.mutants.trial import Bench, DisturbedError
+from tools.mutants.warm import WarmBrokers
 
 SOURCE = textwrap.dedent(
     '''
@@ -148,7 +148,7 @@ def test_given_bytecode_of_an_earlier_run_with_a_fault_of_the_same_size_when_one
     outcomes = []
     for each in (harmless, mutant):
         # Each run counts the times of its files anew.
-        monkeypatch.setattr("mutants.trial._times", itertools.count(1_000_000_000))
+        monkeypatch.setattr("tools.mutants.trial._times", itertools.count(1_000_000_000))
         bench = Bench(tmp_path, AllTests(), Seen(None, {}), BrokersElsewhere(tmp_path))
         outcomes.append(bench.judge(each).outcome)
 
@@ -189,7 +189,7 @@ def test_given_a_term_while_tests_are_measured_then_they_end_and_leave_no_proces
     project(tmp_path, f"{waits}\n    time.sleep(600)\n")
     measuring = f"""
         import pathlib, signal, sys
-        from mutants.measure import measure
+        from tools.mutants.measure import measure
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         measure(pathlib.Path({str(tmp_path)!r}), pathlib.Path({str(tmp_path / "data")!r}), ["test_a.py"], [])
         """

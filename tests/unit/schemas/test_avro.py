@@ -23,8 +23,8 @@ from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
 from mirror_lib.schemas.wire import frame_bytes
-from testbed.schema_registry import LocalSchemaRegistry
 from tests.support.records.avro_schemas import logical, record, schema, typed_values
+from tools.testbed.schema_registry import LocalSchemaRegistry
 
 
 class TestPayloads:

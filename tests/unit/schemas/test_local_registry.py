@@ -19,7 +19,7 @@ from uuid import UUID
 import pytest
 
 from mirror_lib.dev.ports import free_ports
-from testbed.schema_registry import LocalSchemaRegistry
+from tools.testbed.schema_registry import LocalSchemaRegistry
 
 STRING, LONG = {"schema": '"string"'}, {"schema": '"long"'}
 
@@ -168,7 +168,7 @@ def test_given_modes_then_they_say_who_may_register_what(client: Client) -> None
 
 def test_as_a_process_it_serves_until_it_is_asked_to_end() -> None:
     (port,) = free_ports(1)
-    command = [sys.executable, "-m", "testbed.schema_registry", "--port", str(port), "--user", "me"]
+    command = [sys.executable, "-m", "tools.testbed.schema_registry", "--port", str(port), "--user", "me"]
     environment = {**os.environ, "MIRROR_REGISTRY_PASSWORD": "secret"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

@@ -13,7 +13,7 @@ from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
 from mirror_lib.schemas.preflight import compare, read_source, register_missing, subject_of_topic
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
-from testbed.schema_registry import LocalSchemaRegistry
+from tools.testbed.schema_registry import LocalSchemaRegistry
 
 ADDRESS = Schema(SchemaType.AVRO, '{"type":"record","name":"shop.Address","fields":[{"name":"city","type":"string"}]}')
 ORDER = Schema(

@@ -16,7 +16,7 @@ from mirror_lib.schemas.protobuf import ProtobufCodec, ProtobufSchema
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
 from mirror_lib.schemas.wire import frame_bytes
-from testbed.schema_registry import LocalSchemaRegistry
+from tools.testbed.schema_registry import LocalSchemaRegistry
 
 INT32, INT64, STRING, MESSAGE, BYTES = (
     getattr(FieldDescriptorProto, f"TYPE_{name}") for name in ("INT32", "INT64", "STRING", "MESSAGE", "BYTES")

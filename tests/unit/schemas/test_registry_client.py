@@ -35,9 +35,9 @@ from mirror_lib.schemas.model import (
 )
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import BasicLogin, BearerLogin, RegistryAccess
-from testbed.schema_registry import LocalSchemaRegistry
 from tests.support.http_server import Reply, serving
 from tests.support.security.pki import Certified
+from tools.testbed.schema_registry import LocalSchemaRegistry
 
 PASSWORD = "s3cret+/="
 STRING, LONG = Schema(SchemaType.AVRO, '"string"'), Schema(SchemaType.AVRO, '"long"')

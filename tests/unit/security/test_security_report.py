@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from security.__main__ import parse_arguments
-from security.report import failures
-from security.results import TASKS, TaskResult, WayResult
-from security.ways import WAYS
+from tools.security.__main__ import parse_arguments
+from tools.security.report import failures
+from tools.security.results import TASKS, TaskResult, WayResult
+from tools.security.ways import WAYS
 
 
 def result(way: str = "SSL", **failed: str) -> WayResult:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from supply.images import Image, NoDigestError, images, pin, pinned
+from tools.supply.images import Image, NoDigestError, images, pin, pinned
 
 DIGEST, OTHER = f"sha256:{'0' * 64}", f"sha256:{'f' * 64}"
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from mirror_lib.dev.jar_digests import CheckedJars, check_jars
-from supply import __main__ as command
-from supply.bill_of_materials import bill_of_materials
-from supply.licences import is_allowed, licences
-from supply.lockfile import LOCK, LockError, read_lock
-from supply.vulnerabilities import Audit, Vulnerable, judged
+from tools.supply import __main__ as command
+from tools.supply.bill_of_materials import bill_of_materials
+from tools.supply.licences import is_allowed, licences
+from tools.supply.lockfile import LOCK, LockError, read_lock
+from tools.supply.vulnerabilities import Audit, Vulnerable, judged
 
 PACKAGES = read_lock(LOCK.read_text(encoding="utf-8"))
 HASH = "a" * 64

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.kafka_frames import FrameSplitter, RequestHeader, answered_correlation_id, request_header
+from tools.testbed.kafka_frames import FrameSplitter, RequestHeader, answered_correlation_id, request_header
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.lists(st.integers(1, 30), max_size=20), st.binary(max_size=3))

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.dev.ports import LOOPBACK, free_ports
-from testbed.wan import LongLine
-from testbed.wan_direction import LATE_SECONDS, Carrier, LineQuality
+from tools.testbed.wan import LongLine
+from tools.testbed.wan_direction import LATE_SECONDS, Carrier, LineQuality
 
 LONG = 20.0
 

@@ -16,8 +16,8 @@ from mirror_lib.transform.sql.spark_functions import (
     REFUSED,
     WINDOW_FUNCTIONS,
 )
-from versions.spark import SPARKS
-from versions.spark_functions import stored_functions
+from tools.versions.spark import SPARKS
+from tools.versions.spark_functions import stored_functions
 
 
 def errors(checked: CheckedSql) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from versions.report import sentences
-from versions.results import STEPS, PairResult, StepResult
+from tools.versions.report import sentences
+from tools.versions.results import STEPS, PairResult, StepResult
 
 SLOW = "A source older than Kafka 3.0: groups are asked one after the other."
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.clusters.window import Look, copy_window
+from tools.bench.clusters.window import Look, copy_window
 
 
 def test_an_even_copy_starts_where_its_line_meets_zero() -> None:

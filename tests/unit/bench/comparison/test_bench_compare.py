@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.comparison.samples import Record, count_differences, spots
+from tools.bench.comparison.samples import Record, count_differences, spots
 
 
 def _record(offset: int, value: bytes = b"v") -> Record:

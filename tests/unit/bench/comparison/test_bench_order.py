@@ -1,7 +1,7 @@
 """Who copies first: caches and compilers favour whoever follows."""
 
-from bench.comparison.measure import order
-from bench.copiers.settings import Copier
+from tools.bench.comparison.measure import order
+from tools.bench.copiers.settings import Copier
 
 
 def test_another_copier_begins_each_time() -> None:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from bench.clusters.window import Window
-from bench.comparison.report import to_json
-from bench.comparison.results import Comparison, Goal, Measurement, OwnFigures, Results, Spread, goals
-from bench.copiers.settings import Copier
-from bench.limit.model import Half, LimitRun
-from bench.machine.description import Machine
-from bench.workloads.workload import WORKLOADS, Workload
+from tools.bench.clusters.window import Window
+from tools.bench.comparison.report import to_json
+from tools.bench.comparison.results import Comparison, Goal, Measurement, OwnFigures, Results, Spread, goals
+from tools.bench.copiers.settings import Copier
+from tools.bench.limit.model import Half, LimitRun
+from tools.bench.machine.description import Machine
+from tools.bench.workloads.workload import WORKLOADS, Workload
 
 _MB = 1024 * 1024
 _LZ4, _PLAIN, _SHORT, _SINGLE, _FIVE = WORKLOADS

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import javaproperties
 
-from bench.copiers.settings import Copier, CopySetup, properties, render
+from tools.bench.copiers.settings import Copier, CopySetup, properties, render
 
 
 def _setup(copier: Copier, number: int = 1) -> CopySetup:

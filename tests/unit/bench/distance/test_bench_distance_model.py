@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.distance.model import Allowed, allowed
-from testbed.wan_direction import LineQuality
+from tools.bench.distance.model import Allowed, allowed
+from tools.testbed.wan_direction import LineQuality
 
 FAR = LineQuality(0.150, loss=0.01, window_bytes=6_000_000)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from bench.copiers.settings import Copier
-from bench.distance.model import Allowed, Case
-from bench.distance.results import Copied, goals, standings, to_plain
+from tools.bench.copiers.settings import Copier
+from tools.bench.distance.model import Allowed, Case
+from tools.bench.distance.results import Copied, goals, standings, to_plain
 
 WIDE = Allowed(8, window=320e6, loss=None, width=None)
 NARROW = Allowed(8, window=320e6, loss=1e6, width=None)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bench.copiers.settings import Copier
-from bench.end_to_end.contest import Timing
-from bench.end_to_end.measure import CONNECT, SESSION
-from bench.end_to_end.results import Race, Result, goals
+from tools.bench.copiers.settings import Copier
+from tools.bench.end_to_end.contest import Timing
+from tools.bench.end_to_end.measure import CONNECT, SESSION
+from tools.bench.end_to_end.results import Race, Result, goals
 
 
 def _result(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.growth.results import BYTES, Cost, Point, exponent, fit, goals
+from tools.bench.growth.results import BYTES, Cost, Point, exponent, fit, goals
 
 
 def _point(gigabytes: float, seconds: float, idle: float = 0.1, arrived: int = 10) -> Point:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bench.idle.new_records import PARTS, Delay
 from mirror_lib.dev.airflow_api import TaskTimes
+from tools.bench.idle.new_records import PARTS, Delay
 
 WRITTEN = datetime(2026, 11, 27, 12, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.lag.arrivals import Arrival, Lag, LagHistogram
+from tools.bench.lag.arrivals import Arrival, Lag, LagHistogram
 
 
 def _batch(*, at: int, records: int = 1, first: int, last: int | None = None) -> Arrival:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bench.copiers.phases import PhaseTime, rounds_of, seconds_by_phase
-from bench.copiers.settings import Copier
-from bench.lag.arrivals import Lag
-from bench.lag.load import Written
-from bench.lag.results import Rounds, Sustained, goals
+from tools.bench.copiers.phases import PhaseTime, rounds_of, seconds_by_phase
+from tools.bench.copiers.settings import Copier
+from tools.bench.lag.arrivals import Lag
+from tools.bench.lag.load import Written
+from tools.bench.lag.results import Rounds, Sustained, goals
 
 _ROUND = (("gather", 0.2), ("plan", 0.0), ("open", 0.1), ("copy", 1.0), ("commit", 0.3))
 

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.limit.halves import Layout, requests
-from bench.workloads.workload import WORKLOADS, BatchMill
 from mirror_lib.cluster.batches.ready import ReadyBatch
+from tools.bench.limit.halves import Layout, requests
+from tools.bench.workloads.workload import WORKLOADS, BatchMill
 
 _WORKLOAD = WORKLOADS[4].scaled(23)
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from bench.limit.model import (
+from tools.bench.limit.model import (
     Fastest,
     Half,
     LimitRun,
     bound,
     bounds_by_round,
 )
-from bench.workloads.workload import WORKLOADS, Workload
+from tools.bench.workloads.workload import WORKLOADS, Workload
 
 _WORKLOAD = WORKLOADS[0]
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from bench.machine.process_tree import ProcessTree, peak_memory, reset_peak_memory, resident_memory
+from tools.bench.machine.process_tree import ProcessTree, peak_memory, reset_peak_memory, resident_memory
 
 #: Uses some CPU in a child that ends, tells what the kernel counts for both, and waits.
 _PARENT = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bench.planner.measure import SHARES, measure_simulated, simulated_source
+from tools.bench.planner.measure import SHARES, measure_simulated, simulated_source
 
 
 def test_a_simulated_source_has_as_many_topics_and_partitions_as_was_asked_for() -> None:

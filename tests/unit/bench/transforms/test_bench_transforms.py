@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bench.clusters.window import Window
-from bench.comparison.samples import Record
-from bench.transforms.cases import Case, Contender, Outcome, filter_and_mask, pass_through
-from bench.transforms.check import Check, all_kept, count_unlike, is_outcome, total
-from bench.transforms.results import Result, Results, goals
-from bench.workloads.payments import Payments
+from tools.bench.clusters.window import Window
+from tools.bench.comparison.samples import Record
+from tools.bench.transforms.cases import Case, Contender, Outcome, filter_and_mask, pass_through
+from tools.bench.transforms.check import Check, all_kept, count_unlike, is_outcome, total
+from tools.bench.transforms.results import Result, Results, goals
+from tools.bench.workloads.payments import Payments
 
 _FINE = Check(wrong_partitions=0, sampled=100, differing=0)
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench.workloads.payments import LEFT_OUT, LEFT_OUT_HEADER, Payments, fields_of, is_kept, masked
+from tools.bench.workloads.payments import LEFT_OUT, LEFT_OUT_HEADER, Payments, fields_of, is_kept, masked
 
 
 def test_about_a_third_is_left_out_and_those_alone_carry_a_header() -> None:

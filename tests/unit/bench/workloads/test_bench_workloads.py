@@ -3,10 +3,10 @@
 import pytest
 from aiokafka.record.memory_records import MemoryRecords
 
-from bench.errors import BenchError
-from bench.transforms.cases import filter_and_mask
-from bench.workloads.shape import Shape, check_shape
-from bench.workloads.workload import EXTRA_WORKLOADS, WORKLOADS, BatchMill, Workload
+from tools.bench.errors import BenchError
+from tools.bench.transforms.cases import filter_and_mask
+from tools.bench.workloads.shape import Shape, check_shape
+from tools.bench.workloads.workload import EXTRA_WORKLOADS, WORKLOADS, BatchMill, Workload
 
 _SMALL = tuple(workload.scaled(1003) for workload in (*WORKLOADS, *EXTRA_WORKLOADS))
 

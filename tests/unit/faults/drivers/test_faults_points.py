@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from faults.drivers.fault_points import FaultPoint, FaultPoints
 from mirror_lib.cluster.topics.internal import PositionStore
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.ledger.store import Ledger
+from tools.faults.drivers.fault_points import FaultPoint, FaultPoints
 
 _OPEN = Position("orders", 0, 9, target_offset=10, state=PositionState.OPEN)
 _CLOSED = Position("orders", 0, 19, target_offset=20, state=PositionState.CLOSED)

@@ -2,7 +2,7 @@
 
 from itertools import islice
 
-from faults.records.payload import Payload, PayloadMill
+from tools.faults.records.payload import Payload, PayloadMill
 
 
 def _payloads(seed: int, count: int = 2000) -> list[Payload]:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.records.sequences import ArrivalCheck, Findings, Seen, compare, input_faults
-from faults.records.stamp import Content
+from tools.faults.records.sequences import ArrivalCheck, Findings, Seen, compare, input_faults
+from tools.faults.records.stamp import Content
 
 _PRODUCERS = (1, 2)
 

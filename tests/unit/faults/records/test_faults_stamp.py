@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from faults.records.stamp import Content, Stamp
+from tools.faults.records.stamp import Content, Stamp
 
 _BYTES = st.none() | st.binary(max_size=20)
 _CONTENTS = st.builds(

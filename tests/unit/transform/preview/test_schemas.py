@@ -16,7 +16,7 @@ from mirror_lib.transform import model
 from mirror_lib.transform.model import DataFormat, DecodeSettings, Decoding, Transform, TransformChain
 from mirror_lib.transform.preview.preview import Change
 from mirror_lib.transform.preview.schemas import SchemaTexts
-from testbed.schema_registry import LocalSchemaRegistry
+from tools.testbed.schema_registry import LocalSchemaRegistry
 
 ORDER = Schema(
     SchemaType.AVRO,

@@ -48,7 +48,7 @@ from mirror_lib.transform.schemas.preflight import (
 )
 from mirror_lib.transform.schemas.registry_answers import Registries, ask, register
 from mirror_lib.transform.schemas.registry_sides import SchemaRenumbering, SideRenumbering
-from testbed.schema_registry import LocalSchemaRegistry
+from tools.testbed.schema_registry import LocalSchemaRegistry
 
 GUID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 IN_FRONT, IN_HEADER = Place.PREFIX, Place.HEADER

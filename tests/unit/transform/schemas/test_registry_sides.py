@@ -24,7 +24,7 @@ from mirror_lib.transform.schemas.registry_sides import (
 )
 from spark_jobs.sealing import seal
 from spark_jobs.transforms.registry_tasks import REGISTRY_CLASSES, decode_sides
-from testbed.schema_registry import LocalSchemaRegistry
+from tools.testbed.schema_registry import LocalSchemaRegistry
 
 NUMBER = Schema(SchemaType.AVRO, json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}))
 TOPICS = {"orders": "A.orders"}

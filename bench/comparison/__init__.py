@@ -1,1 +1,0 @@
-"""`python -m bench`: copies by each copier, checked against their source. Other benches share results and goals."""

@@ -1,1 +1,0 @@
-"""`python -m bench.cutover`: a cutover on live traffic."""

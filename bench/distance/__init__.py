@@ -1,1 +1,0 @@
-"""`python -m bench.distance`: copies over a line with a long round trip."""

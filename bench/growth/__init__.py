@@ -1,1 +1,0 @@
-"""`python -m bench.growth`: the cost of a run by the amount of what it copies."""

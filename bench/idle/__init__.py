@@ -1,1 +1,0 @@
-"""`python -m bench.idle`: the cost of flows without records, and the delay of new ones."""

@@ -1,1 +1,0 @@
-"""`python -m bench.lag`: the lag of records under a steady load."""

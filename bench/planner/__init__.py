@@ -1,1 +1,0 @@
-"""`python -m bench.planner`: plans of many partitions, mostly on simulated clusters."""

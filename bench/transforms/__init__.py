@@ -1,1 +1,0 @@
-"""`python -m bench.transforms`: copies through transforms."""

@@ -1,0 +1,1 @@
+"""`./run bench cutover`: a cutover on live traffic."""

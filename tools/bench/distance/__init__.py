@@ -1,0 +1,1 @@
+"""`./run bench distance`: copies over a line with a long round trip."""

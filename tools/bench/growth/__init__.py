@@ -1,0 +1,1 @@
+"""`./run bench growth`: the cost of a run by the amount of what it copies."""

@@ -1,0 +1,1 @@
+"""`./run bench lag`: the lag of records under a steady load."""

@@ -1,0 +1,1 @@
+"""`./run bench planner`: plans of many partitions, mostly on simulated clusters."""

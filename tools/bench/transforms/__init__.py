@@ -1,0 +1,1 @@
+"""`./run bench transforms`: copies through transforms."""
