@@ -430,17 +430,19 @@ class _Planner:
 
         For example after the target was lost and the copy continues (`mirror gaps accept`), or a position was set by
         hand: records that the group has not read count as copied, but are not there. Then the group is at the log end,
-        or only markers of take-overs follow.
+        or only markers of take-overs follow. Or the target's retention has deleted them, and a map rebuilt from both
+        logs knows nothing of them.
         """
         end, copied_to = self._facts.target_ends.get(row.source), self._facts.copied_to.get(row.source)
         upstream, start = row.upstream, row.goes_on_at
         if end is None or copied_to is None or upstream is None or start is None:
             return row
-        if start < end and not self._is_before_all(row):
-            return row
         # Records that retention has deleted at the source are missing for the group there, too.
-        first = max(upstream, self._facts.source_starts.get(row.source, 0))
-        return replace(row, skipped=max(0, copied_to - first))
+        unread = max(0, copied_to - max(upstream, self._facts.source_starts.get(row.source, 0)))
+        if start >= end or self._is_before_all(row):
+            return replace(row, skipped=unread)
+        kept = self._facts.target_starts.get(row.source, 0)
+        return row if kept <= start else replace(row, skipped=min(unread, kept - start))
 
     def _begins_the_target(self, row: GroupRow, found: OffsetMap) -> bool:
         """True if nothing was copied to the target before the map; only markers of take-overs may be there."""

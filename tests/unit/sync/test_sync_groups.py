@@ -456,6 +456,12 @@ class TestAGroupAtTheEndOfATargetWithoutAMap:
         # Where the target holds more than the group has read, nothing tells.
         assert self.row(0, target_ends={ORDERS: 7}).skipped is None
 
+    def test_what_the_targets_retention_has_deleted_may_be_skipped(self) -> None:
+        """Seed 2037 of the model: `in sync` after the map was rebuilt from a target that held a marker only."""
+        for start, end, skipped in ((15, 22, 15), (21, 22, 20)):
+            row = self.row(0, target_starts={ORDERS: start}, target_ends={ORDERS: end})
+            assert (row.goes_on_at, row.skipped, row.reason) == (0, skipped, GroupReason.SKIPS_RECORDS), start
+
     def test_so_it_is_when_the_copy_has_continued_there_behind_the_marker_of_a_take_over(self) -> None:
         """The sync with which the decision has voided the earlier ones says that nothing stands in front of the map."""
         made = plan(
