@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mirror_lib.airflow import get_parsing_context
 from mirror_lib.airflow.files import config_files
-from mirror_lib.airflow.verify import build_verify_dags
+from mirror_lib.features.verify.airflow import build_verify_dags
 
 build_verify_dags(
     config_files(os.environ, Path(__file__).resolve().parents[1]),

@@ -11,8 +11,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.verify import VERDICT_DDL, PartitionVerdict, RoutedVerdict, VerifyJob, VerifyRunner, from_arrow, main
-from mirror_lib.verify.planning import split_job
+from mirror_lib.features.verify import (
+    VERDICT_DDL,
+    PartitionVerdict,
+    RoutedVerdict,
+    VerifyJob,
+    VerifyRunner,
+    from_arrow,
+    main,
+)
+from mirror_lib.features.verify.planning import split_job
 from spark_jobs.bins import map_bins
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.executor_wait import executors_within

@@ -1,1 +1,9 @@
+from .compatibility import AirflowException as AirflowException
+from .compatibility import Context as Context
+from .compatibility import DAG as DAG
 from .compatibility import get_parsing_context as get_parsing_context
+from .compatibility import Param as Param
+from .dag_defaults import new_dag as new_dag
+from .retries import retry_policy as retry_policy
+from .schedule import airflow_schedule as airflow_schedule
+from .schedule import RUN_TYPES as RUN_TYPES

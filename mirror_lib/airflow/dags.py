@@ -18,23 +18,27 @@ from mirror_lib.airflow.compatibility import DAG, get_parsing_context
 from mirror_lib.airflow.files import broken_files_dag, config_files, problems_of
 from mirror_lib.config import CONFIG_VARIABLE
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.installed_features import installed_features
 from mirror_lib.observe import BROKEN_FILES_DAG
 
-#: Kind of DAG -> its builder, imported on first use.
-_BUILDERS: Final = {
+#: Kind of DAG -> its builder, imported on first use. Features add theirs.
+_OWN: Final = {
     "flows": "mirror_lib.airflow.files.flow_dags:build_flow_dags",
-    "verifications": "mirror_lib.airflow.verify.dag:build_verify_dags",
     "backfills": "mirror_lib.airflow.backfill.dag:build_backfill_dags",
     "cutovers": "mirror_lib.airflow.cutover.dag:build_cutover_dags",
     "after_disaster": "mirror_lib.airflow.after_disaster.dag:build_after_disaster_dags",
     "heartbeats": "mirror_lib.airflow.heartbeats.dag:build_heartbeat_dags",
 }
-#: Kinds that `mirror_dags` makes by default.
-KINDS: Final = tuple(_BUILDERS)
+
+
+def kinds() -> dict[str, str]:
+    """Return the builder of each kind of DAGs, those of the features too; `mirror_dags` makes all by default."""
+    added = {kind: builder for each in installed_features().ready for kind, builder in each.dags.items()}
+    return {**_OWN, **{kind: builder for kind, builder in added.items() if kind not in _OWN}}
 
 
 def mirror_dags(
-    config: str | Path | Iterable[str | Path] | None = None, *, only: Iterable[str] = KINDS
+    config: str | Path | Iterable[str | Path] | None = None, *, only: Iterable[str] | None = None
 ) -> dict[str, DAG]:
     """Return the DAGs of every enabled flow of configuration files, by DAG id.
 
@@ -43,7 +47,7 @@ def mirror_dags(
     Args:
         config: one file or several; None takes those that the environment variable `MIRROR_CONFIG` names.
         only: which kinds of DAGs: `flows`, `verifications`, `backfills`, `cutovers`,
-            `after_disaster`, `heartbeats`.
+            `after_disaster`, `heartbeats`, and those of other packages' features; default: all.
 
     An additional DAG, `mirror_broken_files`, shows the problems of broken files; so do the DAGs made from such a file.
 
@@ -55,7 +59,7 @@ def mirror_dags(
     wanted = get_parsing_context().dag_id
     dags: dict[str, DAG] = {}
     problems: dict[str, None] = {}
-    for build in [_builder(kind) for kind in only]:
+    for build in [_builder(kind) for kind in (kinds() if only is None else only)]:
         try:
             dags |= build(paths, only=wanted)
         except ConfigurationError as error:
@@ -82,9 +86,9 @@ def _paths(config: str | Path | Iterable[str | Path] | None) -> list[Path]:
 
 
 def _builder(kind: str) -> Callable[..., dict[str, Any]]:
-    found = _BUILDERS.get(kind)
+    found = kinds().get(kind)
     if found is None:
-        raise ConfigurationError(f"unknown kind of DAGs {kind!r}.", action=f"Use one of {', '.join(KINDS)}.")
+        raise ConfigurationError(f"unknown kind of DAGs {kind!r}.", action=f"Use one of {', '.join(kinds())}.")
     module, _, name = found.partition(":")
     builder: Callable[..., dict[str, Any]] = getattr(import_module(module), name)
     return builder

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from mirror_lib.cli.commands import command_group
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import (
     ConfigOption,
     FlowOption,

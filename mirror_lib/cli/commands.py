@@ -6,25 +6,18 @@ So each module imports its dependencies (Kafka clients, SQL) at its top, and `mi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from mirror_lib.feature import Command
+from mirror_lib.installed_features import installed_features
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command, or a group of commands, as `mirror --help` lists it."""
-
-    #: Its `app` is a Typer application with the command.
-    module: str
-    help: str
-
-
-#: In the order of `mirror --help`.
-COMMANDS: Mapping[str, Command] = {
+#: Those of the core, in the order of `mirror --help`.
+_OWN: Mapping[str, Command] = {
     "config": Command(
         "mirror_lib.cli.config.commands",
         "Check and explain a properties file, or import the configuration of another replicator.",
@@ -39,10 +32,6 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "status": Command(
         "mirror_lib.cli.status", "List the latest runs, or one run with its partitions; changes nothing."
-    ),
-    "verify": Command(
-        "mirror_lib.cli.verify",
-        "Compare the target with its source. Exit codes: 0 equal, 1 not verifiable, 3 different.",
     ),
     "topics": Command("mirror_lib.cli.sync.topics", "Create missing target topics and partitions."),
     "configs": Command("mirror_lib.cli.sync.configs", "Synchronize topic configs to the target."),
@@ -80,12 +69,32 @@ COMMANDS: Mapping[str, Command] = {
         "mirror_lib.airflow.external.command",
         "Run flows in an Airflow of another environment (`mirror.airflow.execution = external`).",
     ),
+    "features": Command(
+        "mirror_lib.cli.features", "List the features of this installation: what they add, and why one cannot be used."
+    ),
     "dev": Command("mirror_lib.cli.dev", "Run two local Kafka clusters, A and B."),
     "demo": Command(
         "mirror_lib.cli.demo",
         "Run a demo on this machine: brokers, input, Airflow, one flow, comparison of both sides.",
     ),
 }
+
+
+@cache
+def commands() -> Mapping[str, Command]:
+    """Return all commands, those of the features too, in the order of `mirror --help`."""
+    found = dict(_OWN)
+    for feature in installed_features().ready:
+        for name, command in feature.commands.items():
+            found = _inserted(found, name, command)
+    return found
+
+
+def _inserted(listed: Mapping[str, Command], name: str, command: Command) -> dict[str, Command]:
+    """The commands with another one in its place. A command that exists stays: no feature replaces another's."""
+    names = [each for each in listed if each != name]
+    place = names.index(command.after) + 1 if command.after in names else len(names)
+    return {each: listed.get(each, command) for each in (*names[:place], name, *names[place:])}
 
 
 class CommandGroup(TyperGroup):
@@ -95,13 +104,15 @@ class CommandGroup(TyperGroup):
         """Take what Typer gives a group."""
         super().__init__(**attributes)
         self._is_listing = False
-        self.commands.update({name: TyperCommand(name, help=each.help) for name, each in COMMANDS.items()})
+        self.commands.update({name: TyperCommand(name, help=each.help) for name, each in commands().items()})
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, or its placeholder in the list of commands; None if there is none."""
-        if self._is_listing or cmd_name not in COMMANDS:
-            return super().get_command(ctx, cmd_name)
-        return load_command(cmd_name)
+        if not self._is_listing and cmd_name in commands():
+            return load_command(cmd_name)
+        if error := installed_features().explain(cmd_name):
+            raise typer.BadParameter(str(error))
+        return super().get_command(ctx, cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
@@ -115,10 +126,10 @@ class CommandGroup(TyperGroup):
 def load_command(name: str) -> Any:
     """Import the module of a command, and return the command as Typer runs it."""
     app = typer.Typer()
-    app.add_typer(import_module(COMMANDS[name].module).app)
+    app.add_typer(import_module(commands()[name].module).app)
     return typer.main.get_group(app).commands[name]
 
 
 def command_group(name: str) -> typer.Typer:
     """Return an application for a group of commands."""
-    return typer.Typer(name=name, help=COMMANDS[name].help, no_args_is_help=True)
+    return typer.Typer(name=name, help=commands()[name].help, no_args_is_help=True)

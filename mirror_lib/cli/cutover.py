@@ -13,7 +13,7 @@ import typer
 
 from mirror_lib.cli.commands import command_group
 from mirror_lib.cli.confirmation import NoteOption, YesOption, ask_confirmation, person
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import (
     ConfigOption,
     DryRunOption,

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.commands import COMMANDS
+from mirror_lib.cli.commands import commands
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
 from mirror_lib.dev import DemoOutcome, Steps, run_demo, stop_demo
 
-app = typer.Typer(name="demo", help=COMMANDS["demo"].help)
+app = typer.Typer(name="demo", help=commands()["demo"].help)
 _COLUMNS = ("topic", "records", "MB", "seconds", "on the target", "expected", "equal")
 
 

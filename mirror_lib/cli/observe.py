@@ -6,7 +6,7 @@ from math import isinf
 
 import typer
 
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import capped_table, megabytes
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output

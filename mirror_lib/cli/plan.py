@@ -6,7 +6,7 @@ import time
 
 import typer
 
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import (
     FAILURE_COLUMNS,
     TasksOption,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import capped_errors, capped_table, not_compared
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output

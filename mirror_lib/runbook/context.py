@@ -12,13 +12,13 @@ from typing import Any
 
 from mirror_lib.config import FlowConfig, MirrorConfig, enabled_flow, flow_topology
 from mirror_lib.errors import ConfigurationError, RunLockedError
+from mirror_lib.features.verify import VerifyMode, VerifyOptions, VerifyPlan, VerifyReport, VerifyRunner, verify_flow
 from mirror_lib.ledger import Ledger, all_with_handovers, enabled_opposite_of
 from mirror_lib.relay import CopyRunner, RunOptions, RunReport, hold_lock, replicate
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, Step
 from mirror_lib.runbook.order import has_passed
 from mirror_lib.runbook.scope import ScopeTopic, exactly, without_handovers
 from mirror_lib.topology import FlowTopology
-from mirror_lib.verify import VerifyMode, VerifyOptions, VerifyPlan, VerifyReport, VerifyRunner, verify_flow
 
 
 @dataclass(frozen=True, slots=True)

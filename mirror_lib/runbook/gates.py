@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mirror_lib.cluster.admin import GroupState
 from mirror_lib.counted import counted
+from mirror_lib.features.verify import Verdict, VerifyReport
 from mirror_lib.identity import Unselected
 from mirror_lib.ledger import CutRow
 from mirror_lib.offsets import GroupReason
@@ -14,7 +15,6 @@ from mirror_lib.runbook.model import Gate
 from mirror_lib.runbook.scope import LogEnds, ScopeGroup, ScopeTopic
 from mirror_lib.sync.groups import GroupPlan, GroupRow
 from mirror_lib.topology import TopicPartition
-from mirror_lib.verify import Verdict, VerifyReport
 
 _NAMED = 3
 #: Positions that need no action: in sync, nothing to take over, or continuing slightly too early. Positions that skip

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.rows import ReaderResult
-from mirror_lib.verify import PartitionVerdict, to_arrow
-from mirror_lib.verify.routed import DigestsJob, FoundRow, Place, RoutedFindings, TargetDigests, read_target_digests
-from mirror_lib.verify.transformed import RowVerifyJob, compare_bin, find_bin, read_bin
+from mirror_lib.features.verify import PartitionVerdict, to_arrow
+from mirror_lib.features.verify.routed import (
+    DigestsJob,
+    FoundRow,
+    Place,
+    RoutedFindings,
+    TargetDigests,
+    read_target_digests,
+)
+from mirror_lib.features.verify.transformed import RowVerifyJob, compare_bin, find_bin, read_bin
 from spark_jobs.bins import bin_numbers
 from spark_jobs.sealing import unseal_for
 from spark_jobs.task_place import task_place

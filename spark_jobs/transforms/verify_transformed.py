@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.rows import new_secret, number_of
 from mirror_lib.errors import Where
-from mirror_lib.offsets import encode
-from mirror_lib.relay.transformed import Failure, Found, OffsetRange, failing_record, named_record
-from mirror_lib.transform import UntransformableRecordError, read_mark
-from mirror_lib.verify import (
+from mirror_lib.features.verify import (
     VERDICT_DDL,
     CheckRange,
     PartitionCheck,
@@ -26,15 +23,18 @@ from mirror_lib.verify import (
     VerifyJob,
     from_arrow,
 )
-from mirror_lib.verify.planning import ChainChecks, for_second_read
-from mirror_lib.verify.routed import DigestsJob, FoundRow, Place, RoutedFindings, TargetDigests, judge_routed
-from mirror_lib.verify.transformed import (
+from mirror_lib.features.verify.planning import ChainChecks, for_second_read
+from mirror_lib.features.verify.routed import DigestsJob, FoundRow, Place, RoutedFindings, TargetDigests, judge_routed
+from mirror_lib.features.verify.transformed import (
     NumberedRange,
     RefusedRecord,
     RowVerifyJob,
     first_refusal,
     numbered_ranges,
 )
+from mirror_lib.offsets import encode
+from mirror_lib.relay.transformed import Failure, Found, OffsetRange, failing_record, named_record
+from mirror_lib.transform import UntransformableRecordError, read_mark
 from spark_jobs.bins import map_bins
 from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
 from spark_jobs.sealing import seal

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaExcep
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.runbook.context import CutoverContext, Engine
 from mirror_lib.runbook.machine import Machine, Progress, Word, create, progress
@@ -22,7 +23,6 @@ from mirror_lib.runbook.opening import failback_of, open_cutover
 from mirror_lib.runbook.order import last_attempts
 from mirror_lib.runbook.records import attempts_of
 from mirror_lib.runbook.states.situation import Situation, situation_of
-from mirror_lib.verify.raw.local import run_locally
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.kafka import Record, admin, consume, create_topic, produce

@@ -11,20 +11,20 @@ import pyarrow as pa
 
 from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
 from mirror_lib.cluster.rows.reader_result import new_secret
+from mirror_lib.features.verify.findings import PartitionVerdict, RoutedVerdict
+from mirror_lib.features.verify.model import NOTHING_ROUTED, VerifyJob
+from mirror_lib.features.verify.planning.by_transform_chain import for_second_read, split_job
+from mirror_lib.features.verify.raw.local import run_locally
+from mirror_lib.features.verify.report import VerifyReport
+from mirror_lib.features.verify.routed.findings import Place, RoutedFindings, TargetDigests
+from mirror_lib.features.verify.routed.judge import judge_routed
+from mirror_lib.features.verify.routed.routed_rows import FoundRow
+from mirror_lib.features.verify.routed.target_digests import DigestsJob, read_target_digests
+from mirror_lib.features.verify.run import VerifyOptions, verify_flow
+from mirror_lib.features.verify.transformed.compare_rows import compare_bin, find_bin
+from mirror_lib.features.verify.transformed.model import RefusedRecord, RowVerifyJob
+from mirror_lib.features.verify.transformed.row_source import read_bin
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict
-from mirror_lib.verify.model import NOTHING_ROUTED, VerifyJob
-from mirror_lib.verify.planning.by_transform_chain import for_second_read, split_job
-from mirror_lib.verify.raw.local import run_locally
-from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.routed.findings import Place, RoutedFindings, TargetDigests
-from mirror_lib.verify.routed.judge import judge_routed
-from mirror_lib.verify.routed.routed_rows import FoundRow
-from mirror_lib.verify.routed.target_digests import DigestsJob, read_target_digests
-from mirror_lib.verify.run import VerifyOptions, verify_flow
-from mirror_lib.verify.transformed.compare_rows import compare_bin, find_bin
-from mirror_lib.verify.transformed.model import RefusedRecord, RowVerifyJob
-from mirror_lib.verify.transformed.row_source import read_bin
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, create_topic, delete_topic, produce

@@ -19,10 +19,10 @@ from mirror_lib.cluster.batches.header import HEADER_SIZE, parse_header
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.cluster.batches.stamping import stamp
+from mirror_lib.features.verify.compare.compare import RangeComparer
+from mirror_lib.features.verify.model import CheckRange, PartitionCheck
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.compare.compare import RangeComparer
-from mirror_lib.verify.model import CheckRange, PartitionCheck
 from tools.bench.workloads.workload import BatchMill, Workload, select
 
 _DEFAULT_WORKLOADS = "200b-single,200b-five"

@@ -132,8 +132,8 @@ def _forms() -> tuple[tuple[dict[str, Any], Any], ...]:
     from mirror_lib.airflow.cutover.form import cutover_form, definition_from
     from mirror_lib.airflow.flow.form import TriggerChoices, trigger_form
     from mirror_lib.airflow.forms.fields import chosen_topics
-    from mirror_lib.airflow.verify.form import VerifyChoices, verify_form
     from mirror_lib.config.loader import load
+    from mirror_lib.features.verify.airflow.form import VerifyChoices, verify_form
 
     flow = load(_config()).flows[0]
     return (

@@ -28,6 +28,7 @@ from mirror_lib.cluster.admin.requests import AdminCalls
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.topics.internal import PositionStore
 from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.copy.producer import TargetWriter
 from mirror_lib.relay.copy.task import copy_bin
@@ -36,7 +37,6 @@ from mirror_lib.runbook import machine
 from mirror_lib.runbook.context import Engine
 from mirror_lib.runbook.job import main as cutover_main
 from mirror_lib.runbook.steps import rollback
-from mirror_lib.verify.raw.local import run_locally
 from tools.model.clock import set_clock
 from tools.model.protections import PROTECTIONS
 

@@ -13,10 +13,6 @@ from pathlib import Path
 
 import typer.main
 
-import mirror_lib.observe.run_totals
-import mirror_lib.relay.health.observation
-import mirror_lib.sync.heartbeats.flow
-import mirror_lib.verify.html  # noqa: F401
 from mirror_lib.cli.main import app
 from mirror_lib.ledger.store import Ledger
 

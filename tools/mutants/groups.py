@@ -20,5 +20,5 @@ GROUPS: Mapping[str, str] = {
     "runbook": "mirror_lib/runbook",
     "takeover": "mirror_lib/relay/takeover",
     "topology": "mirror_lib/topology",
-    "verify": "mirror_lib/verify",
+    "verify": "mirror_lib/features/verify",
 }

@@ -19,6 +19,9 @@ from confluent_kafka import KafkaException
 from mirror_lib.config.loader import load
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.verify.findings import Verdict
+from mirror_lib.features.verify.raw.local import run_locally
+from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.run import replicate
@@ -29,9 +32,6 @@ from mirror_lib.sync.groups.flow import apply_flow_groups
 from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats, emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, emitting_flows
 from mirror_lib.sync.topics.flow import apply_flow_topics
-from mirror_lib.verify.findings import Verdict
-from mirror_lib.verify.raw.local import run_locally
-from mirror_lib.verify.run import VerifyOptions, verify_flow
 from tests.support.flows import copy_here
 from tools.security.results import TASKS, TaskResult
 from tools.versions import workload

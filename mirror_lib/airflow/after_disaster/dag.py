@@ -8,9 +8,9 @@ from pathlib import Path
 
 from mirror_lib.airflow.approval import AskOperator
 from mirror_lib.airflow.compatibility import DAG, Param, TriggerRule
+from mirror_lib.airflow.dag_defaults import new_dag
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import LINES, literal, put_form, text_field, topics_field
-from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.templates import untemplated
 from mirror_lib.config import FlowConfig, MirrorConfig

@@ -9,9 +9,9 @@ from pathlib import Path
 from mirror_lib.airflow.backfill.form import backfill_form
 from mirror_lib.airflow.backfill.operator import BackfillOperator
 from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.dag_defaults import new_dag
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import put_form
-from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.spark import pool_of

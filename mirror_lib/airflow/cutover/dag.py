@@ -11,9 +11,9 @@ from mirror_lib.airflow.approval import PASSED, AskOperator
 from mirror_lib.airflow.compatibility import DAG, TriggerRule
 from mirror_lib.airflow.cutover.form import cutover_form
 from mirror_lib.airflow.cutover.operator import CutoverOperator
+from mirror_lib.airflow.dag_defaults import new_dag
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import put_form
-from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.spark import pool_of
 from mirror_lib.airflow.templates import Template, untemplated

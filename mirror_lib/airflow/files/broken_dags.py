@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mirror_lib.airflow.compatibility import DAG
-from mirror_lib.airflow.new_dag import new_dag
+from mirror_lib.airflow.dag_defaults import new_dag
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.errors import ConfigurationError, MirrorError
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.compatibility import DAG, TriggerRule
+from mirror_lib.airflow.dag_defaults import new_dag
 from mirror_lib.airflow.flow.assets import flow_alias
 from mirror_lib.airflow.flow.deadline import deadline_alert
 from mirror_lib.airflow.flow.documentation import TASK_DOCUMENTATION, documentation
@@ -14,7 +15,6 @@ from mirror_lib.airflow.flow.form import trigger_form
 from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.flow.step_operator import StepOperator
 from mirror_lib.airflow.forms import put_form
-from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.airflow.spark import is_deferrable, pool_of

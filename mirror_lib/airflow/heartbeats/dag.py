@@ -14,8 +14,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from mirror_lib.airflow.compatibility import DAG, is_external
+from mirror_lib.airflow.dag_defaults import new_dag
 from mirror_lib.airflow.files import load_readable, mark, runs_here
-from mirror_lib.airflow.new_dag import new_dag
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.config import MirrorConfig

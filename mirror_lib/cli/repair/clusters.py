@@ -9,7 +9,7 @@ import typer
 
 from mirror_lib.cli.commands import command_group
 from mirror_lib.cli.confirmation import YesOption, is_confirmed, person
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.config import load_flow

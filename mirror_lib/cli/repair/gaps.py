@@ -12,13 +12,14 @@ import typer
 
 from mirror_lib.cli.commands import command_group
 from mirror_lib.cli.confirmation import NoteOption, YesOption, is_confirmed, person
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import capped_table
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
 from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.verify.state import find_lost_deletions
 from mirror_lib.identity import check_clusters
 from mirror_lib.ledger import GapRow, open_ledger
 from mirror_lib.relay import hold_lock
@@ -34,7 +35,6 @@ from mirror_lib.relay.gaps import (
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import delete_keys as write
 from mirror_lib.relay.repair import plan_key_deletion
-from mirror_lib.verify.state import find_lost_deletions
 
 app = command_group("gaps")
 

@@ -11,7 +11,7 @@ import typer
 
 from mirror_lib.cli.commands import command_group
 from mirror_lib.cli.confirmation import person
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import (
     PartitionOption,
     TopicsOption,

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import (
     FAILURE_COLUMNS,
     DryRunOption,

@@ -13,7 +13,7 @@ import typer
 
 from mirror_lib.access import AccessTask, RequiredAccess, acl_commands, required_access, scheduled_access
 from mirror_lib.cli.commands import command_group
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import JsonOption, JsonOutput, Output, report_errors

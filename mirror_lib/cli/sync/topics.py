@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_lib.cli.commands import command_group
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import TopicsOption
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output

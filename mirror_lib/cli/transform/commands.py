@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.commands import command_group
-from mirror_lib.cli.flow_command import FlowCommand, flow_command
+from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import PartitionOption, TopicsOption, capped_table, show_paths
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.transform.preflight import show_preflight

@@ -9,6 +9,7 @@ from mirror_lib.cluster.admin import GroupState
 from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import NoLongerSelectedError
+from mirror_lib.features.verify import VerifyMode
 from mirror_lib.ledger import AclKind, AclState
 from mirror_lib.observe import Outlook
 from mirror_lib.relay import RunOptions, plan_flow
@@ -28,7 +29,6 @@ from mirror_lib.runbook.scope import ScopeTopic, log_ends, scope_groups, scope_t
 from mirror_lib.runbook.states import situation_of
 from mirror_lib.sync import why_not_emitted
 from mirror_lib.sync.groups import plan_flow_groups
-from mirror_lib.verify import VerifyMode
 
 #: If more is written than copied, no number of rounds would be enough.
 _ROUNDS = 10

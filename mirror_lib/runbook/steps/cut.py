@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from mirror_lib.config import flow_topology
 from mirror_lib.counted import counted
+from mirror_lib.features.verify import VerifyMode
 from mirror_lib.ledger import CutRow, with_handovers
 from mirror_lib.relay import RunPlan, plan_flow
 from mirror_lib.runbook import acl_fence, gates
@@ -19,7 +20,6 @@ from mirror_lib.runbook.positions import copied_to
 from mirror_lib.runbook.scope import LogEnds, log_ends, scope_topics
 from mirror_lib.runbook.steps.before import belongs_together, preflight
 from mirror_lib.topology import TopicPartition
-from mirror_lib.verify import VerifyMode
 
 _LOOK_SECONDS = 0.5
 #: In the facts of the freeze: log end offsets at the confirmation, by topic and partition.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import mirror_lib.verify
+import mirror_lib.features.verify
+from mirror_lib.features.verify.findings import DifferenceKind, PartitionVerdict, Verdict
+from mirror_lib.features.verify.job_arguments import VerifyArguments
+from mirror_lib.features.verify.model import VerifyMode
+from mirror_lib.features.verify.report import VerifyReport
+from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.findings import DifferenceKind, PartitionVerdict, Verdict
-from mirror_lib.verify.job_arguments import VerifyArguments
-from mirror_lib.verify.model import VerifyMode
-from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.run import VerifyOptions, verify_flow
 from spark_jobs.replicate import copy_with
 from spark_jobs.verify import verify_with
 from tests.e2e.one_spark.conftest import mask, payments, transform, transforms
@@ -213,7 +213,7 @@ def test_given_topics_without_transforms_when_verified_by_the_job_then_its_repor
         html=tmp_path / "report.html",
     )
 
-    code = mirror_lib.verify.main(arguments.command_line(), lambda _: verify_with(spark))
+    code = mirror_lib.features.verify.main(arguments.command_line(), lambda _: verify_with(spark))
 
     assert code == 3
     report = json.loads((tmp_path / "report.json").read_text())

@@ -12,6 +12,7 @@ from mirror_lib.errors import (
     ConfigurationError,
     FencedError,
 )
+from mirror_lib.features.verify.findings import Verdict
 from mirror_lib.relay.backfill.define import estimate as estimate_of
 from mirror_lib.relay.backfill.define import find_backfill, prepare_backfill, request_of
 from mirror_lib.relay.backfill.plan import BackfillEstimate
@@ -20,7 +21,6 @@ from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.repair.set_positions import apply_changes, plan_changes
 from mirror_lib.relay.run_options import RunOptions, RunReport
-from mirror_lib.verify.findings import Verdict
 from tests.support.flows import Flow, copy_here
 from tests.support.interruptions import DriverKilledError, claimed
 from tests.support.kafka import Record, consume, create_topic, records, transaction, values, watermarks

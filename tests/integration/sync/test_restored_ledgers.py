@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.verify.model import VerifyMode
+from mirror_lib.features.verify.model import VerifyMode
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.flows import Flow
 from tests.support.kafka import delete_records, delete_topic, records

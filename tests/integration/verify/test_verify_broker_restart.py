@@ -6,9 +6,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.verify.findings import Verdict
-from mirror_lib.verify.raw.local import run_locally
-from mirror_lib.verify.run import VerifyOptions, verify_flow
+from mirror_lib.features.verify.findings import Verdict
+from mirror_lib.features.verify.raw.local import run_locally
+from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from tests.support.flows import make_flow
 from tests.support.kafka import create_topic, leaders, produce, records
 

@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.features.verify.findings import DifferenceKind, Verdict
+from mirror_lib.features.verify.model import Budget, VerifyMode
+from mirror_lib.features.verify.raw.local import run_locally
+from mirror_lib.features.verify.raw.task import verify_bin
+from mirror_lib.features.verify.report import VerifyReport
+from mirror_lib.features.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.verify.findings import DifferenceKind, Verdict
-from mirror_lib.verify.model import Budget, VerifyMode
-from mirror_lib.verify.raw.local import run_locally
-from mirror_lib.verify.raw.task import verify_bin
-from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
 from tests.support.interruptions import interrupted, killed_after
 from tests.support.kafka import (
     Record,

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.features.verify.findings import DifferenceKind, Verdict
+from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.ledger.tables.segment_runs import columns_of, of_columns
-from mirror_lib.verify.findings import DifferenceKind, Verdict
-from mirror_lib.verify.model import VerifyMode
 from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow

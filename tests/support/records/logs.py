@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.spans import Span, read_spans
+from mirror_lib.features.verify.compare.compare import RangeComparer
+from mirror_lib.features.verify.findings import RangeOutcome
+from mirror_lib.features.verify.model import CheckRange, PartitionCheck
 from mirror_lib.offsets.runs import OffsetRun, encode, merge
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.compare.compare import RangeComparer
-from mirror_lib.verify.findings import RangeOutcome
-from mirror_lib.verify.model import CheckRange, PartitionCheck
 from tests.support.records.record_batches import SourceRecord, batch
 
 SOURCE, TARGET = TopicPartition("orders", 0), TopicPartition("A.orders", 0)

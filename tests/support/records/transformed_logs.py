@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from mirror_lib.cluster.batches.arrow.rows import HEADERS_TYPE
 from mirror_lib.cluster.rows.columns import RowColumns
+from mirror_lib.features.verify.compare.compare import RangeComparer
+from mirror_lib.features.verify.compare.expected_offsets import ROW_BITS
+from mirror_lib.features.verify.findings import RangeOutcome
+from mirror_lib.features.verify.model import PartitionCheck
+from mirror_lib.features.verify.transformed.compare_rows import RowNumbers
 from mirror_lib.offsets.runs import OffsetRun, merge
-from mirror_lib.verify.compare.compare import RangeComparer
-from mirror_lib.verify.compare.expected_offsets import ROW_BITS
-from mirror_lib.verify.findings import RangeOutcome
-from mirror_lib.verify.model import PartitionCheck
-from mirror_lib.verify.transformed.compare_rows import RowNumbers
 from tests.support.records.logs import numbered, spans
 from tests.support.records.record_batches import SourceRecord
 

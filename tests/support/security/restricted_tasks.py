@@ -18,6 +18,10 @@ from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.verify.model import VerifyMode
+from mirror_lib.features.verify.raw.local import run_locally
+from mirror_lib.features.verify.run import VerifyOptions, verify_flow
+from mirror_lib.features.verify.state.lost import find_lost_deletions
 from mirror_lib.relay.backfill.define import prepare_backfill, request_of
 from mirror_lib.relay.backfill.run import run_backfill
 from mirror_lib.relay.health.forecast import forecast_flow
@@ -39,10 +43,6 @@ from mirror_lib.sync.heartbeats.rules import emitting_flows
 from mirror_lib.sync.topics.flow import apply_flow_topics
 from mirror_lib.sync.topics.internal import ensure_internal_topics
 from mirror_lib.topology.access import Grant, Operation
-from mirror_lib.verify.model import VerifyMode
-from mirror_lib.verify.raw.local import run_locally
-from mirror_lib.verify.run import VerifyOptions, verify_flow
-from mirror_lib.verify.state.lost import find_lost_deletions
 from tests.support.brokers.compaction import create_compacted, forget, put
 from tests.support.flows import copy_here
 from tests.support.kafka import admin, create_topic, delete_topic, produce, records, set_config

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.airflow.dags import KINDS, mirror_dags
+from mirror_lib.airflow.dags import mirror_dags
 from mirror_lib.airflow.python_task import PythonTask
 from tests.support.flow_files import write_flow
 
@@ -23,7 +23,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_every_task_of_every_dag_has_a_function_that_takes_its_arguments(config: Path) -> None:
-    dags = mirror_dags(config, only=KINDS)
+    dags = mirror_dags(config)
     tasks = [task for dag in dags.values() for task in dag.tasks if isinstance(task, PythonTask)]
 
     assert {task.dag.dag_id.split("__")[0] for task in tasks} == {

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.airflow.retries import is_hopeless
-from mirror_lib.airflow.verify.dag import build_verify_dag
-from mirror_lib.airflow.verify.operator import RESULT_KEY, VerifyOperator
-from mirror_lib.airflow.verify.outcome import (
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.verify.airflow.dag import build_verify_dag
+from mirror_lib.features.verify.airflow.operator import RESULT_KEY, VerifyOperator
+from mirror_lib.features.verify.airflow.outcome import (
     NotVerifiableError,
     NotVerifiedError,
     PartitionsDifferError,
     VerifyOutcome,
 )
-from mirror_lib.errors import ConfigurationError
-from mirror_lib.verify.job_arguments import VerifyArguments
-from mirror_lib.verify.model import VerifyMode
+from mirror_lib.features.verify.job_arguments import VerifyArguments
+from mirror_lib.features.verify.model import VerifyMode
 
 NO_CHOICE = {"topics": None, "mode": "recent", "max_bytes": None, "max_seconds": None, "seed": 0}
 

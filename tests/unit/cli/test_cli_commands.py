@@ -6,14 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mirror_lib.cli.commands import COMMANDS, load_command
+from mirror_lib.cli.commands import commands, load_command
 from mirror_lib.cli.reference import markdown_reference
 
 _DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "commands.md"
 
 
 def test_the_list_says_of_a_command_what_its_own_help_begins_with() -> None:
-    for name, listed in COMMANDS.items():
+    for name, listed in commands().items():
         command = load_command(name)
 
         assert command.name == name

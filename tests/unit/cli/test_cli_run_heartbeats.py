@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from mirror_lib.cli.flow_command import FlowCommand
+from mirror_lib.cli.flow_frame import FlowCommand
 from mirror_lib.cli.run import command
 from mirror_lib.cli.run.command import _emit_heartbeats
 from mirror_lib.errors import AuthorizationError

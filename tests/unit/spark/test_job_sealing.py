@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.features.verify.model import VerifyJob
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.topology.names import FlowId
-from mirror_lib.verify.model import VerifyJob
 from spark_jobs.copy_task import COPY_CLASSES, copy_bins
 from spark_jobs.failures import spark_failure
 from spark_jobs.sealing import fields_of, seal, stamp, unseal

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.features.verify.compare.compare import RangeComparer
+from mirror_lib.features.verify.findings import Difference, DifferenceKind, RangeOutcome
+from mirror_lib.features.verify.model import KnownGap
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.verify.compare.compare import RangeComparer
-from mirror_lib.verify.findings import Difference, DifferenceKind, RangeOutcome
-from mirror_lib.verify.model import KnownGap
 from tests.support.records.logs import at, check_of, compared, log, numbered, spans, whole_range
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, marker
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from mirror_lib.features.verify.findings import PartitionVerdict, RangeOutcome, Stopped, Verdict
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped, Verdict
 
 RANGE = RangeOutcome(source_first=40, source_next=90, target_first=7, target_next=57, complete=True)
 EMPTY = PartitionVerdict(

@@ -8,15 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.spans import read_spans
+from mirror_lib.features.verify.compare.compare import RangeComparer
+from mirror_lib.features.verify.compare.inverted import copied_from, inverse_check, inverse_outcome
+from mirror_lib.features.verify.findings import DifferenceKind, RangeOutcome, VerifiedMark
+from mirror_lib.features.verify.model import (
+    CheckRange,
+    KnownGap,
+    OppositeFacts,
+    PartitionCheck,
+    VerifyFacts,
+    VerifyMode,
+)
+from mirror_lib.features.verify.planning.plan import plan_verification
+from mirror_lib.features.verify.state.plan import plan_state
 from mirror_lib.ledger.directions import MapPart
 from mirror_lib.offsets.runs import OffsetRun, decode, merge
 from mirror_lib.topology.names import FlowId
-from mirror_lib.verify.compare.compare import RangeComparer
-from mirror_lib.verify.compare.inverted import copied_from, inverse_check, inverse_outcome
-from mirror_lib.verify.findings import DifferenceKind, RangeOutcome, VerifiedMark
-from mirror_lib.verify.model import CheckRange, KnownGap, OppositeFacts, PartitionCheck, VerifyFacts, VerifyMode
-from mirror_lib.verify.planning.plan import plan_verification
-from mirror_lib.verify.state.plan import plan_state
 from tests.support.records.logs import SOURCE, TARGET, at, check_of, log, numbered, whole_range
 from tests.support.records.offset_maps import records, run_lists
 from tests.support.records.record_batches import TRANSACTIONAL, batch, marker

@@ -9,7 +9,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.verify.routed.multiset import DIGEST_BYTES, Multiset, record_digests
+from mirror_lib.features.verify.routed.multiset import DIGEST_BYTES, Multiset, record_digests
 
 KEY = b"any key"
 #: A timestamp and what else a record is; few different ones, so that some are the same.

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.features.verify.findings import Verdict, VerifiedMark
+from mirror_lib.features.verify.model import Budget, PartitionCheck, VerifyFacts, VerifyMode, VerifyPlan
+from mirror_lib.features.verify.planning.plan import SAMPLE_RECORDS, clip, plan_verification, take
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.verify.findings import Verdict, VerifiedMark
-from mirror_lib.verify.model import Budget, PartitionCheck, VerifyFacts, VerifyMode, VerifyPlan
-from mirror_lib.verify.planning.plan import SAMPLE_RECORDS, clip, plan_verification, take
 from tests.support.records.offset_maps import records, run_lists
 
 FLOW = FlowId("A", "B")

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cli.output import ConsoleOutput
-from mirror_lib.cli.verify import _show
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.findings import (
+from mirror_lib.features.verify.command import _show
+from mirror_lib.features.verify.findings import (
     Difference,
     DifferenceKind,
     PartitionVerdict,
@@ -24,12 +23,13 @@ from mirror_lib.verify.findings import (
     Stopped,
     Verdict,
 )
-from mirror_lib.verify.html import to_html
-from mirror_lib.verify.job_arguments import VerifyArguments
-from mirror_lib.verify.model import VerifyMode
-from mirror_lib.verify.report import Confidence, VerifyReport
-from mirror_lib.verify.result_rows import from_arrow, to_arrow
-from mirror_lib.verify.run import rows_of
+from mirror_lib.features.verify.html import to_html
+from mirror_lib.features.verify.job_arguments import VerifyArguments
+from mirror_lib.features.verify.model import VerifyMode
+from mirror_lib.features.verify.report import Confidence, VerifyReport
+from mirror_lib.features.verify.result_rows import from_arrow, to_arrow
+from mirror_lib.features.verify.run import rows_of
+from mirror_lib.topology.names import TopicPartition
 
 BEGAN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 OUTCOME = RangeOutcome(

@@ -12,12 +12,8 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import TransientError
-from mirror_lib.ledger.offset_rows import RoutedRangeRow
-from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
-from mirror_lib.verify.findings import DifferenceKind, RoutedVerdict, Stopped, Verdict, VerifiedMark
-from mirror_lib.verify.model import (
+from mirror_lib.features.verify.findings import DifferenceKind, RoutedVerdict, Stopped, Verdict, VerifiedMark
+from mirror_lib.features.verify.model import (
     UNEXPECTED,
     Budget,
     KnownGap,
@@ -28,14 +24,18 @@ from mirror_lib.verify.model import (
     VerifyMode,
     VerifyPlan,
 )
-from mirror_lib.verify.planning.by_transform_chain import for_second_read
-from mirror_lib.verify.planning.plan import plan_verification
-from mirror_lib.verify.planning.routed_plan import RoutedFacts, RoutedTarget, left_over, together
-from mirror_lib.verify.routed.findings import Place, RoutedFindings, TargetDigests
-from mirror_lib.verify.routed.judge import judge_routed
-from mirror_lib.verify.routed.multiset import Multiset, record_digests
-from mirror_lib.verify.routed.routed_rows import FoundRow
-from mirror_lib.verify.routed.target_digests import DigestsJob
+from mirror_lib.features.verify.planning.by_transform_chain import for_second_read
+from mirror_lib.features.verify.planning.plan import plan_verification
+from mirror_lib.features.verify.planning.routed_plan import RoutedFacts, RoutedTarget, left_over, together
+from mirror_lib.features.verify.routed.findings import Place, RoutedFindings, TargetDigests
+from mirror_lib.features.verify.routed.judge import judge_routed
+from mirror_lib.features.verify.routed.multiset import Multiset, record_digests
+from mirror_lib.features.verify.routed.routed_rows import FoundRow
+from mirror_lib.features.verify.routed.target_digests import DigestsJob
+from mirror_lib.ledger.offset_rows import RoutedRangeRow
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
 
 FLOW = FlowId("A", "B")
 AWAY = TransformChain((Transform("away", columns=ColumnExpressions(topic="'payments.de'")),))

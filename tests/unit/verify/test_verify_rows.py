@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.verify.findings import DifferenceKind, RangeOutcome
+from mirror_lib.features.verify.model import CheckRange, KnownGap, PartitionCheck
+from mirror_lib.features.verify.transformed.compare_rows import RowNumbers
 from mirror_lib.offsets.runs import OffsetRun, encode, merge
-from mirror_lib.verify.findings import DifferenceKind, RangeOutcome
-from mirror_lib.verify.model import CheckRange, KnownGap, PartitionCheck
-from mirror_lib.verify.transformed.compare_rows import RowNumbers
 from tests.support.records.logs import SOURCE, TARGET, at, log
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord
 from tests.support.records.transformed_logs import Made, compared_rows, made, rows_of

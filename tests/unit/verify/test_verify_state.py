@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.varint import encode_varint
+from mirror_lib.features.verify.findings import Difference, DifferenceKind, Verdict
+from mirror_lib.features.verify.model import VerifyFacts, VerifyMode
+from mirror_lib.features.verify.state import digests
+from mirror_lib.features.verify.state.compare import KeyState, StateFindings, StateRules, compare_states
+from mirror_lib.features.verify.state.digests import BUCKETS, Digester, Entries, Spill, newest_of
+from mirror_lib.features.verify.state.plan import SHARED_TARGET, plan_state
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun, merge
 from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.verify.findings import Difference, DifferenceKind, Verdict
-from mirror_lib.verify.model import VerifyFacts, VerifyMode
-from mirror_lib.verify.state import digests
-from mirror_lib.verify.state.compare import KeyState, StateFindings, StateRules, compare_states
-from mirror_lib.verify.state.digests import BUCKETS, Digester, Entries, Spill, newest_of
-from mirror_lib.verify.state.plan import SHARED_TARGET, plan_state
 
 DIGESTER = Digester(b"secret")
 NOTHING = newest_of(np.empty(0, digests.ENTRY))

@@ -9,6 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.features.verify.findings import Verdict, VerifiedMark
+from mirror_lib.features.verify.model import Budget, PartitionCheck, VerifyFacts, VerifyJob, VerifyMode, VerifyPlan
+from mirror_lib.features.verify.planning.by_transform_chain import split_job
+from mirror_lib.features.verify.planning.chains import may_give_several
+from mirror_lib.features.verify.planning.plan import plan_verification
+from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.offsets.runs import OffsetRun, merge
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import (
@@ -21,12 +27,6 @@ from mirror_lib.transform.model import (
     Transform,
     TransformChain,
 )
-from mirror_lib.verify.findings import Verdict, VerifiedMark
-from mirror_lib.verify.model import Budget, PartitionCheck, VerifyFacts, VerifyJob, VerifyMode, VerifyPlan
-from mirror_lib.verify.planning.by_transform_chain import split_job
-from mirror_lib.verify.planning.chains import may_give_several
-from mirror_lib.verify.planning.plan import plan_verification
-from mirror_lib.verify.raw.local import run_locally
 
 FLOW = FlowId("A", "B")
 FILTER = TransformChain((Transform("some", filter="key IS NOT NULL"),))

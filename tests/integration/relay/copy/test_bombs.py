@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from mirror_lib.features.verify.findings import PartitionVerdict, RoutedVerdict
+from mirror_lib.features.verify.model import VerifyJob
+from mirror_lib.features.verify.raw.local import run_locally
+from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict
-from mirror_lib.verify.model import VerifyJob
-from mirror_lib.verify.raw.local import run_locally
-from mirror_lib.verify.run import VerifyOptions, verify_flow
 from tests.support.kafka import Record
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.own_process import MEBIBYTE, measured

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.verify.model import VerifyMode
+from mirror_lib.features.verify.model import VerifyMode
 from tests.integration.relay.losses.test_restored_source import restart_with
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import start_together

@@ -18,8 +18,8 @@ from mirror_lib.airflow.files.flow_dags import build_flow_dags
 from mirror_lib.airflow.flow.check import check_flow
 from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.heartbeats.dag import build_heartbeat_dags
-from mirror_lib.airflow.verify.dag import build_verify_dags
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.verify.airflow.dag import build_verify_dags
 from tests.support.flow_files import write_flow
 
 Write = Callable[..., Path]

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from airflow.utils.types import DagRunType
 
-from mirror_lib.airflow.dags import KINDS, mirror_dags
+from mirror_lib.airflow.dags import kinds, mirror_dags
 from mirror_lib.airflow.files.flow_dags import build_flow_dags, config_files
 from mirror_lib.errors import ConfigurationError
 from tests.support.flow_files import write_flow
@@ -34,7 +34,7 @@ def test_kinds_can_be_chosen_and_one_that_is_not_known_is_refused(config):
 
     with pytest.raises(ConfigurationError, match="verifcations") as caught:
         mirror_dags(config, only=["verifcations"])
-    assert ", ".join(KINDS) in caught.value.action
+    assert ", ".join(kinds()) in caught.value.action
 
 
 def test_the_file_may_come_from_the_environment(config, monkeypatch):

@@ -18,8 +18,8 @@ from mirror_lib.airflow.flow.form import TriggerChoices, trigger_form
 from mirror_lib.airflow.forms.conf import check_conf
 from mirror_lib.airflow.forms.fields import chosen_topics
 from mirror_lib.airflow.forms.slow_patterns import takes_for_ever
-from mirror_lib.airflow.verify.form import VerifyChoices, verify_form
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.verify.airflow.form import VerifyChoices, verify_form
 from tests.support.flow_configs import flow_config
 
 _FLOW = flow_config(topics=("orders.*",))

@@ -10,7 +10,7 @@ from mirror_lib.airflow.flow.form import OPTIONAL_STEPS, TriggerChoices, trigger
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.airflow.flow.step_operator import StepOperator, logging_at
 from mirror_lib.airflow.forms.fields import topic_names
-from mirror_lib.airflow.verify.form import verify_form
+from mirror_lib.features.verify.airflow.form import verify_form
 
 
 def run_step(task_id, function, params):

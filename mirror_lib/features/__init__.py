@@ -1,0 +1,1 @@
+"""Features: each folder is one, with all that it adds. The core imports none of them."""

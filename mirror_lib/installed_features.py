@@ -1,0 +1,90 @@
+"""The features of this environment, the project's own and those of other packages, by their entry points.
+
+Used by commands and DAG files; a copy task never imports it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.feature import Feature
+
+#: Entry points with a `Feature` each.
+GROUP = "batch_mirror.features"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedFeature:
+    """A feature that cannot be used here; everything else works."""
+
+    name: str
+    why: str
+    action: str
+    #: What it would add, if its manifest could be read.
+    feature: Feature | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What is installed, in the order of the names."""
+
+    ready: tuple[Feature, ...] = ()
+    failed: tuple[FailedFeature, ...] = ()
+
+    def explain(self, command: str) -> ConfigurationError | None:
+        """Return why a command of a feature cannot be used here; None if no feature has it."""
+        for each in self.failed:
+            if each.feature is not None and command in each.feature.commands:
+                return ConfigurationError(
+                    f"mirror {command} needs the feature {each.name}: {each.why}", action=each.action
+                )
+        return None
+
+
+@cache
+def installed_features() -> Features:
+    """Return the features of this environment; those whose code is not there are left out."""
+    return read_features(sorted(entry_points(group=GROUP), key=lambda each: each.name))
+
+
+def read_features(points: list[EntryPoint]) -> Features:
+    """Return the features that these entry points name."""
+    ready: dict[str, Feature] = {}
+    failed: list[FailedFeature] = []
+    for point in points:
+        found = _read(point)
+        if isinstance(found, Feature) and found.name in ready:
+            found = _failed(point, f"another feature has the name {found.name}", feature=found)
+        if isinstance(found, Feature):
+            ready[found.name] = found
+        elif found is not None:
+            failed.append(found)
+    return Features(tuple(ready.values()), tuple(failed))
+
+
+def _read(point: EntryPoint) -> Feature | FailedFeature | None:
+    try:
+        feature = point.load()
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{point.module}.".startswith(f"{error.name}."):
+            # An installation without its code: the core alone.
+            return None
+        return _failed(point, f"{type(error).__name__}: {error}")
+    except Exception as error:
+        return _failed(point, f"{type(error).__name__}: {error}")
+    if not isinstance(feature, Feature):
+        return _failed(point, f"{point.value} is not a Feature but a {type(feature).__name__}")
+    missing = [name for name in feature.imports if find_spec(name) is None]
+    if missing:
+        action = f"Install batch-mirror[{feature.extra}]." if feature.extra else "Install what it needs."
+        return FailedFeature(feature.name, f"it needs {', '.join(missing)}, which is not installed", action, feature)
+    return feature
+
+
+def _failed(point: EntryPoint, why: str, feature: Feature | None = None) -> FailedFeature:
+    package = point.dist.name if point.dist is not None else point.module
+    return FailedFeature(point.name, why, f"Repair or remove the package {package}.", feature)

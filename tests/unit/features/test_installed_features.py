@@ -1,0 +1,94 @@
+"""Features come from entry points, and one that cannot be used stops nothing."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.cli import commands
+from mirror_lib.feature import Command, Feature
+from mirror_lib.installed_features import GROUP, Features, read_features
+
+_MANIFEST = "from mirror_lib.feature import Command, Feature\n"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder whose modules can be imported."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def point(module: str, name: str = "audit") -> EntryPoint:
+    return EntryPoint(name, f"{module}:FEATURE", GROUP)
+
+
+def read(folder: Path, module: str, text: str) -> Features:
+    (folder / f"{module}.py").write_text(_MANIFEST + text)
+    return read_features([point(module)])
+
+
+def test_given_a_feature_whose_code_is_deleted_then_it_is_left_out() -> None:
+    assert read_features([point("mirror_lib.features.not_there.manifest")]) == Features()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import a_module_that_is_not_there", "ModuleNotFoundError: No module named 'a_module_that_is_not_there'"),
+        ("raise OSError('broken')", "OSError: broken"),
+        ("FEATURE = 'audit'", "failing:FEATURE is not a Feature but a str"),
+        ("", "AttributeError: module 'failing' has no attribute 'FEATURE'"),
+    ],
+)
+def test_given_a_feature_that_fails_to_load_then_it_is_named_and_the_others_are_there(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
+) -> None:
+    monkeypatch.delitem(sys.modules, "failing", raising=False)
+    (installed / "failing.py").write_text(_MANIFEST + text)
+    (installed / "working.py").write_text(_MANIFEST + "FEATURE = Feature('working', 'It works.')\n")
+
+    found = read_features([point("failing"), point("working", "working")])
+
+    assert [each.name for each in found.ready] == ["working"]
+    assert [(each.name, each.why) for each in found.failed] == [("audit", why)]
+
+
+def test_given_a_missing_dependency_then_the_error_of_its_command_names_the_extra(installed: Path) -> None:
+    audit = "{'audit': Command('needing', 'Audit.')}"
+    needs = "imports=('no_such_package',), extra='audit'"
+    found = read(installed, "needing", f"FEATURE = Feature('audit', 'It audits.', {audit}, {needs})\n")
+
+    error = found.explain("audit")
+    assert error is not None
+    assert "no_such_package" in str(error)
+    assert error.action == "Install batch-mirror[audit]."
+    assert found.explain("plan") is None
+
+
+def test_given_two_features_of_one_name_then_the_second_one_fails(installed: Path) -> None:
+    (installed / "twice.py").write_text(_MANIFEST + "FEATURE = Feature('audit', 'It audits.')\n")
+
+    found = read_features([point("twice"), point("twice", "again")])
+
+    assert ([each.name for each in found.ready], [each.name for each in found.failed]) == (["audit"], ["again"])
+
+
+def test_given_a_features_command_then_it_is_listed_in_its_place_and_replaces_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    added = {"audit": Command("audits", "Audit.", after="plan"), "run": Command("other", "Another run.")}
+    monkeypatch.setattr(commands, "installed_features", lambda: Features((Feature("audit", "It audits.", added),)))
+    commands.commands.cache_clear()
+    try:
+        listed = commands.commands()
+    finally:
+        monkeypatch.undo()
+        commands.commands.cache_clear()
+
+    names = list(listed)
+    assert names[names.index("plan") + 1] == "audit"
+    assert listed["run"].module == "mirror_lib.cli.run.command"
