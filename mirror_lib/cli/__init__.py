@@ -8,6 +8,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "flow_frame": ["FlowCommand", "flow_command"],
         "flow_options": ["TopicsOption", "capped_table", "megabytes"],
         "frame": ["begin_with"],
-        "output": ["Output", "Progress"],
+        "output": ["Output", "Progress", "report_errors"],
     },
 )

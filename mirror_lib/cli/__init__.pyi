@@ -6,3 +6,4 @@ from .flow_options import TopicsOption as TopicsOption
 from .frame import begin_with as begin_with
 from .output import Output as Output
 from .output import Progress as Progress
+from .output import report_errors as report_errors

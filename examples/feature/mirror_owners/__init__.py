@@ -1,0 +1,1 @@
+"""Owners of the topics that flows copy."""
