@@ -57,7 +57,7 @@ def _without_identity() -> None:
     _put(flow_groups, with_changed_logs=_same_facts)
 
 
-def _same_facts(_flow: Any, facts: Any, _plan: Any) -> Any:
+def _same_facts(_flow: Any, facts: Any, _chosen: Any) -> Any:
     return facts
 
 
