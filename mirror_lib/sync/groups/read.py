@@ -107,7 +107,7 @@ def gather_group_facts(
         groups = {name: _without_metadata(offsets) for name, offsets in groups.items()}
     syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
     taken = topology.topic_filter.should_replicate_topic
-    stored = AvailablePositions(flow)
+    stored = AvailablePositions(flow, source.leader_wait)
     positions, unsound = (
         (stored.read(), {}) if ledger is None else compared_positions(flow.flow, ledger, stored.read, taken)
     )
