@@ -19,7 +19,9 @@ def place(number: int) -> TopicPartition:
     return TopicPartition("orders", number)
 
 
-def looked_at(count: int, *, run_id: str = "old", due: int | None = None, end: int = 10) -> tuple[GroupFacts, GroupPlan]:
+def looked_at(
+    count: int, *, run_id: str = "old", due: int | None = None, end: int = 10
+) -> tuple[GroupFacts, GroupPlan]:
     """A plan with changes in the first partitions, each with a batch on both sides."""
     record = LastRecord(9, BATCH, 1)
     positions = {
@@ -27,7 +29,9 @@ def looked_at(count: int, *, run_id: str = "old", due: int | None = None, end: i
         for n in range(count)
     }
     rows = tuple(
-        GroupRow("g", place(n), TopicPartition("A.orders", n), 5, translated=True, emit=n < (count if due is None else due))
+        GroupRow(
+            "g", place(n), TopicPartition("A.orders", n), 5, translated=True, emit=n < (count if due is None else due)
+        )
         for n in range(count)
     )
     facts = GroupFacts(
