@@ -303,10 +303,15 @@ class RunPlan:
     paths: tuple[TopicPath, ...] = ()
     #: Partitions with records that open transactions on the source hide.
     hidden: tuple[HiddenPartition, ...] = ()
-    #: Partitions that were copied and are selected no longer.
+    #: Partitions that were copied and are selected no longer, of deleted topics too.
     unselected: tuple[Unselected, ...] = ()
     #: Records of aborted and of open transactions that are on the target, by topic; empty if not requested.
     copied_transactions: tuple[CopiedTransactions, ...] = ()
+
+    @property
+    def undecided(self) -> tuple[Unselected, ...]:
+        """Those of the unselected partitions that need a decision."""
+        return tuple(each for each in self.unselected if each.needs_decision)
 
     @property
     def hidden_offsets(self) -> int:

@@ -59,6 +59,7 @@ from mirror_lib.relay.planning import (
     aborted_notes,
     altered_notes,
     copied_transactions,
+    deleted_notes,
     doubtful_notes,
     find_late_writes,
     find_lost_positions,
@@ -401,6 +402,8 @@ class _Run:
         self._pace = RoundPace(0.0 if planner else flow.copy_settings.run_round_seconds)
         self._accounts: list[RoundAccount] = []
         self._warnings: tuple[str, ...] = ()
+        #: Of the round that has found the topics: later ones do not report them again.
+        self._deleted: tuple[str, ...] = ()
         self._deletions: dict[object, PartitionProblem] = {}
         self._settled: tuple[Resolution, ...] = ()
         #: Partitions of the first round: the topics before a run are created for these.
@@ -462,6 +465,7 @@ class _Run:
             *unselected_notes(plan.flow, plan.unselected),
         )
         self._warnings = noted or self._warnings
+        self._deleted += tuple(deleted_notes(plan.flow, plan.unselected))
         account.record_plan(plan)
         self._lease.check()
         self._note(store_first_positions(self._flow, plan, clusters, self._ledger, run_id=self._options.run_id))
@@ -677,7 +681,13 @@ class _Run:
             results=tuple(self._results),
             problems=tuple(self._problems.values()),
             round_lags=tuple(account.row for account in self._accounts),
-            warnings=(*self._warnings, *self._about_lost(), *self._aborted_notes(), *self._left_for_the_next()),
+            warnings=(
+                *self._warnings,
+                *(note for note in self._deleted if note not in self._warnings),
+                *self._about_lost(),
+                *self._aborted_notes(),
+                *self._left_for_the_next(),
+            ),
             lost=sum(each.skipped for each in self._settled),
             deletions=tuple(self._deletions.values()),
         )

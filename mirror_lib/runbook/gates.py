@@ -81,10 +81,16 @@ def topics_found(topics: Sequence[ScopeTopic]) -> Gate:
 
 def none_left(gone: Sequence[Unselected]) -> Gate:
     """Gate: the scope's patterns mean no partition that the flow has copied and selects no longer."""
+    deleted = sorted({each.source.topic for each in gone if not each.needs_decision})
+    without = (
+        f" without {counted(len(deleted), 'topic')} deleted at the source after being copied: {first_places(deleted)}"
+        if deleted
+        else ""
+    )
     return counts(
         "no longer selected",
-        [f"{each.source}: {each.progress}" for each in gone],
-        "the flow still selects every partition that it has copied.",
+        [f"{each.source}: {each.progress}" for each in gone if each.needs_decision],
+        f"the flow still selects every partition that it has copied{without}.",
         "Correct `topics`, `topics.exclude` or the topic; or run the flow, and `mirror gaps accept` says that it is "
         "meant. Then take the inventory again.",
     )

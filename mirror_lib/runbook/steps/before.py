@@ -127,7 +127,7 @@ def preflight(context: CutoverContext) -> Outcome:
         f"{gap.topic}-{gap.partition}: {gap.cause}"
         for gap in context.ledger.open_gaps(str(flow.flow))
         if gap.topic in mine
-    } | {f"{each.source}: {NoLongerSelectedError.reason}" for each in plan.unselected}
+    } | {f"{each.source}: {NoLongerSelectedError.reason}" for each in plan.undecided}
     forecast = forecast_plan(flow, plan, context.ledger, run_begins=True)
     losses = [each for each in forecast.worries if each.outlook in (Outlook.WILL_BE_LOST, Outlook.ALREADY_LOST)]
     present = scope_topics(flow, context.definition.topics, context.ledger)
