@@ -5,6 +5,7 @@ from .model import OpenPartition as OpenPartition
 from .model import PartitionResult as PartitionResult
 from .model import RunPlan as RunPlan
 from .model import WHOLE_TOPIC as WHOLE_TOPIC
+from .run import compare_flow_logs as compare_flow_logs
 from .run import plan_flow as plan_flow
 from .run import replicate as replicate
 from .run_lock import hold_lock as hold_lock

@@ -295,6 +295,10 @@ class RunPlan:
     stopped: int = 0
     #: Warnings about records that target topics may refuse, and about partitions for which the run waits.
     warnings: tuple[str, ...] = ()
+    #: Those of the warnings that are about records which target topics refuse, alter or delete early.
+    limits: tuple[str, ...] = ()
+    #: Those about records of other producers on the target.
+    foreign: tuple[str, ...] = ()
     #: Partitions with more than a task's fair share, heaviest first.
     hot: tuple[HotPartition, ...] = ()
     #: Expected cost of a round of this plan, by earlier rounds of the flow; None if the ledger was not queried.

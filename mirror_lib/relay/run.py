@@ -116,7 +116,7 @@ def plan_flow(
         topics = {fact.source.topic for fact in facts} | {problem.source.topic for problem in plan.problems}
         policy, schedule = flow.copy_settings.poison_policy, flow.periodic_schedule
         admins = clusters.source_admin, clusters.target_admin
-        warnings = (
+        limits = (
             *topic_warnings(
                 *admins,
                 remote,
@@ -125,18 +125,30 @@ def plan_flow(
                 to_create=partial(limits_of_new_topics, flow, *admins),
             ),
             *_topics_not_creatable(flow, clusters),
-            *about_empty_selection(flow, flow_topology(flow, options.topics), topics),
         )
+        warnings = (*limits, *about_empty_selection(flow, flow_topology(flow, options.topics), topics))
         # Warnings about replaced timestamps are in both.
         warnings = tuple(each for each in warnings if each not in plan.warnings)
     expected = expectation(plan, ledger, str(flow.flow))
     return replace(
         plan,
         warnings=(*plan.warnings, *warnings),
+        limits=tuple(dict.fromkeys((*plan.limits, *limits))),
         expected=expected,
         paths=_paths(flow, (*facts, *plan.problems)),
         copied_transactions=copied_transactions(ledger, flow.flow, topics),
     )
+
+
+def compare_flow_logs(flow: FlowConfig, options: RunOptions, ledger: Ledger) -> RunPlan:
+    """The plan of a run as far as it compares the logs with what was copied, of all partitions.
+
+    Without limits of topics, estimates and paths of records: a cutover's gates repeat it.
+    """
+    flow = with_handovers(flow, ledger)
+    with FlowClusters.connect(flow) as clusters:
+        check_clusters(flow, ledger, clusters.ids())
+        return plan_with_facts(flow, clusters, replace(options, asks_all=True), ledger, topics_synced=False)[0]
 
 
 def _topics_not_creatable(flow: FlowConfig, clusters: FlowClusters) -> Iterator[str]:
@@ -307,6 +319,11 @@ def plan_with_facts(
     )
     if not facts and not plan.problems:
         topology.refuse_empty_choice(clusters.source_admin.list_topics())
+    foreign = () if _may_route(flow, facts) else tuple(_foreign_notes(flow.flow, clusters, facts))
+    limits = (
+        *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
+        *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
+    )
     warnings = (
         *about_one_cluster(flow.flow, clusters.ids()),
         *about_excluded(flow),
@@ -317,14 +334,13 @@ def plan_with_facts(
         # Next to a run that writes both, a plan without its lock reads two moments.
         *(history_notes(flow, facts) if topics_synced or not _is_running(flow, ledger) else ()),
         *doubtful_notes(flow.flow, late),
-        *(() if _may_route(flow, facts) else _foreign_notes(flow.flow, clusters, facts)),
-        *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
-        *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
+        *foreign,
+        *limits,
     )
     unselected = unselected_partitions(
         flow, topology, clusters, facts, problems, known=known, ledger=ledger, stopped=stopped
     )
-    plan = replace(plan, warnings=(*plan.warnings, *warnings), unselected=unselected)
+    plan = replace(plan, warnings=(*plan.warnings, *warnings), limits=limits, foreign=foreign, unselected=unselected)
     return _with_open_transactions(plan, clusters), tuple(facts)
 
 

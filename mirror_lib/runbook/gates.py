@@ -186,6 +186,16 @@ def source_as_reported(then: Mapping[TopicPartition, int], ends: LogEnds) -> Gat
         then: log end offsets at the time of the confirmation.
     """
     grown = [place for place, end in then.items() if ends.source.get(place, 0) > end]
+    shrunk = [place for place, end in then.items() if ends.source.get(place, 0) < end]
+    if shrunk:
+        lost = sum(then[place] - ends.source.get(place, 0) for place in shrunk)
+        return Gate(
+            "no new source records",
+            False,
+            f"the source lost {counted(lost, 'offset')} since the writers were confirmed as stopped: "
+            f"{first_places(shrunk)}",
+            "`mirror plan` shows what it lost. Confirm again that the writers are stopped.",
+        )
     return Gate(
         "no new source records",
         not grown,
@@ -219,6 +229,12 @@ def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], proble
         else f"not copied to the end: {first_places(problems or sorted(waiting))}",
         "See `mirror status` and `mirror gaps list`.",
     )
+
+
+def notes(found: Iterable[str]) -> tuple[Gate, ...]:
+    """Gate: other sentences of the plan, if there are any. They stop no cutover."""
+    said = " ".join(found)
+    return (Gate("notes", True, said),) if said else ()
 
 
 def aborted_are_known(notes: Sequence[str]) -> tuple[Gate, ...]:

@@ -151,10 +151,17 @@ def preflight(context: CutoverContext) -> Outcome:
             ),
             gates.counts(
                 "limits",
-                list(plan.warnings),
+                list(plan.limits),
                 "the target accepts the records of the source.",
                 "Each sentence says what helps; where the target refuses records, increase the limits of its topics.",
             ),
+            gates.counts(
+                "no unexpected records",
+                list(plan.foreign),
+                "the target has no records of other producers behind the copies.",
+                "Find the producer and stop it; its records are on no other cluster.",
+            ),
+            *gates.notes(each for each in plan.warnings if each not in (*plan.limits, *plan.foreign)),
             gates.counts(
                 "retention",
                 [f"{each.source}: {each.reason}" for each in losses],
