@@ -65,12 +65,11 @@ def _by_cause(connection: Connection, chosen: ColumnElement[bool]) -> tuple[Open
     counted = select(*group, func.count(), first, func.count(_GAP.c.topic.distinct())).where(chosen)
     found = list(connection.execute(counted.group_by(*group).order_by(*group)))
     names: dict[tuple[str, str], list[str]] = {}
-    if found:
-        place = func.dense_rank().over(partition_by=group, order_by=_GAP.c.topic)
-        ranked = select(*group, _GAP.c.topic, place.label("place")).where(chosen).distinct().subquery("ranked")
-        query = select(ranked.c.flow, ranked.c.cause, ranked.c.topic).where(ranked.c.place <= _NAMED)
-        for flow, cause, topic in connection.execute(query.order_by(ranked.c.topic)):
-            names.setdefault((flow, cause), []).append(topic)
+    place = func.dense_rank().over(partition_by=group, order_by=_GAP.c.topic)
+    ranked = select(*group, _GAP.c.topic, place.label("place")).where(chosen).distinct().subquery("ranked")
+    query = select(ranked.c.flow, ranked.c.cause, ranked.c.topic).where(ranked.c.place <= _NAMED)
+    for flow, cause, topic in connection.execute(query.order_by(ranked.c.topic)):
+        names.setdefault((flow, cause), []).append(topic)
     return tuple(
         OpenGaps(flow, cause, gaps, since, topics, tuple(names.get((flow, cause), ())))
         for flow, cause, gaps, since, topics in found
