@@ -21,10 +21,10 @@ from mirror_lib.ledger import (
     with_handovers,
 )
 from mirror_lib.observe import Outlook, PartitionForecast
+from mirror_lib.relay.flow_plan import plan_with_facts
 from mirror_lib.relay.health.forecast import FlowForecast, forecast_plan
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.planning import FlowClusters, hidden_detail, unselected_error
-from mirror_lib.relay.run import plan_with_facts
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology import TopicPartition
 

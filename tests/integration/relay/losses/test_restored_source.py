@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import SourceTruncatedError
-from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.verify.model import VerifyMode
 from tests.support.brokers.groups import commit_offset, committed_offsets
