@@ -7,6 +7,7 @@ import os
 import stat
 from pathlib import Path
 
+from mirror_lib.kernel_files import is_of_kernel
 from mirror_lib.outside_limits import FILE_BYTES
 
 #: Not to wait for a writer or for data, and not to become the process's terminal, if the file was replaced meanwhile.
@@ -50,6 +51,5 @@ def read_beginning(path: Path, most: int) -> bytes:
 def _check(found: os.stat_result, path: Path) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    # Files of /proc look regular: /proc/self/environ has all variables of this process.
-    if not stat.S_ISREG(found.st_mode) or path.resolve().parts[1:2] in (("proc",), ("sys",)):
+    if not stat.S_ISREG(found.st_mode) or is_of_kernel(path.resolve()):
         raise OSError(errno.EINVAL, "Not a regular file", str(path))

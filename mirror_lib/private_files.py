@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from mirror_lib.kernel_files import is_of_kernel
+
 #: Reduced by the umask. Other users never read what this project writes, except metrics for node_exporter.
 _MODE = 0o640
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -182,7 +184,7 @@ def is_private_folder(path: Path) -> bool:
 
 def _is_of_system(path: Path) -> bool:
     """Return True for what no file replaces: devices, and open files of processes."""
-    return path.parts[1:2] in (("dev",), ("proc",), ("sys",)) and path.parts[1:3] != ("dev", "shm")
+    return is_of_kernel(path) or (path.parts[1:2] == ("dev",) and path.parts[1:3] != ("dev", "shm"))
 
 
 def _stat(path: Path) -> os.stat_result | None:

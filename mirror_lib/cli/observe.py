@@ -14,6 +14,7 @@ from mirror_lib.config import FlowConfig
 from mirror_lib.ledger import Ledger, PartitionObservationRow
 from mirror_lib.observe import duration
 from mirror_lib.relay.health import FlowObserved, observe_flow
+from mirror_lib.relay.planning import aborted_notes, copied_transactions
 
 _COLUMNS = (
     "topic",
@@ -40,7 +41,11 @@ def observe(command: FlowCommand) -> None:
     """
     with command.ledger() as ledger:
         seen = observe_flow(command.settings, ledger)
+        copied = copied_transactions(ledger, command.settings.flow)
     show_observed(command.output, seen)
+    for note in aborted_notes(command.settings.flow, copied):
+        command.output.note(f"Warning: {note}")
+    command.output.document({"copied_transactions": [each.to_dict() for each in copied]})
     command.output.exit_code = 3 if seen.flow.stalled else 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,8 +18,9 @@ from mirror_lib.cli.output import Output, report_errors
 from mirror_lib.cli.rounds import show_rounds
 from mirror_lib.config import CONFIG_VARIABLE, MirrorConfig, load
 from mirror_lib.config.secrets import without_lookups
+from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger import Ledger, PartitionRunRow, RunRow, default_ledger_url, ledger_url
+from mirror_lib.ledger import Ledger, OpenGaps, PartitionRunRow, RunRow, default_ledger_url, ledger_url
 from mirror_lib.ledger.queries import LeftOver
 from mirror_lib.observe import copy_speed, duration, topic_totals
 
@@ -28,8 +29,10 @@ _TOTAL_COLUMNS = ("topic", "on the target", "partitions", "records", "MB", "seco
 _PARTITION_COLUMNS = ("topic", "partition", "round", "state", "from", "to", "next", "records", "MB", "seconds")
 _FAILURE_COLUMNS = ("topic", "partition", "round", "reason", "what")
 _BACKLOG_COLUMNS = ("flow", "as of", "run", "partitions", "planned", "left", "partitions behind", "left to copy")
-_GAP_COLUMNS = ("flow", "cause", "gaps", "since")
+_GAP_COLUMNS = ("flow", "cause", "gaps", "since", "topics")
 _OTHER_COLUMNS = ("flow", "partitions", "last copied", "behind", "observed", "why it does not run")
+#: Deleted topics are listed this long; `mirror gaps list` has all.
+_DAYS_SHOWN = 7
 #: Of one run: a run with many rounds may have thousands.
 _ROUNDS_SHOWN = 1_000
 
@@ -68,7 +71,9 @@ def status(
     url = default_ledger_url() if file is None else ledger_url(file)
     if _is_missing(url):
         output.document(
-            {"rounds": [], "expectations": None} if rounds else {"runs": [], "backlogs": [], "open_gaps": []}
+            {"rounds": [], "expectations": None}
+            if rounds
+            else {"runs": [], "backlogs": [], "open_gaps": [], "deleted_topics": []}
         )
         if run is not None:
             raise _no_such_run(run)
@@ -135,10 +140,28 @@ def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
 
 def _show_open_gaps(output: Output, ledger: Ledger, flow: str | None) -> None:
     found = [each for each in ledger.open_gaps_by_cause() if flow in (None, each.flow)]
-    cells = [(*each[:3], _moment(each.since)) for each in found]
+    cells = [(*each[:3], _moment(each.since), _first_topics(each)) for each in found]
     capped_table(output, "open_gaps", _GAP_COLUMNS, cells)
     if found:
         output.note("Each gap needs a decision: `mirror gaps list --flow FLOW` shows it.")
+    gone = [
+        each
+        for each in ledger.deleted_topics(datetime.now(UTC) - timedelta(days=_DAYS_SHOWN))
+        if flow in (None, each.flow)
+    ]
+    output.document(
+        {"deleted_topics": [{"flow": each.flow, "topics": each.topics, "first": list(each.named)} for each in gone]}
+    )
+    for each in gone:
+        output.note(
+            f"Flow {each.flow}: {counted(each.topics, 'topic was', 'topics were')} deleted at the source in the last "
+            f"{_DAYS_SHOWN} days, after being copied up to the log end that was observed last: {_first_topics(each)}."
+        )
+
+
+def _first_topics(found: OpenGaps) -> str:
+    more = found.topics - len(found.named)
+    return ", ".join(found.named) + (f", and {more:,} more" if more else "")
 
 
 def _show_other_flows(output: Output, ledger: Ledger, file: MirrorConfig | None, flow: str | None) -> None:

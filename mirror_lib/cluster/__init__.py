@@ -7,5 +7,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "broker_limits": ["VersionLimit", "version_limits"],
         "connection": ["Connection"],
+        "leader_wait": ["LeaderWait"],
     },
 )

@@ -14,7 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "ledger_name",
         ],
         "histories": ["SOUND_HISTORY", "History", "LedgerState"],
-        "last_records": ["MOST_BYTES", "MOST_PARTITIONS", "compare_last_records", "newest_copies"],
+        "last_records": ["MOST_BYTES", "MOST_PARTITIONS", "compare_last_records", "newest_copies", "read_records_at"],
         "log_looks": ["LogEnds", "changed_logs"],
         "ledger_positions": [
             "LedgerPositions",

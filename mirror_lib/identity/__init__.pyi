@@ -11,6 +11,7 @@ from .last_records import compare_last_records as compare_last_records
 from .last_records import MOST_BYTES as MOST_BYTES
 from .last_records import MOST_PARTITIONS as MOST_PARTITIONS
 from .last_records import newest_copies as newest_copies
+from .last_records import read_records_at as read_records_at
 from .ledger_positions import compared_positions as compared_positions
 from .ledger_positions import lacks_history as lacks_history
 from .ledger_positions import LedgerPositions as LedgerPositions

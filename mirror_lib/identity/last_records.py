@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from mirror_lib.cluster.batches import is_same
+from mirror_lib.cluster.admin import batches
+from mirror_lib.cluster.batches import is_same, last_record_at
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient, by_leader
 from mirror_lib.cluster.topics import LastRecord
@@ -14,6 +15,8 @@ from mirror_lib.topology import Grant, Operation, TopicPartition
 
 #: Maximum bytes of one response; the batches of most partitions fit.
 _REQUEST_BYTES = 8 * 1024 * 1024
+#: The part of a partition in a response, if the size of its batch is not known.
+_SHARE_BYTES = 128 * 1024
 #: A record before the log's end is returned at once.
 _WAIT_MS = 500
 
@@ -69,6 +72,43 @@ async def compare_last_records(client: RawClient, known: Known, *, compare: IsSa
             break
     # If a broker cannot read a batch, the copy reports the error if it needs that batch.
     return {each: compared for each, compared in found.items() if isinstance(compared, bool) or compared.retriable}
+
+
+async def read_records_at(client: RawClient, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, LastRecord]:
+    """Return the records at some offsets; those that cannot be read are missing.
+
+    It reads about `MOST_BYTES` at most.
+    """
+    await client.refresh_leaders({partition.topic for partition in offsets})
+    found: dict[TopicPartition, LastRecord] = {}
+    for node, led in by_leader(client, offsets).led.items():
+        found |= await _read_at(client, node, {each: offsets[each] for each in led})
+    return found
+
+
+async def _read_at(
+    client: RawClient, node: int, offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, LastRecord]:
+    found: dict[TopicPartition, LastRecord] = {}
+    # A batch that is larger than its share is returned whole only to a request without other partitions.
+    parts = list(batches(list(offsets), _REQUEST_BYTES // _SHARE_BYTES))
+    size = 0
+    try:
+        while parts and size < MOST_BYTES:
+            part = parts.pop(0)
+            wanted = [FetchRequestPartition(*each, offsets[each], _SHARE_BYTES) for each in part]
+            for response in await client.fetch(
+                node, wanted, max_bytes=_REQUEST_BYTES, max_wait_ms=_WAIT_MS, read_committed=False
+            ):
+                partition = TopicPartition(response.topic, response.partition)
+                size += len(response.records)
+                if (record := last_record_at(response.records, offsets[partition])) is not None:
+                    found[partition] = record
+                elif not response.error_code and not _is_whole(response) and len(part) > 1:
+                    parts.append([partition])
+    except ClusterError:
+        return found
+    return found
 
 
 async def _ask(client: RawClient, node: int, known: Known, compare: IsSame) -> Comparisons:

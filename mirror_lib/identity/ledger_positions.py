@@ -77,9 +77,9 @@ class Past(NamedTuple):
         if position is None:
             return cls(row=row)
         named = position.copy
-        if position.claim is None and row is not None and row.offset <= position.offset:
-            # MirrorMaker 2 stores no copy, and has continued this one.
-            named = row.copy
+        if position.claim is None and row is not None and not altered:
+            # MirrorMaker 2 stores no copy. It has continued this one, or went back and began another one.
+            named = row.copy if row.offset <= position.offset else f"back-{row.run_id}-{position.offset}"
         history = SOUND_HISTORY if ledger is None or altered else history_of(position, row, ledger.runs)
         return cls(named, history, row)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 
-from mirror_lib.cluster import Connection
+from mirror_lib.cluster import Connection, LeaderWait
 from mirror_lib.cluster.topics import Position, PositionSnapshot, PositionState, PositionStore
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import MirrorError
@@ -13,8 +14,6 @@ from mirror_lib.topology import TopicPartition
 
 #: Maximum wait of a command for a cluster whose response is optional.
 PATIENCE_SECONDS = 5.0
-#: How long a partition of the position topic may be without a leader; an election takes less.
-LEADER_SECONDS = 15.0
 
 
 def stored_positions(flow: FlowConfig, *, patient: bool = True) -> dict[TopicPartition, Position]:
@@ -43,8 +42,8 @@ def _positions(snapshot: PositionSnapshot) -> dict[TopicPartition, Position]:
 class AvailablePositions:
     """The positions of a flow for readers that can do without some: a partition without a leader hides only its own."""
 
-    def __init__(self, flow: FlowConfig) -> None:
-        self._flow = flow
+    def __init__(self, flow: FlowConfig, leader_wait: LeaderWait) -> None:
+        self._flow, self._leader_wait = flow, leader_wait
         self._store: PositionStore | None = None
         self._snapshot = PositionSnapshot()
 
@@ -55,8 +54,11 @@ class AvailablePositions:
             MirrorError: the position topic cannot be read in time.
         """
         seconds = self._flow.admin_timeout_ms / 1000
+        began = time.monotonic()
         with _store(self._flow, seconds) as store:
-            self._store, self._snapshot = store, store.read_led(min(LEADER_SECONDS, seconds / 2))
+            self._store, self._snapshot = store, store.read_led(min(self._leader_wait.seconds, seconds / 2))
+        if self._snapshot.left_out is not None:
+            self._leader_wait.note(began)
         return _positions(self._snapshot)
 
     def why_unknown(self, source: TopicPartition) -> MirrorError | None:

@@ -30,6 +30,13 @@ class Unselected:
     #: Log end offset of the source as last observed, and when that was; None if it never was.
     log_end: int | None = None
     observed_at: datetime | None = None
+    #: The source says that the topic does not exist, and the flow would select its name.
+    deleted: bool = False
+
+    @property
+    def needs_decision(self) -> bool:
+        """False if a deleted topic had been copied up to its last observed end: there is nothing to decide."""
+        return not self.deleted or self.observed_at is None or self.left > 0
 
     @property
     def following(self) -> int:
@@ -67,6 +74,7 @@ class Unselected:
             "position": self.position,
             "log_end": self.log_end,
             "observed_at": None if self.observed_at is None else self.observed_at.isoformat(),
+            "deleted": self.deleted,
         }
 
 
@@ -103,6 +111,11 @@ class Selection:
             return "`topics.exclude` names the topic"
         # They carry no data, and their own age is monitored.
         return "it is a heartbeats topic" if self.topology.policy.is_heartbeats_topic(topic) else None
+
+    def is_deleted(self, topic: str) -> bool:
+        """Return True if the source does not have a topic that the flow would select by its name."""
+        is_absent = topic not in self.listed and topic not in self.refused
+        return is_absent and self.topology.exclusion(topic) is None
 
     def why_not(self, source: TopicPartition) -> str:
         """Return why the flow does not select a partition that it has copied: a clause."""
@@ -150,4 +163,5 @@ def find_unselected(
                 seen = {TopicPartition(row.topic, row.partition): row for row in observations()}
             row = seen.get(source)
             end, at = (None, None) if row is None or row.log_end is None else (row.log_end, row.observed_at)
-        yield Unselected(source, selection.why_not(source), position, topic_ids(source), end, at)
+        deleted = selection.is_deleted(source.topic)
+        yield Unselected(source, selection.why_not(source), position, topic_ids(source), end, at, deleted)

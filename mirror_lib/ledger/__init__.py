@@ -26,6 +26,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "StepOutcomeRow",
         ],
         "offset_rows": ["KnownPosition", "PositionRow", "RoutedRangeRow", "SegmentRow", "TransactionCountRow"],
+        "tables.gaps": ["OpenGaps"],
         "rows": [
             "AclKind",
             "AclState",
@@ -34,6 +35,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "CopiedTopic",
             "DELETIONS_WRITTEN",
             "DISASTER",
+            "SOURCE_DELETED",
             "GapRow",
             "GapState",
             "NOT_COPIED",

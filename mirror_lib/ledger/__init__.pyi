@@ -52,5 +52,7 @@ from .rows import RoundRow as RoundRow
 from .rows import RunLockRow as RunLockRow
 from .rows import RunRow as RunRow
 from .rows import RunState as RunState
+from .rows import SOURCE_DELETED as SOURCE_DELETED
 from .rows import VerificationRow as VerificationRow
 from .store import Ledger as Ledger
+from .tables.gaps import OpenGaps as OpenGaps

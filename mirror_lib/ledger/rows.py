@@ -240,6 +240,8 @@ class GapState(StrEnum):
 
 #: `GapRow.cause` of records that only the lost source had (`mirror cutover after-disaster`).
 DISASTER = "disaster"
+#: `GapRow.cause` of a topic that was deleted at the source, and was copied up to its last observed end.
+SOURCE_DELETED = "source-deleted"
 #: `GapRow.cause` of a position that an operator has set or forgotten.
 POSITION_SET = "position-set"
 #: `GapRow.cause` of deletions that an operator has written to the target (`mirror gaps delete-keys`).

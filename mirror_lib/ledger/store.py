@@ -153,6 +153,7 @@ class Ledger:
     record_gap = _writes(gap_table.record)
     add_gaps = _writes(gap_table.add)
     open_gaps_by_cause = _reads(gap_table.open_by_cause)
+    deleted_topics = _reads(gap_table.deleted_topics)
     gaps_of_cause = _reads(gap_table.of_cause)
     decide_gap = _writes(gap_table.decide)
     decide_gaps = _writes(gap_table.decide_all)

@@ -22,6 +22,7 @@ from mirror_lib.ledger import (
     NOT_COPIED,
     POSITION_SET,
     REPEATED,
+    SOURCE_DELETED,
     FlowFigures,
     FlowObservationRow,
     RoundRow,
@@ -33,7 +34,7 @@ PREFIX = "mirror_"
 LOSS_CAUSES = (*sorted(LOSS_REASONS), DISASTER)
 _RECREATED = "source-recreated"
 #: Causes of an operator's own decisions, and of gaps with unknown content.
-_NOT_REJECTED = (POSITION_SET, DELETIONS_WRITTEN, NOT_COPIED, REPEATED, *UNKNOWN_REASONS)
+_NOT_REJECTED = (POSITION_SET, DELETIONS_WRITTEN, NOT_COPIED, REPEATED, SOURCE_DELETED, *UNKNOWN_REASONS)
 #: Number of intervals without a new observation after which a flow counts as late.
 LATE_INTERVALS = 3
 #: Assumed interval of flows without a schedule: one day.

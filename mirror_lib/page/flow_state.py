@@ -6,6 +6,7 @@ everything is copied.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -47,6 +48,8 @@ class FlowFacts:
     #: True if its DAG is paused; None if Airflow has no such DAG.
     paused: bool | None = False
     open_gaps: int = 0
+    #: Some topics of these gaps, by name.
+    gap_topics: Sequence[str] = ()
     #: Partitions whose latest comparison found a difference.
     different: int = 0
     failed_steps: int = 0
@@ -74,6 +77,7 @@ def run_state(run: RunRow, died: bool) -> str:
     return DIED if died else run.state
 
 
+_NAMED = 3
 _Finding = tuple[Level, str, str]
 
 
@@ -90,7 +94,8 @@ def _dangers(facts: FlowFacts) -> list[_Finding]:
         found.append((Level.DANGER, "differs", f"Source and target differ in {_partitions(facts.different)}."))
     if facts.open_gaps:
         gaps = "1 open gap needs" if facts.open_gaps == 1 else f"{facts.open_gaps:,} open gaps need"
-        found.append((Level.DANGER, "decision needed", f"{gaps} a decision."))
+        named = ", ".join(facts.gap_topics[:_NAMED]) + (", ..." if len(facts.gap_topics) > _NAMED else "")
+        found.append((Level.DANGER, "decision needed", f"{gaps} a decision{f' ({named})' if named else ''}."))
     if seen is not None and seen.stalled:
         found.append((Level.DANGER, "stalled", f"{_partitions(seen.stalled)} stalled."))
     if facts.run is not None and facts.run.state == RunState.FAILED:

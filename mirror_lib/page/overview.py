@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from mirror_lib.errors import ConfigurationError, LedgerError
-from mirror_lib.ledger import FlowObservationRow, HeartbeatObservationRow, Ledger, RunRow, ledger_url
+from mirror_lib.ledger import FlowObservationRow, HeartbeatObservationRow, Ledger, OpenGaps, RunRow, ledger_url
 from mirror_lib.ledger.queries import Verdicts
 from mirror_lib.observe import Outlook
 from mirror_lib.page.api_models import Answer, Duration, Problem, Seen, plain_seconds
@@ -101,7 +101,7 @@ class _Known:
     dead: Collection[str] = ()
     lag: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    gaps: Mapping[str, int] = field(default_factory=dict)
+    gaps: Mapping[str, Sequence[OpenGaps]] = field(default_factory=dict)
     failed_steps: Mapping[str, int] = field(default_factory=dict)
     verdicts: Mapping[str, Verdicts] = field(default_factory=dict)
     heartbeats: Mapping[str, HeartbeatObservationRow] = field(default_factory=dict)
@@ -176,11 +176,18 @@ def _read(ledger: Ledger, flows: Sequence[str], now: datetime) -> _Known:
         dead=ledger.dead_runs(runs.values()),
         lag=pages.lag_since(flows, now - _SPARK, _SPARK / _SPARK_POINTS),
         reasons=ledger.observations.reasons(),
-        gaps=pages.open_gaps(),
+        gaps=_gaps(ledger),
         failed_steps=pages.failed_steps(),
         verdicts=pages.verdicts(now - VERDICTS_KEPT, one),
         heartbeats={row.flow: row for row in ledger.observations.heartbeats(one) if row.pair == row.flow},
     )
+
+
+def _gaps(ledger: Ledger) -> dict[str, list[OpenGaps]]:
+    found: dict[str, list[OpenGaps]] = {}
+    for each in ledger.open_gaps_by_cause():
+        found.setdefault(each.flow, []).append(each)
+    return found
 
 
 def _cutovers(ledger: Ledger, flows: Sequence[ServedFlow]) -> list[CutoverUnderWay]:
@@ -195,7 +202,7 @@ def _cutovers(ledger: Ledger, flows: Sequence[ServedFlow]) -> list[CutoverUnderW
 def _flow(flow: ServedFlow, known: _Known, dag: DagState | None, now: datetime) -> FlowOverview:
     name = flow.name
     row, run = known.observations.get(name), known.runs.get(name)
-    verdicts = known.verdicts.get(name, Verdicts())
+    verdicts, gaps = known.verdicts.get(name, Verdicts()), known.gaps.get(name, ())
     facts = FlowFacts(
         now=now,
         stale_after_seconds=flow.stale_after_seconds,
@@ -203,7 +210,8 @@ def _flow(flow: ServedFlow, known: _Known, dag: DagState | None, now: datetime) 
         run=run,
         died=run is not None and run.id in known.dead,
         paused=None if dag is None else dag.paused,
-        open_gaps=known.gaps.get(name, 0),
+        open_gaps=sum(each.gaps for each in gaps),
+        gap_topics=tuple(sorted({topic for each in gaps for topic in each.named})),
         different=verdicts.different,
         failed_steps=known.failed_steps.get(name, 0),
         broken=flow.broken,

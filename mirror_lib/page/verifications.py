@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
 from mirror_lib.ledger import GapRow, VerificationRow
 from mirror_lib.ledger.queries import Verdicts, VerificationSummary
@@ -84,6 +85,8 @@ class Gaps(Answer):
     now: datetime
     open: int
     gaps: list[Gap]
+    #: Sentences about records of aborted and open transactions that are on the target.
+    uncommitted: list[str] = Field(default_factory=list)
 
 
 @router.get("/verification")
@@ -118,14 +121,19 @@ def verification(looked: TheFlow) -> VerificationState:
 @router.get("/gaps")
 def gaps(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> Gaps:
     """Return what was lost, and the decisions."""
+    # Other lists of the page do without the planning.
+    from mirror_lib.relay.planning import aborted_notes, copied_transactions
+
     rows: list[GapRow] = []
     opened: tuple[GapRow, ...] = ()
+    flow = looked.flow.settings.flow
     if looked.ledger is not None:
         opened = looked.ledger.open_gaps(looked.flow.name)
         waiting = {row.id for row in opened}
         decided = (row for row in looked.ledger.gaps(looked.flow.name, limit) if row.id not in waiting)
         rows = [*opened, *decided][:limit]
-    return Gaps(now=looked.now, open=len(opened), gaps=[Gap.showing(row) for row in rows])
+    notes = list(aborted_notes(flow, copied_transactions(looked.ledger, flow)))
+    return Gaps(now=looked.now, open=len(opened), gaps=[Gap.showing(row) for row in rows], uncommitted=notes)
 
 
 def _different(row: VerificationRow) -> DifferentPartition:

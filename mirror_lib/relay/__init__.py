@@ -7,7 +7,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "control_plane": ["has_only_heartbeats", "replicate_control_plane"],
         "model": ["CopyJob", "OpenPartition", "PartitionResult", "RunPlan", "WHOLE_TOPIC"],
-        "run": ["plan_flow", "replicate"],
+        "flow_plan": ["compare_flow_logs", "plan_flow"],
+        "run": ["replicate"],
         "run_lock": ["LockHolder", "RunLease", "hold_lock", "shown_holder"],
         "run_options": ["CopyRunner", "RunOptions", "RunReport"],
     },

@@ -1,11 +1,12 @@
 from .control_plane import has_only_heartbeats as has_only_heartbeats
 from .control_plane import replicate_control_plane as replicate_control_plane
+from .flow_plan import compare_flow_logs as compare_flow_logs
+from .flow_plan import plan_flow as plan_flow
 from .model import CopyJob as CopyJob
 from .model import OpenPartition as OpenPartition
 from .model import PartitionResult as PartitionResult
 from .model import RunPlan as RunPlan
 from .model import WHOLE_TOPIC as WHOLE_TOPIC
-from .run import plan_flow as plan_flow
 from .run import replicate as replicate
 from .run_lock import hold_lock as hold_lock
 from .run_lock import LockHolder as LockHolder

@@ -295,6 +295,10 @@ class RunPlan:
     stopped: int = 0
     #: Warnings about records that target topics may refuse, and about partitions for which the run waits.
     warnings: tuple[str, ...] = ()
+    #: Those of the warnings that are about records which target topics refuse, alter or delete early.
+    limits: tuple[str, ...] = ()
+    #: Those about records of other producers on the target.
+    foreign: tuple[str, ...] = ()
     #: Partitions with more than a task's fair share, heaviest first.
     hot: tuple[HotPartition, ...] = ()
     #: Expected cost of a round of this plan, by earlier rounds of the flow; None if the ledger was not queried.
@@ -303,10 +307,15 @@ class RunPlan:
     paths: tuple[TopicPath, ...] = ()
     #: Partitions with records that open transactions on the source hide.
     hidden: tuple[HiddenPartition, ...] = ()
-    #: Partitions that were copied and are selected no longer.
+    #: Partitions that were copied and are selected no longer, of deleted topics too.
     unselected: tuple[Unselected, ...] = ()
     #: Records of aborted and of open transactions that are on the target, by topic; empty if not requested.
     copied_transactions: tuple[CopiedTransactions, ...] = ()
+
+    @property
+    def undecided(self) -> tuple[Unselected, ...]:
+        """Those of the unselected partitions that need a decision."""
+        return tuple(each for each in self.unselected if each.needs_decision)
 
     @property
     def hidden_offsets(self) -> int:

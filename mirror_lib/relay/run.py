@@ -6,31 +6,27 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 
 from mirror_lib.cluster.topics import SOURCE_CONNECTOR, HiddenRecordsError
 from mirror_lib.config import (
     FlowConfig,
-    about_excluded,
     first_starts,
     flow_topology,
     quarantine_topic,
-    replication_policy,
 )
 from mirror_lib.counted import counted
 from mirror_lib.errors import (
     SOURCE_LOSS_REASONS,
     MirrorError,
     TopicMissingError,
-    TopicNotCreatableError,
     TopologyError,
     attributes_of,
 )
-from mirror_lib.identity import LedgerPositions, about_one_cluster, check_clusters
+from mirror_lib.identity import check_clusters
 from mirror_lib.ledger import Ledger, with_handovers
 from mirror_lib.relay.claim import chains_of, name_positions, open_partitions, store_first_positions, uncover_positions
 from mirror_lib.relay.commit import (
@@ -38,10 +34,10 @@ from mirror_lib.relay.commit import (
     RoundProgress,
     Step,
     commit_round,
-    expectation,
     with_transaction_counts,
 )
-from mirror_lib.relay.gaps import Resolution, close_settled, note_losses, settle_losses, truncations
+from mirror_lib.relay.flow_plan import plan_with_facts, stored_topics
+from mirror_lib.relay.gaps import Resolution, close_settled, note_losses, settle_losses
 from mirror_lib.relay.model import (
     CopyJob,
     PartitionFacts,
@@ -53,112 +49,27 @@ from mirror_lib.relay.model import (
 )
 from mirror_lib.relay.pacing import RoundPace
 from mirror_lib.relay.planning import (
-    LONG_OPEN_SECONDS,
     FlowClusters,
     RunRate,
     aborted_notes,
-    altered_notes,
     copied_transactions,
-    doubtful_notes,
-    find_late_writes,
-    find_lost_positions,
-    foreign_notes,
-    gather_facts,
-    hanging_problems,
-    history_notes,
-    is_hanging,
-    late_writes_on_target,
-    limits_of_new_topics,
+    deleted_notes,
     new_topics_matter,
     note_altered,
     note_histories,
     note_topics,
     note_unselected,
-    offsets_behind_copies,
     open_transaction_notes,
-    plan_round,
-    renamed_notes,
-    retention_warnings,
-    timestamp_warnings,
-    topic_warnings,
     topics_to_note,
     unselected_notes,
-    unselected_partitions,
     whole_takeovers,
 )
 from mirror_lib.relay.run_lock import RunLease, hold_lock
 from mirror_lib.relay.run_options import CopyRunner, Planner, RunOptions, RunReport
-from mirror_lib.sync import about_missing
-from mirror_lib.sync.loops import refuse_ledger_loops
-from mirror_lib.sync.topics import about_empty_selection, check_needed_topics
-from mirror_lib.topology import FlowId, TopicPartition
-from mirror_lib.transform import TopicPath, topic_paths
+from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 _NAMED_TOPICS = 3
-
-
-def plan_flow(
-    flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None, connected: FlowClusters | None = None
-) -> RunPlan:
-    """The plan of a run that starts now, after its topics are synced. Read both clusters, change nothing.
-
-    Args:
-        ledger: has the stopped partitions; None if there is none yet.
-        connected: open clients.
-    """
-    flow = with_handovers(flow, ledger)
-    with FlowClusters.connect(flow) if connected is None else nullcontext(connected) as clusters:
-        check_clusters(flow, ledger, clusters.ids())
-        plan, facts = plan_with_facts(flow, clusters, options, ledger, topics_synced=False)
-        remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
-        topics = {fact.source.topic for fact in facts} | {problem.source.topic for problem in plan.problems}
-        policy, schedule = flow.copy_settings.poison_policy, flow.periodic_schedule
-        admins = clusters.source_admin, clusters.target_admin
-        warnings = (
-            *topic_warnings(
-                *admins,
-                remote,
-                policy=policy,
-                schedule=schedule,
-                to_create=partial(limits_of_new_topics, flow, *admins),
-            ),
-            *_topics_not_creatable(flow, clusters),
-            *about_empty_selection(flow, flow_topology(flow, options.topics), topics),
-        )
-        # Warnings about replaced timestamps are in both.
-        warnings = tuple(each for each in warnings if each not in plan.warnings)
-    expected = expectation(plan, ledger, str(flow.flow))
-    return replace(
-        plan,
-        warnings=(*plan.warnings, *warnings),
-        expected=expected,
-        paths=_paths(flow, (*facts, *plan.problems)),
-        copied_transactions=copied_transactions(ledger, flow.flow, topics),
-    )
-
-
-def _topics_not_creatable(flow: FlowConfig, clusters: FlowClusters) -> Iterator[str]:
-    try:
-        check_needed_topics(flow, clusters.source_admin, clusters.target_admin)
-    except TopicNotCreatableError as error:
-        yield f"a run is refused: {error.what} {error.action}"
-
-
-def _paths(flow: FlowConfig, found: Iterable[PartitionFacts | PartitionProblem]) -> tuple[TopicPath, ...]:
-    """The paths of all topics of a flow, including idle topics and those that no run has created yet."""
-    found = tuple(found)
-    by_target: dict[str, set[str]] = {}
-    for each in found:
-        if isinstance(each, PartitionFacts):
-            by_target.setdefault(each.target.topic, set()).add(each.source.topic)
-    return topic_paths(
-        sorted({each.source.topic for each in found}),
-        flow.transforms,
-        replication_policy(flow).is_heartbeats_topic,
-        transactions=flow.transactions,
-        merged={topic for topics in by_target.values() if len(topics) > 1 for topic in topics},
-    )
 
 
 def replicate(
@@ -265,109 +176,6 @@ def _plan(
     return plan_with_facts(flow, clusters, options, ledger, topics_synced=topics_synced)[0]
 
 
-def plan_with_facts(
-    flow: FlowConfig, clusters: FlowClusters, options: RunOptions, ledger: Ledger | None, *, topics_synced: bool
-) -> tuple[RunPlan, tuple[PartitionFacts, ...]]:
-    """A plan and its facts: unlike the plan, the facts include the partitions that have nothing to copy.
-
-    Raises:
-        ConfigurationError: the run is limited to topics that the flow does not select.
-        MirrorError: a cluster or the ledger does not respond.
-    """
-    topology = flow_topology(flow, options.topics)
-    known = None if ledger is None else LedgerPositions.read(ledger, flow.flow)
-    stopped = ledger.stopped_partitions(str(flow.flow)) if ledger else frozenset()
-    facts, problems = gather_facts(
-        flow,
-        topology,
-        clusters,
-        topics_synced=topics_synced,
-        stopped=stopped,
-        truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
-        runs_before=None if options.asks_all else lambda: ledger.count_runs(str(flow.flow)) if ledger else 0,
-        known_topics=_known_topics(flow, ledger),
-        ledger=known,
-    )
-    remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
-    refuse_ledger_loops(flow, ledger, clusters.ids(), remote)
-    lost = find_lost_positions(flow, facts, known, clusters.positions_at_plan.reset)
-    late = find_late_writes(topology, clusters, ledger)
-    home = late_writes_on_target(flow, clusters, facts, ledger)
-    if home.moved:
-        snapshot = clusters.positions_at_plan
-        clusters.positions_at_plan = replace(snapshot, positions={**snapshot.positions, **home.moved})
-    refused = {problem.source for problem in (*lost, *home.problems)}
-    plan = plan_round(
-        flow.flow,
-        [fact for fact in facts if fact.source not in refused],
-        tasks_max=options.tasks_max or flow.tasks_max,
-        first_starts=first_starts(flow),
-        problems=(*problems, *lost, *home.problems, *(each.problem(flow.flow) for each in late.writes)),
-    )
-    if not facts and not plan.problems:
-        topology.refuse_empty_choice(clusters.source_admin.list_topics())
-    warnings = (
-        *about_one_cluster(flow.flow, clusters.ids()),
-        *about_excluded(flow),
-        *about_missing(flow, clusters.missing_topics),
-        *clusters.notes,
-        *renamed_notes(flow.flow, clusters.ids(), known, ledger),
-        *altered_notes(clusters.altered),
-        # Next to a run that writes both, a plan without its lock reads two moments.
-        *(history_notes(flow, facts) if topics_synced or not _is_running(flow, ledger) else ()),
-        *doubtful_notes(flow.flow, late),
-        *(() if _may_route(flow, facts) else _foreign_notes(flow.flow, clusters, facts)),
-        *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
-        *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
-    )
-    unselected = unselected_partitions(
-        flow, topology, clusters, facts, problems, known=known, ledger=ledger, stopped=stopped
-    )
-    plan = replace(plan, warnings=(*plan.warnings, *warnings), unselected=unselected)
-    return _with_open_transactions(plan, clusters), tuple(facts)
-
-
-def _is_running(flow: FlowConfig, ledger: Ledger | None) -> bool:
-    return ledger is not None and ledger.lock_holder(str(flow.flow)) is not None
-
-
-def _known_topics(flow: FlowConfig, ledger: Ledger | None) -> frozenset[str] | None:
-    """The topics that the source had at the last run, if the flow has to know."""
-    return ledger.known_topics(str(flow.flow)) if ledger and new_topics_matter(first_starts(flow)) else None
-
-
-def _foreign_notes(flow: FlowId, clusters: FlowClusters, facts: Sequence[PartitionFacts]) -> Iterator[str]:
-    return foreign_notes(flow, facts, clusters.target_writes.with_records(offsets_behind_copies(facts)))
-
-
-def _retention_notes(flow: FlowConfig, clusters: FlowClusters, facts: Iterable[PartitionFacts]) -> tuple[str, ...]:
-    """Notes in a run's report about topics of which nothing was copied yet: most of their records are old then."""
-    new = {
-        fact.source.topic: fact.target.topic
-        for fact in facts
-        if fact.position is None and not fact.stopped and fact.log_start < fact.log_end
-    }
-    return retention_warnings(clusters.source_admin, clusters.target_admin, new, flow.copy_settings.poison_policy)
-
-
-def _may_route(flow: FlowConfig, facts: Iterable[PartitionFacts]) -> bool:
-    """True if transforms may send records of one partition to the target partition of another one."""
-    return any(chain.may_route for chain in chains_of(flow, {fact.source.topic for fact in facts}).values())
-
-
-def _with_open_transactions(plan: RunPlan, clusters: FlowClusters) -> RunPlan:
-    """The plan; partitions whose records stay hidden until an operator acts become problems."""
-    now = time.time()
-    # No cluster's limit is lower than this: most plans need not request the actual one.
-    longest = LONG_OPEN_SECONDS
-    old = [each for each in plan.hidden if is_hanging(each.records, now=now, longest_seconds=longest)]
-    if not old:
-        return plan
-    longest_seconds = clusters.longest_transaction_seconds()
-    hanging = hanging_problems(plan.flow, old, now=now, longest_seconds=longest_seconds)
-    return replace(plan, problems=tuple(sorted((*plan.problems, *hanging), key=lambda problem: problem.source)))
-
-
 class _Run:
     """The rounds of one run, added up. Partitions that failed in one round are skipped in the next."""
 
@@ -401,6 +209,8 @@ class _Run:
         self._pace = RoundPace(0.0 if planner else flow.copy_settings.run_round_seconds)
         self._accounts: list[RoundAccount] = []
         self._warnings: tuple[str, ...] = ()
+        #: Of the round that has found the topics: later ones do not report them again.
+        self._deleted: tuple[str, ...] = ()
         self._deletions: dict[object, PartitionProblem] = {}
         self._settled: tuple[Resolution, ...] = ()
         #: Partitions of the first round: the topics before a run are created for these.
@@ -462,6 +272,7 @@ class _Run:
             *unselected_notes(plan.flow, plan.unselected),
         )
         self._warnings = noted or self._warnings
+        self._deleted += tuple(deleted_notes(plan.flow, plan.unselected))
         account.record_plan(plan)
         self._lease.check()
         self._note(store_first_positions(self._flow, plan, clusters, self._ledger, run_id=self._options.run_id))
@@ -606,7 +417,7 @@ class _Run:
         # A run of some topics knows nothing of the others.
         if self._rounds or self._options.topics or not new_topics_matter(first_starts(self._flow)):
             return
-        known = _known_topics(self._flow, self._ledger)
+        known = stored_topics(self._flow, self._ledger)
         listed, selects = clusters.listed, flow_topology(self._flow).replicates
         self._lease.check()
         note_topics(str(self._flow.flow), self._ledger, known, topics_to_note(listed, known, facts, selects))
@@ -677,7 +488,13 @@ class _Run:
             results=tuple(self._results),
             problems=tuple(self._problems.values()),
             round_lags=tuple(account.row for account in self._accounts),
-            warnings=(*self._warnings, *self._about_lost(), *self._aborted_notes(), *self._left_for_the_next()),
+            warnings=(
+                *self._warnings,
+                *(note for note in self._deleted if note not in self._warnings),
+                *self._about_lost(),
+                *self._aborted_notes(),
+                *self._left_for_the_next(),
+            ),
             lost=sum(each.skipped for each in self._settled),
             deletions=tuple(self._deletions.values()),
         )

@@ -81,10 +81,16 @@ def topics_found(topics: Sequence[ScopeTopic]) -> Gate:
 
 def none_left(gone: Sequence[Unselected]) -> Gate:
     """Gate: the scope's patterns mean no partition that the flow has copied and selects no longer."""
+    deleted = sorted({each.source.topic for each in gone if not each.needs_decision})
+    without = (
+        f" without {counted(len(deleted), 'topic')} deleted at the source after being copied: {first_places(deleted)}"
+        if deleted
+        else ""
+    )
     return counts(
         "no longer selected",
-        [f"{each.source}: {each.progress}" for each in gone],
-        "the flow still selects every partition that it has copied.",
+        [f"{each.source}: {each.progress}" for each in gone if each.needs_decision],
+        f"the flow still selects every partition that it has copied{without}.",
         "Correct `topics`, `topics.exclude` or the topic; or run the flow, and `mirror gaps accept` says that it is "
         "meant. Then take the inventory again.",
     )
@@ -180,6 +186,16 @@ def source_as_reported(then: Mapping[TopicPartition, int], ends: LogEnds) -> Gat
         then: log end offsets at the time of the confirmation.
     """
     grown = [place for place, end in then.items() if ends.source.get(place, 0) > end]
+    shrunk = [place for place, end in then.items() if ends.source.get(place, 0) < end]
+    if shrunk:
+        lost = sum(then[place] - ends.source.get(place, 0) for place in shrunk)
+        return Gate(
+            "no new source records",
+            False,
+            f"the source lost {counted(lost, 'offset')} since the writers were confirmed as stopped: "
+            f"{first_places(shrunk)}",
+            "`mirror plan` shows what it lost. Confirm again that the writers are stopped.",
+        )
     return Gate(
         "no new source records",
         not grown,
@@ -213,6 +229,12 @@ def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], proble
         else f"not copied to the end: {first_places(problems or sorted(waiting))}",
         "See `mirror status` and `mirror gaps list`.",
     )
+
+
+def notes(found: Iterable[str]) -> tuple[Gate, ...]:
+    """Gate: other sentences of the plan, if there are any. They stop no cutover."""
+    said = " ".join(found)
+    return (Gate("notes", True, said),) if said else ()
 
 
 def aborted_are_known(notes: Sequence[str]) -> tuple[Gate, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mirror_lib.cluster import Connection
+from mirror_lib.cluster import Connection, LeaderWait
 from mirror_lib.cluster.admin import ClusterAdmin, GroupAdmin
 from mirror_lib.config import ClientSettings, FlowConfig
 
@@ -19,11 +19,11 @@ def flow_admins(flow: FlowConfig) -> Iterator[tuple[ClusterAdmin, ClusterAdmin]]
 
 @contextmanager
 def group_admins(flow: FlowConfig) -> Iterator[tuple[GroupAdmin, GroupAdmin]]:
-    """The consumer groups of source and target, with `admin.timeout.ms` for each call."""
-    timeout = flow.admin_timeout_ms / 1000
+    """The consumer groups of source and target, with `admin.timeout.ms` for each call and one wait for leaders."""
+    timeout, wait = flow.admin_timeout_ms / 1000, LeaderWait()
     with (
-        GroupAdmin(Connection.from_settings(flow.clients.source_admin), timeout) as source,
-        GroupAdmin(Connection.from_settings(flow.clients.target_admin), timeout) as target,
+        GroupAdmin(Connection.from_settings(flow.clients.source_admin), timeout, wait) as source,
+        GroupAdmin(Connection.from_settings(flow.clients.target_admin), timeout, wait) as target,
     ):
         yield source, target
 

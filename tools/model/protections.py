@@ -57,7 +57,7 @@ def _without_identity() -> None:
     _put(flow_groups, with_changed_logs=_same_facts)
 
 
-def _same_facts(_flow: Any, facts: Any, _plan: Any) -> Any:
+def _same_facts(_flow: Any, facts: Any, _chosen: Any) -> Any:
     return facts
 
 
@@ -94,12 +94,13 @@ def _without_checkpoint_age() -> None:
 
 
 def _without_new_topics() -> None:
-    from mirror_lib.relay import run
+    from mirror_lib.relay import flow_plan, run
 
     def unknown(*_: Any) -> None:
         return None
 
-    _put(run, _known_topics=unknown)
+    _put(flow_plan, stored_topics=unknown)
+    _put(run, stored_topics=unknown)
 
 
 def _without_group_gate() -> None:

@@ -117,7 +117,8 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             trigger_rule=TriggerRule.ALL_DONE,
             retries=0,
         )
-        replicate >> [heartbeats, translate, announce]
+        # Preflight skips `translate` if `commit` does its work: that must wait for the copy all the same.
+        replicate >> [heartbeats, translate, commit, announce]
         translate >> commit
         sync_topics >> parallel
         [replicate, heartbeats, commit] >> observe

@@ -34,7 +34,8 @@ preflight has done it already, and this task is skipped.
     "sync_topic_configs": "Copies changed topic configs to the target, at the interval in the configuration file.",
     "sync_topic_acls": "Copies ACLs of the flow's topics to the target, at the interval in the configuration file.",
     "translate_offsets": (
-        "Translates the committed offsets of consumer groups and writes checkpoints, at the configured interval."
+        "Translates the committed offsets of consumer groups and writes checkpoints, at the configured interval. "
+        "Skipped if `sync_group_offsets` is due in the same run: it writes the checkpoints, too."
     ),
     "sync_group_offsets": (
         "Commits translated offsets on the target for groups without members there, if the configuration enables it."

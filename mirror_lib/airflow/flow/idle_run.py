@@ -19,7 +19,7 @@ from mirror_lib.airflow.flow.form import OPTIONAL_STEPS, TriggerChoices
 from mirror_lib.airflow.flow.observe_task import observe_now
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY, report_text, steps_text
-from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY, SYNC_STEPS, do_sync_step
+from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY, SYNC_STEPS, do_sync_step, why_left_to_commits
 from mirror_lib.airflow.heartbeats import EMITTED_KEY, check_heartbeats, emit
 from mirror_lib.airflow.spark import xcom_value
 from mirror_lib.counted import counted
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _EMIT, _SYNC_TOPICS = "emit_heartbeats", "sync_topics"
+_TRANSLATE_OFFSETS = "translate_offsets"
 _HEARTBEATS, _OBSERVE, _REPORT = "heartbeats", "observe", "report"
 #: All tasks after preflight.
 _OTHER_TASKS = (*OPTIONAL_STEPS, "replicate", _OBSERVE, _REPORT)
@@ -195,8 +196,10 @@ def _steps_not_due(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[str
             only_if_off = at_once or step in (SyncStep.CHECKPOINTS, SyncStep.GROUP_OFFSETS)
             why_not = why_not_due(checked.settings, step, ledger, datetime.now(UTC), at_once=only_if_off)
             if why_not is not None:
-                found[task] = {"skipped": why_not, "failed": 0, "problems": []}
+                found[task] = _not_done(why_not)
                 save_step(ledger, str(checked.settings.flow), task, found[task])
+        if why_left := why_left_to_commits(checked.settings, ledger, at_once=at_once):
+            found[_TRANSLATE_OFFSETS] = _not_done(why_left)
     return found
 
 
@@ -254,7 +257,11 @@ def _do_steps(
     at_once: bool,
 ) -> None:
     """Do the steps that are due. One that fails is left to its own task."""
+    skipped = why_left_to_commits(checked.settings, ledger, at_once=at_once)
     for step in (*SYNC_STEPS, _HEARTBEATS):
+        if step == _TRANSLATE_OFFSETS and skipped is not None:
+            done.steps[step] = _not_done(skipped)
+            continue
         try:
             if step == _HEARTBEATS:
                 outcome, _ = check_heartbeats(checked.settings, checked.topology, ledger, emitted)
@@ -272,3 +279,8 @@ def _do_steps(
             done.left.add(step)
             continue
         done.steps[step] = outcome
+
+
+def _not_done(why: str) -> dict[str, Any]:
+    """The outcome of a step that has nothing to do."""
+    return {"skipped": why, "failed": 0, "problems": []}

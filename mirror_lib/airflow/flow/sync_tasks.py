@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.config import flow_topology
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 from mirror_lib.observe import trigger_text
-from mirror_lib.sync import SyncStep, save_step
+from mirror_lib.sync import SyncStep, save_step, why_not_due
 from mirror_lib.sync.acls import sync_flow_acls
 from mirror_lib.sync.configs import sync_flow_configs
 from mirror_lib.sync.groups import sync_flow_groups
@@ -112,11 +113,28 @@ def do_sync_step(
         done = sync_flow_acls(settings, topology, ledger, by=by, **how)
     else:
         due = SyncStep.CHECKPOINTS if step == translate_offsets.__name__ else SyncStep.GROUP_OFFSETS
-        done = sync_flow_groups(settings, topology, ledger, due, complete=not choices.topics, **how)
+        done = sync_flow_groups(settings, topology, ledger, due, complete=not choices.topics, trigger=by, **how)
     # Runs limited to some topics are not recorded.
     if not choices.topics:
         save_step(ledger, str(settings.flow), step, done)
+        if step == sync_group_offsets.__name__ and done["skipped"] is None and not (done["failed"] or done["dry_run"]):
+            # It has written the checkpoints, too.
+            ledger.note_sync(str(settings.flow), SyncStep.CHECKPOINTS, datetime.now(UTC))
+            save_step(ledger, str(settings.flow), translate_offsets.__name__, done)
     return done
+
+
+def why_left_to_commits(settings: FlowConfig, ledger: Ledger, *, at_once: bool) -> str | None:
+    """Return why `translate_offsets` has nothing to do, as text; None if it has.
+
+    `sync_group_offsets` writes the checkpoint of every group before it commits. If both steps are due, it alone reads
+    groups, maps and logs.
+    """
+    now = datetime.now(UTC)
+    steps = (SyncStep.CHECKPOINTS, SyncStep.GROUP_OFFSETS)
+    if any(why_not_due(settings, step, ledger, now, at_once=at_once) is not None for step in steps):
+        return None
+    return f"{sync_group_offsets.__name__} writes the checkpoints, too"
 
 
 def is_repeated(task: str, instance: Any) -> bool:

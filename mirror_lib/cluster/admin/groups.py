@@ -17,6 +17,7 @@ from typing import Any, Self, TypeVar
 
 from mirror_lib.cluster.admin.results import batches
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.leader_wait import LeaderWait
 from mirror_lib.cluster.protocol import (
     CommittedOffset,
     ErrorCode,
@@ -124,8 +125,6 @@ _GROUPS_AT_ONCE = 100
 #: A broker reads the requests of one connection one after the other; more in flight would only wait there.
 _REQUESTS_UNDER_WAY = 16
 _PAUSE_SECONDS = 0.1
-#: How long groups wait for their coordinators if other groups' coordinators respond: an election takes less.
-_LAST_GROUPS_SECONDS = 15.0
 
 #: The group has members: only they may commit (Java `ClassicGroup`, `ConsumerGroup`: `validateOffsetCommit`).
 _ACTIVE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
@@ -141,14 +140,23 @@ class GroupAdmin:
     Every method raises `BrokerUnreachableError` if no broker responds in time.
     """
 
-    def __init__(self, connection: Connection, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        leader_wait: LeaderWait | None = None,
+    ) -> None:
         """Does not connect before the context is entered.
 
         Args:
             timeout_seconds: how long a method retries after errors that usually pass.
+            leader_wait: limits how long groups wait for their coordinators if other groups' coordinators respond.
         """
+        self.leader_wait = leader_wait or LeaderWait()
         self._client = RawClient(connection)
         self._timeout = timeout_seconds
+        #: Some coordinator has responded.
+        self._has_coordinator = False
         self._runner: asyncio.Runner | None = None
         self._coordinators: dict[str, int] = {}
         #: Requests sent so far.
@@ -321,8 +329,10 @@ class GroupAdmin:
         deadline = began + self._timeout
         left = list(groups)
         failed: dict[str, MirrorError] = {}
+        waits = False
         while left:
             codes, lost = await self._round(left, ask)
+            self._has_coordinator = self._has_coordinator or len(codes) < len(left)
             left = []
             for group, code in codes.items():
                 self._coordinators.pop(group, None)
@@ -332,14 +342,18 @@ class GroupAdmin:
                     failed[group] = self._error(code, f"use group {group}", operation, group)
             if not left:
                 break
-            if len(left) < len(groups) and all(codes[each] == ErrorCode.COORDINATOR_NOT_AVAILABLE for each in left):
-                deadline = min(deadline, began + _LAST_GROUPS_SECONDS)
+            others = len(left) < len(groups) or (lost is None and self._has_coordinator)
+            if others and all(codes[each] == ErrorCode.COORDINATOR_NOT_AVAILABLE for each in left):
+                waits = True
+                deadline = min(deadline, began + self.leader_wait.seconds)
             if time.monotonic() > deadline:
                 if lost is not None and len(left) == len(groups):
                     raise lost
                 failed |= {group: lost or self._gave_up(group, codes[group]) for group in left}
                 break
             await self._pause()
+        if waits:
+            self.leader_wait.note(began)
         return failed
 
     async def _round(

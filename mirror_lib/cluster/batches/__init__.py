@@ -29,7 +29,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "TRANSACTIONAL_BIT",
             "parse_header",
         ],
-        "last_records": ["LastRecords", "find_last_records", "is_same", "is_same_copy"],
+        "last_records": ["last_record_at", "LastRecords", "find_last_records", "is_same", "is_same_copy"],
         "own_deletions": ["deletion", "hide_own_deletions"],
         "poison": ["POLICIES"],
         "ready": ["ReadyBatch"],

@@ -20,6 +20,7 @@ from .header import TRANSACTIONAL_BIT as TRANSACTIONAL_BIT
 from .last_records import find_last_records as find_last_records
 from .last_records import is_same as is_same
 from .last_records import is_same_copy as is_same_copy
+from .last_records import last_record_at as last_record_at
 from .last_records import LastRecords as LastRecords
 from .own_deletions import deletion as deletion
 from .own_deletions import hide_own_deletions as hide_own_deletions

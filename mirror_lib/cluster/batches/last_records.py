@@ -68,6 +68,19 @@ def _first_record(batch: memoryview, end: int) -> LastRecord | None:
     return LastRecord(record.offset, len(batch), _checksum(record))
 
 
+def last_record_at(data: memoryview, offset: int) -> LastRecord | None:
+    """The record at an offset, from a fetch at that offset.
+
+    None if no record has the offset (a marker, compaction), if the batch cannot be read, and if the log replaces
+    timestamps: then it is not the record of another log.
+    """
+    if len(data) < HEADER_SIZE or data[_FLAGS_AT] & (CONTROL_BIT | LOG_APPEND_TIME_BIT):
+        return None
+    size = LOG_OVERHEAD + _PLACE.unpack_from(data, 0)[1]
+    record = _record_at(data[: max(size, 0)], offset)
+    return None if record is None or record.offset != offset else LastRecord(offset, size, _checksum(record))
+
+
 def is_same(data: memoryview, known: LastRecord) -> bool | None:
     """True if the known record equals the one that a fetch from its offset returned.
 

@@ -36,7 +36,7 @@ from mirror_lib.ledger.observed_rows import (
 from mirror_lib.ledger.queries import verdicts
 from mirror_lib.ledger.queries.group_columns import is_behind, is_own
 from mirror_lib.ledger.queries.verdicts import Verdicts, VerificationSummary
-from mirror_lib.ledger.rows import GapRow, GapState, RunRow, VerificationRow
+from mirror_lib.ledger.rows import GapRow, RunRow, VerificationRow
 
 _TABLES = METADATA.tables
 _RUNS: Table = _TABLES["run"]
@@ -144,12 +144,6 @@ class PageQueries:
             for flow, at, behind in connection.execute(query) if flows else ():
                 found.setdefault(flow, {})[int(at)] = behind
         return found
-
-    def open_gaps(self) -> dict[str, int]:
-        """The number of gaps of each flow that wait for a decision."""
-        query = select(_GAPS.c.flow, func.count()).where(_GAPS.c.state == GapState.OPEN.value).group_by(_GAPS.c.flow)
-        with self._database.read() as connection:
-            return _counts(connection, query)
 
     def find_gap(self, gap_id: str) -> GapRow | None:
         """One gap; None if there is none with this id."""

@@ -7,11 +7,11 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, Table, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, func, insert, or_, select, update
 
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.rows import SOURCE_DELETED, GapRow, GapState
 from mirror_lib.ledger.tables.writing import now
 
 _GAP: Table = METADATA.tables["gap"]
@@ -40,14 +40,40 @@ class OpenGaps(NamedTuple):
     gaps: int
     #: When the first of them was found.
     since: datetime
+    #: Their number of topics, and the first ones by name.
+    topics: int
+    named: tuple[str, ...]
+
+
+#: Maximum number of topics that are named.
+_NAMED = 3
 
 
 def open_by_cause(connection: Connection) -> tuple[OpenGaps, ...]:
     """The open gaps of all flows."""
+    return _by_cause(connection, _GAP.c.state == GapState.OPEN.value)
+
+
+def deleted_topics(connection: Connection, since: datetime) -> tuple[OpenGaps, ...]:
+    """The topics of all flows that were deleted at the source after their copy, by when that was found."""
+    return _by_cause(connection, (_GAP.c.cause == SOURCE_DELETED) & (_GAP.c.found_at >= since))
+
+
+def _by_cause(connection: Connection, chosen: ColumnElement[bool]) -> tuple[OpenGaps, ...]:
     group = _GAP.c.flow, _GAP.c.cause
-    counted = select(*group, func.count(), func.min(_GAP.c.found_at, type_=_GAP.c.found_at.type))
-    query = counted.where(_GAP.c.state == GapState.OPEN.value).group_by(*group).order_by(*group)
-    return tuple(OpenGaps(*row) for row in connection.execute(query))
+    first = func.min(_GAP.c.found_at, type_=_GAP.c.found_at.type)
+    counted = select(*group, func.count(), first, func.count(_GAP.c.topic.distinct())).where(chosen)
+    found = list(connection.execute(counted.group_by(*group).order_by(*group)))
+    names: dict[tuple[str, str], list[str]] = {}
+    place = func.dense_rank().over(partition_by=group, order_by=_GAP.c.topic)
+    ranked = select(*group, _GAP.c.topic, place.label("place")).where(chosen).distinct().subquery("ranked")
+    query = select(ranked.c.flow, ranked.c.cause, ranked.c.topic).where(ranked.c.place <= _NAMED)
+    for flow, cause, topic in connection.execute(query.order_by(ranked.c.topic)):
+        names.setdefault((flow, cause), []).append(topic)
+    return tuple(
+        OpenGaps(flow, cause, gaps, since, topics, tuple(names.get((flow, cause), ())))
+        for flow, cause, gaps, since, topics in found
+    )
 
 
 def record(connection: Connection, row: GapRow) -> GapRow:

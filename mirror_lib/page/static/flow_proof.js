@@ -25,8 +25,9 @@ function none(text) {
 
 function gapPanel(detail, gaps, again) {
   const end = gaps.open ? badge("danger", `${gaps.open} open`) : badge("ok", "none open");
-  if (!gaps.gaps.length) return panel("Gaps", none("No source records are known to be missing on the target."), end);
-  return panel("Gaps", table("Gaps", [
+  const notes = gaps.uncommitted.map((note) => h("p", { class: "panel-body" }, note));
+  if (!gaps.gaps.length) return panel("Gaps", [none("No source records are known to be missing on the target."), ...notes], end);
+  return panel("Gaps", [table("Gaps", [
     { label: "Partition", plain: true, cell: (gap) => [h("strong", {}, `${gap.topic}-${gap.partition}`), h("span", { class: "detail" }, gap.detail)] },
     { label: "Cause", cell: (gap) => words(gap.cause) },
     { label: "Source offsets", number: true, cell: (gap) => `${count(gap.first_offset)} – ${count(gap.next_offset - 1)}` },
@@ -36,7 +37,7 @@ function gapPanel(detail, gaps, again) {
       `by ${gap.decided_by}${gap.note ? `: ${gap.note}` : ""}`) : null] },
     { label: "", cell: (gap) => gap.state !== "open" ? "" : h("button", { type: "button", disabled: !detail.may.decide,
       title: detail.may.decide ? null : "You have no permission to edit this DAG in Airflow.", onclick: () => askGap(detail, gap, again) }, "Resolve…") },
-  ], gaps.gaps), end);
+  ], gaps.gaps), ...notes], end);
 }
 
 function differencePanel(proof) {

@@ -19,10 +19,11 @@ from mirror_lib.cluster.raw import ProducerIdentity, open_clients
 from mirror_lib.cluster.topics import OffsetSync, Position, PositionSnapshot, PositionState, read_offset_syncs
 from mirror_lib.config import EARLIEST, Fencing, FlowConfig, first_starts, offset_syncs_topic, replication_policy
 from mirror_lib.errors import DirtyStartError, MirrorError, Where
-from mirror_lib.identity import position_row
+from mirror_lib.identity import MOST_PARTITIONS, position_row
 from mirror_lib.ledger import Ledger
 from mirror_lib.offsets import BEFORE_ALL
 from mirror_lib.relay.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
+from mirror_lib.relay.claim.unknown_records import with_records
 from mirror_lib.relay.copy import open_position, transactional_id, transactions_of
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
 from mirror_lib.relay.next_steps import after_malformed_position
@@ -201,14 +202,24 @@ def store_first_positions(
 
 
 def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> None:
-    """Add target topic, its id, and cluster ids to the positions of idle partitions.
+    """Add target topic, its id, cluster ids and last copied records to the positions of idle partitions.
 
-    Positions of MirrorMaker 2 and of version 0.1.0 have none of these. The plan has compared them with both logs.
+    Positions of MirrorMaker 2 and of version 0.1.0 have none of these. The plan has compared them with both logs. A
+    round names so many that reading the records does not delay it.
     """
     snapshot = clusters.positions_at_plan
+    altered = {each.after.source for each in clusters.altered}
+    unnamed = sorted(plan.unnamed, key=lambda each: each.source not in altered)[: max(MOST_PARTITIONS, len(altered))]
+    known = {each.source: snapshot.positions[each.source].position for each in unnamed}
+    # The record before an offset that an operator has chosen was not copied from there.
+    completed = with_records(
+        {source: position for source, position in known.items() if source not in altered},
+        {each.source: each.target for each in unnamed},
+        clusters,
+    )
     named = []
-    for partition in plan.unnamed:
-        position = snapshot.positions[partition.source].position
+    for partition in unnamed:
+        position = completed.get(partition.source, known[partition.source])
         # MirrorMaker 2 has no claim numbers: of its positions the newest record counts.
         if position.claim is not None:
             position = replace(position, claim=snapshot.claims.get(partition.source, 0) + 1, run_id=run_id)

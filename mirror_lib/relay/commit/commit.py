@@ -56,7 +56,8 @@ def commit_round(
         ledger.append_routed(routed, resumed=[source for source, each in opened.items() if each.takeover is not None])
     # A run that takes over counts from where this count ends.
     if counts := list(transaction_count_rows(flow.flow, opened, results)):
-        ledger.save_transaction_counts(counts)
+        claims = {source: each.claim for source, each in opened.items()}
+        ledger.save_transaction_counts(counts, claims=claims)
     # Nor may Kafka have a position that the ledger does not know: it would look like the history of another ledger. If
     # Kafka refuses some, they stay open there, and the next run takes over from them.
     ledger.commit_positions([position_row(flow, position) for position in positions])

@@ -8,6 +8,7 @@ from mirror_lib.cluster.topics import Position, PositionStore
 from mirror_lib.config import FlowConfig
 from mirror_lib.identity import position_row
 from mirror_lib.ledger import Ledger
+from mirror_lib.relay.commit.transaction_counts import counts_after_decisions
 from mirror_lib.relay.planning import note_histories
 from mirror_lib.topology import TopicPartition
 
@@ -39,9 +40,11 @@ def store_decided(
         MirrorError: the position topic or the ledger cannot be written.
     """
     note_histories(flow, former, ledger, run_id=run_id)
+    counts = list(counts_after_decisions(ledger.transaction_counts(str(flow.flow)), decided, former))
     store.write(decided)
     if forgotten:
         store.forget(forgotten)
         # Else the next run would take the positions for lost.
         ledger.forget_positions(str(flow.flow), forgotten)
     ledger.save_positions([position_row(flow, position) for position in decided])
+    ledger.save_transaction_counts(counts)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mirror_lib.cluster.batches import OpenTransaction, TransactionCount
+from mirror_lib.cluster.topics import Position
+from mirror_lib.identity import is_other_topic
 from mirror_lib.ledger import Ledger, TransactionCountRow
 from mirror_lib.relay.model import OpenPartition, PartitionResult
 from mirror_lib.topology import FlowId, TopicPartition
@@ -34,6 +36,37 @@ def count_of(row: TransactionCountRow) -> TransactionCount:
         aborted=row.aborted,
         open=tuple(OpenTransaction(*each) for each in row.open),
         uncounted=row.uncounted,
+    )
+
+
+def counts_after_decisions(
+    known: Iterable[TransactionCountRow], decided: Iterable[Position], former: Mapping[TopicPartition, Position]
+) -> Iterator[TransactionCountRow]:
+    """Rows of partitions whose copy continues elsewhere: records on the target stay there, also those of a former copy.
+
+    Args:
+        known: the flow's rows.
+        decided: the new positions.
+        former: those until now.
+    """
+    rows = {TopicPartition(row.topic, row.partition): row for row in known}
+    for after in decided:
+        row, before = rows.get(after.source), former.get(after.source)
+        if row is None or before is None or not _keeps_records(before, after):
+            continue
+        if (after.copy, after.offset + 1) != (row.copy, row.counted_to):
+            # Whether the open transactions end is not read there.
+            uncounted = row.uncounted + row.undecided
+            row = replace(row, counted_to=after.offset + 1, undecided=0, open=(), uncounted=uncounted)
+        yield replace(row, copy=after.copy, updated_at=None)
+
+
+def _keeps_records(before: Position, after: Position) -> bool:
+    """True if the target log of a decision still has the records that were copied before it."""
+    if before.target_offset is None or after.target_offset is None or after.target_offset < before.target_offset:
+        return False
+    return before.target_topic == after.target_topic and not is_other_topic(
+        before.target_topic_id, after.target_topic_id
     )
 
 

@@ -36,6 +36,7 @@ from mirror_lib.observe import (
     worst_first,
     write_rate,
 )
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.model import PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.planning import (
     FlowClusters,
@@ -44,7 +45,6 @@ from mirror_lib.relay.planning import (
     open_transaction_notes,
     unselected_notes,
 )
-from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync import source_admin
 from mirror_lib.topology import TopicPartition

@@ -21,10 +21,10 @@ from mirror_lib.ledger import (
     with_handovers,
 )
 from mirror_lib.observe import Outlook, PartitionForecast
+from mirror_lib.relay.flow_plan import plan_with_facts
 from mirror_lib.relay.health.forecast import FlowForecast, forecast_plan
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.planning import FlowClusters, hidden_detail, unselected_error
-from mirror_lib.relay.run import plan_with_facts
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology import TopicPartition
 
@@ -131,7 +131,7 @@ def look_at_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
     newest = next(iter(ledger.runs(name, 1)), None)
     now = datetime.now(UTC)
     topology = flow_topology(flow)
-    without_facts = {each.source.topic for each in plan.problems} | {each.source.topic for each in plan.unselected}
+    without_facts = {each.source.topic for each in plan.problems} | {each.source.topic for each in plan.undecided}
     return Seen(
         flow=name,
         now=now,
@@ -195,7 +195,7 @@ def observed_rows(seen: Seen) -> FlowObserved:
         flow=seen.flow,
         observed_at=seen.now,
         run_id=seen.run_id,
-        partitions=len(partitions) - len(seen.plan.unselected),
+        partitions=len(partitions) - len(seen.plan.undecided),
         lagging=len(lagging),
         stalled=sum(row.reason is not None for row in partitions),
         records_behind=sum(row.records_behind for row in lagging),
@@ -230,7 +230,7 @@ def _partition_rows(seen: Seen) -> Iterator[PartitionObservationRow]:
             reason = missing.reason if _is_overdue(missing, before.get(fact.source), seen.run_started) else None
             row = replace(row, reason=reason, detail=missing.detail)
         yield row
-    for gone in seen.plan.unselected:
+    for gone in seen.plan.undecided:
         failure = Failure.of(unselected_error(seen.plan.flow, gone))
         yield PartitionObservationRow(
             flow=seen.flow,

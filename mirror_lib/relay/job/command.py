@@ -14,11 +14,12 @@ from mirror_lib.config import FlowConfig, load_flow
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import Ledger, existing_ledger, open_ledger
 from mirror_lib.relay.backfill import run_backfill
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.job.arguments import ASK, JobArguments
 from mirror_lib.relay.job.report import error_report, plan_report, write_report
 from mirror_lib.relay.job.sign_of_life import SignOfLife
-from mirror_lib.relay.run import plan_flow, replicate
+from mirror_lib.relay.run import replicate
 from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
 
 _log = logging.getLogger("mirror")

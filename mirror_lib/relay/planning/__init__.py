@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "source_losses": ["FoundLoss", "find_loss", "find_target_change"],
         "unknown_history": ["history_notes", "note_histories"],
         "unselected": [
+            "deleted_notes",
             "note_unselected",
             "renamed_notes",
             "unselected_error",

@@ -42,6 +42,7 @@ from .topic_limits import timestamp_warnings as timestamp_warnings
 from .topic_limits import topic_warnings as topic_warnings
 from .unknown_history import history_notes as history_notes
 from .unknown_history import note_histories as note_histories
+from .unselected import deleted_notes as deleted_notes
 from .unselected import note_unselected as note_unselected
 from .unselected import renamed_notes as renamed_notes
 from .unselected import unselected_error as unselected_error

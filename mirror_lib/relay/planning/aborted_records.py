@@ -16,15 +16,17 @@ from mirror_lib.topology import FlowId, TopicPartition
 _NAMED = 3
 
 
-def copied_transactions(ledger: Ledger | None, flow: FlowId, topics: Iterable[str]) -> tuple[CopiedTransactions, ...]:
+def copied_transactions(
+    ledger: Ledger | None, flow: FlowId, topics: Iterable[str] | None = None
+) -> tuple[CopiedTransactions, ...]:
     """What the last runs have counted, by topic.
 
     Args:
-        topics: that the flow selects.
+        topics: that the flow selects; None for all that it has copied.
     """
-    chosen = frozenset(topics)
+    chosen = None if topics is None else frozenset(topics)
     rows = () if ledger is None else ledger.transaction_counts(str(flow))
-    return by_topic(row for row in rows if row.topic in chosen)
+    return by_topic(row for row in rows if chosen is None or row.topic in chosen)
 
 
 def by_topic(rows: Iterable[TransactionCountRow]) -> tuple[CopiedTransactions, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -69,9 +70,8 @@ class FlowClusters:
     replaced_timestamps: Sequence[str] = ()
     #: Positions that an operator has altered in Connect's form.
     altered: Sequence[AlteredPosition] = ()
-    #: Partitions whose last copied record was found on the source, and on the target: checking once in a run is enough.
-    known_again: set[TopicPartition] = field(default_factory=set)
-    known_on_target: set[TopicPartition] = field(default_factory=set)
+    #: By cluster, the partitions whose last copied record was found there: checking once in a run is enough.
+    known_again: defaultdict[str, set[TopicPartition]] = field(default_factory=lambda: defaultdict(set))
     #: Epoch milliseconds: when these clients last saw a partition copied to its end. A run stores nothing about that.
     idle_at: dict[TopicPartition, int] = field(default_factory=dict)
     #: Number of plans made with these clients: the rounds of a run.
@@ -237,7 +237,7 @@ def gather_facts(
         clusters.positions_at_plan.positions,
         read_committed=clusters.read_committed,
         first_starts=first_starts(flow),
-        known_again=clusters.known_again,
+        known_again=clusters.known_again[clusters.source_data.cluster],
         turn=turn,
     )
     on_target = compare_targets(
@@ -246,11 +246,10 @@ def gather_facts(
         clusters.positions_at_plan.positions,
         logs.ends,
         ends,
-        known_again=clusters.known_on_target,
+        known_again=clusters.known_again[clusters.target_data.cluster],
         turn=turn,
     )
     clusters.plans += 1
-    clusters.known_again.update(source for source, same in logs.last_records.items() if same is True)
     first_counts = _first_partitions(sources, clusters.positions_at_plan)
     limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
     limits = read_limits(clusters.target_admin, limited.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mirror_lib.cluster import Connection
@@ -86,13 +86,13 @@ def read_source_logs(
     *,
     read_committed: bool,
     first_starts: FirstStarts,
-    known_again: Collection[TopicPartition] = (),
+    known_again: set[TopicPartition] | None = None,
     turn: Callable[[], int] | None = None,
 ) -> SourceLogs:
     """Query the source about partitions; sizes only if there is something to copy.
 
     Args:
-        known_again: partitions whose last copied records need not be checked.
+        known_again: partitions whose last copied records need not be checked; those that are found are added.
         turn: the number of this plan, if not all idle partitions can be checked in each; None checks them all.
     """
     starts = admin.list_offsets(partitions, OffsetSpec.EARLIEST)
@@ -117,12 +117,14 @@ def read_source_logs(
     known = dict(_last_records(starts, ends, positions))
     idle = {each for each in known if positions[each].position.offset + 1 == ends[each].offset}
     asked = in_turn(known, idle, turn)
+    known_again = set() if known_again is None else known_again
     records = {source: record for source, record in asked.items() if source not in known_again}
     sizes, epoch_ends, last_records, hidden = (
         asyncio.run(_ask_leaders(data, behind, epochs, records, hidden, asked_at=asked_at))
         if behind or epochs or hidden or records
         else ({}, {}, {}, hidden)
     )
+    known_again.update(source for source, same in last_records.items() if same is True)
     firsts = admin.offsets_at(times) if times else {}
     return SourceLogs(starts, ends, firsts, epoch_ends, sizes, behind, asked_at, hidden, last_records)
 

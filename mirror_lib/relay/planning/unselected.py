@@ -15,12 +15,13 @@ from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import NoLongerSelectedError, Where
 from mirror_lib.identity import LedgerPositions, Selection, Unselected, find_unselected, ledger_name
-from mirror_lib.ledger import GapRow, GapState, Ledger
+from mirror_lib.ledger import SOURCE_DELETED, GapRow, GapState, Ledger
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, RunPlan
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
 
 _NAMED = 3
+_SETTLED = "deleted at the source, after being copied up to the log end that was observed last"
 #: Gaps that still say something about a partition.
 _LIVING = (GapState.OPEN, GapState.ACCEPTED)
 
@@ -70,11 +71,16 @@ def unselected_partitions(
         find_unselected(
             selection,
             positions,
-            gaps=ledger.gaps_of_cause(name, NoLongerSelectedError.reason, _LIVING),
+            gaps=_living_gaps(ledger, name),
             topic_ids=lambda each: snapshot.positions[each].position.topic_id if each in snapshot.positions else None,
             observations=lambda: ledger.observations.partitions(name),
         )
     )
+
+
+def _living_gaps(ledger: Ledger, flow: str) -> tuple[GapRow, ...]:
+    causes = (NoLongerSelectedError.reason, SOURCE_DELETED)
+    return tuple(gap for cause in causes for gap in ledger.gaps_of_cause(flow, cause, _LIVING))
 
 
 def renamed_notes(
@@ -101,7 +107,9 @@ def unselected_error(flow: FlowId, each: Unselected) -> NoLongerSelectedError:
 
 
 def unselected_notes(flow: FlowId, found: Sequence[Unselected]) -> Iterator[str]:
-    """A sentence about partitions that are selected no longer, if there are any."""
+    """A sentence about partitions that are selected no longer, and one about deleted topics, if there are any."""
+    yield from deleted_notes(flow, found)
+    found = [each for each in found if each.needs_decision]
     if found:
         worst = sorted(found, key=lambda each: -each.left)
         named = ", ".join(f"{each.source} ({each.progress})" for each in worst[:_NAMED])
@@ -111,6 +119,22 @@ def unselected_notes(flow: FlowId, found: Sequence[Unselected]) -> Iterator[str]
         yield (
             f"{gone} no longer selected: {named}{more}. What was written later is unknown. "
             f"{_action(flow, topics.pop() if len(topics) == 1 else 'TOPIC')}"
+        )
+
+
+def deleted_notes(flow: FlowId, found: Iterable[Unselected]) -> Iterator[str]:
+    """A sentence about topics that were deleted after their copy, if there are any."""
+    observed: dict[str, datetime] = {}
+    for each in found:
+        if not each.needs_decision and each.observed_at is not None:
+            observed[each.source.topic] = min(each.observed_at, observed.get(each.source.topic, each.observed_at))
+    if observed:
+        named = ", ".join(f"{topic} ({at:%Y-%m-%d at %H:%M:%S}Z)" for topic, at in sorted(observed.items())[:_NAMED])
+        more = f", and {len(observed) - _NAMED:,} more" if len(observed) > _NAMED else ""
+        yield (
+            f"{counted(len(observed), 'topic was', 'topics were')} deleted on {flow.source}, after being copied up to "
+            f"the log end that was observed last: {named}{more}. What was written after that is unknown. The copies "
+            "on the target stay. `mirror gaps list` keeps this note."
         )
 
 
@@ -142,11 +166,13 @@ def note_unselected(
         LedgerError: the ledger cannot be used.
     """
     name, now = str(flow.flow), datetime.now(UTC)
-    rows = ledger.gaps_of_cause(name, NoLongerSelectedError.reason, _LIVING)
+    rows = _living_gaps(ledger, name)
     if not rows and not plan.unselected:
         return
     waiting = {TopicPartition(gap.topic, gap.partition): gap.id for gap in rows if gap.state == GapState.OPEN}
-    ledger.add_gaps([_gap_row(name, each, now, run_id) for each in plan.unselected if each.source not in waiting])
+    ledger.add_gaps([_gap_row(name, each, now, run_id, by) for each in plan.unselected if each.source not in waiting])
+    settled = [waiting[each.source] for each in plan.unselected if not each.needs_decision and each.source in waiting]
+    ledger.decide_gaps(settled, GapState.ACCEPTED, by=by, note=f"run {run_id}: {_SETTLED}")
     wrong = {problem.source for problem in plan.problems}
     sound = {fact.source for fact in facts if not fact.stopped and fact.source not in wrong}
     # Accepted ones too: if it leaves the selection another time, that is another question.
@@ -178,13 +204,16 @@ def _selection_of(
     return Selection(flow, topology, clusters.listed, clusters.reported_unseen, partitions)
 
 
-def _gap_row(flow: str, each: Unselected, now: datetime, run_id: str) -> GapRow:
+def _gap_row(flow: str, each: Unselected, now: datetime, run_id: str, by: str) -> GapRow:
+    settled: dict[str, str | datetime] = {}
+    if not each.needs_decision:
+        settled = {"state": GapState.ACCEPTED.value, "decided_by": by, "decided_at": now, "note": _SETTLED}
     return GapRow(
         id=str(uuid.uuid4()),
         flow=flow,
         topic=each.source.topic,
         partition=each.source.partition,
-        cause=NoLongerSelectedError.reason,
+        cause=NoLongerSelectedError.reason if each.needs_decision else SOURCE_DELETED,
         first_offset=each.position,
         next_offset=each.following,
         last_time=each.observed_at,
@@ -192,4 +221,5 @@ def _gap_row(flow: str, each: Unselected, now: datetime, run_id: str) -> GapRow:
         detail=each.detail,
         run_id=run_id,
         found_at=now,
+        **settled,  # type: ignore[arg-type]
     )

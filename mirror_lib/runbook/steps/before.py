@@ -127,7 +127,7 @@ def preflight(context: CutoverContext) -> Outcome:
         f"{gap.topic}-{gap.partition}: {gap.cause}"
         for gap in context.ledger.open_gaps(str(flow.flow))
         if gap.topic in mine
-    } | {f"{each.source}: {NoLongerSelectedError.reason}" for each in plan.unselected}
+    } | {f"{each.source}: {NoLongerSelectedError.reason}" for each in plan.undecided}
     forecast = forecast_plan(flow, plan, context.ledger, run_begins=True)
     losses = [each for each in forecast.worries if each.outlook in (Outlook.WILL_BE_LOST, Outlook.ALREADY_LOST)]
     present = scope_topics(flow, context.definition.topics, context.ledger)
@@ -151,10 +151,17 @@ def preflight(context: CutoverContext) -> Outcome:
             ),
             gates.counts(
                 "limits",
-                list(plan.warnings),
+                list(plan.limits),
                 "the target accepts the records of the source.",
                 "Each sentence says what helps; where the target refuses records, increase the limits of its topics.",
             ),
+            gates.counts(
+                "no unexpected records",
+                list(plan.foreign),
+                "the target has no records of other producers behind the copies.",
+                "Find the producer and stop it; its records are on no other cluster.",
+            ),
+            *gates.notes(each for each in plan.warnings if each not in (*plan.limits, *plan.foreign)),
             gates.counts(
                 "retention",
                 [f"{each.source}: {each.reason}" for each in losses],

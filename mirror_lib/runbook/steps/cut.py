@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from mirror_lib.config import flow_topology
 from mirror_lib.counted import counted
 from mirror_lib.features.verify import VerifyMode
 from mirror_lib.ledger import CutRow, with_handovers
-from mirror_lib.relay import RunPlan, plan_flow
+from mirror_lib.relay import RunPlan, compare_flow_logs
 from mirror_lib.runbook import acl_fence, gates
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.model import Fence, Gate, Step
@@ -64,13 +63,14 @@ def freeze(context: CutoverContext) -> Outcome:
 
 
 def freeze_holds(context: CutoverContext) -> tuple[Gate, ...]:
-    """Gates: nothing was written to the source since the cut, or since the confirmation."""
+    """Gates: nothing was written to the source since the cut, or since the confirmation, and it lost no records."""
     if has_passed(context.last.get(Step.DRAIN)):
         return gates.cut_holds(cuts(context), log_ends(context.whole_flow, context.topics), target_too=False)
     # Cutovers of 0.1.0 have not recorded it.
     noted = context.facts_of(Step.FREEZE).get(_ENDS, {})
     then = {TopicPartition(topic, number): end for topic, ends in noted.items() for number, end in enumerate(ends)}
-    return (gates.source_as_reported(then, log_ends(context.whole_flow, context.topics)),)
+    ends = log_ends(context.whole_flow, context.topics)
+    return gates.source_as_reported(then, ends), gates.same_logs(_problems(_compare_logs(context)))
 
 
 def drain(context: CutoverContext) -> Outcome:
@@ -165,8 +165,8 @@ def cut_holds(context: CutoverContext) -> tuple[Gate, ...]:
 
 
 def _compare_logs(context: CutoverContext) -> RunPlan:
-    """A plan that compares all logs with what was copied: one that lost records and has grown again ends as before."""
-    return plan_flow(context.flow, replace(context.run_options(), asks_all=True), context.ledger)
+    """Compare all logs with what was copied: one that lost records and has grown again ends as before."""
+    return compare_flow_logs(context.flow, context.run_options(), context.ledger)
 
 
 def _problems(plan: RunPlan) -> list[str]:

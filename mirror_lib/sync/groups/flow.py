@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster import Connection
@@ -15,7 +16,7 @@ from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import group_admins, target_admin
 from mirror_lib.sync.due_steps import StepResult, run_if_due, why_not_emitted
-from mirror_lib.sync.groups.changed_logs import with_changed_logs
+from mirror_lib.sync.groups.changed_logs import LookScope, choose_logs, with_changed_logs
 from mirror_lib.sync.groups.plan import GroupPartition, GroupPlan
 from mirror_lib.sync.groups.read import gather_group_facts, read_target_groups
 from mirror_lib.sync.groups.rules import after_applying, looked_again, plan_groups
@@ -30,6 +31,9 @@ _LINES_SHOWN = 50
 _PROBLEMS_RETURNED = 10
 #: Listing groups costs one request per broker; the commits for one batch follow within a few tenths of a second.
 _GROUPS_AT_ONCE = 500
+_ALL_DUE = LookScope()
+#: How long after the end of a run the logs that it has read and written count as known.
+_KNOWN_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,19 @@ class GroupSync:
 
 
 def plan_flow_groups(
-    flow: FlowConfig, topology: FlowTopology, *, commit: bool | None = None, ledger: Ledger | None = None
+    flow: FlowConfig,
+    topology: FlowTopology,
+    *,
+    commit: bool | None = None,
+    ledger: Ledger | None = None,
+    scope: LookScope = _ALL_DUE,
 ) -> GroupSync:
     """Return the changes to a flow's groups that are due. Reads both clusters, changes nothing.
 
     Args:
         commit: as for `apply_flow_groups`.
         ledger: as for `apply_flow_groups`.
+        scope: as for `apply_flow_groups`.
 
     Raises:
         ConfigurationError: the flow emits no checkpoints.
@@ -66,17 +76,23 @@ def plan_flow_groups(
     if commit is None:
         commit = flow.sync_group_offsets_enabled
     with group_admins(flow) as (source, target):
-        return GroupSync(_plan(flow, topology, source, target, ledger, commit=commit))
+        return GroupSync(_plan(flow, topology, source, target, ledger, commit=commit, scope=scope))
 
 
 def apply_flow_groups(
-    flow: FlowConfig, topology: FlowTopology, *, commit: bool | None = None, ledger: Ledger | None = None
+    flow: FlowConfig,
+    topology: FlowTopology,
+    *,
+    commit: bool | None = None,
+    ledger: Ledger | None = None,
+    scope: LookScope = _ALL_DUE,
 ) -> GroupSync:
     """Write checkpoints and, if the flow is configured to, commit offsets on the target. Failures are per group.
 
     Args:
         commit: commit offsets; None uses `sync.group.offsets.enabled`.
         ledger: has the exact offset maps; without it, groups are always translated by MM2's rule.
+        scope: the logs to compare first.
 
     Raises:
         ConfigurationError: the flow emits no checkpoints.
@@ -86,7 +102,7 @@ def apply_flow_groups(
     if commit is None:
         commit = flow.sync_group_offsets_enabled
     with group_admins(flow) as (source, target):
-        plan = _plan(flow, topology, source, target, ledger, commit=commit)
+        plan = _plan(flow, topology, source, target, ledger, commit=commit, scope=scope)
         _write_checkpoints(flow, plan)
         return GroupSync(_commit(flow, plan, target), applied=True)
 
@@ -99,11 +115,14 @@ def _plan(
     ledger: Ledger | None,
     *,
     commit: bool,
+    scope: LookScope,
 ) -> GroupPlan:
     facts = gather_group_facts(flow, topology, source, target, ledger, commit=commit)
     plan = plan_groups(topology, facts)
-    compared = with_changed_logs(flow, facts, plan)
-    return plan if compared is facts else plan_groups(topology, compared)
+    chosen = choose_logs(facts, plan, scope)
+    compared = with_changed_logs(flow, facts, chosen)
+    plan = plan if compared is facts else plan_groups(topology, compared)
+    return plan.postponed(chosen.later)
 
 
 def sync_flow_groups(
@@ -115,6 +134,7 @@ def sync_flow_groups(
     dry_run: bool,
     complete: bool = True,
     at_once: bool = False,
+    trigger: str | None = None,
 ) -> dict[str, Any]:
     """Run a step for groups in a scheduled run (`run_if_due`); log, and return counts, never rows.
 
@@ -122,6 +142,7 @@ def sync_flow_groups(
         step: `CHECKPOINTS` writes checkpoints. `GROUP_OFFSETS` also commits offsets on the target; it reads groups
             again, since they may have moved, and writes the checkpoint of every offset that it commits.
         complete: the topology is that of the whole flow, so that the interval restarts.
+        trigger: what has started the run that the step follows; None if it follows none.
 
     Raises:
         MirrorError: as `apply_flow_groups`.
@@ -129,7 +150,8 @@ def sync_flow_groups(
     commit = step is SyncStep.GROUP_OFFSETS
 
     def run() -> StepResult:
-        done = (plan_flow_groups if dry_run else apply_flow_groups)(flow, topology, commit=commit, ledger=ledger)
+        work = plan_flow_groups if dry_run else apply_flow_groups
+        done = work(flow, topology, commit=commit, ledger=ledger, scope=_scope(flow, ledger, trigger))
         _log_sync(done)
         # The step that commits knows more, and comes later.
         if complete and (commit or not flow.sync_group_offsets_enabled):
@@ -143,6 +165,16 @@ def sync_flow_groups(
         return StepResult(report, complete=done.applied and complete and not problems)
 
     return {"flow": str(flow.flow), **run_if_due(flow, step, ledger, run, dry_run=dry_run, at_once=at_once)}
+
+
+def _scope(flow: FlowConfig, ledger: Ledger, trigger: str | None) -> LookScope:
+    """What a step of a scheduled run compares: what its run has just copied is known."""
+    name = str(flow.flow)
+    runs = () if trigger is None else ledger.runs(name, 1, trigger=trigger)
+    ended = runs[0].finished_at if runs else None
+    age = None if ended is None else (datetime.now(UTC) - ended).total_seconds()
+    is_known = age is not None and 0 <= age < _KNOWN_SECONDS
+    return LookScope(runs[0].id if is_known else None, lambda: ledger.count_runs(name))
 
 
 def _write_checkpoints(flow: FlowConfig, plan: GroupPlan) -> None:

@@ -6,12 +6,13 @@ The rules in `groups.rules` build it; operators, the ledger and the gates of a c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from mirror_lib.cluster.admin import CommittedOffset
 from mirror_lib.cluster.topics import Checkpoint
+from mirror_lib.counted import counted
 from mirror_lib.ledger import GroupObservationRow
 from mirror_lib.offsets import IN_SYNC, CheckpointOffsets, GroupReason, why_not_in_sync
 from mirror_lib.printable import printable
@@ -180,6 +181,28 @@ class GroupPlan:
         rows = tuple(row for row in self.rows if row.reason is not GroupReason.TOPIC_NOT_REQUESTED)
         notices = self.notices if rows else (*self.notices, "no group has an offset on the selected topics.")
         return replace(self, rows=rows, notices=notices)
+
+    def postponed(self, later: Container[TopicPartition]) -> GroupPlan:
+        """The plan without changes in partitions whose logs only a later step compares.
+
+        Args:
+            later: source partitions.
+        """
+        waiting = {row.source for row in self.rows if row.source in later and (row.emit or row.commit)}
+        if not waiting:
+            return self
+        rows = tuple(
+            replace(row, emit=False, commit=False, reason=row.present_reason)
+            if row.source in waiting and (row.emit or row.commit)
+            else row
+            for row in self.rows
+        )
+        notice = (
+            f"group offsets on {counted(len(waiting), 'partition')} are written by later runs: before that the last "
+            "copied records of a partition are compared on both clusters, and a run reads only some at a time "
+            "(docs/reliability.md)."
+        )
+        return replace(self, rows=rows, notices=(*self.notices, notice))
 
     @property
     def checkpoints(self) -> Iterator[Checkpoint]:

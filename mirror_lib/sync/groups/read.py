@@ -53,7 +53,7 @@ from mirror_lib.identity import (
     open_histories,
     position_change,
 )
-from mirror_lib.ledger import DISASTER, POSITION_SET, REPEATED, GapRow, GapState, Ledger
+from mirror_lib.ledger import DISASTER, POSITION_SET, REPEATED, SOURCE_DELETED, GapRow, GapState, Ledger
 from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, unite
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.groups.facts import GroupFacts, TargetGroups, select_groups
@@ -107,7 +107,7 @@ def gather_group_facts(
         groups = {name: _without_metadata(offsets) for name, offsets in groups.items()}
     syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
     taken = topology.topic_filter.should_replicate_topic
-    stored = AvailablePositions(flow)
+    stored = AvailablePositions(flow, source.leader_wait)
     positions, unsound = (
         (stored.read(), {}) if ledger is None else compared_positions(flow.flow, ledger, stored.read, taken)
     )
@@ -307,7 +307,7 @@ def _skipped_ranges(gaps: Iterable[GapRow]) -> dict[TopicPartition, list[tuple[i
     """Source offsets that were skipped although the source has their records."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
     for gap in gaps:
-        is_skipped = gap.cause not in LOSS_REASONS | UNKNOWN_REASONS | {DISASTER, REPEATED}
+        is_skipped = gap.cause not in LOSS_REASONS | UNKNOWN_REASONS | {DISASTER, REPEATED, SOURCE_DELETED}
         if is_skipped and gap.next_offset > gap.first_offset:
             place = TopicPartition(gap.topic, gap.partition)
             found.setdefault(place, []).append((gap.first_offset, gap.next_offset))

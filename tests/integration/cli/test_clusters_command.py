@@ -10,8 +10,8 @@ import pytest
 
 from mirror_lib.cluster.topics.positions import ClusterPair
 from mirror_lib.errors import ConfigurationError, SourceClusterChangedError, TargetClusterChangedError
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console

@@ -90,18 +90,31 @@ class TestAPattern:
         return console
 
     def test_a_deleted_topic(self, mirrored: MirroredTopic, other: str, console: Console) -> None:
-        delete_topic(mirrored.source, other)
+        finished = f"{mirrored.name}-finished"
+        create_topic(mirrored.source, finished, partitions=2)
+        console.copied()
+        produce(mirrored.source, other, records(10, start=30))
+        # Of this one all was copied, as far as anybody knows; of the other one not.
+        console.say("observe")
+        for each in (finished, other):
+            delete_topic(mirrored.source, each)
         mirrored.produce(records(5, start=5))
 
         run = console.run()
 
         # The flow goes on, and so does its schedule.
         assert (run.exit_code, run.document["run"]["records"]) == (0, 5)
-        assert warned(run.document, f"{other}-0 (the topic was deleted on A", "log end offset 20", "unknown")
+        assert warned(run.document, f"{other}-0 (the topic was deleted on A", "log end offset 40", "unknown")
         assert (console.say("gaps", "list").exit_code, console.say("observe").exit_code) == (3, 3)
-        assert open_gaps(console) == [(other, 0, LEFT, 20, 20)]
-        (waiting,) = console.say("status").document["open_gaps"]
-        assert (waiting["flow"], waiting["cause"], waiting["gaps"]) == ("A->B", LEFT, 1)
+        assert open_gaps(console) == [(other, 0, LEFT, 30, 40)]
+        status = console.say("status").document
+        (waiting,) = status["open_gaps"]
+        assert (waiting["flow"], waiting["cause"], waiting["gaps"], waiting["topics"]) == ("A->B", LEFT, 1, other)
+
+        # That is said once, and needs no decision.
+        assert warned(run.document, "1 topic was deleted on A, after being copied", finished, "is unknown")
+        assert status["deleted_topics"] == [{"flow": "A->B", "topics": 1, "first": [finished]}]
+        assert not warned(console.run().document, finished)
 
         # Twice: an open gap is noted once.
         assert warned(console.run().document, f"mirror gaps accept --flow 'A->B' --topic {other}")

@@ -9,7 +9,7 @@ import pytest
 
 from mirror_lib.config.loader import load
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.flows import Flow, make_flow
 from tests.support.kafka import consume, create_topic, produce, records

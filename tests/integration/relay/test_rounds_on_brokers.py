@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.flows import Flow
 from tests.support.kafka import aged

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning import rate_limits
-from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.flows import copy_here
 from tests.support.kafka import consume, records

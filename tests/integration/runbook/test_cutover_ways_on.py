@@ -100,6 +100,9 @@ def test_each_gate_of_the_preflight(moving: Migration, topic_name: str) -> None:
     stopped_by(moving, scope, Step.PREFLIGHT, "group translation")
     edit(moving, off, "clusters")
 
+    # What the plan says besides these stops nothing: a literal name that the source does not have
+    edit(moving, f"A->B.topics = {topic_name}", f"A->B.topics = {topic_name},not-{topic_name}")
+
     # A file without the failback flow
     edit(moving, "B->A.enabled = true", "B->A.enabled = false")
     stopped_by(moving, scope, Step.PREFLIGHT, "failback")

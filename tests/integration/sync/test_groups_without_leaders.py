@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from mirror_lib.cluster import leader_wait
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.identity import positions
 from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.sync.groups.flow import apply_flow_groups
 from tests.support.brokers.groups import commit_offset, committed_offsets
@@ -41,7 +41,7 @@ def placed(target: KafkaCluster, topic: str, *brokers: int) -> None:
 def test_groups_are_translated_in_the_partitions_whose_positions_are_known(
     kafka_pair: KafkaPair, topic_name: str, target: KafkaCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(positions, "LEADER_SECONDS", 2.0)
+    monkeypatch.setattr(leader_wait, "LEADER_SECONDS", 2.0)
     group = f"g-{topic_name}"
     create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
     written = [Record(b"%d" % number, partition=number % PARTITIONS) for number in range(10 * PARTITIONS)]

@@ -16,7 +16,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, TopicNotCreatableError
-from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import FAST_HOUSEKEEPING
 from tests.support.flows import make_flow

@@ -106,6 +106,7 @@ def test_aborted_and_open_records_are_told_until_they_are_copied_again(mirrored:
     assert undecided.startswith("1 record of open transactions is on the target")
     (counts,) = mirror(flow, "plan")["copied_transactions"]
     assert (counts["topic"], counts["aborted"], counts["undecided"]) == (name, 2, 1)
+    assert mirror(flow, "observe")["copied_transactions"] == [counts]
     assert full.sentence.startswith("EQUAL")
     assert "2 of them are records of aborted transactions" in full.sentence
     assert "1 of them is a record of open transactions" in full.sentence

@@ -88,8 +88,11 @@ def test_given_a_position_of_mirror_maker_then_it_has_continued_the_copy_that_th
     known = LedgerPositions({ORDERS: in_ledger()}, Runs())
 
     assert Past.of(position, known, ORDERS)[:2] == ("first", History(CURRENT))
-    # It went back: its offsets mean other records.
-    assert Past.of(replace(position, offset=49), known, ORDERS).copy is None
+    # It went back: its offsets mean other records, of another copy each time.
+    back = Past.of(replace(position, offset=49), known, ORDERS).copy
+    later = LedgerPositions({ORDERS: in_ledger(run_id="run-6", copy=back)}, Runs())
+    again = Past.of(replace(position, offset=49), later, ORDERS).copy
+    assert len({back, again, "first", None}) == 4
 
 
 @pytest.mark.parametrize(

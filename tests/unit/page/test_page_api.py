@@ -14,6 +14,7 @@ import pytest
 from mirror_lib.config.loader import load
 from mirror_lib.ledger.cutover_rows import CarrierRow
 from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.offset_rows import PositionRow, TransactionCountRow
 from mirror_lib.page.control import RunAct
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.machine import progress
@@ -59,6 +60,21 @@ def test_every_number_carries_the_moment_at_which_it_was_true(client: Client) ->
     # What never comes.
     tight = client.get("/api/flows/mirror__dublin__cloud").json()["flow"]
     assert (tight["catch_up_seconds"], tight["headroom_seconds"]) == ("never", 7200)
+
+
+def test_records_of_aborted_transactions_are_named_next_to_the_gaps(acting: Client, own_config: Path) -> None:
+    flow = STORIES[2].flow
+    with open_ledger(load(own_config)) as ledger:
+        at = PositionRow(flow=flow, topic="orders", partition=0, offset=9, target_offset=10, state="closed")
+        count = TransactionCountRow(
+            flow=flow, topic="orders", partition=0, counted_to=10, aborted=3, undecided=0, uncounted=0, open=()
+        )
+        ledger.save_positions([at])
+        ledger.save_transaction_counts([count])
+
+    answer = acting.get(f"/api/flows/mirror__{flow.replace('->', '__')}/gaps").json()
+
+    assert answer["uncommitted"][0].startswith("3 records of aborted transactions are on the target")
 
 
 def test_the_history_is_thinned_to_the_worst_of_each_stretch(client: Client) -> None:

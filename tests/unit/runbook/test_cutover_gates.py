@@ -59,6 +59,13 @@ def test_a_partition_that_is_gone_breaks_the_cut() -> None:
     assert not gates.cut_holds([CUT], LogEnds({}, {}, {}), target_too=False)[0].passed
 
 
+def test_a_source_that_has_other_ends_than_when_the_writers_were_stopped_breaks_the_confirmation() -> None:
+    assert gates.source_as_reported({ORDERS: 10}, ends(10)).passed
+    for now, what in ((12, "2 offsets were written"), (7, "the source lost 3 offsets")):
+        gate = gates.source_as_reported({ORDERS: 10}, ends(now))
+        assert (gate.passed, what in gate.what) == (False, True), now
+
+
 def test_the_inventory_holds_while_topics_and_partitions_of_the_source_are_the_same() -> None:
     assert gates.topics_same([TOPIC], [replace(TOPIC, target_partitions=9)]).passed
     assert not gates.topics_same([replace(TOPIC, target_partitions=0)], [TOPIC]).passed

@@ -11,9 +11,9 @@ import pytest
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import MirrorError, RecordRefusedError, RecordTooLargeError
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.planning.topic_limits import LimitKind, limit_warnings
-from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions, RunReport
 from tests.support.flows import Flow
 from tests.support.interruptions import interrupted, killed_after

@@ -19,9 +19,9 @@ from mirror_lib.cli.main import app
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.observe.forecasts import Outlook
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.health.forecast import forecast_flow
 from mirror_lib.relay.health.observation import observe_flow
-from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.transaction_checks import set_verification

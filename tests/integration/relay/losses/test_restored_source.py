@@ -12,7 +12,7 @@ from mirror_lib.cli.main import app
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import SourceTruncatedError
 from mirror_lib.features.verify.model import VerifyMode
-from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import start_together

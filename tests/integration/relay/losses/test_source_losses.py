@@ -24,9 +24,9 @@ from mirror_lib.errors import (
 )
 from mirror_lib.identity.positions import position_row
 from mirror_lib.ledger.rows import GapRow
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.gaps.resolutions import Decision
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import start_together

@@ -20,9 +20,9 @@ from mirror_lib.errors import (
     TargetRenamedError,
     TargetTruncatedError,
 )
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions, RunReport
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.console import Console
@@ -104,11 +104,14 @@ def test_a_position_names_the_target_topic_its_id_and_both_clusters_and_is_compl
     assert complete.target_topic == scene.target
     assert complete.target_topic_id
     assert complete.clusters == ClusterPair(scene.pair.source.cluster_id, scene.pair.target.cluster_id)
-    scene.store(**NAMELESS)
+    scene.store(**NAMELESS, last_record=None, target_record=None)
 
     report = scene.run()
 
     assert (report.errors, report.records) == ((), 0)
+    last, copied = scene.position().last_record, scene.position().target_record
+    assert last is not None
+    assert (last.offset, copied) == (9, last)
     assert {name: getattr(scene.position(), name) for name in (*NAMELESS, "offset", "target_offset", "state")} == {
         name: getattr(complete, name) for name in (*NAMELESS, "offset", "target_offset", "state")
     }

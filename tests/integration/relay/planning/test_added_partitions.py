@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow

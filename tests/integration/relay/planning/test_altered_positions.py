@@ -8,7 +8,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.internal import PositionStore, StoredPosition
 from mirror_lib.cluster.topics.positions import Position, PositionKeys, PositionState
 from mirror_lib.ledger.rows import POSITION_SET
-from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mirror_lib.cluster import Connection
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.planning.markers import WrittenRanges
-from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology import TopicPartition
 from tests.support.flows import Flow

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.flows import Flow, copy_here
 from tests.support.kafka import add_partitions, consume, create_topic, produce, records, values, watermarks

@@ -66,7 +66,7 @@ def test_tasks_are_those_of_the_design_in_their_order(dag):
         "heartbeats": {"replicate"},
         "translate_offsets": {"replicate"},
         "announce_new_records": {"replicate"},
-        "sync_group_offsets": {"translate_offsets"},
+        "sync_group_offsets": {"replicate", "translate_offsets"},
         "observe": {"replicate", "heartbeats", "sync_group_offsets"},
         "report": {"replicate", "heartbeats", "sync_group_offsets", "sync_topic_configs", "sync_topic_acls", "observe"},
     }

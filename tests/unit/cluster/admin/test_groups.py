@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.leader_wait import LEADER_SECONDS, LeaderWait
 from mirror_lib.cluster.protocol import groups as protocol
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.errors import AuthorizationError, BrokerUnreachableError, RetriesExhaustedError
@@ -148,3 +150,19 @@ def test_given_no_coordinator_in_time_when_asked_then_the_cluster_is_told_from_t
         brokers.away = [1]
         with pytest.raises(BrokerUnreachableError):
             groups.fetch_committed(["g"])
+
+
+def test_given_groups_without_a_coordinator_when_asked_several_times_then_they_are_waited_for_once(
+    brokers: FakeBrokers, groups: GroupAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirror_lib.cluster.leader_wait._LEAST_SECONDS", 0.0)
+    groups.leader_wait = LeaderWait()
+    groups.leader_wait.note(time.monotonic() - LEADER_SECONDS + 0.1)
+    brokers.refusals["g"] = [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 1_000_000
+
+    with groups:
+        assert set(groups.fetch_committed(["g", "h"]).errors) == {"g"}
+        before = len(brokers.asked)
+        assert set(groups.fetch_committed(["g"]).errors) == {"g"}
+
+    assert [api for _, api in brokers.asked[before:]].count(protocol.OFFSET_FETCH) == 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.last_records import find_last_records, is_same, is_same_copy
+from mirror_lib.cluster.batches.last_records import find_last_records, is_same, is_same_copy, last_record_at
 from mirror_lib.cluster.topics.positions import LastRecord
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker, message_set
 
@@ -61,6 +61,16 @@ def test_another_record_at_its_offset_is_noticed(log: list[list[SourceRecord]], 
     now = batch([replace(first, **{changed: change}), *others], codec=codec)
 
     assert is_same(memoryview(now), known) is False
+
+
+@given(logs(), codecs)
+def test_the_record_at_an_offset_is_the_one_that_is_known_again(log: list[list[SourceRecord]], codec: int) -> None:
+    for part in log:
+        data = memoryview(batch(part, codec=codec))
+        known = [last_record_at(data, record.offset) for record in part]
+        assert [each and each.offset for each in known] == [record.offset for record in part]
+        assert all(is_same(data, each) for each in known if each is not None)
+        assert last_record_at(data, part[-1].offset + 1) is None
 
 
 @given(logs())

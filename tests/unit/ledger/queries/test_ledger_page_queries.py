@@ -166,7 +166,8 @@ def test_gaps_that_wait_and_steps_that_were_refused_are_counted_by_flow(ledger: 
             StepOutcomeRow(flow="a->b", step=step, finished_at=NOON, failed=failed, summary={})
         )
 
-    assert ledger.pages.open_gaps() == {"a->b": 2}
+    (waiting,) = ledger.open_gaps_by_cause()
+    assert (waiting.flow, waiting.gaps, waiting.topics, waiting.named) == ("a->b", 2, 1, (rows.gap().topic,))
     assert ledger.pages.failed_steps() == {"a->b": 1}
     gap = ledger.pages.find_gap("g0")
     assert gap is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from mirror_lib.ledger.offset_rows import PositionRow
+from mirror_lib.ledger.offset_rows import PositionRow, TransactionCountRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.topology import TopicPartition
 
@@ -55,6 +55,23 @@ def test_given_a_run_that_slept_when_it_commits_then_the_position_of_its_success
 
     ledger.commit_positions([replace(CLOSED, claim=7, copy="first", offset=30)])
     assert _stored(ledger) == [successor]
+
+    count = TransactionCountRow(
+        flow="a->b",
+        topic="orders",
+        partition=0,
+        copy="first",
+        counted_to=60,
+        aborted=5,
+        undecided=0,
+        uncounted=0,
+        open=(),
+    )
+    place = TopicPartition("orders", 0)
+    ledger.save_transaction_counts([count], claims={place: 8})
+    ledger.save_transaction_counts([replace(count, counted_to=30, aborted=1)], claims={place: 7})
+    ledger.save_transaction_counts([replace(count, copy="an earlier one", aborted=1)], claims={place: 9})
+    assert [(row.counted_to, row.aborted) for row in ledger.transaction_counts("a->b")] == [(60, 5)]
 
     # Another copy begins its own claims, and the same claim commits again.
     for newer in (replace(CLOSED, claim=1, copy="second"), replace(CLOSED, claim=1, copy="second", offset=50)):

@@ -11,11 +11,12 @@ import pytest
 import mirror_lib.relay.commit.commit as commit
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.errors import AuthorizationError, MirrorError
-from mirror_lib.ledger.offset_rows import PositionRow, RoutedRangeRow, SegmentRow
+from mirror_lib.ledger.offset_rows import PositionRow, RoutedRangeRow, SegmentRow, TransactionCountRow
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.commit.commit import closed_positions, commit_round, routed_rows, segment_rows
+from mirror_lib.relay.commit.transaction_counts import counts_after_decisions
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RoutedRecords
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
@@ -188,3 +189,24 @@ def test_what_an_attempt_before_has_committed_in_transactions_belongs_to_it() ->
 
     assert {(each.source_first, each.source_next) for each in (own, there)} == {(10, 18)}
     assert (own.target_first, own.target_next) == (5, 9)
+
+
+def test_a_decision_keeps_the_counts_of_aborted_records_as_long_as_the_target_keeps_the_records() -> None:
+    counted = TransactionCountRow(
+        flow="A->B",
+        topic="orders",
+        partition=0,
+        copy="first",
+        counted_to=20,
+        aborted=3,
+        undecided=2,
+        uncounted=1,
+        open=((7, 18, 2),),
+    )
+    former = Position("orders", 0, 19, 25, target_topic="A.orders", target_topic_id="one", copy="first")
+    accepted = replace(former, offset=49, copy="decision")
+    (kept,) = counts_after_decisions([counted], [accepted], {former.source: former})
+    assert kept == replace(counted, copy="decision", counted_to=50, undecided=0, uncounted=3, open=())
+
+    for lost in (replace(accepted, target_offset=24), replace(accepted, target_topic_id="two")):
+        assert list(counts_after_decisions([counted], [lost], {former.source: former})) == []
