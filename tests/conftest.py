@@ -44,7 +44,6 @@ _LONGEST = tuple(
         "integration/access/test_least_privilege.py",
         "integration/spark/test_class_archive.py",
         "e2e/test_demo.py",
-        "e2e/test_bench_end_to_end.py",
         "integration/runbook/test_cutover_interrupted.py",
         "integration/verify/test_verify_transformed.py",
         "e2e/one_spark/test_transform_flow.py",

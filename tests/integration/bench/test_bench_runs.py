@@ -10,8 +10,6 @@ import pytest
 from tools.bench.clusters.pair import Pair, started_pair
 from tools.bench.copiers.relay_host import RelayHost
 from tools.bench.copiers.settings import Copier
-from tools.bench.growth import measure as growth
-from tools.bench.growth.results import BYTES, IDLE_TOPICS
 from tools.bench.lag import measure as lag
 from tools.bench.transforms import measure as transforms
 from tools.bench.transforms.cases import Contender, filter_and_mask
@@ -36,38 +34,6 @@ def host(folder: Path, pair: Pair) -> Iterator[RelayHost]:
     with RelayHost(cores=2, directory=folder, spark_settings=transforms.SESSION_SETTINGS) as host:
         host.wait_started()
         yield host
-
-
-def test_given_deleted_topics_when_settled_then_the_brokers_have_removed_their_files(pair: Pair, folder: Path) -> None:
-    def parts_of_topic() -> list[str]:
-        return [path.name for path in folder.rglob("gone.*") if path.is_dir()]
-
-    pair.target.create("gone.topic", 3)
-    assert len(parts_of_topic()) == 3
-    # The new files of a topic that was made again are not waited for.
-    pair.target.create("again.topic", 1)
-    pair.target.delete(["again.topic"])
-    pair.target.create("again.topic", 1)
-
-    pair.forget("gone.")
-    assert len(parts_of_topic()) == 3, "the broker removes later; without that this test says nothing"
-    pair.settle()
-
-    assert parts_of_topic() == []
-    assert "again.topic" in pair.target.names()
-
-
-def test_every_point_of_growth_is_copied_and_then_found_idle(pair: Pair, host: RelayHost, tmp_path: Path) -> None:
-    sizes = growth.Sizes((), (), (1,), (20,), each_megabytes=1, idle_runs=1)
-    options = growth.Options(series=(BYTES, IDLE_TOPICS), sizes=sizes)
-
-    points = growth.run(options, pair, host, tmp_path, lambda _: None)
-
-    assert [(point.series, point.amount) for point in points] == [(BYTES, 1), (IDLE_TOPICS, 20)]
-    for point in points:
-        assert point.complete
-        assert point.copy.phases["copy"] > 0
-        assert point.idle.phases["copy"] == 0
 
 
 def test_under_load_every_record_is_seen_once_and_its_lag_known(pair: Pair, host: RelayHost, tmp_path: Path) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.affected import __main__ as command
 from tests.affected.__main__ import Selection, select
-from tests.affected.changes import GitError, changed_files
-from tests.affected.graph import Chain
+from tests.affected.changes import changed_files
 
 
 class Repository:
@@ -103,46 +100,3 @@ def test_a_branch_is_compared_with_the_commit_where_it_left_the_main_branch(repo
     repository.git("switch", "--quiet", "other")
 
     assert changed_files(repository.root) == (left, ("docs/page.md",))
-
-
-def test_what_git_cannot_tell_is_an_error(
-    repository: Repository, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for revision in ("nowhere", "--help"):
-        with pytest.raises(GitError, match=revision):
-            changed_files(repository.root, revision)
-
-    bare = tmp_path_factory.mktemp("bare")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(bare.parent))
-    with pytest.raises(GitError, match="not a git repository"):
-        changed_files(bare)
-
-
-@pytest.mark.parametrize(
-    ("unit_code", "names"),
-    [(0, ["unit", "integration"]), (1, ["unit"]), (5, ["unit", "integration"])],
-    ids=["passed", "failed", "none chosen"],
-)
-def test_unit_tests_run_first_and_if_they_pass_the_others_in_one_pass(
-    monkeypatch: pytest.MonkeyPatch, unit_code: int, names: list[str]
-) -> None:
-    files = ("tests/unit/test_a.py", "tests/integration/test_b.py", "tests/e2e/test_c.py")
-    started: list[Sequence[str]] = []
-
-    class Run:
-        def __init__(self, words: Sequence[str], cwd: Path) -> None:
-            started.append(words[2:])
-
-        def wait(self) -> int:
-            return unit_code if len(started) == 1 else 0
-
-    monkeypatch.setattr(command, "changed_files", lambda _root, revision: (str(revision), ()))
-    monkeypatch.setattr(command, "select", lambda *_: Selection({path: Chain((path,)) for path in files}, 9, {}))
-    monkeypatch.setattr(subprocess, "Popen", Run)
-
-    assert command.main(["--list", "HEAD"]) == 0
-    assert started == []
-    assert command.main(["HEAD~2", "-x"]) == (1 if unit_code == 1 else 0)
-    assert [each[0] for each in started] == names
-    assert started[0] == ("unit", "-m", "", "-n", "0", "-x", files[0])
-    assert [each[-3:] for each in started[1:]] == [("-x", *files[1:])] * (len(names) - 1)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import ast
 import itertools
-import subprocess
-import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
-from tests.support.waiting import wait_for
 from tools.mutants.generate import Fields, fields_of, mutants_of
 from tools.mutants.model import Kind, Mutant, Outcome, Verdict
 from tools.mutants.results import Header, Results, ResultsError, lost, read
@@ -163,44 +159,6 @@ def test_given_a_test_on_brokers_that_fails_anyway_when_a_fault_is_judged_then_i
 
     with pytest.raises(DisturbedError, match="test_it fails without any fault, too"):
         bench.judge(mutant)
-
-
-def test_given_a_test_that_leaves_a_process_when_it_has_ended_then_the_process_has_ended(tmp_path: Path) -> None:
-    started = tmp_path / "pid"
-    leaves = f"""
-        import subprocess, pathlib
-        def test_it():
-            left = subprocess.Popen(["sleep", "600"], start_new_session=True)
-            pathlib.Path({str(started)!r}).write_text(str(left.pid))
-            left.returncode = 0
-        """
-    mutant = project(tmp_path, textwrap.dedent(leaves))
-
-    Bench(tmp_path, AllTests(), Seen(None, {}), BrokersElsewhere(tmp_path)).judge(mutant)
-
-    assert not psutil.pid_exists(int(started.read_text()))
-
-
-def test_given_a_term_while_tests_are_measured_then_they_end_and_leave_no_process(tmp_path: Path) -> None:
-    started = tmp_path / "pid"
-    waits = (
-        f"import os, pathlib, time\n\ndef test_it():\n    pathlib.Path({str(started)!r}).write_text(str(os.getpid()))"
-    )
-    project(tmp_path, f"{waits}\n    time.sleep(600)\n")
-    measuring = f"""
-        import pathlib, signal, sys
-        from tools.mutants.measure import measure
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        measure(pathlib.Path({str(tmp_path)!r}), pathlib.Path({str(tmp_path / "data")!r}), ["test_a.py"], [])
-        """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(measuring)])
-    wait_for(started.exists, 60)
-    wait_for(started.read_text)
-
-    process.terminate()
-
-    assert process.wait() == 143
-    assert not psutil.pid_exists(int(started.read_text()))
 
 
 def verdict_of(name: str, outcome: Outcome) -> Verdict:

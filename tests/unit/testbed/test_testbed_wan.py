@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 import threading
@@ -11,12 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from tools.testbed.wan import LongLine
-from tools.testbed.wan_direction import LATE_SECONDS, Carrier, LineQuality
+from tools.testbed.wan_direction import LATE_SECONDS, LineQuality
 
 LONG = 20.0
 
@@ -95,29 +92,3 @@ def test_bytes_take_at_least_the_time_that_the_line_needs(quality: LineQuality, 
         echo(connection, bytes(count))
 
         assert time.monotonic() - began >= seconds
-
-
-def test_given_a_round_trip_time_then_bytes_follow_each_other_without_waiting_for_answers() -> None:
-    chunks = 100
-    data = os.urandom(chunks * 64 * 1024)
-
-    with line(LineQuality(0.2)) as connection:
-        began = time.monotonic()
-        assert echo(connection, data) == data
-
-        # One after the other they would take a round trip each.
-        assert time.monotonic() - began < chunks * 0.2
-
-
-@given(st.lists(st.tuples(st.floats(0, 10), st.integers(1, 10_000)), min_size=1, max_size=20), st.integers(1, 10_000))
-def test_a_carrier_never_lets_more_leave_than_its_rate(given_to_it: list[tuple[float, int]], rate: int) -> None:
-    carrier, now, last = Carrier(rate), 0.0, 0.0
-    began = given_to_it[0][0]
-
-    for pause, count in given_to_it:
-        now += pause
-        left = carrier.left_at(now, count)
-        assert left >= max(now, last)
-        last = left
-
-    assert last - began >= sum(count for _, count in given_to_it) / rate - LATE_SECONDS - 1e-6
