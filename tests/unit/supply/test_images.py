@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tools.supply.images import Image, NoDigestError, images, pin, pinned
+from tools.supply.images import Image, images, pinned
 
 DIGEST, OTHER = f"sha256:{'0' * 64}", f"sha256:{'f' * 64}"
 
@@ -25,21 +23,3 @@ def test_what_is_no_digest_is_written_nowhere() -> None:
     for digest in ("", "sha256:", "latest", f"{DIGEST}\n", f"{DIGEST} x", DIGEST[:-1]):
         with pytest.raises(ValueError, match="is no digest"):
             pinned("FROM python:3.12\n", {"python:3.12": digest})
-
-
-def test_each_image_is_asked_for_once_and_one_without_a_digest_stops_all() -> None:
-    files = {Path("a"): "image: x:1\nimage: y:2\n", Path("b"): "FROM x:1\n"}
-    asked: list[str] = []
-
-    def ask(reference: str) -> str:
-        asked.append(reference)
-        return DIGEST
-
-    assert pin(files, ask)[Path("b")] == f"FROM x:1@{DIGEST}\n"
-    assert asked == ["x:1", "y:2"]
-
-    def refuse(reference: str) -> str:
-        raise NoDigestError(reference)
-
-    with pytest.raises(NoDigestError):
-        pin(files, refuse)

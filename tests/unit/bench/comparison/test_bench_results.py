@@ -60,17 +60,6 @@ def test_ratios_compare_medians_of_the_rounds() -> None:
     assert results.speedup(_LZ4, Copier.MM2_TUNED) is None
 
 
-def test_the_worst_of_its_workloads_decides_over_a_goal() -> None:
-    ours = [_measured(workload, Copier.MIRROR, 600e3) for workload in WORKLOADS[:3]]
-    theirs = [_measured(_LZ4, Copier.MM2_DEFAULT, 60e3), _measured(_SHORT, Copier.MM2_DEFAULT, 100e3)]
-
-    goal = _goal(_results(*ours, *theirs), "Full batches, lz4: times MM2 default")
-
-    assert goal.value == pytest.approx(6.0)
-    assert (goal.limit, goal.reached) == (8.0, False)
-    assert _SHORT.name in goal.detail
-
-
 def test_a_goal_is_reached_at_its_own_multiple_of_the_peer_and_judges_its_own_workloads() -> None:
     for text, workload, peer, times in (
         ("Full batches, lz4: times MM2 default", _LZ4, Copier.MM2_DEFAULT, 8.0),
@@ -106,14 +95,3 @@ def test_a_copy_that_differs_fails_the_comparison() -> None:
         goal = _goal(_results(_measured(_LZ4, Copier.MM2_DEFAULT, 1e5), ours), "Share of copies that equal")
 
         assert (goal.reached, goal.detail) == (False, "1 of 2"), fault
-
-
-def test_neither_copies_over_tls_nor_absent_ones_reach_or_miss_a_goal() -> None:
-    secured = _LZ4.over_tls()
-    measured = (_measured(secured, Copier.MM2_DEFAULT, 10e3, cpu=1.0), _measured(secured, Copier.MIRROR, 10e3, cpu=9.0))
-    results = _results(*measured, tls=True)
-
-    assert results.speedup(secured, Copier.MM2_DEFAULT) == pytest.approx(1.0)
-    assert _goal(results, "Full batches, lz4: times MM2 default").reached is None
-    assert _goal(results, "CPU of the copier: share of MM2 default").reached is None
-    assert {goal.reached for goal in goals(_results())} == {None}
