@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.clusters import KafkaPair
+from tests.support.kafka import delete_records, produce, records
+from tests.support.names import unique_name
 from tools.bench.clusters.pair import Pair
 from tools.bench.clusters.topics import Topics
 from tools.bench.clusters.transport import Transport
@@ -17,9 +20,6 @@ from tools.bench.limit.measure import LimitProcesses
 from tools.bench.limit.model import PRODUCE_WAYS
 from tools.bench.workloads.loading import load
 from tools.bench.workloads.workload import WORKLOADS, Workload
-from tests.support.clusters import KafkaPair
-from tests.support.kafka import delete_records, produce, records
-from tests.support.names import unique_name
 
 pytestmark = pytest.mark.integration
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import textwrap
 from dataclasses import replace
@@ -11,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools.mutants.generate import Fields, fields_of, mutants_of
-from tools.mutants.model import Kind, Mutant, Outcome, Verdict
-from tools.mutants.results import Header, Results, ResultsError, lost, read
-from tools.mutants.sample import sample
+from tools.mutants.model import Kind, Mutant, Outcome
 from tools.mutants.seen import Seen
 from tools.mutants.trial import Bench, DisturbedError
 from tools.mutants.warm import WarmBrokers
@@ -64,27 +61,6 @@ def test_every_kind_of_fault_is_made_where_it_can_be_and_nowhere_else() -> None:
     changes = [mutant.name.split(": ", 2)[2].partition(" #")[0].split(" => ") for mutant in found]
     assert {(mutant.kind, *change) for mutant, change in zip(found, changes, strict=True)} == CHANGES
     assert len({mutant.name for mutant in found}) == len(found)
-
-
-def test_a_mutant_differs_from_the_original_by_its_replacement_alone() -> None:
-    original = ast.dump(ast.parse(SOURCE))
-    for mutant in mutants_of("mirror_lib/a.py", SOURCE, "a", fields_of(SOURCE)):
-        changed = mutant.apply(SOURCE.encode())
-
-        assert ast.dump(ast.parse(changed)) != original, mutant.name
-        assert changed.startswith(SOURCE.encode()[: mutant.start])
-        assert changed.endswith(SOURCE.encode()[mutant.end :])
-
-
-def test_the_same_seed_gives_the_same_sample_and_each_group_has_its_share() -> None:
-    groups = {name: mutants_of(f"mirror_lib/{name}.py", SOURCE, name, Fields()) for name in "abc"}
-
-    first, again, other = (sample(groups, 9, seed) for seed in ("1", "1", "2"))
-
-    assert first == again
-    assert first != other
-    assert [mutant.group for mutant in first] == list("aaabbbccc")
-    assert len({mutant.kind for mutant in first if mutant.group == "a"}) == 3
 
 
 PRODUCT = "def at_least(number, limit):\n    return number >= limit\n"
@@ -159,28 +135,3 @@ def test_given_a_test_on_brokers_that_fails_anyway_when_a_fault_is_judged_then_i
 
     with pytest.raises(DisturbedError, match="test_it fails without any fault, too"):
         bench.judge(mutant)
-
-
-def verdict_of(name: str, outcome: Outcome) -> Verdict:
-    return Verdict(name, "a", Kind.BRANCH, 1, outcome)
-
-
-def test_results_are_continued_and_those_of_another_sample_are_refused(tmp_path: Path) -> None:
-    header = Header(product="1", tests="1", seed="s", sample=2)
-    verdict = verdict_of("one", Outcome.SURVIVED)
-
-    Results(tmp_path / "r.jsonl", header).add(verdict)
-
-    assert Results(tmp_path / "r.jsonl", header).verdicts == [verdict]
-    assert read(tmp_path / "r.jsonl") == (header, [verdict])
-    with pytest.raises(ResultsError, match="another sample"):
-        Results(tmp_path / "r.jsonl", Header(product="2", tests="1", seed="s", sample=2))
-
-
-def test_lost_are_those_that_were_killed_before_and_are_not_after() -> None:
-    killed, integration, survived = Outcome.KILLED_BY_UNIT, Outcome.KILLED_BY_INTEGRATION, Outcome.SURVIVED
-    before = [verdict_of("kept", killed), verdict_of("moved", killed), verdict_of("lost", integration)]
-    before += [verdict_of("forgotten", killed), verdict_of("never", survived)]
-    after = [verdict_of("kept", killed), verdict_of("moved", integration), verdict_of("lost", survived)]
-
-    assert [each.name for each, _ in lost(before, after)] == ["lost", "forgotten"]
