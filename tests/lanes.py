@@ -22,10 +22,8 @@ OWN_TOOLS = (
     "model",
     "mutants",
     "security",
-    "size",
     "supply",
     "testbed",
-    "versions",
 )
 SHORT, ALL = "short", "all"
 _TESTS = Path(__file__).parent

@@ -124,25 +124,6 @@ def test_bins_run_on_both_executors_and_the_target_equals_the_source(
     assert _content(consume(kafka_pair.target, f"A.{topic_name}")) == _content(written)
 
 
-def test_the_next_run_takes_over_from_an_executor_that_was_killed(
-    cluster: ClusterOfJobs, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    written = _written(kafka_pair, topic_name, RECORDS)
-    flow = _flow(tmp_path, kafka_pair, topic_name)
-
-    job = cluster.submit(tmp_path / "killed", _arguments(flow, bytes_per_second=SLOW), packed=False)
-    _wait_for_copies(job, kafka_pair, topic_name)
-    cluster.spark.executors()[0].kill()
-    killed = job.wait()
-    next_run = cluster.submit(tmp_path / "next", _arguments(flow), packed=False).wait()
-
-    assert killed["exit_code"] == 1
-    assert killed["error"]["reason"] == "spark-job"
-    assert next_run["exit_code"] == 0
-    assert all(partition["recovered"] > 0 for partition in next_run["partitions"])
-    assert _content(consume(kafka_pair.target, f"A.{topic_name}")) == _content(written)
-
-
 def test_spark_may_repeat_the_tasks_of_an_executor_that_was_killed(
     cluster: ClusterOfJobs, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:

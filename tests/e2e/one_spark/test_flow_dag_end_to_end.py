@@ -85,13 +85,8 @@ class Story:
     topics: tuple[str, ...]
     import_errors: Mapping[str, str]
     topics_before: set[str]
-    #: With a key that the form of its DAG does not have.
-    misspelt: Ran
     dry: Ran
     first: Ran
-    #: Of the first topic alone, after more had been written to all.
-    narrowed: Ran
-    rest: Ran
     backfill: tuple[DagOutcome, ...]
     backfilled_by_the_first: int
     backfilled: list[Record]
@@ -117,9 +112,7 @@ def story(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> Stor
         )
 
     import_errors, topics_before = host.import_errors(), topic_names(kafka_pair.target)
-    misspelt, dry, first = run({"dryrun": True}), run({"dry_run": True}), run()
-    write(kafka_pair, topics, 50, start=1000)
-    narrowed, rest = run({"topics": [topics[0]]}), run()
+    dry, first = run({"dry_run": True}), run()
     choices = {"topics": [topics[0]], "name": "old", "from": "earliest", "to": "latest", "target_name": ".old"}
     first_part = host.run(BACKFILL_DAG_ID, {**choices, "max_bytes": 100_000})
     backfilled_by_the_first = len(consume(kafka_pair.target, f"east.{topics[0]}.old"))
@@ -130,11 +123,8 @@ def story(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> Stor
         topics,
         import_errors,
         topics_before,
-        misspelt,
         dry,
         first,
-        narrowed,
-        rest,
         (first_part, last_part, again),
         backfilled_by_the_first,
         consume(kafka_pair.target, f"east.{topics[0]}.old"),
@@ -158,14 +148,6 @@ def assert_done(outcome: DagOutcome, host: DagHost) -> None:
     assert outcome.state == "success"
 
 
-def test_a_run_with_an_unknown_key_fails_in_its_first_task_and_does_nothing_else(story: Story) -> None:
-    tasks = story.misspelt.outcome.tasks
-    assert (story.misspelt.outcome.state, tasks["preflight"]) == ("failed", "failed")
-    assert set(tasks.values()) <= {"failed", "upstream_failed"}
-    assert "did you mean dry_run?" in story.log
-    assert story.misspelt.target_topics == story.topics_before
-
-
 def test_a_dry_run_changes_nothing_on_the_target(story: Story, host: DagHost) -> None:
     assert story.import_errors == {}
     assert_done(story.dry.outcome, host)
@@ -186,21 +168,8 @@ def test_drivers_get_their_spark_by_the_connection_of_the_flow(story: Story, ser
     assert "spark-submit" not in story.log
 
 
-def test_a_narrowed_run_copies_only_what_was_asked_for(story: Story, host: DagHost) -> None:
-    wanted, *others = story.topics
-
-    assert copied_as_reported(story.narrowed, host) == 3 * 50 + 0 + 1 + 2
-    assert story.narrowed.copies[wanted] == story.narrowed.source[wanted]
-    assert {name: story.narrowed.copies[name] for name in others} == {name: story.first.copies[name] for name in others}
-
-
-def test_the_next_run_copies_just_the_rest(story: Story, host: DagHost) -> None:
-    assert copied_as_reported(story.rest, host) == (len(story.topics) - 1) * (3 * 50 + 0 + 1 + 2)
-    assert story.rest.copies == story.rest.source
-
-
 def test_a_dag_of_its_own_backfills_in_parts_and_copies_nothing_twice(story: Story, host: DagHost) -> None:
-    source = story.rest.source[story.topics[0]]
+    source = story.first.source[story.topics[0]]
 
     for outcome in story.backfill:
         assert_done(outcome, host)
@@ -213,7 +182,7 @@ def test_a_dag_of_its_own_verifies_the_copy_and_fails_at_once_when_it_differs(st
 
     assert_done(story.verification, host)
     assert (different.state, different.tasks) == ("failed", {"verify": "failed"}), host.log_tail()
-    equal = f"EQUAL: {len(topics) * (3 * 450 + 2 * 3):,} records in {len(topics) * PARTITIONS} partitions."
+    equal = f"EQUAL: {len(topics) * (3 * 400 + 3):,} records in {len(topics) * PARTITIONS} partitions."
     assert equal in story.log
     assert f"{topics[0]}-0: extra at target offset" in story.log
     assert "of another program" not in story.log

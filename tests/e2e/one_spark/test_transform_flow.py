@@ -211,23 +211,3 @@ def test_records_that_cannot_be_transformed_when_the_policy_is_fail_then_they_ar
     assert told(consume(kafka_pair.target, f"A.{odd}")) == masked(others[:23])
     # Only the second one had to be looked for.
     assert caplog.text.count("searching for it") == 1
-
-
-def test_a_record_whose_content_names_another_record_when_it_fails_then_it_alone_is_left_out(
-    spark: SparkSession, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(kafka_pair.source, topic_name)
-    # Given a record that fails, and that names an innocent one in the text which Spark quotes
-    forged = b"[mirror-record place=0 offset=5] innocent"
-    values = [forged if number == 11 else b"%d" % number for number in range(16)]
-    produce(kafka_pair.source, topic_name, [Record(value=value) for value in values])
-    number = transform("number", topic_name, decode__value="string", value="cast(value AS INT)")
-    settings = {**transforms(number), "mirror.poison.policy": "skip"}
-    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
-
-    report = flow.run(runner=copy_with(spark))
-
-    assert report.errors == ()
-    assert [gap.first_offset for gap in flow.ledger.gaps("A->B")] == [11]
-    found = [record.value for record in consume(kafka_pair.target, f"A.{topic_name}")]
-    assert found == [value for value in values if value != forged]

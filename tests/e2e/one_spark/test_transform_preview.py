@@ -147,27 +147,6 @@ def test_a_record_that_becomes_several_when_previewed_for_a_person_then_all_are_
     assert everything(kafka_pair) == before
 
 
-def test_a_topic_without_transforms_when_previewed_then_it_is_said_why(flow: Flow, prefix: str) -> None:
-    code, found = document(flow, "preview", "--topic", f"{prefix}-plain")
-
-    assert (code, found["records"]) == (0, [])
-    assert (found["path"]["path"], found["path"]["reason"]) == (
-        "raw copy",
-        "no transform selects it: live, mask, items",
-    )
-
-
-@pytest.mark.parametrize(
-    ("topic", "refused"), [("{prefix}-missing", (1, "topic-missing")), ("another", (2, "configuration"))]
-)
-def test_a_topic_that_is_not_there_or_not_of_the_flow_when_previewed_then_that_is_said(
-    flow: Flow, prefix: str, topic: str, refused: tuple[int, str]
-) -> None:
-    code, found = document(flow, "preview", "--topic", topic.format(prefix=prefix))
-
-    assert (code, found["error"]["reason"]) == refused
-
-
 def test_the_ways_of_all_topics_when_listed_then_those_with_transforms_are_told_apart(flow: Flow, prefix: str) -> None:
     code, found = document(flow, "list")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mirror_lib.features.verify
-from mirror_lib.features.verify.findings import DifferenceKind, PartitionVerdict, Verdict
+from mirror_lib.features.verify.findings import PartitionVerdict, Verdict
 from mirror_lib.features.verify.job_arguments import VerifyArguments
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.report import VerifyReport
@@ -22,7 +22,7 @@ from spark_jobs.verify import verify_with
 from tests.e2e.one_spark.conftest import mask, payments, transform, transforms
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, consume, create_topic, delete_topic, produce
+from tests.support.kafka import Record, create_topic, produce
 from tests.support.names import unique_name
 from tests.support.verifying import tamper
 
@@ -34,7 +34,6 @@ NUMBERS = [Record(value=b"%d" % number) for number in range(100)]
 TOPICS: Mapping[str, list[Record]] = {
     "masked": [*payments(3000), *payments(1000, partition=1)],
     "plain": payments(100),
-    "keyed": payments(90),
     # One is left out.
     "doubled": [replace(each, value=b"no number") if place == 37 else each for place, each in enumerate(NUMBERS)],
     "numbers": NUMBERS[:16],
@@ -53,7 +52,6 @@ def settings_of(prefix: str, **changed: dict[str, str]) -> dict[str, str]:
     number = {"decode__value": "string"}
     usual = {
         "masked": mask("masked", f"{prefix}-masked"),
-        "keyed": mask("keyed", f"{prefix}-keyed"),
         "doubled": transform("doubled", f"{prefix}-doubled", **number, value="cast(value AS BIGINT) * 2"),
         "numbers": transform("numbers", f"{prefix}-numbers", **number, value="value"),
         "several": transform("several", f"{prefix}-several", **number, sql__file="several.sql"),
@@ -81,8 +79,6 @@ class Story:
     equal: VerifyReport
     #: By other transforms than those of the copy.
     otherwise: VerifyReport
-    #: Of the routed topic and the one to which it goes, of which a record was changed and the last one is missing.
-    changed: VerifyReport
 
     def verdicts(self, report: VerifyReport, topic: str) -> list[PartitionVerdict]:
         """Those of one topic."""
@@ -111,25 +107,15 @@ def story(spark: SparkSession, kafka_pair: KafkaPair, tmp_path_factory: pytest.T
     (folder / "several.sql").write_text(SEVERAL)
     flow = a_flow()
     report = flow.run(runner=copy_with(spark))
-    copy = consume(kafka_pair.target, f"{prefix}.elsewhere")
     equal = verified(flow)
     # The number 11 cannot be taken any more; Spark does not say which one it is.
     smaller = {"decode__value": "string", "value": "cast(value AS BIGINT) + 0 * (1 DIV (11 - value))"}
     other = a_flow(
-        keyed={**mask("keyed", f"{prefix}-keyed"), **transform("keyed", f"{prefix}-keyed", key="'one'")},
         numbers=transform("numbers", f"{prefix}-numbers", **smaller),
         doubled=transform("doubled", f"{prefix}-doubled", value="uuid()"),
     )
-    otherwise = verified(other, *(f"{prefix}-{name}" for name in ("keyed", "numbers", "doubled")))
-    delete_topic(kafka_pair.target, f"{prefix}.elsewhere")
-    create_topic(kafka_pair.target, f"{prefix}.elsewhere", partitions=2)
-    produce(
-        kafka_pair.target,
-        f"{prefix}.elsewhere",
-        [*copy[:10], replace(copy[10], value=b"{}"), *copy[11:-1]],
-    )
-    changed = verified(flow, f"{prefix}-routed")
-    return Story(prefix, report.records, report.left_out, equal, otherwise, changed)
+    otherwise = verified(other, *(f"{prefix}-{name}" for name in ("numbers", "doubled")))
+    return Story(prefix, report.records, report.left_out, equal, otherwise)
 
 
 def test_given_transformed_copies_when_verified_then_all_are_equal_whatever_their_transforms_did(story: Story) -> None:
@@ -140,7 +126,6 @@ def test_given_transformed_copies_when_verified_then_all_are_equal_whatever_thei
     assert by_topic == {
         "masked": 2000 + 667,
         "plain": 100,
-        "keyed": 60,
         "doubled": 99,
         "numbers": 16,
         "several": 100 + 200 + 300,
@@ -152,14 +137,6 @@ def test_given_transformed_copies_when_verified_then_all_are_equal_whatever_thei
 def test_given_a_record_that_was_left_out_when_verified_then_it_is_no_difference(story: Story) -> None:
     assert story.left_out == 1
     assert story.only(story.equal, "doubled").left_out == 1
-
-
-def test_given_another_transform_than_that_of_the_copy_when_verified_then_every_record_differs(story: Story) -> None:
-    verdict = story.only(story.otherwise, "keyed")
-
-    assert story.otherwise.exit_code == 3
-    assert verdict.difference_count == 60
-    assert {each.what for each in verdict.differences} == {("key",)}
 
 
 def test_given_a_record_that_the_transform_cannot_take_any_more_when_verified_then_it_is_told_up_to_where(
@@ -180,17 +157,11 @@ def test_given_chance_in_a_transform_when_verified_then_nothing_can_be_said(stor
 
 
 def test_given_records_that_are_routed_when_verified_then_what_stands_elsewhere_is_compared_too(story: Story) -> None:
-    (equal,), (changed,) = story.equal.routed, story.changed.routed
+    """What differs there: tests/integration/verify/test_verify_routed.py."""
+    (equal,) = story.equal.routed
 
     assert (equal.target, equal.records) == (TopicPartition(f"{story.prefix}.elsewhere", 0), 800)
     assert (equal.made, equal.standing, len(equal.sources)) == (800, 800, 2)
-    assert story.changed.exit_code == 3
-    assert (changed.records, changed.difference_count) == (798, 3)
-    extra, *missing = sorted(changed.differences, key=lambda each: each.kind.value)
-    assert (extra.kind, extra.target_offset, extra.source) == (DifferenceKind.EXTRA, 10, None)
-    assert {each.kind for each in missing} == {DifferenceKind.MISSING}
-    assert all(each.source is not None and each.source_offset is not None for each in missing)
-    assert story.changed.count(Verdict.EQUAL) == 2
 
 
 def test_given_topics_without_transforms_when_verified_by_the_job_then_its_reports_have_what_differs(

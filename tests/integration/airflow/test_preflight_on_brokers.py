@@ -13,23 +13,6 @@ from tests.support.kafka import Record, set_config
 from tests.support.mirrored_topic import MirroredTopic
 
 
-def test_limits_of_the_target_that_are_narrower_are_told_before_the_copy(
-    mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture
-) -> None:
-    mirrored.create()
-    mirrored.create_remote(configs={"max.message.bytes": "5000"})
-    flow = mirrored.flow({"mirror.poison.policy": "quarantine"})
-
-    with caplog.at_level(logging.WARNING):
-        done = check.check_flow("A->B", str(flow.path), TriggerChoices())
-
-    assert done.selected_topics == 1
-    told = [record.getMessage() for record in caplog.records if "max.message.bytes" in record.getMessage()]
-    assert len(told) == 1
-    assert "batches up to 5,000 bytes" in told[0]
-    assert "quarantine" in told[0]
-
-
 def test_records_that_retention_may_delete_before_the_copy_are_told(
     mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture
 ) -> None:

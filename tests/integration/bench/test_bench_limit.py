@@ -17,7 +17,7 @@ from tools.bench.comparison.samples import compare
 from tools.bench.copiers.settings import Copier, CopySetup
 from tools.bench.errors import BenchError
 from tools.bench.limit.measure import LimitProcesses
-from tools.bench.limit.model import PRODUCE_WAYS, FetchWay, ProduceWay
+from tools.bench.limit.model import PRODUCE_WAYS
 from tools.bench.workloads.loading import load
 from tools.bench.workloads.workload import WORKLOADS, Workload
 
@@ -43,33 +43,15 @@ def _loaded(pair: Pair, workload: Workload) -> Workload:
     return named
 
 
-def test_all_batches_are_fetched_however_many_answers_they_take(pair: Pair) -> None:
-    workload = _loaded(pair, _SINGLE.scaled(2_000))
-
-    with LimitProcesses(pair, workload, partitions=_PARTITIONS, processes=2) as measuring:
-        # As many batches as records; both raise when one is missing.
-        assert measuring.batches == 2_000
-        in_one, _ = measuring.fetch(FetchWay("large", 1, 2, 8_000_000, 8_000_000))
-        in_many, _ = measuring.fetch(FetchWay("small", 2, 1, 20_000, 10_000))
-
-    assert in_one > 0
-    assert in_many > 0
-
-
-@pytest.mark.parametrize(
-    ("kind", "way"),
-    [(_FULL.scaled(3_000), PRODUCE_WAYS[0]), (_FIVE.scaled(9_000), ProduceWay("plain", 2, 5, idempotent=False))],
-    ids=["full batches, idempotent", "small batches, plain"],
-)
 def test_what_is_produced_alone_equals_the_source_and_differences_are_noticed(
-    kafka_pair: KafkaPair, pair: Pair, kind: Workload, way: ProduceWay, monkeypatch: pytest.MonkeyPatch
+    kafka_pair: KafkaPair, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workload = _loaded(pair, kind)
+    workload = _loaded(pair, _FULL.scaled(3_000))
     topic = f"{workload.name}-copy"
     pair.target.create(topic, _PARTITIONS)
 
     with LimitProcesses(pair, workload, partitions=_PARTITIONS, processes=2) as measuring:
-        seconds, cpu_seconds = measuring.append(way, topic)
+        seconds, cpu_seconds = measuring.append(PRODUCE_WAYS[0], topic)
 
     found = compare(pair.source, pair.target, workload, topic, _PARTITIONS)
     assert (found.target_records, found.differing) == (workload.records, 0)

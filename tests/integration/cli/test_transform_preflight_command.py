@@ -15,7 +15,7 @@ from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
-from tests.support.kafka import Record, admin, create_topic, delete_topic, produce, records
+from tests.support.kafka import Record, admin, create_topic, delete_topic, produce
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.terminal import invoke
 from tools.testbed.schema_registry import LocalSchemaRegistry
@@ -117,39 +117,6 @@ def test_given_schemas_that_the_target_lacks_then_they_are_told_registered_on_re
     assert scene.preflight("--register")[1]["registered"] == [], "what is there is not registered again"
     assert scene.written_to(0) == [f"/subjects/{scene.orders}-value/versions"] * 2, "only by this test"
     assert set(admin(scene.pair.target).list_topics(timeout=30).topics) == topics
-
-
-def test_given_records_without_schemas_then_nothing_is_found_and_it_is_in_order(scene: Scene) -> None:
-    create_topic(scene.pair.source, scene.carts)
-    produce(scene.pair.source, scene.carts, records(20))
-
-    code, told = scene.told("--topics", scene.carts)
-
-    assert code == 0
-    lines = told.splitlines()
-    assert lines[0].startswith("Sample: 20 of at most 20 records of 1 topic,")
-    assert lines[1:] == ["No schemas were found.", "Nothing was written."]
-
-
-def test_given_both_ends_of_a_topic_then_a_person_is_told_of_the_sample_and_of_each_schema(scene: Scene) -> None:
-    old, new = (scene.source.register(f"{scene.orders}-value", each) for each in (FIRST, SECOND))
-    scene.target.register(f"A.{scene.orders}-value", SECOND)
-    scene.write(scene.orders, old, 50)
-    scene.write(scene.orders, new, 50)
-
-    code, told = scene.told("--records", "20")
-
-    assert code == 1
-    assert told.splitlines() == [
-        f"{scene.orders}: 20 of at most 100 records sampled",
-        f"  value id {old} (in 10 records): missing on the target, to be registered under A.{scene.orders}-value; "
-        "the id belongs to another schema there",
-        f"  value id {new} (in 10 records): rewritten to 6 (A.{scene.orders}-value)",
-        "Sample: 20 of at most 100 records of 1 topic, the oldest and the newest of all partitions. Other records "
-        "may use other schemas.",
-        "Schemas in use: 2. Correct on the target: 1, 1 missing.",
-        "Nothing was written.",
-    ]
 
 
 def test_given_heartbeats_then_they_are_not_taken_for_schemas(scene: Scene) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ from tests.support.console import Console
 from tests.support.cutovers import commit
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import (
-    Record,
     consume,
     create_topic,
-    delete_records,
     produce,
     records,
     transaction,
@@ -129,30 +126,6 @@ class TestTranslate:
         (row,) = transactional.translated("--group", group)
         assert (row["target_offset"], row["landing"]) == (max(truth.values()) + 1, "beyond")
 
-    def test_a_group_that_has_committed_nothing(self, transactional: Scene) -> None:
-        code, found = transactional.say("translate", "--group", f"{transactional.topic}-nobody")
-
-        assert code == 2
-        assert "no committed offset" in found["error"]["what"]
-
-    def test_a_time_is_the_source_s_first_record_that_is_not_older(self, mirrored: MirroredTopic) -> None:
-        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)
-        written = mirrored.produce(records(20))
-        delete_records(mirrored.source, mirrored.name, before=4)
-        scene.copy()
-        wanted = written[10].timestamp_ms
-        assert wanted is not None
-        text = datetime.fromtimestamp(wanted / 1000, UTC).isoformat()
-
-        rows = scene.translated(
-            "--topic", mirrored.name, "--partition", "0", "--timestamp", str(wanted), "--timestamp", text,
-            "--timestamp", "2100-01-01",
-        )  # fmt: skip
-
-        assert [row["source_offset"] for row in rows] == [10, 10, 20]
-        assert [row["target_offset"] for row in rows] == [6, 6, 16]
-        assert [row["landing"] for row in rows] == ["exact", "exact", "beyond"]
-
     def test_an_idle_partition_begins_at_the_start_and_a_lost_ledger_is_told(self, mirrored: MirroredTopic) -> None:
         scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)
         scene.copy()
@@ -181,40 +154,6 @@ class TestRebuild:
         assert applied["written"] == 1
         assert transactional.map().columns.runs() == known.columns.runs()
         assert (again["same"], again["to_be_written"], again["written"]) == (len(truth), False, 0)
-
-    def test_after_retention_on_either_side(self, mirrored: MirroredTopic) -> None:
-        """All records are the same, so that only offsets can tell which is which."""
-        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)
-        same = [Record(value=b"same", key=b"same", timestamp_ms=1_700_000_000_000)] * 100
-        mirrored.produce(same)
-        delete_records(mirrored.source, mirrored.name, before=5)
-        scene.copy()
-        known = scene.lose_ledger()
-        delete_records(mirrored.source, mirrored.name, before=30)
-        delete_records(mirrored.target, mirrored.remote, before=40)
-
-        found = scene.rebuilt("--apply")
-
-        assert (found["records"], found["ambiguous"], found["only_on_source"]) == (55, 0, 15)
-        (run,) = scene.map().columns.runs()
-        assert run == (45, 40, 55)
-        assert known.to_target(45) == scene.map().to_target(45)
-
-    def test_what_retention_took_stays_in_the_ledger(self, mirrored: MirroredTopic) -> None:
-        scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)
-        mirrored.produce(records(50))
-        scene.copy()
-        mirrored.produce(records(50, start=50))
-        (before,) = scene.flow.ledger.segments("A->B", mirrored.name, 0)
-        scene.copy()
-        whole = scene.map()
-        scene.flow.ledger.replace_segments("A->B", mirrored.name, 0, [before])
-        delete_records(mirrored.source, mirrored.name, before=20)
-
-        found = scene.rebuilt("--apply")
-
-        assert (found["only_in_ledger"], found["only_in_logs"], found["same"]) == (20, 50, 30)
-        assert scene.map().columns.runs() == whole.columns.runs()
 
     def test_logs_that_do_not_match_leave_the_ledger_alone(self, mirrored: MirroredTopic) -> None:
         scene = Scene(mirrored.pair, mirrored.name, mirrored.folder)

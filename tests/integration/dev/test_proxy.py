@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
 
 from mirror_lib.dev.broker import KafkaCluster
 from tests.support.clusters import FAST_HOUSEKEEPING
@@ -115,37 +114,6 @@ def test_given_a_swallowed_answer_then_the_record_is_on_the_log_although_its_wri
     assert values(cluster, topic_name) == [b"before", b"lost acknowledgement"]
 
 
-def test_given_a_swallowed_answer_when_an_idempotent_writer_tries_again_then_the_record_is_there_once(
-    cluster: KafkaCluster, proxy: KafkaProxy, topic_name: str
-) -> None:
-    create_topic(cluster, topic_name)
-    client = producer(cluster, enable_idempotence=True)
-    assert send(client, topic_name, b"before") is None
-
-    happened = proxy.swallow_next_answer(broker=1)
-
-    assert send(client, topic_name, b"twice sent") is None
-    assert happened.is_set()
-    assert values(cluster, topic_name) == [b"before", b"twice sent"]
-
-
-def test_given_cuts_while_records_are_written_then_an_idempotent_writer_brings_each_once(
-    cluster: KafkaCluster, proxy: KafkaProxy, topic_name: str
-) -> None:
-    create_topic(cluster, topic_name)
-    client = producer(cluster, enable_idempotence=True)
-    written = [b"%d" % number for number in range(300)]
-
-    for number, value in enumerate(written):
-        client.produce(topic_name, value=value, partition=0)
-        client.poll(0)
-        if number % 100 == 50:
-            proxy.cut()
-    assert client.flush(60) == 0
-
-    assert values(cluster, topic_name) == written
-
-
 def test_given_a_stall_then_requests_wait_and_are_answered_after_it(
     cluster: KafkaCluster, proxy: KafkaProxy, topic_name: str
 ) -> None:
@@ -163,18 +131,3 @@ def test_given_a_stall_then_requests_wait_and_are_answered_after_it(
     assert client.flush(60) == 0
     assert answers == [None]
     assert values(cluster, topic_name) == [b"before", b"stalled"]
-
-
-def test_given_lost_requests_and_answers_then_a_client_that_tries_again_succeeds(
-    cluster: KafkaCluster, proxy: KafkaProxy, topic_name: str
-) -> None:
-    create_topic(cluster, topic_name)
-    client = producer(cluster, enable_idempotence=True)
-    proxy.drop_rate(0.1)
-
-    for number in range(10):
-        assert send(client, topic_name, b"%d" % number) is None
-
-    proxy.heal()
-    assert values(cluster, topic_name) == [b"%d" % number for number in range(10)]
-    assert AdminClient({"bootstrap.servers": cluster.bootstrap_servers_of(LISTENER)}).list_topics(timeout=30).brokers

@@ -13,8 +13,7 @@ from mirror_lib.errors import (
     FencedError,
 )
 from mirror_lib.features.verify.findings import Verdict
-from mirror_lib.relay.backfill.define import estimate as estimate_of
-from mirror_lib.relay.backfill.define import find_backfill, prepare_backfill, request_of
+from mirror_lib.relay.backfill.define import prepare_backfill, request_of
 from mirror_lib.relay.backfill.plan import BackfillEstimate
 from mirror_lib.relay.backfill.run import run_backfill
 from mirror_lib.relay.model import CopyJob, PartitionResult
@@ -124,25 +123,6 @@ def test_a_time_is_the_first_record_that_is_not_older_also_if_timestamps_do_not_
     assert "if timestamps do not ascend, use offsets" in refused.value.action
     assert report.errors == ()
     assert values(consume(mirrored.target, f"A.{mirrored.name}.some")) == [b"5", b"1", b"5"]
-
-
-def test_a_budget_is_kept_and_several_runs_come_to_the_end(mirrored: MirroredTopic) -> None:
-    mirrored.create(partitions=2)
-    mirrored.produce([*records(400, size=1000), *records(400, size=1000, partition=1)], batch_size=2_000)
-    flow = mirrored.flow()
-    name = prepare(flow, mirrored.name, into_suffix=".old").backfill.name
-
-    copied: list[int] = []
-    while not copied or copied[-1]:
-        report = run(flow, name, max_bytes=250_000)
-        assert report.errors == ()
-        copied.append(report.bytes)
-
-    # About 900 kB; what a run copies more comes from batches that are put together in another way.
-    assert len(copied) >= 4
-    assert max(copied) < 300_000
-    for partition in (0, 1):
-        assert numbers(consume(mirrored.target, f"A.{mirrored.name}.old"), partition) == list(range(400))
 
 
 def test_history_goes_into_the_topic_of_a_flow_that_goes_on_before_and_after(mirrored: MirroredTopic) -> None:
@@ -279,21 +259,3 @@ def test_a_range_in_which_the_log_has_no_record_is_refused_and_an_empty_log_is_n
             prepare(flow, mirrored.name, begin, end, name="none", into_suffix=".old")
         assert "The backfill was not defined" in refused.value.action
     assert flow.ledger.backfills.find("A->B", "none") is None
-
-
-def test_an_estimate_changes_nothing_and_uses_what_the_flow_has_measured(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(100))
-    flow = mirrored.flow()
-    flow.run()
-    request = request_of(flow.config, [mirrored.name], "earliest", "offset 50", into_suffix=".old")
-
-    with FlowClusters.connect(flow.config) as clusters:
-        found, defined = find_backfill(flow.config, clusters, flow.ledger, request, None)
-        estimate = estimate_of(flow.config, clusters, flow.ledger, found, defined=defined)
-
-    assert not defined
-    assert flow.ledger.backfills.of_flow("A->B") == ()
-    assert estimate.offsets == 50
-    size = sum(result.bytes for result in flow.ledger.partition_runs(flow.ledger.runs("A->B")[0].id))
-    assert estimate.bytes == pytest.approx(size / 2, rel=0.2)
-    assert estimate.seconds is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_lib.cluster.topics.internal import StoredPosition
-from mirror_lib.errors import RetentionGapError, SourceRecreatedError, TargetDeletedError
+from mirror_lib.errors import RetentionGapError, TargetDeletedError
 from mirror_lib.relay.gaps.resolutions import Decision
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology.names import TopicPartition
@@ -72,18 +72,6 @@ def test_an_added_partition_is_compared_since_it_was_seen(mirrored: MirroredTopi
     (error,) = flow.run().errors
 
     assert (type(error), error.where.partition) == (RetentionGapError, 2)
-
-
-def test_another_topic_of_the_name_is_noticed(mirrored: MirroredTopic) -> None:
-    mirrored.create()
-    flow = mirrored.flow()
-    assert flow.run().errors == ()
-    delete_topic(mirrored.source, mirrored.name)
-    mirrored.create()
-
-    (error,) = flow.run().errors
-
-    assert isinstance(error, SourceRecreatedError)
 
 
 def test_beside_it_a_deleted_target_topic_is_not_created_again(mirrored: MirroredTopic, flow: Flow) -> None:

@@ -45,22 +45,6 @@ def test_the_first_and_the_last_of_a_partition(flow: Flow, mirrored: MirroredTop
     assert places(sampled(flow, mirrored.name, "98", 30)) == offsets(0, range(98, 100))
 
 
-def test_a_record_is_what_was_written(flow: Flow, mirrored: MirroredTopic) -> None:
-    mirrored.create()
-    (given,) = records(1)
-    mirrored.produce([given, Record(key=b"gone", timestamp_ms=5)])
-
-    first, tombstone = sampled(flow, mirrored.name, "earliest", 10).records()
-
-    assert (first.key, first.value, first.headers, first.timestamp) == (
-        given.key,
-        given.value,
-        given.headers,
-        given.timestamp_ms,
-    )
-    assert (tombstone.key, tombstone.value, tombstone.headers, tombstone.timestamp) == (b"gone", None, (), 5)
-
-
 def test_from_a_time_on(flow: Flow, mirrored: MirroredTopic) -> None:
     # A record each second of the year 2024.
     mirrored.create(records(100))
@@ -68,22 +52,6 @@ def test_from_a_time_on(flow: Flow, mirrored: MirroredTopic) -> None:
     assert places(sampled(flow, mirrored.name, "2024-01-01T00:00:59.5Z", 2)) == offsets(0, [60, 61])
     assert places(sampled(flow, mirrored.name, "2023-01-01", 1)) == offsets(0, [0])
     assert places(sampled(flow, mirrored.name, "2025-01-01", 1)) == [], "all are older"
-
-
-@pytest.mark.parametrize("start", ["earliest", "latest"])
-def test_partitions_give_as_evenly_as_they_can(flow: Flow, mirrored: MirroredTopic, start: str) -> None:
-    # The last one is empty.
-    written = [*records(100), *records(2, partition=1), *records(100, partition=2)]
-    mirrored.create(written, partitions=4)
-
-    found = places(sampled(flow, mirrored.name, start, 12))
-
-    by_partition = [[offset for partition, offset in found if partition == number] for number in range(4)]
-    assert [len(each) for each in by_partition] == [5, 2, 5, 0]
-    assert by_partition[2] == (list(range(5)) if start == "earliest" else list(range(95, 100)))
-    assert len(places(sampled(flow, mirrored.name, start, 2))) == 2, "fewer than there are partitions"
-    assert len(places(sampled(flow, mirrored.name, start, 1000))) == 202, "all that there is"
-    assert {partition for partition, _ in places(sampled(flow, mirrored.name, start, 12, partition=2))} == {2}
 
 
 def test_where_the_log_begins_later(flow: Flow, mirrored: MirroredTopic) -> None:

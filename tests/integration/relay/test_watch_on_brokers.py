@@ -86,29 +86,6 @@ def test_new_records_start_one_run_and_its_end_settles_them(
     assert watch.next_start(1).payload["records"] == 1
 
 
-def test_two_pollers_start_at_most_one_run_more_which_copies_nothing(
-    watch: Watch, caught_up: Flow, mirrored: MirroredTopic
-) -> None:
-    """As in two triggerers: each has a poller of the file, and both use its ledger."""
-    other = Watch(caught_up.path)
-    both = (watch, other)
-    try:
-        mirrored.produce(records(3))
-        assert [each.next_start(0).payload["records"] for each in both] == [3, 3]
-        # Airflow starts a run for each event, one after the other.
-        for copied in (3, 0):
-            assert caught_up.run().records == copied
-            assert [each.polls(2)["A->B"].number for each in both] == [1, 1]
-
-        # If Airflow has made one run of both events, or the runs of one poller have copied everything: no run more.
-        mirrored.produce(records(1))
-        assert [each.next_start(1).number for each in both] == [2, 2]
-        assert caught_up.run().records == 1
-        assert [each.polls(2)["A->B"].number for each in both] == [2, 2]
-    finally:
-        other.poller.stop()
-
-
 def test_new_topics_are_found_and_deleted_ones_hold_up_nothing(
     watch: Watch, mirrored: MirroredTopic, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.errors import ConfigurationError
 from mirror_lib.runbook.model import CutoverState, Step, StepState, Style
 from mirror_lib.runbook.order import STEPS, last_attempts, writers_stood_still
 from mirror_lib.runbook.states.cutover import State
@@ -21,7 +20,7 @@ from tests.support.cutovers import (
     numbered,
     numbers,
 )
-from tests.support.kafka import create_topic, produce, watermarks
+from tests.support.kafka import create_topic, produce
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.waiting import wait_for
 
@@ -307,20 +306,3 @@ def test_a_topic_that_appears_later_makes_the_inventory_be_taken_again(mirrored:
     found = made.last(scope, Step.INVENTORY)
     assert [topic["source"] for topic in found.facts["topics"]] == [mirrored.name, f"{mirrored.name}-2"]
     assert made.last(scope, Step.REHEARSE).state is StepState.UNDONE
-
-
-def test_an_unknown_flow_is_refused_when_the_cutover_is_defined(moving: Migration) -> None:
-    with pytest.raises(ConfigurationError, match="A->C"):
-        moving.define("scope", ".*", flow="A->C")
-
-
-def test_an_empty_topic_moves_too(mirrored: MirroredTopic) -> None:
-    mirrored.create()
-    made = migration(mirrored.folder, mirrored.pair, mirrored.name)
-    made.there.run()
-
-    made.finish(made.define("scope", mirrored.name))
-
-    produce(mirrored.target, mirrored.name, numbered(0, 5))
-    assert made.back.run().records == 5
-    assert watermarks(mirrored.source, mirrored.name) == (0, 5)

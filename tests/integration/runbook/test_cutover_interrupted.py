@@ -14,7 +14,7 @@ from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.runbook import handover
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.machine import Machine
-from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Step, StepState
+from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Step
 from mirror_lib.runbook.steps import switch as steps_over
 from mirror_lib.runbook.steps.rollback import roll_back
 from mirror_lib.sync.acls.flow import plan_flow_acls
@@ -224,13 +224,3 @@ class TestFence:
         moving.finish(moving.fail_back("scope"))
 
         assert not self.denied(moving, topic_name)
-
-
-def test_what_was_rehearsed_can_be_rehearsed_again(moving: Migration, topic_name: str) -> None:
-    scope = moving.define("scope", topic_name)
-    moving.run(scope, until=Step.REHEARSE)
-
-    moving.run(scope, until=Step.REHEARSE)
-
-    last = moving.last(scope, Step.REHEARSE)
-    assert (last.number, last.state) == (2, StepState.PASSED)

@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import time
 from collections.abc import Awaitable
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ from mirror_lib.errors import AuthenticationError, BrokerUnreachableError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.kafka import create_topic
 from tests.support.records.record_batches import SourceRecord, ready
-from tests.support.security.logins import LET_IN, admin_client, asked, forget_token_of, records_client, try_both
+from tests.support.security.logins import LET_IN, asked, forget_token_of, records_client, try_both
 from tests.support.security.secure_cluster import SERVICE, SecureCluster
 from tests.support.security.token_endpoint import TokenEndpoint
 
@@ -45,26 +44,6 @@ def test_given_what_librdkafka_cannot_ask_for_by_itself_then_both_clients_share_
     forget_token_of(connection)
     assert try_both(connection) == LET_IN
     assert len(tokens.asked) == 1
-
-
-def test_given_a_file_with_a_token_then_both_clients_are_let_in(
-    guarded: SecureCluster, tokens: TokenEndpoint, tmp_path: Path
-) -> None:
-    path = tmp_path / "token"
-    path.write_text(tokens.token(SERVICE), encoding="ascii")
-    connection = guarded.with_login("OAUTHBEARER", "", sasl_oauthbearer_token_endpoint_url=path.as_uri())
-    path.unlink()
-    assert try_both(connection) == LET_IN
-
-
-def test_given_a_wrong_secret_then_both_clients_say_so_without_repeating_it(guarded: SecureCluster) -> None:
-    for client in (records_client, admin_client):
-        with pytest.raises(
-            AuthenticationError, match=r"cluster secure: the token endpoint .* rejected client mirror"
-        ) as no:
-            client(guarded.with_token(secret="wr0ng"))
-        assert "wr0ng" not in str(no.value)
-        assert "clientSecret" in no.value.action
 
 
 @pytest.mark.parametrize(

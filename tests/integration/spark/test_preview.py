@@ -24,16 +24,14 @@ from mirror_lib.transform.preview.preview import (
     Becomes,
     Dropped,
     Fails,
-    MadeRecord,
     Outcome,
     PreviewResult,
     RecordPlace,
 )
 from spark_jobs.preview import preview_with
 from tests.support.smt_chains import smt_chain
-from tests.support.spark.frames import NOON, Given, decoding, expressions, json_by, named_function, select
+from tests.support.spark.frames import Given, decoding, expressions, json_by, named_function
 
-_NOON_MS = int(NOON.timestamp() * 1000)
 JSON = DecodeSettings(value=json_by("id BIGINT, country STRING, items ARRAY<STRING>"))
 
 
@@ -81,16 +79,6 @@ def values_of(outcome: Outcome) -> list[bytes | None]:
 def error_of(outcome: Outcome) -> MirrorError:
     assert isinstance(outcome, Fails), outcome
     return outcome.error
-
-
-def test_a_record_that_no_transform_changes_when_previewed_then_it_becomes_what_it_was(spark: SparkSession) -> None:
-    given = Given(key=b"\0k", value=b"v", headers=(("trace", b"1"), ("trace", None)))
-    place = RecordPlace(2, 7)
-
-    result = previewed(spark, {place: given}, TransformChain((expressions(filter="true"),)))
-
-    made = MadeRecord(given.key, given.value, given.headers, _NOON_MS)
-    assert result.outcome(place) == Becomes((made,))
 
 
 def test_filters_that_depend_on_chance_when_previewed_then_none_of_them_is_named(spark: SparkSession) -> None:
@@ -152,22 +140,6 @@ def test_an_smt_that_drops_and_a_filter_when_previewed_then_the_smt_is_named(spa
     assert [result.outcome(place) for place in records][:2] == [Dropped("t0"), Dropped("live")]
 
 
-def test_a_select_that_explodes_when_previewed_then_one_record_becomes_several(spark: SparkSession) -> None:
-    exploded = select("SELECT item AS value FROM records LATERAL VIEW explode(value.items) AS item", JSON)
-
-    several, none = outcomes(spark, [b'{"items":["a","b","c"]}', b'{"items":[]}'], exploded)
-
-    assert values_of(several) == [b"a", b"b", b"c"]
-    assert none == Dropped("change")
-
-
-def test_a_topic_and_a_partition_that_are_set_when_previewed_then_they_are_told(spark: SparkSession) -> None:
-    (found,) = outcomes(spark, [b"v"], expressions(topic="'elsewhere'", partition="1"))
-
-    assert isinstance(found, Becomes)
-    assert [(made.topic, made.partition) for made in found.records] == [("elsewhere", 1)]
-
-
 def test_a_record_that_could_not_be_written_when_previewed_then_it_fails(spark: SparkSession) -> None:
     timed = Transform("timed", columns=ColumnExpressions(timestamp="CAST(NULL AS TIMESTAMP)"), reads=None)
 
@@ -184,7 +156,3 @@ def test_a_function_that_is_not_there_when_previewed_then_it_is_told_once_and_no
 
     with pytest.raises(MirrorError, match="no_such_function"):
         outcomes(spark, [b"a", b"b"], missing)
-
-
-def test_no_records_when_previewed_then_nothing_becomes_of_them(spark: SparkSession) -> None:
-    assert previewed(spark, {}, TransformChain((expressions(filter="true"),))) == PreviewResult()

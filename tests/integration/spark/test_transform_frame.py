@@ -103,12 +103,6 @@ def test_the_next_transform_sees_what_this_one_made(spark: SparkSession) -> None
     ]
 
 
-def test_a_topic_that_is_null_is_not_set(spark: SparkSession) -> None:
-    chosen = expressions(ORDERS, topic="CASE WHEN value.country = 'AT' THEN 'vienna' END")
-
-    assert [each.topic for each in transformed(spark, [VIENNA, BERLIN], chosen)] == ["vienna", None]
-
-
 @pytest.mark.parametrize(
     ("expression", "content"),
     [
@@ -373,12 +367,6 @@ def test_a_select_may_be_written_in_many_ways(spark: SparkSession, text: str) ->
     assert transformed(spark, [VIENNA, TOMBSTONE], select(text, ORDERS)) == [like(VIENNA), like(TOMBSTONE, 101)]
 
 
-def test_what_a_star_brings_along_is_not_set(spark: SparkSession) -> None:
-    found = transformed(spark, [VIENNA], select("SELECT *, records.value.country AS key FROM records", ORDERS))
-
-    assert found == [replace(like(VIENNA), key=b"AT")]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -391,11 +379,6 @@ def test_a_select_may_make_several_records_of_one(spark: SparkSession, text: str
 
     first, second = like(VIENNA), like(TOMBSTONE, 101)
     assert found == [replace(each, partition=number) for each in (first, second) for number in (0, 5)]
-
-
-def test_a_select_that_spark_refuses_is_named(spark: SparkSession) -> None:
-    with pytest.raises(ConfigurationError, match=r"mirror\.transform\.change\.sql\.file.*contry"):
-        transformed(spark, [VIENNA], select("SELECT value.contry AS key FROM records", ORDERS))
 
 
 def test_a_select_leaves_nothing_in_the_session(spark: SparkSession) -> None:

@@ -34,9 +34,8 @@ from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.errors import AuthorizationError, ConfigurationError
+from mirror_lib.errors import AuthorizationError
 from mirror_lib.sync.acls.flow import AclSync, apply_flow_acls, plan_flow_acls, sync_flow_acls
-from mirror_lib.sync.acls.plan import AclDifference
 from mirror_lib.sync.acls.staged import release_acls, revoke_acls
 from mirror_lib.sync.configs.flow import apply_flow_configs
 from mirror_lib.topology.acls import AclBinding as OurBinding
@@ -164,31 +163,6 @@ def test_prefixes_groups_and_principals_on_request(mirrored: MirroredTopic) -> N
     assert transactional == {(*app_row, "WRITE", "ALLOW")}
 
 
-def test_only_what_we_created_is_ever_deleted(mirrored: MirroredTopic) -> None:
-    remote = mirrored.remote
-    mirrored.create()
-    add(mirrored.source, acl(mirrored.name, "READ"), acl(mirrored.name, "DESCRIBE"))
-    add(mirrored.target, acl(remote, "READ"), acl(remote, "READ", principal="User:own"))
-    flow = mirrored.flow()
-    apply(flow)
-    wait_for(lambda: len(seen(mirrored.target, remote)) == 3)
-
-    remove(mirrored.source, acl(mirrored.name, "READ"), acl(mirrored.name, "DESCRIBE"))
-    kept = apply(flow)
-
-    assert kept.plan.delete == ()
-    assert {(row.acl.operation, row.acl.principal, row.difference) for row in kept.plan.drift} == {
-        ("DESCRIBE", "User:alice", AclDifference.WITHDRAWN),
-        ("READ", "User:alice", AclDifference.FOREIGN),
-        ("READ", "User:own", AclDifference.FOREIGN),
-    }
-    deleting = mirrored.flow({"A->B.mirror.acls.delete.enabled": "true"})
-    assert [acl.operation for acl in apply(deleting).plan.delete] == ["DESCRIBE"]
-    expected = {(remote, "User:alice", "READ", "ALLOW"), (remote, "User:own", "READ", "ALLOW")}
-    wait_for(lambda: seen(mirrored.target, remote) == expected)
-    assert flow.ledger.acls("A->B") == ()
-
-
 def test_writes_wait_for_the_release_and_can_be_revoked(mirrored: MirroredTopic) -> None:
     remote = mirrored.remote
     add(mirrored.source, acl(mirrored.name, "WRITE"), acl(mirrored.name, "WRITE", principal="User:own"))
@@ -215,50 +189,6 @@ def test_writes_wait_for_the_release_and_can_be_revoked(mirrored: MirroredTopic)
     wait_for(lambda: seen(mirrored.target, remote) == before)
     assert revoke_acls(without_source.config, flow.ledger, by="test").changed == ()
     assert len(release_acls(without_source.config, flow.ledger, by="test").changed) == 1
-
-
-def test_a_release_that_died_half_way_can_be_finished_or_revoked(
-    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add(mirrored.source, acl(mirrored.name, "WRITE"))
-    flow = mirrored.flow(STAGING)
-    apply(flow)
-    create = ClusterAdmin.create_acls
-
-    def dies_after_creating(*args: Any) -> None:
-        create(*args)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ClusterAdmin, "create_acls", dies_after_creating)
-        with pytest.raises(KeyboardInterrupt):
-            release_acls(flow.config, flow.ledger, by="test")
-    granted = acl(mirrored.remote, "WRITE")
-    wait_for(lambda: found(mirrored.target, granted))
-
-    again = release_acls(flow.config, flow.ledger, by="test")
-    revoked = revoke_acls(flow.config, flow.ledger, by="test")
-
-    assert (len(again.changed), again.present, len(revoked.changed)) == (1, (), 1)
-    wait_for(lambda: not found(mirrored.target, granted))
-
-
-def test_a_cutover_may_go_topic_by_topic(mirrored: MirroredTopic) -> None:
-    names = [f"{mirrored.name}-{part}" for part in ("first", "second")]
-    add(mirrored.source, *(acl(name, "WRITE") for name in names))
-    for name in names:
-        create_topic(mirrored.source, name)
-    flow = mirrored.flow(STAGING, topics=f"{mirrored.name}.*")
-    apply(flow)
-
-    released = release_acls(flow.config, flow.ledger, by="test", topics=[r"A\..*-first"])
-    other = revoke_acls(flow.config, flow.ledger, by="test", topics=[r"A\..*-second"])
-
-    assert [acl.name for acl in released.changed] == [f"A.{names[0]}"]
-    assert other.changed == ()
-    assert [acl.name for acl in plan(flow).plan.waiting] == [f"A.{names[1]}"]
-    with pytest.raises(ConfigurationError, match="--topics"):
-        release_acls(flow.config, flow.ledger, by="test", topics=["("])
 
 
 def test_what_the_source_withdrew_is_released_on_request_only(mirrored: MirroredTopic) -> None:
@@ -385,18 +315,6 @@ def test_thousands_of_acls_take_few_requests(mirrored: MirroredTopic, monkeypatc
     for cluster in (mirrored.source, mirrored.target):
         client, of_ours = admin(cluster), any_acl(TOPIC, principal=ours)
         client.delete_acls([of_ours])[of_ours].result(WAIT_SECONDS)
-
-
-def test_a_scheduled_step_keeps_mm2s_interval(mirrored: MirroredTopic) -> None:
-    add(mirrored.source, acl(mirrored.name, "READ"))
-    flow = mirrored.flow()
-    topology = flow_topology(flow.config)
-
-    first = sync_flow_acls(flow.config, topology, flow.ledger, dry_run=False, by="test")
-    second = sync_flow_acls(flow.config, topology, flow.ledger, dry_run=False, by="test")
-
-    assert (first["created"], first["skipped"]) == (1, None)
-    assert "sync.topic.acls.interval.seconds" in second["skipped"]
 
 
 def test_the_commands_go_the_whole_way(mirrored: MirroredTopic) -> None:

@@ -112,19 +112,6 @@ def test_a_changed_config_arrives_and_a_deleted_one_goes(mirrored: MirroredTopic
     assert plan(flow).plan.unchanged == 1
 
 
-def test_a_new_topic_is_created_by_the_same_rules(mirrored: MirroredTopic) -> None:
-    mirrored.create(configs={"max.message.bytes": "77777", "segment.ms": "2000000"})
-    settings = {"A->B.mirror.configs.override": "segment.ms=3000000", "A->B.mirror.configs.never": "max.message.bytes"}
-    flow = a_flow(mirrored, settings)
-    assert plan(flow).plan.not_created == 1
-
-    flow.sync_topics()
-
-    expected = {"retention.ms": "-1", "segment.ms": "3000000"}
-    wait_for(lambda: own_configs(mirrored.target, mirrored.remote) == expected)
-    assert plan(flow).plan.changes == ()
-
-
 def test_a_topic_that_the_cluster_refuses_stops_no_other(mirrored: MirroredTopic) -> None:
     wanted = {"min.compaction.lag.ms": "1000000", "retention.ms": "9000000"}
     both(mirrored, wanted, {"max.compaction.lag.ms": "100"}, suffix="-bad")
@@ -227,15 +214,6 @@ def test_a_scheduled_step_keeps_mm2s_interval(mirrored: MirroredTopic) -> None:
     assert [dry["changed"], first["changed"], second["changed"], third["changed"]] == [1, 1, 0, 1]
     assert [dry["skipped"], first["skipped"], third["skipped"]] == [None, None, None]
     assert "sync.topic.configs.interval.seconds" in second["skipped"]
-
-
-def test_a_step_that_is_switched_off_touches_no_cluster(mirrored: MirroredTopic) -> None:
-    settings = {"sync.topic.configs.enabled": "false", "A.bootstrap.servers": "127.0.0.1:1"}
-    flow = a_flow(mirrored, settings)
-
-    done = sync_flow_configs(flow.config, flow_topology(flow.config), flow.ledger, dry_run=False)
-
-    assert done["skipped"] == "sync.topic.configs.enabled is false"
 
 
 @pytest.mark.parametrize("command", ["plan", "apply"])

@@ -135,15 +135,3 @@ def test_the_command_plans_and_applies(mirrored: MirroredTopic) -> None:
     assert f"create A.{mirrored.name}-one: 2 partitions" in applied.stdout
     left = json.loads(after.stdout)
     assert ([step["name"] for step in left["create"]], left["unchanged"]) == ([f"A.{mirrored.name}-two"], 1)
-
-
-def test_a_name_that_gets_too_long_has_one_line(mirrored: MirroredTopic) -> None:
-    longest = mirrored.name + "o" * (249 - len(mirrored.name))
-    create_topic(mirrored.source, longest)
-    flow = a_flow(mirrored, topics=f"{mirrored.name}.*")
-
-    done = flow.sync_topics()
-
-    (conflict,) = done.plan.conflicts
-    assert "251 characters" in conflict.what
-    assert (done.failures, flow.run(sync=False).errors[0].reason) == ((), "topology")

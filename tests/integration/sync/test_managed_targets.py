@@ -138,16 +138,6 @@ def test_given_configs_that_the_target_refuses_then_the_others_follow_the_source
     assert shown.output.count("rejects the topic config segment.bytes") == 1
 
 
-def test_given_mirror_configs_never_then_the_target_is_not_asked(
-    managed: KafkaPair, topic_name: str, tmp_path: Path
-) -> None:
-    create_topic(managed.source, topic_name, configs=OWN)
-    flow = a_flow(tmp_path, managed, topic_name, mirror_configs_never="segment.bytes, max.message.bytes")
-    done = flow.sync_topics()
-    assert [text for text in done.notices if "-positions" not in text] == []
-    assert own_configs(managed.target, f"A.{topic_name}").keys() == {"cleanup.policy", "retention.ms"}
-
-
 def test_given_a_config_that_the_file_sets_then_its_refusal_stays_an_error_that_names_the_way_out(
     managed: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:

@@ -11,15 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.features.verify.findings import DifferenceKind, Verdict
 from mirror_lib.features.verify.model import Budget, VerifyMode
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.raw.task import verify_bin
 from mirror_lib.features.verify.report import VerifyReport
 from mirror_lib.features.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
-from mirror_lib.relay.planning.facts import FlowClusters
-from tests.support.interruptions import interrupted, killed_after
 from tests.support.kafka import (
     Record,
     create_topic,
@@ -28,7 +25,6 @@ from tests.support.kafka import (
     produce,
     records,
     set_config,
-    transaction,
     watermarks,
 )
 from tests.support.mirrored_topic import MirroredTopic
@@ -177,23 +173,6 @@ def test_compaction_on_both_sides_is_no_difference(mirrored: MirroredTopic) -> N
     assert verdict.records > 0
 
 
-def test_what_retention_has_removed_on_one_side_is_expired(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(1_000))
-    flow = mirrored.flow()
-    flow.run()
-
-    for cluster, name, before in (
-        (mirrored.source, mirrored.name, 400),
-        # More than the source has lost.
-        (mirrored.target, mirrored.remote, 500),
-    ):
-        delete_records(cluster, name, before=before)
-        report = verify(flow)
-        assert report.exit_code == 0
-        (verdict,) = report.verdicts
-        assert (verdict.records, verdict.expired_records, verdict.source_first) == (1_000 - before, before, before)
-
-
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_what_retention_removes_after_the_plan_was_made_is_expired(mirrored: MirroredTopic, side: str) -> None:
     # A broker goes on giving deleted records out of a segment that holds others; these are years apart, so they have
@@ -236,39 +215,6 @@ def test_processes_of_their_own_find_the_same(mirrored: MirroredTopic) -> None:
     assert report.records == 600
     assert sum(told) == report.source_bytes
     assert [each.digest for each in report.verdicts] == [each.digest for each in verify(flow).verdicts]
-
-
-def test_where_there_was_nothing_to_copy_there_is_nothing_to_compare(mirrored: MirroredTopic) -> None:
-    # An empty partition; one with nothing but aborted records; one whose target has the marker of a fence beside.
-    mirrored.create(partitions=3)
-    for partition in (1, 2):
-        transaction(mirrored.source, mirrored.name, [b"taken back"], partition=partition, commit=False)
-    flow = mirrored.flow({"A.consumer.isolation.level": "read_committed"})
-    flow.run()
-    transaction(mirrored.source, mirrored.name, [b"taken back too"], partition=2, commit=False)
-    interrupted(flow, killed_after())
-    assert flow.run().errors == ()
-    assert watermarks(mirrored.target, mirrored.remote, 2) == (0, 1)
-
-    report = verify(flow)
-
-    assert (report.exit_code, report.records) == (0, 0), report.to_dict()
-    assert report.sentence.startswith("Nothing to compare")
-
-
-def test_a_partition_that_was_never_copied_and_holds_records_is_not_equal(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(10))
-    flow = mirrored.flow()
-    flow.sync_topics()
-    # No run has copied it, but a position says that it is done.
-    done = Position(mirrored.name, 0, 9, 0, PositionState.CLOSED)
-    with FlowClusters.connect(flow.config) as clusters:
-        clusters.positions.write([done])
-
-    report = verify(flow)
-
-    assert report.exit_code == 1
-    assert [verdict.reason for verdict in report.verdicts] == ["no-map"]
 
 
 def test_given_a_copied_topic_that_was_deleted_on_the_target_then_it_says_so_as_the_next_run_does(

@@ -17,7 +17,7 @@ from mirror_lib.relay.transformed import row_sink as writing
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
-from tests.support.kafka import Record, consume, create_topic, delete_records, delete_topic, produce, records
+from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.transforming import Killed, TransformHere, number_of, thirds
 from tests.support.verifying import Route, verify, verify_transformed
@@ -206,25 +206,6 @@ def test_given_all_records_elsewhere_when_verified_then_they_are_compared_withou
     assert (difference.kind, difference.source_offset) == (DifferenceKind.MISSING, 0)
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_given_retention_that_cuts_a_range_when_verified_then_it_cannot_be_told(
-    flow: Flow, mirrored: MirroredTopic, side: str
-) -> None:
-    route = thirds(mirrored.name)
-    flow.run(runner=TransformHere(route=route))
-    if side == "source":
-        delete_records(mirrored.source, mirrored.name, before=100)
-    else:
-        delete_records(mirrored.target, f"{mirrored.name}-one", before=10)
-
-    report = verify_transformed(flow, route=route)
-
-    assert report.exit_code == 1, report.to_dict()
-    found = of(report, f"{mirrored.name}-one")
-    assert (found.verdict, found.reason) == (Verdict.UNVERIFIABLE, "expired")
-    assert of(report, f"{mirrored.name}-two", 1).verdict is Verdict.EQUAL
-
-
 def test_given_a_budget_or_no_spark_when_not_all_is_read_then_what_was_sent_is_not_said_to_be_equal(
     flow: Flow, topic_name: str
 ) -> None:
@@ -248,21 +229,6 @@ def test_given_a_budget_or_no_spark_when_not_all_is_read_then_what_was_sent_is_n
     assert "routed verdicts" in shown.output
     places = {(row["topic"], row["partition"], row["verdict"]) for row in json.loads(told.stdout)["routed"]}
     assert places == {(f"{topic_name}-{name}", at, "unverifiable") for name in ("one", "two") for at in (0, 1)}
-
-
-def test_given_a_copy_of_before_the_ledger_knew_of_ways_when_verified_then_it_is_not_said_to_be_equal(
-    mirrored: MirroredTopic,
-) -> None:
-    mirrored.create(records(300), partitions=2)
-    # A run without settings of transforms stands for one that noted nothing.
-    flow = mirrored.flow({"mirror.batch.max.bytes": "4096"})
-    flow.run()
-    routing = mirrored.flow(settings(mirrored.name))
-
-    report = verify_transformed(routing, route=thirds(mirrored.name))
-
-    assert {each.reason for each in report.routed} == {"routed"}
-    assert report.exit_code in (1, 3)
 
 
 def test_given_topics_with_different_transforms_that_meet_in_one_when_verified_then_they_are_compared_together(
@@ -324,24 +290,3 @@ def test_given_a_run_in_transactions_that_died_when_the_next_one_has_gone_on_the
     assert sum(each.records for each in meanwhile.routed) == 600
     assert (report.exit_code, recent.exit_code) == (0, 0), report.to_dict()
     assert sum(each.records for each in report.routed) == 1200
-
-
-@pytest.mark.usefixtures("every_batch")
-@pytest.mark.parametrize("column", ["topic", "partition"])
-def test_given_a_first_run_in_transactions_that_died_when_the_next_one_has_gone_on_then_all_is_equal(
-    mirrored: MirroredTopic, column: str
-) -> None:
-    def swapped(value: bytes | None) -> tuple[str | None, int | None]:
-        return None, number_of(value) % 2
-
-    flow = in_transactions(mirrored, column)
-    route = thirds(mirrored.name) if column == "topic" else swapped
-    runner = TransformHere(route=route, rows_at_once=33)
-    with pytest.raises(Killed):
-        flow.run(runner=replace(runner, dies_after=299), tasks_max=1)
-    flow.run(runner=runner, tasks_max=1)
-
-    report = verify_transformed(flow, route=route)
-
-    assert report.exit_code == 0, report.to_dict()
-    assert sum(each.records for each in report.routed) == (600 if column == "topic" else 900)

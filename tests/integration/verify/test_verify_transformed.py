@@ -14,7 +14,6 @@ from mirror_lib.features.verify.model import Budget, VerifyMode
 from mirror_lib.features.verify.report import VerifyReport
 from mirror_lib.features.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
 from mirror_lib.features.verify.transformed.model import RefusedRecord
-from mirror_lib.relay.transformed.model import FailedRecord
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.transform.record_mark import UntransformableRecordError
 from tests.support.flows import Flow
@@ -158,19 +157,6 @@ def test_given_a_sample_or_a_budget_of_bytes_when_verified_then_a_part_is_compar
     assert written <= begun.records + rest.records <= written + 1
 
 
-def test_given_records_that_were_left_out_when_verified_then_they_are_no_difference(mirrored: MirroredTopic) -> None:
-    flow = a_flow(mirrored, settings={"mirror.poison.policy": "skip"})
-    place = TopicPartition(mirrored.name, 0)
-    failed = [FailedRecord(offset, UntransformableRecordError("no.")) for offset in (10, 11, 500)]
-    assert flow.run(runner=TransformHere(with_values(upper), failed={place: failed})).left_out == 3
-
-    report = verify_transformed(flow, refusing(with_values(upper), 10, 11, 500))
-
-    assert report.exit_code == 0, report.to_dict()
-    (verdict,) = report.verdicts
-    assert (verdict.records, verdict.left_out) == (_RECORDS - 3, 3)
-
-
 def refusing(function: RowFunction, *numbers: int) -> RowFunction:
     """A function that cannot take some records."""
 
@@ -196,18 +182,6 @@ def test_given_a_record_that_cannot_be_transformed_any_more_when_verified_then_i
     assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, "transform")
     # Of the target's batches, the one that holds it is not compared.
     assert 300 < verdict.records <= 400
-
-
-def test_given_a_filter_that_drops_everything_when_verified_then_nothing_is_missing(mirrored: MirroredTopic) -> None:
-    nothing = only(lambda _: False)
-    flow = a_flow(mirrored)
-    flow.run(runner=TransformHere(nothing))
-
-    report = verify_transformed(flow, nothing)
-    doubtful = verify_transformed(flow, only(third))
-
-    assert (report.exit_code, report.records) == (0, 0), report.to_dict()
-    assert [(each.verdict, each.reason) for each in doubtful.verdicts] == [(Verdict.UNVERIFIABLE, "no-map")]
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -1,10 +1,8 @@
 """What a campaign comes to: any finding spoils it, and so does a campaign that did not come to its end."""
 
-import json
 from dataclasses import fields
 
 from tools.faults.records.sequences import Findings
-from tools.faults.report import to_json
 from tools.faults.results import Complete, Results, Strike
 
 _NOTHING = Findings()
@@ -40,14 +38,3 @@ def test_a_campaign_that_did_not_come_to_its_end_proves_nothing() -> None:
     assert not stopped.clean
     assert not Results(7, [_strike("cut")]).clean
     assert not _finished(_strike("cut"), input_faults=("orders-0: ...",)).clean
-
-
-def test_the_json_holds_every_fault_and_the_sums() -> None:
-    results = _finished(_strike("cut", Findings(missing=2)), _strike("killed", recovery=4.0))
-
-    data = json.loads(json.dumps(to_json(results, {"brokers": 3})))
-
-    assert data["clean"] is False
-    assert data["findings"] == {"missing": 2, "duplicated": 0, "out_of_order": 0, "altered": 0}
-    assert [strike["kind"] for strike in data["strikes"]] == ["cut", "killed"]
-    assert (data["complete"]["target_records"], data["recovery_seconds"]) == (1000, 4.0)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
-import subprocess
-import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
-from tests.support.waiting import wait_for
 from tools.mutants.generate import Fields, fields_of, mutants_of
-from tools.mutants.model import Kind, Mutant, Outcome, Verdict
-from tools.mutants.results import Header, Results, ResultsError, lost, read
-from tools.mutants.sample import sample
+from tools.mutants.model import Kind, Mutant, Outcome
 from tools.mutants.seen import Seen
 from tools.mutants.trial import Bench, DisturbedError
 from tools.mutants.warm import WarmBrokers
@@ -68,27 +61,6 @@ def test_every_kind_of_fault_is_made_where_it_can_be_and_nowhere_else() -> None:
     changes = [mutant.name.split(": ", 2)[2].partition(" #")[0].split(" => ") for mutant in found]
     assert {(mutant.kind, *change) for mutant, change in zip(found, changes, strict=True)} == CHANGES
     assert len({mutant.name for mutant in found}) == len(found)
-
-
-def test_a_mutant_differs_from_the_original_by_its_replacement_alone() -> None:
-    original = ast.dump(ast.parse(SOURCE))
-    for mutant in mutants_of("mirror_lib/a.py", SOURCE, "a", fields_of(SOURCE)):
-        changed = mutant.apply(SOURCE.encode())
-
-        assert ast.dump(ast.parse(changed)) != original, mutant.name
-        assert changed.startswith(SOURCE.encode()[: mutant.start])
-        assert changed.endswith(SOURCE.encode()[mutant.end :])
-
-
-def test_the_same_seed_gives_the_same_sample_and_each_group_has_its_share() -> None:
-    groups = {name: mutants_of(f"mirror_lib/{name}.py", SOURCE, name, Fields()) for name in "abc"}
-
-    first, again, other = (sample(groups, 9, seed) for seed in ("1", "1", "2"))
-
-    assert first == again
-    assert first != other
-    assert [mutant.group for mutant in first] == list("aaabbbccc")
-    assert len({mutant.kind for mutant in first if mutant.group == "a"}) == 3
 
 
 PRODUCT = "def at_least(number, limit):\n    return number >= limit\n"
@@ -163,66 +135,3 @@ def test_given_a_test_on_brokers_that_fails_anyway_when_a_fault_is_judged_then_i
 
     with pytest.raises(DisturbedError, match="test_it fails without any fault, too"):
         bench.judge(mutant)
-
-
-def test_given_a_test_that_leaves_a_process_when_it_has_ended_then_the_process_has_ended(tmp_path: Path) -> None:
-    started = tmp_path / "pid"
-    leaves = f"""
-        import subprocess, pathlib
-        def test_it():
-            left = subprocess.Popen(["sleep", "600"], start_new_session=True)
-            pathlib.Path({str(started)!r}).write_text(str(left.pid))
-            left.returncode = 0
-        """
-    mutant = project(tmp_path, textwrap.dedent(leaves))
-
-    Bench(tmp_path, AllTests(), Seen(None, {}), BrokersElsewhere(tmp_path)).judge(mutant)
-
-    assert not psutil.pid_exists(int(started.read_text()))
-
-
-def test_given_a_term_while_tests_are_measured_then_they_end_and_leave_no_process(tmp_path: Path) -> None:
-    started = tmp_path / "pid"
-    waits = (
-        f"import os, pathlib, time\n\ndef test_it():\n    pathlib.Path({str(started)!r}).write_text(str(os.getpid()))"
-    )
-    project(tmp_path, f"{waits}\n    time.sleep(600)\n")
-    measuring = f"""
-        import pathlib, signal, sys
-        from tools.mutants.measure import measure
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        measure(pathlib.Path({str(tmp_path)!r}), pathlib.Path({str(tmp_path / "data")!r}), ["test_a.py"], [])
-        """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(measuring)])
-    wait_for(started.exists, 60)
-    wait_for(started.read_text)
-
-    process.terminate()
-
-    assert process.wait() == 143
-    assert not psutil.pid_exists(int(started.read_text()))
-
-
-def verdict_of(name: str, outcome: Outcome) -> Verdict:
-    return Verdict(name, "a", Kind.BRANCH, 1, outcome)
-
-
-def test_results_are_continued_and_those_of_another_sample_are_refused(tmp_path: Path) -> None:
-    header = Header(product="1", tests="1", seed="s", sample=2)
-    verdict = verdict_of("one", Outcome.SURVIVED)
-
-    Results(tmp_path / "r.jsonl", header).add(verdict)
-
-    assert Results(tmp_path / "r.jsonl", header).verdicts == [verdict]
-    assert read(tmp_path / "r.jsonl") == (header, [verdict])
-    with pytest.raises(ResultsError, match="another sample"):
-        Results(tmp_path / "r.jsonl", Header(product="2", tests="1", seed="s", sample=2))
-
-
-def test_lost_are_those_that_were_killed_before_and_are_not_after() -> None:
-    killed, integration, survived = Outcome.KILLED_BY_UNIT, Outcome.KILLED_BY_INTEGRATION, Outcome.SURVIVED
-    before = [verdict_of("kept", killed), verdict_of("moved", killed), verdict_of("lost", integration)]
-    before += [verdict_of("forgotten", killed), verdict_of("never", survived)]
-    after = [verdict_of("kept", killed), verdict_of("moved", integration), verdict_of("lost", survived)]
-
-    assert [each.name for each, _ in lost(before, after)] == ["lost", "forgotten"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.offsets.runs import OffsetRun, translate
-from mirror_lib.offsets.sync_store import SLOTS, TOO_OLD, LoadMode, OffsetSyncStore, PartitionSyncs
+from mirror_lib.offsets.sync_store import SLOTS, TOO_OLD, LoadMode, OffsetSyncStore
 from mirror_lib.offsets.syncs import EmissionState, SyncPoint, flush_syncs
 from mirror_lib.topology.names import TopicPartition
 from tests.support.records.offset_maps import run_lists
@@ -106,25 +106,6 @@ def test_the_slots_are_those_of_the_reference_through_rewinds(syncs: list[SyncPo
 
     assert list(_store(history).slots(TP)) == _slots_by_the_book(history)
     assert len(_store(history).slots(TP)) == SLOTS
-
-
-@given(_sync_lists)
-def test_the_slots_hold_the_invariants_of_the_class(repeating: list[SyncPoint]) -> None:
-    """A: slot 0 is the newest. B: distances are bounded. C: neighbours keep apart. D: the oldest stays.
-
-    A sync repeated for the same offset breaks C in the reference too.
-    """
-    syncs = list(dict.fromkeys(repeating))
-    slots = PartitionSyncs(syncs[0])
-    for sync in syncs[1:]:
-        slots.add(sync)
-
-    held = slots.slots
-    assert held[0] == syncs[-1]
-    assert held[-1].upstream_offset == syncs[0].upstream_offset
-    for nth, (newer, older) in enumerate(itertools.pairwise(held)):
-        assert newer.upstream_offset <= older.upstream_offset + 2 ** (nth + 1) - 2**nth
-        assert newer is older or newer.upstream_offset >= older.upstream_offset + 2 ** max(nth - 2, 0)
 
 
 @given(run_lists(min_runs=1, max_runs=30, max_count=80), _lags, st.sampled_from([1, 4, 32]))

@@ -85,17 +85,6 @@ def test_arithmetic_gives_exactly_what_the_records_would(
     assert after == emitter.state
 
 
-@given(run_lists(max_runs=5), st.integers(0, 5), _lags)
-def test_the_state_carries_over_from_one_flush_to_the_next(runs: tuple[OffsetRun, ...], cut: int, lag_max: int) -> None:
-    whole, end = due_syncs(EmissionState(), runs, lag_max)
-
-    first, between = due_syncs(EmissionState(), runs[:cut], lag_max)
-    second, after = due_syncs(between, runs[cut:], lag_max)
-
-    assert [*first, *second] == list(whole)
-    assert after == end
-
-
 @given(run_lists(max_count=100), _lags)
 def test_a_sequence_of_syncs_behaves_like_the_tuple_of_them(runs: tuple[OffsetRun, ...], lag_max: int) -> None:
     syncs, _ = due_syncs(EmissionState(), runs, lag_max)

@@ -62,35 +62,6 @@ def client() -> Iterator[Client]:
 REFERENCE = {"references": [{"name": "r", "subject": "r", "version": 1}]}
 
 
-def test_given_schemas_then_the_same_one_has_one_id_whatever_its_subject_and_layout(client: Client) -> None:
-    record = '{"type": "record", "name": "R", "fields": []}'
-    text = {"schema": '{"type":"string"}'}
-    bodies = [STRING, STRING, LONG, {"schema": record}, {"schema": record.replace(" ", "")}]
-
-    assert [client.register("a", body) for body in bodies] == [1, 1, 2, 3, 3]
-    assert client.ask("GET", "/subjects/a/versions") == (200, [1, 2, 3])
-    # The same text in another language is another schema.
-    assert [client.register("b", body) for body in (STRING, text, text | {"schemaType": "JSON"})] == [1, 4, 5]
-    places = [{"subject": "a", "version": 1}, {"subject": "b", "version": 1}]
-    assert client.ask("GET", "/schemas/ids/1/versions") == (200, places)
-    assert client.ask("GET", "/schemas/ids/1/subjects") == (200, ["a", "b"])
-    assert "schemaType" not in client.ask("GET", "/schemas/ids/4")[1]
-    assert client.ask("GET", "/schemas/ids/5")[1]["schemaType"] == "JSON"
-
-
-def test_given_no_schema_then_it_is_refused(client: Client) -> None:
-    unregistered = LONG | REFERENCE
-    for body in [
-        {},
-        {"schema": ""},
-        {"schema": "{"},
-        {"schema": "{}"},
-        {"schema": "x", "schemaType": "XML"},
-        unregistered,
-    ]:
-        assert client.register("a", body) == 42201, body
-
-
 def test_given_what_is_unknown_or_not_allowed_then_the_code_says_so(client: Client, subtests: pytest.Subtests) -> None:
     client.register("a", STRING)
     client.register("r", STRING)
@@ -118,52 +89,6 @@ def test_given_what_is_unknown_or_not_allowed_then_the_code_says_so(client: Clie
     ):
         with subtests.test(f"{method} {path}"):
             assert client.error(method, path, body) == (status, code)
-
-
-def test_given_a_deleted_subject_then_its_schemas_are_found_by_id_until_it_is_deleted_for_good(client: Client) -> None:
-    client.register("a", STRING)
-
-    assert client.ask("DELETE", "/subjects/a") == (200, [1])
-    assert client.ask("GET", "/schemas/ids/1")[0] == 200
-    assert client.ask("GET", "/subjects?deleted=true") == (200, ["a"])
-    assert client.ask("GET", "/subjects/a/versions/1?deleted=true")[0] == 200
-    # It comes again with its id and a new version.
-    assert client.register("a", STRING) == 1
-    assert client.ask("GET", "/subjects/a/versions") == (200, [2])
-
-    client.ask("DELETE", "/subjects/a")
-    assert client.ask("DELETE", "/subjects/a?permanent=true") == (200, [1, 2])
-    assert client.error("GET", "/schemas/ids/1") == (404, 40403)
-
-
-def test_given_contexts_then_each_has_its_own_ids_subjects_and_references(client: Client) -> None:
-    client.register("a", STRING)
-
-    assert client.register(":.lab:r", LONG) == 1
-    assert client.register(":.lab:a", STRING | REFERENCE) == 2
-    assert client.ask("GET", "/contexts") == (200, [".", ".lab"])
-    assert client.ask("GET", "/schemas/ids/1?subject=:.lab:")[1]["schema"] == '"long"'
-    assert client.ask("GET", "/subjects?subjectPrefix=") == (200, ["a"])
-    assert client.ask("GET", "/subjects?subjectPrefix=:.lab:") == (200, [":.lab:a", ":.lab:r"])
-    assert client.ask("GET", "/contexts/.lab/subjects") == (200, [":.lab:a", ":.lab:r"])
-    assert client.ask("GET", "/contexts/.lab/subjects/a/versions/1")[1]["subject"] == ":.lab:a"
-    assert client.ask("GET", "/contexts/.lab/schemas/ids/2")[1]["references"] == REFERENCE["references"]
-
-
-def test_given_modes_then_they_say_who_may_register_what(client: Client) -> None:
-    assert client.ask("GET", "/mode") == (200, {"mode": "READWRITE"})
-    assert client.ask("GET", "/mode/a?defaultToGlobal=true") == (200, {"mode": "READWRITE"})
-    assert client.register("a", STRING | {"id": 40}) == 42205
-
-    client.ask("PUT", "/mode", {"mode": "IMPORT"})
-    assert client.register("a", STRING) == 42205
-    assert client.register("a", STRING | {"id": 40, "version": 3}) == 40
-    assert client.register("b", LONG | {"id": 40}) == 42205
-    assert client.ask("GET", "/subjects/a/versions") == (200, [3])
-
-    assert client.ask("PUT", "/mode?force=true", {"mode": "IMPORT"})[0] == 200
-    client.ask("PUT", "/mode/:.lab:", {"mode": "READONLY"})
-    assert client.register(":.lab:a", STRING | {"id": 1}) == 42205
 
 
 def test_as_a_process_it_serves_until_it_is_asked_to_end() -> None:

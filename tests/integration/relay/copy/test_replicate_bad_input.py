@@ -11,7 +11,7 @@ from mirror_lib.errors import (
     TopicMissingError,
 )
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.run import plan_flow, replicate
+from mirror_lib.relay.run import replicate
 from mirror_lib.relay.run_options import CopyRunner, RunOptions
 from tests.support.flows import copy_here
 from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records, watermarks
@@ -95,13 +95,3 @@ def test_a_runner_that_cannot_start_leaves_nothing_open(mirrored: MirroredTopic)
         replicate(flow.config, ledger=flow.ledger, make_runner=no_spark, options=RunOptions())
 
     assert flow.run().records == 3
-
-
-def test_a_plan_before_the_topic_sync_counts_on_it(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(3))
-    flow = mirrored.flow()
-
-    plan = plan_flow(flow.config, RunOptions())
-
-    assert plan.problems == ()
-    assert [(partition.start, partition.end) for partition in plan.partitions] == [(0, 3)]

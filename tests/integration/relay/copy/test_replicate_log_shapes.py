@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from tests.support.kafka import (
@@ -18,7 +16,6 @@ from tests.support.kafka import (
     watermarks,
 )
 from tests.support.mirrored_topic import MirroredTopic
-from tests.support.waiting import wait_for
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
@@ -40,39 +37,6 @@ def test_transactions_arrive_as_their_isolation_level_shows_them(mirrored: Mirro
     assert values(copied) == values(shown)
     assert [record.offset for record in copied] == list(range(len(copied)))
     assert flow.run().records == 0
-
-
-def test_a_compacted_topic_arrives_without_its_holes(mirrored: MirroredTopic) -> None:
-    configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "100"}
-    mirrored.create(configs={**configs, "min.compaction.lag.ms": "0"})
-    for number in range(6):
-        mirrored.produce(
-            [Record(key=b"%d" % (n % 5), value=b"%d-%d" % (number, n)) for n in range(50)], compression_type="lz4"
-        )
-        time.sleep(0.2)
-    wait_for(lambda: len(consume(mirrored.source, mirrored.name)) < 300, 60, why="the broker did not compact the topic")
-    left = consume(mirrored.source, mirrored.name)
-    # The target's cleaner would remove what the source's may still hold.
-    flow = mirrored.flow({"config.properties.exclude": "cleanup.policy"})
-
-    report = flow.run()
-
-    assert report.errors == ()
-    copied = values(mirrored.copied())
-    # The broker may go on compacting meanwhile: what is left last is the least that must have arrived.
-    assert set(values(consume(mirrored.source, mirrored.name))) <= set(copied) <= set(values(left))
-    assert flow.run().records == 0
-
-
-def test_times_set_by_the_source_broker_are_kept(mirrored: MirroredTopic) -> None:
-    mirrored.create(configs={"message.timestamp.type": "LogAppendTime"})
-    mirrored.produce(records(500, size=200), compression_type="gzip")
-    flow = mirrored.flow()
-
-    assert flow.run().errors == ()
-    source = consume(mirrored.source, mirrored.name)
-    assert source[0].timestamp_ms != records(1)[0].timestamp_ms
-    assert mirrored.copied() == source
 
 
 def test_two_topics_are_merged_into_one(mirrored: MirroredTopic) -> None:

@@ -8,7 +8,7 @@ from mirror_lib.observe.forecasts import Outlook, PartitionForecast
 from mirror_lib.relay.health.forecast import forecast_flow
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.flows import Flow
-from tests.support.kafka import Record, aged, set_config
+from tests.support.kafka import aged, set_config
 from tests.support.mirrored_topic import MirroredTopic
 
 HOUR = 3_600
@@ -56,26 +56,3 @@ def test_records_past_retention_are_told_before_a_broker_deletes_them(mirrored: 
 
     assert (found.outlook, found.deleted_by_time_seconds) == (Outlook.TIGHT, 0)
     assert "at any time" in found.reason
-
-
-def test_more_than_retention_bytes_outstanding_may_be_deleted(mirrored: MirroredTopic, flow: Flow) -> None:
-    # Only whole segments go, and there is one.
-    mirrored.create(configs={"retention.bytes": "100000"})
-    mirrored.produce(aged(500, age=60))
-    flow.sync_topics()
-
-    found = only(flow)
-
-    assert (found.outlook, found.deleted_by_size_seconds) == (Outlook.TIGHT, 0)
-    assert "retention.bytes" in found.reason
-
-
-def test_compacted_topics_lose_nothing_to_retention(mirrored: MirroredTopic, flow: Flow) -> None:
-    configs = {"cleanup.policy": "compact", "retention.ms": "1000"}
-    mirrored.create(configs=configs)
-    old = [Record(key=b"%d" % number, value=b"v", timestamp_ms=1_704_067_200_000) for number in range(100)]
-    mirrored.produce(old)
-
-    found = only(flow)
-
-    assert (found.outlook, found.lag, found.catch_up_seconds) == (Outlook.OK, 100, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.internal import OffsetSyncWriter
@@ -15,7 +14,6 @@ from mirror_lib.relay.flow_plan import plan_flow, plan_with_facts
 from mirror_lib.relay.gaps.gaps import apply_decisions, plan_decisions
 from mirror_lib.relay.gaps.resolutions import Decision
 from mirror_lib.relay.health.forecast import forecast_plan
-from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
@@ -61,29 +59,6 @@ def test_a_run_that_comes_too_late_for_a_deletion_says_so_and_copies_on(mirrored
     put(mirrored.source, mirrored.name, {"later": "1"})
     assert flow.run().exit_code == 0
     assert flow.ledger.open_gaps(str(flow.config.flow)) == ()
-
-
-def test_a_topic_that_was_seen_idle_since_its_last_copy_lost_nothing_before_that(mirrored: MirroredTopic) -> None:
-    create_compacted(mirrored.source, mirrored.name, delete_retention_ms="30000")
-    put(mirrored.source, mirrored.name, {"kept": "1"})
-    flow = mirrored.flow()
-    flow.run()
-    with FlowClusters.connect(flow.config) as clusters:
-        # As if that had been an hour ago.
-        before = clusters.positions.read_all().positions[TopicPartition(mirrored.name, 0)].position
-        long_ago = int(time.time() * 1000) - 3_600_000
-        claim = (before.claim or 0) + 1
-        clusters.positions.write([replace(before, caught_up_at=long_ago, claim=claim)])
-    observe_flow(flow.config, flow.ledger)
-    # Overwritten and cleaned: a hole, and no deletion in it.
-    put(mirrored.source, mirrored.name, {"seen": "1"})
-    put(mirrored.source, mirrored.name, {"seen": "2"})
-    _until_cleaned(mirrored)
-
-    report = flow.run()
-
-    assert report.exit_code == 0
-    assert state(mirrored.target, mirrored.remote)["seen"] == "2"
 
 
 def test_given_a_run_that_has_seen_a_partition_idle_then_it_was_caught_up_at_that_moment(
@@ -132,11 +107,3 @@ def test_given_mirror_maker_stood_still_longer_than_tombstones_are_kept_when_tak
     assert (report.errors, report.exit_code) == ((), 3)
     assert [problem.error.reason for problem in report.deletions] == [REASON]
     assert "later, the source keeps tombstones" in report.deletions[0].error.what
-
-
-def _until_cleaned(mirrored: MirroredTopic) -> None:
-    deadline = time.monotonic() + 60
-    while sum(record.key == b"seen" for record in consume(mirrored.source, mirrored.name)) > 1:
-        assert time.monotonic() < deadline, "the cleaner has not come by"
-        put(mirrored.source, mirrored.name, {"ballast": str(time.monotonic())})
-        time.sleep(0.3)

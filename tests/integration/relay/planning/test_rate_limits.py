@@ -33,18 +33,6 @@ def copied(pair: KafkaPair, topic: str) -> bool:
     return consume(pair.target, f"A.{topic}") == consume(pair.source, topic)
 
 
-def test_given_a_limit_of_the_flow_then_it_takes_its_time_and_copies_everything(mirrored: MirroredTopic) -> None:
-    fill(mirrored.pair, mirrored.name)
-    settings = {"A->B.mirror.rate.limit.bytes": str(_LIMIT), "tasks.max": "2"}
-    flow = mirrored.flow(settings)
-
-    report = flow.run()
-
-    assert report.errors == ()
-    assert report.copy_seconds >= report.bytes / _LIMIT - _BURST_SECONDS
-    assert copied(mirrored.pair, mirrored.name)
-
-
 def test_given_two_flows_that_share_a_clusters_limit_then_they_keep_it_together(mirrored: MirroredTopic) -> None:
     topics = {"A->B": f"{mirrored.name}-1", "A->C": f"{mirrored.name}-2"}
     for topic in topics.values():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -216,62 +215,6 @@ def test_given_a_map_of_many_runs_when_the_copy_is_interrupted_then_its_position
     assert flow.run().records == 1
     with store(flow) as now:
         assert now.read_all().unneeded_parts == frozenset()
-
-
-def test_an_interrupted_copy_of_committed_records_skips_the_same_ones_again(mirrored: MirroredTopic) -> None:
-    mirrored.create()
-    for number in range(4):
-        transaction(mirrored.source, mirrored.name, [b"%d-%d" % (number, n) for n in range(5)], commit=number % 2 == 0)
-    settings = {"A.consumer.isolation.level": "read_committed"}
-    flow = mirrored.flow(settings)
-    # In the middle of the second committed transaction; markers and aborted records lie before.
-    interrupted(flow, killed_after(up_to(14)))
-
-    report = flow.run()
-
-    assert report.errors == ()
-    assert report.results[0].recovered == 7
-    copied = mirrored.copied()
-    assert values(copied) == [b"%d-%d" % (number, n) for number in (0, 2) for n in range(5)]
-
-
-def test_a_source_that_was_compacted_since_the_interruption_is_recognised(mirrored: MirroredTopic) -> None:
-    configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "100"}
-    mirrored.create(configs={**configs, "min.compaction.lag.ms": "3600000"})
-    # Every key once more at the end, so that compaction may take all of the first round.
-    for number in range(2):
-        written = [Record(key=b"%d" % n, value=b"%d-%d" % (number, n)) for n in range(50)]
-        mirrored.produce(written)
-    flow = mirrored.flow()
-    interrupted(flow, killed_after(up_to(60)))
-    set_config(mirrored.source, mirrored.name, "min.compaction.lag.ms", "0")
-    deadline = time.monotonic() + 60
-    while len(consume(mirrored.source, mirrored.name)) >= 100:
-        assert time.monotonic() < deadline, "the broker did not compact the topic"
-        # Only closed segments are compacted, and a record closes the one before.
-        mirrored.produce([Record(key=b"pulse", value=b"pulse")])
-        time.sleep(0.5)
-
-    report = flow.run()
-
-    assert report.errors == ()
-    copied = [record.value for record in mirrored.copied() if record.key != b"pulse"]
-    assert copied[:60] == [*(b"0-%d" % n for n in range(50)), *(b"1-%d" % n for n in range(10))]
-    assert copied[60:] == [b"1-%d" % n for n in range(10, 50)]
-
-
-def test_a_target_that_deleted_old_records_since_the_interruption_is_recognised(mirrored: MirroredTopic) -> None:
-    written = mirrored.create(records(100))
-    flow = mirrored.flow()
-    interrupted(flow, killed_after(up_to(60)))
-    delete_records(mirrored.target, mirrored.remote, before=50)
-
-    report = flow.run()
-
-    assert report.errors == ()
-    assert report.records == 40
-    copied = mirrored.copied()
-    assert values(copied) == [record.value for record in written[50:]]
 
 
 def test_given_a_target_that_replaces_timestamps_when_resumed_then_nothing_repeats_and_the_report_says_it(

@@ -143,3 +143,14 @@ def test_given_records_that_fail_when_the_policy_leaves_them_out_then_the_others
     assert [result.source_next for result in report.results] == [300]
     found = mirrored.copied()
     assert {10, 11, 299}.isdisjoint(number_of(each.value) for each in found)
+
+
+def test_given_a_partition_that_does_not_exist_when_run_then_the_error_says_so(
+    flow: Flow, mirrored: MirroredTopic
+) -> None:
+    # Where rows go that there is a place for: tests/integration/verify/test_verify_routed.py.
+    report = flow.run(runner=TransformHere(route=lambda _: (None, 17)))
+
+    assert {error.reason for error in report.errors} == {"configuration"}
+    assert "partition 17" in str(report.errors[0])
+    assert mirrored.copied() == []

@@ -33,23 +33,6 @@ def test_the_bound_takes_the_time_of_both_halves_each_by_its_fastest_way() -> No
     assert limit.rate_of(Half.PRODUCING) == pytest.approx(_WORKLOAD.records / 1.5)
 
 
-def test_the_median_over_the_rounds_decides_which_is_the_fastest() -> None:
-    lucky = [_run(Half.FETCHING, "lucky", seconds, number=n) for n, seconds in enumerate([0.1, 0.9, 0.8])]
-    steady = [_run(Half.FETCHING, "steady", seconds, number=n) for n, seconds in enumerate([0.6, 0.5, 0.4])]
-
-    limit = bound([*lucky, *steady, _run(Half.PRODUCING, "a", 1.0)], _WORKLOAD)
-
-    assert limit is not None
-    assert limit.fetching == Fastest("steady", 0.5)
-
-
-def test_other_workloads_and_a_missing_half_make_no_bound() -> None:
-    other = _run(Half.PRODUCING, "a", 1.0, workload=WORKLOADS[1])
-
-    assert bound([_run(Half.FETCHING, "a", 1.0), other], _WORKLOAD) is None
-    assert bound([], _WORKLOAD) is None
-
-
 def test_a_round_has_a_bound_where_both_halves_were_measured() -> None:
     runs = [
         *(_run(Half.FETCHING, "a", 0.5, number=1), _run(Half.PRODUCING, "b", 1.5, number=1)),

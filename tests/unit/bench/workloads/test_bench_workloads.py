@@ -3,7 +3,6 @@
 import pytest
 from aiokafka.record.memory_records import MemoryRecords
 
-from tools.bench.errors import BenchError
 from tools.bench.transforms.cases import filter_and_mask
 from tools.bench.workloads.shape import Shape, check_shape
 from tools.bench.workloads.workload import EXTRA_WORKLOADS, WORKLOADS, BatchMill, Workload
@@ -31,34 +30,6 @@ def test_every_record_is_made_once_in_the_shape_of_its_workload_and_can_be_read(
         total += len(timestamps)
     assert total == shape.records == 1003
     check_shape(shape, workload, partitions)
-
-
-@pytest.mark.parametrize("age", [0.0, 172_800.0])
-def test_the_newest_record_has_the_age_of_its_workload(age: float) -> None:
-    partitions, now = 2, 1_800_000_000.0
-    for workload in _SMALL:
-        aged, newest, oldest = workload.aged(age), [], []
-        for partition in range(partitions):
-            data = b"".join(BatchMill(aged).batches(partition, partitions, aged.first_timestamp(partitions, now)))
-            records = MemoryRecords(data)
-            while (batch := records.next_batch()) is not None:
-                timestamps = [record.timestamp for record in batch]
-                newest.append(timestamps[-1])
-                oldest.append(timestamps[0])
-
-        end = (now - age) * 1000
-        # Half of 1003 records on each side, a millisecond apart.
-        assert end - 3 <= max(newest) < end, workload.name
-        assert end - 502 == min(oldest), workload.name
-
-
-def test_other_batches_than_asked_for_are_refused() -> None:
-    shape = Shape()
-    for partition in range(2):
-        shape.add(memoryview(b"".join(BatchMill(_SMALL[4]).batches(partition, 2, 0))))
-
-    with pytest.raises(BenchError, match="200b-single was loaded wrongly"):
-        check_shape(shape, _SMALL[3], 2)
 
 
 def test_full_lz4_batches_shrink_to_about_half() -> None:

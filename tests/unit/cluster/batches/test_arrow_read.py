@@ -274,23 +274,6 @@ class TestWhatIsRead:
                 assert rows(read(batch(records))) == [row(record) for record in records]
                 assert rows(read(batch(headed, codec=GZIP))) == [row(record) for record in headed]
 
-    def test_what_is_absent_and_what_is_empty_are_told_apart(self) -> None:
-        records = [
-            SourceRecord(0, key=None, value=None),
-            SourceRecord(1, key=b"", value=b""),
-            SourceRecord(2, headers=(("", b""), ("", None), ("again", b"1"), ("again", b"2"), ("again", b"1"))),
-            SourceRecord(3, headers=()),
-        ]
-
-        assert rows(read(batch(records))) == [
-            Row(0, TIME, None, None, None),
-            Row(1, TIME, b"", b"", None),
-            Row(
-                2, TIME, None, b"value", ((b"", b""), (b"", None), (b"again", b"1"), (b"again", b"2"), (b"again", b"1"))
-            ),
-            Row(3, TIME, None, b"value", None),
-        ]
-
     def test_times_before_the_epoch_and_without_meaning_stay_what_they_are(self) -> None:
         for timestamp in (-1, -2, -1_001, 0, -(2**63 // 1000) + 1, 2**63 // 1000):
             (found,) = rows(read(batch([SourceRecord(0, timestamp)])))

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.arrow.read import read_arrow
 from mirror_lib.cluster.batches.arrow.rows import HEADERS_TYPE, InexactRowError
 from mirror_lib.cluster.batches.arrow.write import ArrowBatchBuilder
 from mirror_lib.cluster.batches.builder import BatchBuilder
@@ -162,46 +161,6 @@ class TestWhatIsWritten:
             assert header.length == len(batch.payload) - 12
             assert header.first_timestamp == batch.first_timestamp
             assert header.max_timestamp == batch.max_timestamp
-
-    @given(records=records_in_order(), codec=CODECS)
-    def test_what_is_written_and_read_is_what_was_read_and_written(
-        self, records: list[SourceRecord], codec: Codec
-    ) -> None:
-        original = columns(records)
-        ready = written(builder(codec, batch_max=2_000), records)
-
-        tables = []
-        for batch in ready:
-            stamp(batch, 1, 0, 0)
-            tables += [
-                part.records
-                for part in read_arrow(
-                    memoryview(batch.payload),
-                    (),
-                    topic="orders",
-                    partition=0,
-                    start=0,
-                    end=batch.count,
-                    read_committed=True,
-                )
-            ]
-
-        table = pa.Table.from_batches(tables)
-        again = builder(codec, batch_max=2_000)
-        anew = []
-        for batch in tables:
-            anew += again.feed(
-                keys=batch.column("key"),
-                values=batch.column("value"),
-                headers=batch.column("headers"),
-                timestamps=batch.column("timestamp"),
-                source_offsets=pa.array([0] * len(batch), pa.int64()),
-            )
-        anew += again.flush()
-        assert table.column("key").to_pylist() == original["keys"].to_pylist()
-        assert table.column("value").to_pylist() == original["values"].to_pylist()
-        assert table.column("headers").to_pylist() == original["headers"].to_pylist()
-        assert contents(anew) == [each.content for each in records]
 
     def test_very_many_records_of_all_lengths_are_written_whole(self) -> None:
         records = [replace(each, value=b"v" * (number % 300)) for number, each in enumerate(numbered(20_000))]

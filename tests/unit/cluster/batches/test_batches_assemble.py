@@ -276,12 +276,6 @@ class TestGivenTimestamps:
         out = fed(assembler(passthrough_min_bytes=0), sealed(raw))
         assert arrived(out) == expected(records)
 
-    def test_times_may_go_back_and_forth(self) -> None:
-        records = [SourceRecord(i, timestamp=time) for i, time in enumerate([10**12, 0, 4 * 10**12, 5])]
-        out = fed(assembler(), b"".join(batch([record]) for record in records))
-        assert arrived(out) == expected(records)
-        assert out[0].max_timestamp == 4 * 10**12
-
 
 def in_transaction(offset: int, producer_id: int) -> bytes:
     return batch([SourceRecord(offset)], attributes=TRANSACTIONAL, producer_id=producer_id)

@@ -53,21 +53,6 @@ def test_rows_with_holes_stay_few_however_many_runs_there_are(ledger: Ledger) ->
     assert sum(row.records for row in _stored(ledger)) == 8 * len(appended)
 
 
-def test_a_compacted_partition_is_continued_and_appended_again_without_effect(ledger: Ledger) -> None:
-    appended = [_with_hole(number) for number in range(10)]
-    ledger.append_segments(appended)
-
-    fewer = ledger.compact_segments(FLOW, "orders", 0)
-    ledger.append_segments(appended[3:7])
-    ledger.append_segments([_with_hole(10)])
-
-    assert fewer == 9
-    first, last = _stored(ledger)
-    assert (first.records, first.run_id) == (80, "r9")
-    assert last == _with_hole(10)
-    assert _all_runs((first, last)) == _all_runs([*appended, _with_hole(10)])
-
-
 def test_a_rewind_into_a_compacted_row_keeps_every_record_before_it(ledger: Ledger) -> None:
     ledger.append_segments([_with_hole(number) for number in range(10)])
     ledger.compact_segments(FLOW, "orders", 0)

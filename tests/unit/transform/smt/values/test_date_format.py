@@ -29,18 +29,6 @@ def test_what_cannot_be_is_refused_by_its_letter(pattern: str, says: str) -> Non
         DateFormat.compile(pattern)
 
 
-def test_texts_of_another_pattern_are_refused(subtests: pytest.Subtests) -> None:
-    for pattern, text in [
-        ("yyyy-MM-dd", "2001/07/04"),
-        ("yyyy", "x"),
-        ("yyyyMMdd", "200107"),
-        ("MMM yyyy", "Foo 2001"),
-        ("yyyy z", "2001 "),
-    ]:
-        with subtests.test(pattern), pytest.raises(DataError, match="does not match pattern"):
-            DateFormat.compile(pattern).parse(text)
-
-
 def test_patterns_that_can_only_be_written_and_moments_before_the_gregorian_calendar(subtests: pytest.Subtests) -> None:
     for pattern in ["yy-MM-dd", "EEE yyyy", "yyyy D"]:
         with subtests.test(pattern):
