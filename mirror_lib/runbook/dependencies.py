@@ -31,6 +31,10 @@ class Belonging:
     moving: frozenset[str] = frozenset()
     #: Topics that do not stay on the source: they move, have moved, or are copied from the target.
     gone: frozenset[str] = frozenset()
+    #: Topics that members of each group are assigned, and in which it has no committed offset: it has some elsewhere.
+    uncommitted: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: Groups with members that have committed nothing yet, such as those that commit when they stop.
+    unplaced: frozenset[str] = frozenset()
     #: Sentences about what could not be read.
     unknown: tuple[str, ...] = ()
 
@@ -106,6 +110,38 @@ def nothing_split(use: Belonging, topics: Collection[str], may_split: Sequence[s
         what + unknown,
         "Include these groups in the flow (`groups`, `groups.exclude`), or "
         f"{begin_anew('all their topics, or with `--may-split` for these groups and ids')}.",
+    )
+
+
+def every_topic_has_an_offset(use: Belonging, topics: Collection[str], may_reset: Sequence[str]) -> Gate:
+    """Gate: each moving group has an offset in each topic that its members read, as far as it has members now.
+
+    Without any offset of the group, nothing says later that it reads the topic.
+
+    Args:
+        may_reset: Java regexes for whole names of groups whose `auto.offset.reset` may decide.
+    """
+    allowed = compile_list(tuple(may_reset)) if may_reset else None
+    found = {name: tuple(sorted(use.uncommitted[name] & set(topics))) for name in sorted(use.uncommitted)}
+    found = {name: each for name, each in found.items() if each and name in use.moving}
+    left = [name for name in found if allowed is None or not allowed.fullmatch(name)]
+    what = "the groups that have members now have offsets in all topics that these read."
+    if found:
+        named = left or list(found)
+        more = f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+        places = "; ".join(f"group {name}, which reads {_shorten(found[name])}" for name in named[:_NAMED])
+        accepted = "" if left else ", accepted by may_reset"
+        what = f"{counted(len(named), 'group')} without any offset in a topic{accepted}: {places}{more}."
+    if unplaced := sorted(each for each in use.unplaced & use.moving if use.read[each] & set(topics)):
+        does = "has members and has" if len(unplaced) == 1 else "have members and have"
+        what = f"{what} {_shorten(unplaced)} {does} committed nothing yet: only what they commit is translated."
+    return Gate(
+        "uncommitted topics",
+        not left,
+        what,
+        "On the target their consumers start there at auto.offset.reset: latest skips what is written before they "
+        "join. Let them commit, or commit for them while they have no members (kafka-consumer-groups.sh "
+        f"--reset-offsets), or {begin_anew('`--may-reset` for groups whose auto.offset.reset is right')}.",
     )
 
 

@@ -38,6 +38,8 @@ def read_belonging(
         listed = groups.list_groups()
         committed = groups.fetch_committed(name for name, each in listed.items() if each.kind.of_consumers)
     read = {name: {place.topic for place in offsets} for name, offsets in committed.offsets.items()}
+    uncommitted: dict[str, frozenset[str]] = {}
+    unplaced: set[str] = set()
     unknown = set(committed.errors)
     with flow_admins(flow) as (source, target):
         present = source.list_topics()
@@ -46,7 +48,12 @@ def read_belonging(
             if isinstance(assigned, MirrorError):
                 unknown.add(name)
             else:
-                read.setdefault(name, set()).update(place.topic for place in assigned)
+                with_offsets, topics_read = read.setdefault(name, set()), {place.topic for place in assigned}
+                if with_offsets:
+                    uncommitted[name] = frozenset(topics_read - with_offsets)
+                elif name not in committed.errors:
+                    unplaced.add(name)
+                with_offsets |= topics_read
         copies: set[str] = set()
         if opposite is not None:
             back = flow_topology(opposite)
@@ -60,6 +67,8 @@ def read_belonging(
         written={name: each for name, each in writers.topics.items() if not is_own_transactional_id(name)},
         moving=frozenset(name for name in read if takes(name) and wanted is not None and wanted.fullmatch(name)),
         gone=frozenset(mine | flow.handovers.away | copies),
+        uncommitted=uncommitted,
+        unplaced=frozenset(unplaced),
         unknown=tuple(
             _not_known(
                 sorted(unknown),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mirror_lib.cluster import Connection
@@ -178,3 +178,15 @@ def scope_groups(flow: FlowConfig, topics: Sequence[ScopeTopic], patterns: Seque
             there = on_target[name].state if name in on_target else GroupState.DEAD
             groups.append(ScopeGroup(name, listed[name].state, there, mine))
     return tuple(groups)
+
+
+def pending_offsets(flow: FlowConfig, groups: Collection[str]) -> list[str]:
+    """Return the source partitions whose offset an open transaction of a group will replace, by group.
+
+    Raises:
+        MirrorError: a request to the source failed.
+    """
+    if not groups:
+        return []
+    with GroupAdmin(Connection.from_settings(flow.clients.source_admin), flow.admin_timeout_ms / 1000) as admin:
+        return [f"{group} on {place}" for group, place in admin.pending_offsets(groups)]

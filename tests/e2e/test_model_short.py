@@ -77,7 +77,7 @@ def test_a_cutover_and_what_comes_after_it_are_carried_out_without_a_violation(s
 
 @pytest.mark.parametrize(
     ("without", "seed", "steps", "kind"),
-    [("identity", 1, 10, "group"), ("fence", 2, 4, "repeated"), ("last-record", 6, 7, "missing")],
+    [("identity", 1, 13, "group"), ("fence", 2, 4, "repeated"), ("last-record", 6, 7, "missing")],
 )
 @pytest.mark.timeout(600)
 def test_given_a_copy_without_a_protection_when_the_first_seeds_are_played_then_the_model_notices(

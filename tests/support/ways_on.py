@@ -121,6 +121,7 @@ CUTOVER_GATES: Mapping[str, str] = {
     "not split": "tests/integration/runbook/test_cutover_belonging.py",
     "only cutover": _CUTOVERS,
     "partitions copy": _GATES,
+    "pending offsets": "tests/integration/runbook/test_cutover_uncommitted.py",
     "readers arrived": _GATES,
     "retention": _GATES,
     "skipped": _GATES,
@@ -130,6 +131,7 @@ CUTOVER_GATES: Mapping[str, str] = {
     "transactions": _GATES,
     "writers arrived": _GATES,
     "uncommitted partitions": "tests/integration/runbook/test_cutover_uncommitted.py",
+    "uncommitted topics": "tests/integration/runbook/test_cutover_belonging.py",
 }
 #: Gates without such a test, and why.
 CUTOVER_GATES_ELSEWHERE: Mapping[str, str] = {

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from mirror_lib.config.local_state import state_dir
 from tools.model import commands
+from tools.model.clients import ClientMove
 from tools.model.expected import ViolationError
 from tools.model.play import Play
 from tools.model.protections import PROTECTIONS
@@ -57,6 +58,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--replay", type=Path, metavar="FILE", help="Run the steps of this file (JSON).")
     parser.add_argument(
         "--shrink-seconds", type=float, default=240, metavar="S", help="Maximum time to shrink a failure (240)."
+    )
+    parser.add_argument(
+        "--clients", type=int, metavar="N", help="Instead: cutovers with N groups of Java and librdkafka consumers."
     )
     parser.add_argument("--results", type=Path, metavar="FILE", help="Results file (default: in the state folder).")
     parser.add_argument("--parallel", type=int, default=1, metavar="N", help="Run N sequences in parallel (1).")
@@ -108,6 +112,21 @@ class _Model:
         if chosen.times:
             _log("\n".join(self._times.table()))
         _log(self._results.summary(chosen.steps))
+        return 1 if self.failed else 0
+
+    def clients(self) -> int:
+        """Play a cutover with real clients for each seed; return the exit code."""
+        for seed in self._arguments.seeds:
+            name, began = f"c{os.getpid()}x{seed}", time.monotonic()
+            try:
+                groups = self._arguments.clients
+                text = ClientMove(
+                    self._clusters.source, self._clusters.target, self._folder / name, name, seed, groups
+                ).play()
+            except ViolationError as violation:
+                self.failed += 1
+                text = f"VIOLATION {violation}"
+            _log(f"seed {seed}: {text}; {time.monotonic() - began:.0f} s")
         return 1 if self.failed else 0
 
     def _taken(self) -> int:
@@ -209,7 +228,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.parallel > 1 and arguments.part is None:
             return _in_parallel(argv, arguments.parallel)
         with nullcontext(clusters_of(arguments.on)) if arguments.on else clusters(folder) as started:
-            return _Model(arguments, Clusters(*started), folder).all()
+            model = _Model(arguments, Clusters(*started), folder)
+            return model.all() if arguments.clients is None else model.clients()
     except KeyboardInterrupt:
         return 130
     finally:

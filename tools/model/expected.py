@@ -251,6 +251,37 @@ def check_group(
     raise ViolationError("group", f"{text}; the target holds offsets {copy.start} to {copy.read_to}")
 
 
+def check_reader(
+    what: str,
+    history: History | None,
+    copy: Copy,
+    here: int | None,
+    there: int | None,
+    read: Sequence[Seen],
+    strangers: Set[str],
+    *,
+    committed: bool,
+) -> None:
+    """Raise if a consumer of a group, without a reason about it, skips or repeats records of a target partition.
+
+    Args:
+        history: None if the source does not have the partition: all records of the copy are new to the group.
+        here: its committed offset on the source; without one all records are unread.
+        there: its committed offset on the target.
+        read: what it reads on the target.
+    """
+    if here is not None and there is None:
+        raise ViolationError("group", f"{what} is in sync, and committed {here} and nothing on the target")
+    start = read[0].offset if read else copy.read_to
+    if history is not None:
+        start = start if there is None else max(start, there)
+        check_group(what, history, copy, here or 0, start, strangers, committed=committed)
+    wanted = [each.id for each in copy.held() if there is None or each.offset >= there]
+    if (there is not None or history is None) and wanted != (got := [each.id for each in read]):
+        text = f"{what}: a consumer reads {len(got)} records {got[:5]} on the target, not {len(wanted)} {wanted[:5]}"
+        raise ViolationError("group", f"{text}; committed {here} and {there}")
+
+
 def check_not_beyond(what: str, history: History, copy: Copy, here: int, there: int, *, committed: bool) -> None:
     """Raise if a group has skipped records on the target that it has not read on the source.
 

@@ -199,6 +199,25 @@ class Happenings(State):
             # New partitions are copied from their beginning, regardless of the flow's first start.
             self._expect_new((topic, count), late=self._histories[topic, 0].begun)
 
+    def _do_grow_target(self, topic: str, count: int) -> None:
+        """Add a partition to the target topic alone; another producer writes there."""
+        self._look()
+        name = self._remote(topic)
+        number = len(self._target.partitions(name))
+        if topic not in self._moved and 0 < number < _MOST_PARTITIONS:
+            self._target.grow(name, number + 1)
+            if count:
+                ids = self._ids(count)
+                self._strangers |= set(ids)
+                produce(
+                    self._target,
+                    name,
+                    number,
+                    ids,
+                    timestamp_ms=int(time.time() * 1000),
+                    keyed=topic == COMPACTED_TOPIC,
+                )
+
     def _do_commit(self, group: str, topic: str, partition: int, percent: int) -> None:
         """Commit an offset of a group on the side of the topic's writers."""
         name, partition = self._place(topic, partition)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tools.model.commands import Command, Point, Said
 from tools.model.expected import (
     Place,
     ViolationError,
-    check_group,
-    check_not_beyond,
     check_range,
     check_verdict,
     deletions,
@@ -19,12 +17,12 @@ from tools.model.expected import (
     outlived,
 )
 from tools.model.happenings import Happenings
-from tools.model.steps import COMPACTED_TOPIC, GROUPS, TOPICS, Step
+from tools.model.steps import COMPACTED_TOPIC, TOPICS
 
+_UNSELECTED = "no-longer-selected"
 _LOST_AT_SOURCE = frozenset({"retention-gap", "source-recreated", "source-truncated"})
 #: A task that was stopped for more than five seconds checks the log before it sends; docs/reliability.md.
 _LOOKS_AFTER_SECONDS = 6.0
-_SKIPS = "skips-records"
 #: Behind every offset.
 _END = 1 << 60
 
@@ -142,15 +140,22 @@ class Operations(Happenings):
                 history.excused |= deletions(history)
         if said.exit_code == 0:
             self._check_complete()
+            present = {place for place in self._present() if place not in self._given_up}
+            self._followed |= present
+            self._meant -= present
 
     def _means(self, failure: dict[str, object], place: Place) -> bool:
         return failure.get("topic") == self._topic(place[0]) and failure.get("partition") in (None, place[1])
 
+    def _present(self) -> set[Place]:
+        """Return the partitions that the flow selects; `account` checks what is said about others."""
+        selected = filter(self._is_selected, TOPICS)
+        return {(topic, number) for topic in selected for number in self._source.partitions(self._topic(topic))}
+
     def _check_complete(self, topics: Sequence[str] = TOPICS) -> None:
         for topic in topics:
             self._read_source(topic)
-        # A run does not report a topic that does not exist, until it is created again, nor a partition.
-        present = {(topic, number) for topic in topics for number in self._source.partitions(self._topic(topic))}
+        present = {place for place in self._present() if place[0] in topics}
         for place, history in self._histories.items():
             if place not in present or place in self._given_up:
                 continue
@@ -173,13 +178,72 @@ class Operations(Happenings):
             return
         before = self._delete_source(topic)
         if runs:
-            self._do_run()
+            self._do_account()
         now = partitions or before
         self._source.create(self._topic(topic), now, self._configs(topic))
         for number in range(before, now):
             self._expect_new((topic, number), late=self._histories[topic, 0].begun)
         for number in range(now, before):
             self._histories[topic, number].excused |= self._histories[topic, number].gone
+
+    # ------------------------------------------------------------ what is said about the rest
+
+    def _do_select(self, topic: str, how: str) -> None:
+        """Drop a topic from the patterns of the flow, exclude it by its name, or select it again."""
+        if self._moved:
+            return
+        self._look()
+        self._unmatched.discard(topic)
+        self._excluded.discard(topic)
+        if how != "again":
+            (self._excluded if how == "exclude" else self._unmatched).add(topic)
+        self._write_config()
+
+    def _do_account(self) -> None:
+        """Run, then plan: what left the selection and which copied records were not committed is named."""
+        if self._do_run().exit_code:
+            return
+        said = self._done("plan")
+        self._check_named(said)
+        if not self._committed:
+            self._check_counts(said)
+
+    def _check_named(self, said: Said) -> None:
+        present = self._present()
+        left = {place for place in self._followed - present if place[0] not in self._excluded | self._moved.keys()}
+        left -= self._given_up | self._meant
+        named = set(self._places(said.document["unselected"]))
+        if unnamed := sorted(left - named):
+            raise ViolationError("unnamed", f"{unnamed} were copied and are selected no longer; the plan names {named}")
+        if wrong := sorted(named & present):
+            raise ViolationError("unnamed", f"{wrong} are selected, and the plan says that they are not")
+        gaps = self._done("gaps", "list").document["gaps"] if named else ()
+        stored = set(self._places(gap for gap in gaps if gap["cause"] == _UNSELECTED and gap["state"] == "open"))
+        if unnamed := sorted(named - stored):
+            raise ViolationError("unnamed", f"the run has stored no gap of {unnamed}, which are selected no longer")
+
+    def _check_counts(self, said: Said) -> None:
+        """Check how many records of aborted and of open transactions are on the target, where nobody has decided."""
+        told = {str(each["topic"]): each for each in said.document["copied_transactions"]}
+        for topic in filter(self._is_selected, TOPICS):
+            counts = told.get(self._topic(topic), {"aborted": 0, "undecided": 0, "uncounted": 0})
+            places = [place for place in self._histories if place[0] == topic]
+            if counts["uncounted"] or any(self._is_recounted(place) for place in places):
+                continue
+            copied = {place: {each.id for each in self._copy(place).records} for place in places}
+            aborted = sum(len(self._histories[place].aborted & ids) for place, ids in copied.items())
+            opened = {(place, each) for place, transaction in self._open for each in transaction.ids}
+            undecided = sum(each in copied.get(place, ()) for place, each in opened)
+            if (counts["aborted"], counts["undecided"]) != (aborted, undecided):
+                text = f"{topic}: {counts}, and the target has {aborted} aborted records, and {undecided} open ones"
+                raise ViolationError("unnamed", text)
+
+    def _is_recounted(self, place: Place) -> bool:
+        return place in self._decided or place in self._given_up or self._histories[place].lost_target
+
+    def _places(self, named: Iterable[Mapping[str, object]]) -> Iterator[Place]:
+        for each in named:
+            yield str(each["topic"]).removeprefix(self._name + "-"), int(str(each["partition"]))
 
     # ------------------------------------------------------------ decisions
 
@@ -191,6 +255,8 @@ class Operations(Happenings):
                 continue
             place = (str(made["topic"]).removeprefix(self._name + "-"), int(made["partition"]))
             self._decided.add(place)
+            if how == "accept" and place in self._followed - self._present():
+                self._meant.add(place)
             history, copy = self._histories[place], self._copy(place)
             if how == "stop":
                 self._given_up.add(place)
@@ -241,7 +307,7 @@ class Operations(Happenings):
         said = self._done("gaps", "delete-keys", "--topic", self._topic(COMPACTED_TOPIC), "--yes")
         self._look()
         self._read_source(COMPACTED_TOPIC)
-        if said.exit_code:
+        if said.exit_code or not self._is_selected(COMPACTED_TOPIC):
             return
         for place, history in self._histories.items():
             if not history.compacted or place in self._given_up:
@@ -313,7 +379,10 @@ class Operations(Happenings):
         for history in self._histories.values():
             history.begun = history.late = False
             history.excused.clear()
-        for known in (self._ever_copied, self._copies, self._present_ids, self._given_up, self._decided):
+        for known in (
+            *(self._ever_copied, self._copies, self._present_ids, self._given_up, self._decided),
+            *(self._followed, self._meant),
+        ):
             known.clear()
         self._former_names.clear()
         self._complete_once = False
@@ -337,56 +406,6 @@ class Operations(Happenings):
             remote, dict.fromkeys(self._target.partitions(remote), 0)
         ).items():
             check_range(f"{remote}:{number}", self._histories[topic, number], found, committed=self._committed)
-
-    def _do_groups(self) -> None:
-        before = {group: self._target.committed(group) for group in map(self._topic, GROUPS)}
-        said = self._done("groups", "apply")
-        self._look()
-        self._read_sources()
-        named = {(row["group"], row["topic"], row["partition"]) for row in _rows(said) if row.get("reason") == _SKIPS}
-        for group, offsets in before.items():
-            self._check_commits(group, offsets, named)
-        if said.exit_code == 0 and self._translation == "exact":
-            self._check_groups(said)
-
-    def _check_commits(
-        self, group: str, before: Mapping[tuple[str, int], int], named: Collection[tuple[object, object, object]]
-    ) -> None:
-        """Check offsets that a command has committed, except those with which it has named skipped records."""
-        here = self._source.committed(group)
-        for (name, number), there in self._target.committed(group).items():
-            for topic in TOPICS:
-                read = here.get((self._topic(topic), number))
-                place = topic, number
-                is_named = self._target_restored and (group, self._topic(topic), number) in named
-                if is_named or place in self._accepted_unknown:
-                    continue
-                if name == self._remote(topic) and read is not None and there != before.get((name, number)):
-                    history, copy = self._histories[place], self._copy(place)
-                    what = f"{group} on {place}"
-                    check_not_beyond(what, history, copy, read, there, committed=self._committed)
-
-    def _check_groups(self, said: Said) -> None:
-        """Check groups; rows without a reason are in sync."""
-        reported = {(row["group"], row["topic"], row["partition"]): row for row in _rows(said)}
-        for (group, topic, partition), row in reported.items():
-            if row.get("reason"):
-                continue
-            place = (str(topic).removeprefix(self._name + "-"), int(str(partition)))
-            self._check_group(str(group), place)
-
-    def _check_group(self, group: str, place: Place) -> None:
-        there = self._target.committed(group).get((self._remote(place[0]), place[1]))
-        here = self._source.committed(group).get((self._topic(place[0]), place[1]))
-        what = f"{group} on {place}"
-        # Without an offset on the source only the log start is committed: no record is before it.
-        start = self._target.starts(self._remote(place[0])).get(place[1], 0)
-        if here is None and there is not None and there <= start:
-            return
-        if there is None or here is None:
-            raise ViolationError("group", f"{what} is in sync, and committed {here} and {there}")
-        history, copy = self._histories[place], self._copy(place)
-        check_group(what, history, copy, here, there, self._strangers, committed=self._committed)
 
     def _do_verify(self, mode: str) -> None:
         self._verify(mode, complete=False)
@@ -416,8 +435,3 @@ class Operations(Happenings):
                 plain=place not in self._decided and place not in self._given_up,
                 complete=complete,
             )
-
-
-def _rows(said: Said) -> Iterator[Step]:
-    rows = said.document.get("rows") or []
-    return iter(rows)

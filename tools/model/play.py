@@ -16,6 +16,7 @@ from tools.model.steps import LATE_TOPIC, TOPICS, Step, text_of
 
 #: Reasons after which an operator sets the position.
 _BY_POSITION = frozenset({"position-lost", "target-diverged", "unclean-start"})
+_NOT_EMPTY = "target-not-empty"
 #: Enough rounds for the remains of a killed run to expire, mainly its lock.
 _SETTLING_ROUNDS = 8
 #: Written to the target at the end of a sequence that ends with a cutover.
@@ -66,6 +67,10 @@ class Play(Moves):
         """
         self._clock = 0.0
         self._do_wake()
+        if not self._moved:
+            self._do_account()
+            for topic in TOPICS:
+                self._do_select(topic, "again")
         self._do_unhang(commit=True)
         if self._given_up:
             self._do_decide("resume")
@@ -97,9 +102,14 @@ class Play(Moves):
             last = self._do_run()
             if last.exit_code == 0:
                 return
-            if "target-not-empty" in last.reasons:
+            if _NOT_EMPTY in last.reasons:
                 self._appends = True
                 self._write_config()
+                if self._positions_lost:
+                    # Only the lost topic knew what a killed first run had copied: that is copied again.
+                    for place in self._histories:
+                        if any(self._means(each, place) for each in last.failures if each["reason"] == _NOT_EMPTY):
+                            self._copy(place).restarts.append(self._copy(place).read_to)
             for each in last.failures:
                 if each.get("reason") in _BY_POSITION:
                     topic = str(each["topic"]).removeprefix(self._name + "-")

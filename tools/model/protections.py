@@ -119,6 +119,33 @@ def _without_group_gate() -> None:
     _put(groups._Planner, _count_skipped=none_skipped)  # noqa: SLF001
 
 
+def _without_uncommitted() -> None:
+    from mirror_lib.sync.groups.uncommitted import PartitionSizes
+
+    def none_missing(*_: Any) -> Any:
+        return iter(())
+
+    _put(PartitionSizes, missing=none_missing)
+
+
+def _without_unselected() -> None:
+    from mirror_lib.relay import run
+
+    def all_selected(*_: Any, **__: Any) -> Any:
+        return ()
+
+    _put(run, unselected_partitions=all_selected)
+
+
+def _without_aborted() -> None:
+    from mirror_lib.relay.commit import commit
+
+    def not_counted(*_: Any) -> Any:
+        return ()
+
+    _put(commit, transaction_count_rows=not_counted)
+
+
 #: Protection -> function that disables it in this process.
 PROTECTIONS: Mapping[str, Callable[[], None]] = {
     "fence": _without_fence,
@@ -129,4 +156,7 @@ PROTECTIONS: Mapping[str, Callable[[], None]] = {
     "checkpoint-age": _without_checkpoint_age,
     "new-topics": _without_new_topics,
     "group-gate": _without_group_gate,
+    "uncommitted": _without_uncommitted,
+    "no-longer-selected": _without_unselected,
+    "aborted": _without_aborted,
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.model.commands import Point
 from tools.model.expected import Place, ViolationError
-from tools.model.operations import Operations
+from tools.model.groups import Groups
 from tools.model.steps import COMPACTED_TOPIC, LATE_TOPIC, TOPICS
 from tools.model.world import Cluster, produce
 
@@ -26,7 +26,7 @@ class _Snapshot:
     of: tuple[object, ...]
 
 
-class Restores(Operations):
+class Restores(Groups):
     """Rules of snapshots, of what appears during a run, and of the clock."""
 
     def _do_snapshot(self, which: str) -> None:

@@ -93,6 +93,12 @@ class State:
         #: Disks of source and target.
         self._snapshots: dict[str, Any] = {}
         self._target_restored = False
+        #: Topics that the flow's patterns do not match, and those that `topics.exclude` names.
+        self._unmatched: set[str] = set()
+        self._excluded: set[str] = set()
+        #: Partitions that a run has ended with 0 for, and those that are accepted as no longer selected.
+        self._followed: set[Place] = set()
+        self._meant: set[Place] = set()
         #: Topics that were ever created.
         self._created = set(TOPICS) - {LATE_TOPIC}
         #: Seconds that the clock of commands is ahead.
@@ -133,7 +139,8 @@ class State:
             f"{self._alias}.bootstrap.servers": source or self._source.servers,
             "target.bootstrap.servers": target or self._target.servers,
             f"{self._alias}->target.enabled": "true",
-            f"{self._alias}->target.topics": f"{self._name}-.*",
+            f"{self._alias}->target.topics": self._patterns(),
+            f"{self._alias}->target.topics.exclude": ", ".join(map(self._topic, sorted(self._excluded))),
             f"{self._alias}->target.groups": f"{self._name}-.*",
             f"{self._alias}->target.mirror.topics.rename": self._pairs(
                 {self._topic(topic): name for topic, name in self._renamed.items()}
@@ -170,6 +177,10 @@ class State:
         written = {key: value.replace("\\", "\\\\") for key, value in lines.items() if value}
         self._config.write_text("".join(f"{key} = {value}\n" for key, value in written.items()))
 
+    def _patterns(self) -> str:
+        matched = ", ".join(self._topic(topic) for topic in TOPICS if topic not in self._unmatched)
+        return matched if self._unmatched else f"{self._name}-.*"
+
     @staticmethod
     def _pairs(names: dict[str, str]) -> str:
         return ", ".join(f"{name}:{other}" for name, other in sorted(names.items()))
@@ -199,6 +210,9 @@ class State:
             starts = dict.fromkeys(self._target.partitions(name), 0)
             for number, (_, _, found) in self._target.read(name, starts).items():
                 self._ever_copied[topic, number] |= {each.id for each in found}
+
+    def _is_selected(self, topic: str) -> bool:
+        return topic not in self._unmatched | self._excluded
 
     def _topic(self, topic: str) -> str:
         return f"{self._name}-{topic}"

@@ -148,6 +148,13 @@ _RULES: Mapping[str, _Rule] = {
     "expire-target": _Rule(1, lambda d: d.topic(compacted=False), ("commit", "groups", "run")),
     "compact": _Rule(2, lambda d: {"partition": d.place(first=True)["partition"]}, ("pause", "run", "verify")),
     "delete-keys": _Rule(2, lambda _: {}, ("run", "groups", "verify")),
+    "select": _Rule(
+        2, lambda d: {**d.topic(), "how": d.one("drop", "drop", "exclude", "again")}, ("produce", "account", "decide")
+    ),
+    "account": _Rule(3, lambda _: {}, ("select", "decide", "transaction", "recreate-source")),
+    "grow-target": _Rule(
+        1, lambda d: {**d.topic(compacted=False), "count": d.one(0, 5)}, ("commit", "groups", "cutover")
+    ),
     "grow": _Rule(1, lambda d: d.topic(), ("produce", "run")),
     "commit": _Rule(
         6,
@@ -294,6 +301,28 @@ def _interrupt(draw: _Draw) -> list[Step]:
     return _steps(draw, {"topic": draw.one("a", "b")}, "crash", "run", at="produced", nth=1, spark=False)
 
 
+def _deselect(draw: _Draw) -> list[Step]:
+    """A topic leaves the selection with records that were not copied."""
+    place = {"topic": draw.one("a", "b"), "partition": draw.number(0, 1)}
+    return _steps(draw, place, "produce", "run", "produce", "select", "account", how="drop", spark=False)
+
+
+def _leave_uncommitted(draw: _Draw) -> list[Step]:
+    """A group has an offset in one of two partitions with records."""
+    topic = draw.one("a", "b")
+    first, second = ({"topic": topic, "partition": number} for number in range(2))
+    return [
+        *_steps(draw, second, "produce"),
+        *_steps(draw, first, "produce", "run", "commit", "groups", group="g", spark=False),
+    ]
+
+
+def _abort(draw: _Draw) -> list[Step]:
+    """A transaction is aborted before its records are copied, and another one afterwards."""
+    place = {"topic": draw.one("a", "b"), "partition": draw.number(0, 1)}
+    return _steps(draw, place, "transaction", "account", "hang", "account", "unhang", "account", commit=False)
+
+
 #: A sequence has the rules of a few themes, besides writing and running.
 _THEMES = (
     _Theme(
@@ -340,6 +369,15 @@ _THEMES = (
     _Theme(("first-start", "rename", "policy", "grow", "commit", "groups", "decide")),
     _Theme(("foreign", "position", "backfill", "decide", "verify")),
     _Theme(("cutover", "run-back", "failback", "commit", "stop", "overtake", "wake", "foreign", "decide", "verify")),
+    _Theme(("select", "account", "recreate-source", "commit", "groups", "decide"), _deselect, {"latest": False}),
+    _Theme(
+        ("commit", "groups", "grow-target", "cutover", "failback"),
+        _leave_uncommitted,
+        {"latest": False, "translation": "exact"},
+    ),
+    _Theme(
+        ("transaction", "hang", "unhang", "account", "crash", "verify"), _abort, {"latest": False, "committed": False}
+    ),
 )
 #: Number of themes: as many seeds in a row have different ones.
 THEMES = len(_THEMES)

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_STORED,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
@@ -31,6 +39,7 @@ _FAST = {
     "log.cleaner.backoff.ms": "1000",
     "log.retention.check.interval.ms": "1000",
     "producer.id.expiration.check.interval.ms": "2000",
+    "group.initial.rebalance.delay.ms": "0",
 }
 _SECONDS = 30.0
 #: A deletion written by an operator's decision copies no record: its header, and its id here.
@@ -207,18 +216,7 @@ class Cluster:
 
     def read(self, topic: str, starts: Mapping[int, int]) -> dict[int, tuple[int, int, list[Seen]]]:
         """Read a topic: partition -> log start, log end, and the records from the given offsets on."""
-        reader = Consumer(
-            {
-                "bootstrap.servers": self.servers,
-                "group.id": "model-reader",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_uncommitted",
-                "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 5,
-                "log_level": 0,
-            }
-        )
+        reader = self._reader("model-reader", "earliest", "read_uncommitted")
         try:
             found: dict[int, tuple[int, int, list[Seen]]] = {}
             assigned = []
@@ -227,23 +225,37 @@ class Cluster:
                 found[number] = (low, high, [])
                 if max(low, start) < high:
                     assigned.append(TopicPartition(topic, number, max(low, start)))
-            open_ones = {each.partition for each in assigned}
-            reader.assign(assigned)
-            deadline = time.monotonic() + _SECONDS
-            while open_ones:
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"{topic} {sorted(open_ones)} was not read to its end")
-                message = reader.poll(0.2)
-                if message is None:
-                    continue
-                error = message.error()
-                if error is None:
-                    found[message.partition() or 0][2].append(_seen(message))
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                    open_ones.discard(message.partition())
+            for (_, number), records in _read_to_the_end(reader, assigned).items():
+                found[number][2].extend(records)
             return found
         finally:
             reader.close()
+
+    def read_as(self, group: str, places: Iterable[tuple[str, int]], reset: str) -> dict[tuple[str, int], list[Seen]]:
+        """Read what a consumer of a group gets that starts now, to the log ends; it joins no group and commits nothing.
+
+        Args:
+            reset: its `auto.offset.reset`, for partitions without a committed offset.
+        """
+        reader = self._reader(group, reset, "read_committed")
+        try:
+            return _read_to_the_end(reader, [TopicPartition(*place, OFFSET_STORED) for place in places])
+        finally:
+            reader.close()
+
+    def _reader(self, group: str, reset: str, isolation: str) -> Consumer:
+        return Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": isolation,
+                "auto.offset.reset": reset,
+                "fetch.wait.max.ms": 5,
+                "log_level": 0,
+            }
+        )
 
     def _watermarks(self, reader: Consumer, place: TopicPartition) -> tuple[int, int]:
         # A broker may be named as the leader of a new partition before it knows that.
@@ -268,6 +280,25 @@ class Cluster:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{what} did not come")
             time.sleep(0.05)
+
+
+def _read_to_the_end(reader: Consumer, assigned: list[TopicPartition]) -> dict[tuple[str, int], list[Seen]]:
+    found: dict[tuple[str, int], list[Seen]] = {(each.topic, each.partition): [] for each in assigned}
+    open_ones = set(found)
+    reader.assign(assigned)
+    deadline = time.monotonic() + _SECONDS
+    while open_ones:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{sorted(open_ones)} were not read to their ends")
+        message = reader.poll(0.2)
+        if message is None:
+            continue
+        error, place = message.error(), (str(message.topic()), message.partition() or 0)
+        if error is None:
+            found[place].append(_seen(message))
+        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+            open_ones.discard(place)
+    return found
 
 
 def _seen(message: Any) -> Seen:

@@ -191,6 +191,27 @@ class GroupAdmin:
         """All committed offsets of groups."""
         return self._run(self._fetch_committed(sorted(set(groups))))
 
+    def pending_offsets(self, groups: Iterable[str]) -> list[tuple[str, TopicPartition]]:
+        """Groups and partitions whose offset an open transaction will replace (KIP-447); none before Kafka 3.0.
+
+        Raises:
+            MirrorError: a group cannot be read.
+        """
+        found: dict[str, GroupOffsets] = {}
+        errors = self._run(
+            self._by_coordinator(
+                sorted(groups), lambda node, part: self._fetch(node, part, found, stable=True), Operation.DESCRIBE
+            )
+        )
+        for error in errors.values():
+            raise error
+        return sorted(
+            (group, partition)
+            for group, response in found.items()
+            for partition, code in response.partition_errors.items()
+            if code == ErrorCode.UNSTABLE_OFFSET_COMMIT
+        )
+
     def commit(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> dict[str, dict[TopicPartition, MirrorError | None]]:
@@ -252,9 +273,11 @@ class GroupAdmin:
         }
         return Committed(offsets, errors, partition_errors)
 
-    async def _fetch(self, node: int, groups: Sequence[str], found: dict[str, GroupOffsets]) -> dict[str, int]:
+    async def _fetch(
+        self, node: int, groups: Sequence[str], found: dict[str, GroupOffsets], *, stable: bool = False
+    ) -> dict[str, int]:
         if await self._client.speaks(node, protocol.OFFSET_FETCH, protocol.BATCH_OFFSET_FETCH):
-            body = protocol.encode_fetch_offsets(groups)
+            body = protocol.encode_fetch_offsets(groups, stable=stable)
             response = await self._ask(node, protocol.OFFSET_FETCH, protocol.BATCH_OFFSET_FETCH, body)
             responses = protocol.parse_fetch_offsets(response)
         else:

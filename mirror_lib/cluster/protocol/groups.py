@@ -135,13 +135,14 @@ def parse_find_coordinator(view: memoryview, group: str) -> CoordinatorFields:
     return CoordinatorFields(group, error_code, node)
 
 
-def encode_fetch_offsets(groups: Sequence[str]) -> list[Buffer]:
+def encode_fetch_offsets(groups: Sequence[str], *, stable: bool = False) -> list[Buffer]:
     """An OffsetFetch request for all committed offsets of many groups.
 
-    It does not wait for open transactions (`requireStable` is false), as in MM2.
+    Args:
+        stable: with an error for partitions whose offset an open transaction will replace (KIP-447). MM2 does not ask.
     """
     body = b"".join(encode_compact(group) + NULL_ARRAY + NO_TAGS for group in groups)
-    return [NO_TAGS + encode_varint(len(groups) + 1) + body + _INT8.pack(0) + NO_TAGS]
+    return [NO_TAGS + encode_varint(len(groups) + 1) + body + _INT8.pack(stable) + NO_TAGS]
 
 
 @response_of("OffsetFetch")

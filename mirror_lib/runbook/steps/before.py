@@ -16,7 +16,7 @@ from mirror_lib.relay import RunOptions, plan_flow
 from mirror_lib.relay.health import forecast_plan
 from mirror_lib.runbook import acl_fence, gates, uncommitted
 from mirror_lib.runbook.context import CutoverContext
-from mirror_lib.runbook.dependencies import Belonging, find_splits, nothing_split
+from mirror_lib.runbook.dependencies import Belonging, every_topic_has_an_offset, find_splits, nothing_split
 from mirror_lib.runbook.dependency_facts import read_belonging
 from mirror_lib.runbook.failback import ensure_topics, why_no_way_back
 from mirror_lib.runbook.model import CutoverState, Fence, Gate, Step, StepState, VerifyScope
@@ -67,10 +67,11 @@ def inventory(context: CutoverContext) -> Outcome:
     return Outcome((*chosen, found, together, _no_other_cutover(context, topics)), facts)
 
 
-def belongs_together(context: CutoverContext) -> Gate:
-    """Gate: the cutover splits no group or transactional id, checked now."""
-    use = read_belonging(context.flow, context.opposite, context.topics, context.definition.groups)
-    return nothing_split(use, {topic.source for topic in context.topics}, context.definition.may_split)
+def belongs_together(context: CutoverContext) -> tuple[Gate, ...]:
+    """Gates: the cutover splits no group or transactional id, and knows what its groups read, checked now."""
+    wanted, topics = context.definition, {topic.source for topic in context.topics}
+    use = read_belonging(context.flow, context.opposite, context.topics, wanted.groups)
+    return nothing_split(use, topics, wanted.may_split), every_topic_has_an_offset(use, topics, wanted.may_reset)
 
 
 def inventory_holds(context: CutoverContext) -> tuple[Gate, ...]:
@@ -224,7 +225,7 @@ def rehearse(context: CutoverContext) -> Outcome:
             gates.groups_can_move(plan, rows),
             gates.would_be_in_place(rows),
             uncommitted.every_partition_has_an_offset(rows, wanted.may_reset),
-            belongs_together(context),
+            *belongs_together(context),
             gates.rereads_are_known(rows),
             # Later steps cannot improve it: the records are not on the target.
             gates.skips_few(rows, wanted.max_skipped),

@@ -35,7 +35,7 @@ def before_freeze(context: CutoverContext) -> Outcome:
         ends = log_ends(flow, context.topics)
         lag = gates.lag_is_small(ends, copied_to(flow), context.definition.max_lag)
     # The rehearsal may be days ago.
-    ready = (*preflight(context).gates, belongs_together(context))
+    ready = (*preflight(context).gates, *belongs_together(context))
     expected = context.facts_of(Step.REHEARSE).get("expected_stop_seconds")
     duration = Gate(
         "duration", True, f"expected downtime of the writers: about {expected} s, plus the time until the approval."

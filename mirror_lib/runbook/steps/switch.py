@@ -19,7 +19,7 @@ from mirror_lib.runbook.order import RELEASING, STEPS, comes_before, last_attemp
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import written_to
 from mirror_lib.runbook.records import attempt_of
-from mirror_lib.runbook.scope import ScopeGroup, exactly, log_ends, scope_groups, without_handovers
+from mirror_lib.runbook.scope import ScopeGroup, exactly, log_ends, pending_offsets, scope_groups, without_handovers
 from mirror_lib.runbook.steps.cut import cut_holds, cuts
 from mirror_lib.sync.acls import release_acls
 from mirror_lib.sync.groups import GroupRow, apply_flow_groups, plan_flow_groups
@@ -70,7 +70,14 @@ def _check_offsets(
     # Readers that moved first have read further by the time this is repeated.
     gone_on = wanted.style is Style.CONSUMERS_FIRST and context.last[Step.TRANSLATE].number > 1
     placed = gates.groups_in_place(plan, rows, names, wanted.max_read_again, wanted.max_skipped, gone_on=gone_on)
-    return (*placed, uncommitted.every_partition_has_an_offset(rows, wanted.may_reset)), rows
+    settled = gates.counts(
+        "pending offsets",
+        pending_offsets(flow, names),
+        "no open transaction will replace an offset of a group.",
+        "A stopped application has left a transaction with these offsets. Run again when it has ended: the coordinator "
+        "aborts it after transaction.timeout.ms, or at the next start of the application.",
+    )
+    return (*placed, settled, uncommitted.every_partition_has_an_offset(rows, wanted.may_reset)), rows
 
 
 def _left_to_read(context: CutoverContext, groups: Sequence[ScopeGroup]) -> dict[str, int]:

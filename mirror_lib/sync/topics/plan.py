@@ -318,22 +318,25 @@ def gather_topic_facts(
         target_brokers=len(target_admin.brokers()) if missing else None,
         unreadable=unreadable,
         target_config_names=_config_names(target_admin, target_names),
-        copied=_copied_topics({topic: remote[topic] for topic in missing}, positions()) if missing else {},
+        copied=_copied_topics({topic: remote[topic] for topic in missing}, sources, positions()) if missing else {},
         target_names=frozenset(target_names),
     )
 
 
-def _copied_topics(missing: Mapping[str, str], positions: Iterable[Position]) -> dict[str, str]:
+def _copied_topics(
+    missing: Mapping[str, str], sources: Mapping[str, TopicDescription], positions: Iterable[Position]
+) -> dict[str, str]:
     """Missing target topics whose records were copied, by source topic, with the topic that they went to.
 
     Creating one would hide that its records are gone, or elsewhere. One partition with an operator's decision (its
-    position says that nothing was copied, and names no other topic) is enough to create the topic.
+    position says that nothing was copied, and names no other topic) is enough to create the topic. Partitions that the
+    source no longer has do not count: no run copies them, and another gap names them.
     """
     copied: dict[str, str] = {}
     decided: set[str] = set()
     for position in positions:
         target = missing.get(position.topic)
-        if target is None:
+        if target is None or position.partition >= len(sources[position.topic].partitions):
             continue
         if (former := copied_to(position)) is not None:
             # MirrorMaker 2 and version 0.1.0 did not store the name.

@@ -72,6 +72,22 @@ def test_a_topic_that_was_created_again_with_fewer_partitions(mirrored: Mirrored
     assert left(console.say("plan").document) == stalled(console) == []
 
 
+def test_a_target_topic_to_which_only_such_a_partition_was_copied_is_created_again(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(5, partition=1), partitions=2)
+    console = Console(mirrored.flow().path)
+    console.copied()
+    delete_topic(mirrored.target, mirrored.remote)
+    delete_topic(mirrored.source, mirrored.name)
+    mirrored.create(records(3))
+
+    # Its successor has partition 0 alone, which was never copied.
+    assert console.run().reasons == {"source-recreated"}
+    console.say("gaps", "accept", "--topic", mirrored.name, "--yes")
+
+    assert console.run().document["run"]["records"] == 3
+    console.runs_on()
+
+
 class TestAPattern:
     """A flow of `name.*`: one topic stays, another one with uncopied records leaves."""
 

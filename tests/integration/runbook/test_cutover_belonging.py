@@ -6,12 +6,12 @@ import pytest
 from confluent_kafka import Producer
 
 from mirror_lib.runbook.model import CutoverState, Step
-from tests.support.cutovers import Migration, Reader, commit, has_members, migration, numbered
+from tests.support.cutovers import Migration, Reader, commit, migration, numbered
 from tests.support.kafka import create_topic, produce
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.waiting import wait_for
 
-TOGETHER = "not split"
+TOGETHER, UNCOMMITTED = "not split", "uncommitted topics"
 
 
 @pytest.fixture
@@ -50,18 +50,30 @@ def test_a_group_with_a_topic_that_stays_stops_the_cutover_until_an_operator_nam
     assert moving.gates(bold, Step.REHEARSE)[TOGETHER].passed
 
 
-def test_a_group_whose_members_have_committed_nothing_yet_is_named(moving: Migration, topic_name: str) -> None:
-    other = f"g-{topic_name}"
-    reader = Reader(moving.pair.source, other, topic_name, f"{topic_name}-stays")
+def test_groups_whose_members_have_committed_nothing_yet_or_nothing_in_a_topic_are_named(
+    moving: Migration, topic_name: str
+) -> None:
+    source, other, partly = moving.pair.source, f"g-{topic_name}", f"partly-{topic_name}"
+    commit(source, partly, f"{topic_name}-stays", {0: 0})
+    readers = [Reader(source, group, topic_name, f"{topic_name}-stays") for group in (other, partly)]
     try:
-        wait_for(lambda: has_members(moving.pair.source, other) and len(reader.values) >= 40)
+        wait_for(lambda: all(len(each.values) >= 40 for each in readers))
         scope = moving.define("scope", topic_name)
         moving.run(scope, until=Step.INVENTORY)
+        split = moving.define("split", topic_name, may_split=(other, partly))
+        moving.run(split, until=Step.REHEARSE)
     finally:
-        reader.stop()
+        for reader in readers:
+            reader.stop()
 
     assert other in moving.gates(scope, Step.INVENTORY)[TOGETHER].what
     assert not moving.gates(scope, Step.INVENTORY)[TOGETHER].passed
+    # Without members, and without an offset there, nothing says later that it reads the topic.
+    gates = moving.gates(split, Step.REHEARSE)
+    assert [name for name, gate in gates.items() if not gate.passed] == [UNCOMMITTED]
+    assert f"group {partly}, which reads {topic_name}." in gates[UNCOMMITTED].what
+    assert f"{other} has members and has committed nothing yet" in gates[UNCOMMITTED].what
+    assert "--may-reset" in gates[UNCOMMITTED].action
 
 
 def test_a_group_that_appears_after_the_inventory_stops_the_cutover_before_the_writers_are_stopped(

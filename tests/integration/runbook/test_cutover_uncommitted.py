@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from mirror_lib.config.loader import load
 from mirror_lib.ledger import with_handovers
@@ -93,6 +93,29 @@ def test_a_rehearsal_names_what_a_group_would_skip_and_no_new_record_is_skipped_
     # What is written to these before the group arrives is read, as on the source where members hold their place.
     produce(moving.pair.target, topic_name, [Record(b"early", partition=number) for number in (0, 2, 3)])
     assert read_by_latest(moving, topic_name) == [b"early"] * 3
+
+
+def test_an_offset_in_an_open_transaction_stops_the_translation_of_its_group(
+    moving: Migration, topic_name: str
+) -> None:
+    servers, group = moving.pair.source.bootstrap_servers, f"g-{topic_name}"
+    client = Consumer({"bootstrap.servers": servers, "group.id": group, "log_level": 0})
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": group, "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction([TopicPartition(topic_name, 0, 4)], client.consumer_group_metadata(), 30)
+    client.close()
+    scope = moving.define("scope", topic_name, may_reset=(group,))
+
+    refused = moving.run_to_the_end(scope)
+
+    assert (refused.state, refused.step) == (CutoverState.FAILED, Step.TRANSLATE)
+    gates = moving.gates(scope, Step.TRANSLATE)
+    assert [name for name, gate in gates.items() if not gate.passed] == ["pending offsets"]
+    assert f"{group} on {topic_name}-0" in gates["pending offsets"].what
+
+    producer.abort_transaction(30)
+    moving.finish(scope)
 
 
 def test_a_group_that_shall_read_everything_gets_the_log_start_and_nothing_is_skipped_on_the_way_back(

@@ -10,6 +10,7 @@ from tools.model.expected import (
     check_not_beyond,
     check_order,
     check_range,
+    check_reader,
     check_verdict,
     deletions,
     lost,
@@ -294,3 +295,29 @@ def test_a_group_is_not_committed_beyond_what_it_has_read(here: int, there: int,
         assert skips
     else:
         assert not skips
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "read", "wrong"),
+    [
+        (1, 1, (1, 2), False),
+        (None, None, (0, 1, 2), False),
+        # Without an offset on the target `latest` reads nothing; a consumer may also start too late, or too early.
+        (None, None, (), True),
+        (1, None, (1, 2), True),
+        (1, 1, (2,), True),
+        (1, 0, (0, 1, 2), True),
+    ],
+)
+def test_a_consumer_reads_next_what_it_has_not_read(
+    here: int | None, there: int | None, read: tuple[int, ...], *, wrong: bool
+) -> None:
+    # Where the source has no such partition, everything on the target is new.
+    for known in (history(3), None) if here is None else (history(3),):
+        found = [seen(number, number) for number in read]
+        try:
+            check_reader("g", known, copy_of(0, 1, 2), here, there, found, set(), committed=False)
+        except ViolationError:
+            assert wrong
+        else:
+            assert not wrong
