@@ -12,6 +12,7 @@ from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY
 from mirror_lib.relay.run_lock import hold_lock
 from tests.support.airflow.preflights import other_tasks, run_preflight
+from tests.support.brokers.groups import commit_offset
 from tests.support.flows import Flow
 from tests.support.kafka import Record, add_partitions, create_topic, delete_topic, delete_topics, records
 from tests.support.mirrored_topic import MirroredTopic
@@ -137,3 +138,21 @@ def test_steps_that_are_not_due_have_no_task_in_a_run_with_records_either(flow: 
     # Groups are translated behind the copy, and their interval may be over by then.
     steps = {"sync_topic_configs", "sync_topic_acls", "sync_group_offsets"}
     assert run_preflight(flow.path).skipped == _BEFORE_THE_COPY | steps
+
+
+def test_the_step_that_commits_writes_the_checkpoints_too(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(5))
+    settings = {f"{step}.interval.seconds": "0" for step in ("emit.checkpoints", "sync.group.offsets")}
+    group = {"sync.group.offsets.enabled": "true", "A->B.groups": f"{mirrored.name}.*"}
+    made = mirrored.flow({**_ONE_REPLICA, **settings, **group})
+    made.run()
+    commit_offset(mirrored.source, f"{mirrored.name}-g", mirrored.name, 3)
+
+    steps = run_preflight(made.path).pushed[STEP_KEY]
+
+    assert "sync_group_offsets writes the checkpoints" in steps["translate_offsets"]["skipped"]
+    assert (steps["sync_group_offsets"]["checkpoints"], steps["sync_group_offsets"]["commits"]) == (1, 1)
+    noted = {row.step: row.skipped for row in made.ledger.observations.steps("A->B")}
+    assert noted["translate_offsets"] is noted["sync_group_offsets"] is None
+    mirrored.produce(records(1))
+    assert run_preflight(made.path).skipped & {"translate_offsets", "sync_group_offsets"} == {"translate_offsets"}
