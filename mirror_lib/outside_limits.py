@@ -75,6 +75,11 @@ INTERNAL_TOPIC_USUAL_BYTES: Final = 64 * _MEBIBYTE
 #: Bytes of kept records of an internal topic: hundreds of thousands of partitions stay below it.
 INTERNAL_TOPIC_BYTES: Final = 512 * _MEBIBYTE
 
+#: Bytes of a heartbeat's key and of its value: two aliases, which are parts of topic names, and a time.
+HEARTBEAT_BYTES: Final = _KIBIBYTE
+#: Pairs of clusters whose heartbeats are kept of one topic.
+HEARTBEAT_PAIRS: Final = 1_000
+
 # Responses of brokers, by kind of request
 
 #: Bytes of a response to a login, and of every response before it is complete.
