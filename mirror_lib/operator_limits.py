@@ -1,6 +1,7 @@
 """What the operator lets a configuration file name, from the environment or Airflow's configuration, never the file.
 
-Without these limits the author of a file reads, through this program, what the user of its processes may read.
+Without these limits the author of a file reads, through this program, what the user of its processes may read. One of
+them is set without the operator: tokens of the machine's identity are sent to the cloud's own hosts only.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ PATHS_VARIABLE = "MIRROR_ALLOWED_PATHS"
 PROVIDERS_VARIABLE = "MIRROR_ALLOWED_PROVIDERS"
 #: Regular expression of the names of variables that the provider `env` may read.
 NAMES_VARIABLE = "MIRROR_ALLOWED_VARIABLES"
+#: Hosts, separated by commas, that get tokens of the machine's identity in a cloud in addition to the service's own:
+#: names, `*.SUFFIX`, or `*` for all.
+CLOUD_HOSTS_VARIABLE = "MIRROR_CLOUD_TOKEN_HOSTS"
 #: Section of Airflow's configuration; its options are the names of the variables, as in `allowed_paths`.
 AIRFLOW_SECTION = "mirror"
 #: Parameters of PostgreSQL's URLs that name files.
@@ -33,7 +37,7 @@ def take_limits(option: Callable[[str, str], str | None]) -> None:
     Args:
         option: returns an option of a section, None if it is not set.
     """
-    for variable in (PATHS_VARIABLE, PROVIDERS_VARIABLE, NAMES_VARIABLE):
+    for variable in (PATHS_VARIABLE, PROVIDERS_VARIABLE, NAMES_VARIABLE, CLOUD_HOSTS_VARIABLE):
         text = option(AIRFLOW_SECTION, variable.removeprefix("MIRROR_").lower())
         if text and not os.environ.get(variable):
             os.environ[variable] = text
@@ -80,3 +84,9 @@ def is_variable_allowed(name: str) -> bool:
     """
     allowed = os.environ.get(NAMES_VARIABLE, "").strip()
     return not allowed or re.fullmatch(allowed, name) is not None
+
+
+def cloud_token_hosts() -> tuple[str, ...]:
+    """Return the further hosts that get tokens of the machine's identity in a cloud."""
+    named = os.environ.get(CLOUD_HOSTS_VARIABLE, "").split(",")
+    return tuple(each.strip() for each in named if each.strip())

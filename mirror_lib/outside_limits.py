@@ -23,6 +23,10 @@ TRANSFORM_BYTES: Final = _MEBIBYTE
 
 #: Levels of JSON. Java's Jackson stops at 1000; documents of this project's peers have fewer than ten levels.
 JSON_LEVELS: Final = 64
+#: The same of a schema: a record in a record takes three levels.
+SCHEMA_JSON_LEVELS: Final = 400
+#: Values of JSON, and levels: each takes up to 150 bytes of memory, and two bytes of the text.
+JSON_ELEMENTS: Final = 500_000
 #: Bytes of a response of a token endpoint.
 TOKEN_RESPONSE_BYTES: Final = _MEBIBYTE
 #: Bytes of a response of a schema registry.
@@ -75,6 +79,11 @@ INTERNAL_TOPIC_USUAL_BYTES: Final = 64 * _MEBIBYTE
 #: Bytes of kept records of an internal topic: hundreds of thousands of partitions stay below it.
 INTERNAL_TOPIC_BYTES: Final = 512 * _MEBIBYTE
 
+#: Bytes of a heartbeat's key and of its value: two aliases, which are parts of topic names, and a time.
+HEARTBEAT_BYTES: Final = _KIBIBYTE
+#: Pairs of clusters whose heartbeats are kept of one topic.
+HEARTBEAT_PAIRS: Final = 1_000
+
 # Responses of brokers, by kind of request
 
 #: Bytes of a response to a login, and of every response before it is complete.
@@ -87,6 +96,13 @@ METADATA_RESPONSE_BYTES: Final = 2 * _MEBIBYTE
 LIST_RESPONSE_BYTES: Final = 16 * _MEBIBYTE
 #: Bytes of every other response except to fetches: descriptions and offsets of groups.
 RESPONSE_BYTES: Final = 64 * _MEBIBYTE
+#: Elements of all arrays of a response, and the arrays themselves: each takes up to 300 bytes of memory, and five bytes
+#: of the response. Offsets are requested for a hundred groups at a time.
+RESPONSE_ELEMENTS: Final = 500_000
+#: The same of a list of all groups, ACLs or transactions of a broker.
+LIST_ELEMENTS: Final = 200_000
+#: The same of a response with topics, whose elements are small: 200,000 partitions with three replicas.
+METADATA_ELEMENTS: Final = 2_000_000
 #: Bytes of a response to a fetch beyond the requested bytes. Brokers return one whole batch however large it is, and
 #: accept none above `socket.request.max.bytes`, 100 MiB by default.
 FETCH_BEYOND_BYTES: Final = 104 * _MEBIBYTE

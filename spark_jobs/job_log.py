@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 
-from mirror_lib.printable import PrintableFormatter
+from mirror_lib.printable_logs import PrintableFormatter, make_output_printable
 
 _LEVEL = "MIRROR_LOG_LEVEL"
 _OWN = ("mirror_lib", "spark_jobs")
@@ -16,6 +16,7 @@ def configure_log() -> None:
 
     Libraries stay at `INFO`: at `DEBUG`, Spark's gateway alone logs more than everything else.
     """
+    make_output_printable()
     handler = logging.StreamHandler()
     handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -17,6 +17,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, get_args, get_type_hint
 from mirror_lib import __version__
 from mirror_lib.cluster.auth import KerberosLogin, OAuthLogin, PasswordLogin
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.printable_logs import make_logs_printable
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -60,6 +61,8 @@ def unseal_for(
     ) -> Callable[Concatenate[str, bytes, _Parameters], _Result]:
         @wraps(task)
         def run(stamp: str, sealed: bytes, /, *given: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+            # In a worker nobody has configured the log.
+            make_logs_printable()
             return task(unseal(stamp, sealed, classes), *given, **named)
 
         return run

@@ -41,7 +41,7 @@ from airflow.sdk.log import mask_secret
 from airflow.utils.types import DagRunType
 
 from mirror_lib.operator_limits import take_limits
-from mirror_lib.printable import make_logs_printable
+from mirror_lib.printable_logs import make_logs_printable
 
 try:
     from airflow.sdk import RetryDecision, RetryPolicy

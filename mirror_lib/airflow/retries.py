@@ -14,7 +14,7 @@ from mirror_lib.airflow.compatibility import (
     RetryPolicy,
 )
 from mirror_lib.errors import AuthenticationError, MirrorError
-from mirror_lib.printable import make_printable
+from mirror_lib.printable_errors import printable_error
 
 #: Exit codes that no retry can fix (design section 7): wrong configuration, and a manual decision.
 _HOPELESS = frozenset({2, 3})
@@ -68,10 +68,12 @@ def failing_at_once() -> Iterator[None]:
     """
     try:
         yield
-    except MirrorError as error:
-        if HAS_RETRY_POLICIES or not is_hopeless(error):
-            raise
-        raise AirflowFailException(str(error)) from error
     except Exception as error:
-        make_printable(error)
-        raise
+        shown = printable_error(error)
+        if isinstance(error, MirrorError) and is_hopeless(error) and not HAS_RETRY_POLICIES:
+            raise AirflowFailException(str(error)) from shown
+        if shown is error:
+            raise
+        cause = shown.__cause__ if shown.__suppress_context__ else shown.__cause__ or shown.__context__
+        # The context would be the exception that is not shown.
+        raise shown from cause

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from asgiref.sync import sync_to_async
 
-from mirror_lib.printable import make_logs_printable
+from mirror_lib.printable_logs import make_logs_printable
 
 if TYPE_CHECKING:
     from mirror_lib.config import MirrorConfig

@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 work failed, 2 wrong usage or configuration, 3 an operator
 
 from __future__ import annotations
 
-import logging
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
@@ -13,7 +12,8 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.commands import CommandGroup
-from mirror_lib.printable import PrintableFormatter
+from mirror_lib.printable_errors import printable_error
+from mirror_lib.printable_logs import make_output_printable
 
 _DISTRIBUTION = "batch-mirror"
 
@@ -48,10 +48,13 @@ def _options(
 
 def main() -> None:
     """Run the command line and end the process."""
-    if logging.lastResort is not None:
-        # Warnings of libraries go to the terminal as well.
-        logging.lastResort.setFormatter(PrintableFormatter())
-    sys.exit(app())
+    make_output_printable()
+    try:
+        sys.exit(app())
+    except Exception as error:
+        # Typer shows exceptions itself.
+        shown = printable_error(error)
+    raise shown
 
 
 if __name__ == "__main__":

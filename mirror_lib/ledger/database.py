@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemy
 
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.interruptions import interruptions_wait
-from mirror_lib.masked_urls import is_harmless
+from mirror_lib.masked_urls import is_harmless, masked_urls
 from mirror_lib.operator_limits import URL_FILES, allowed_path
 from mirror_lib.private_files import make_private, refuse_foreign, without_foreign_links
 
@@ -36,6 +37,9 @@ _UNPREPARED = {"prepare_threshold": None}
 _WRITE = "mirror_write"
 _CHECK_URL = "Check mirror.ledger.url."
 _SUPPORTED = "Use sqlite:////path/to/ledger.sqlite3 or postgresql://user:password@host/database in mirror.ledger.url."
+#: Not in the value of a parameter.
+_SECOND_AT = re.compile(r"@[^?@]*@|@[^?@]*\?[^=&@]*@")
+_ENCODE = "Percent-encode special characters of a password: @ is %40."
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,8 @@ class Database:
 def show_url(url: URL) -> str:
     """The URL for display, with all passwords masked."""
     query = {name: value if is_harmless(name, str(value)) else "***" for name, value in url.query.items()}
-    return url.set(query=query).render_as_string(hide_password=True)
+    database = url.database if url.drivername.startswith("sqlite") or not url.database else masked_urls(url.database)
+    return url.set(query=query, database=database).render_as_string(hide_password=True)
 
 
 def _parse(text: str) -> URL:
@@ -106,13 +111,14 @@ def _parse(text: str) -> URL:
         url = make_url(text)
     except (ArgumentError, ValueError):
         # Neither the URL nor the parser's message is shown: an unquoted password may be in either.
-        raise LedgerError(
-            "mirror.ledger.url is not a URL.", action=f"{_SUPPORTED} Percent-encode special characters of a password."
-        ) from None
+        raise LedgerError("mirror.ledger.url is not a URL.", action=f"{_SUPPORTED} {_ENCODE}") from None
     if url.drivername in ("postgres", "postgresql"):
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("postgresql+psycopg", "sqlite", "sqlite+pysqlite"):
         raise LedgerError(f"the ledger does not support {url.drivername!r}.", action=_SUPPORTED)
+    if not url.drivername.startswith("sqlite") and _SECOND_AT.search(text):
+        # A part of the password would be the host, which errors show and a name server is asked for.
+        raise LedgerError("mirror.ledger.url contains more than one @.", action=f"{_SUPPORTED} {_ENCODE}")
     named = {name: value for name, value in url.query.items() if name in URL_FILES}
     if url.drivername.startswith("sqlite") and url.database:
         if url.database.startswith("file:"):

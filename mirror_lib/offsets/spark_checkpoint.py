@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.errors import CheckpointFolderError
+from mirror_lib.outside_json import parse_json
 from mirror_lib.private_files import draft_of
 from mirror_lib.topology import TopicPartition
 
@@ -94,7 +95,7 @@ def parse_offsets(text: str) -> KafkaOffsets:
         ValueError: the text is not such an offset.
     """
     try:
-        data = json.loads(text)
+        data = parse_json(text)
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict) or not all(isinstance(partitions, dict) for partitions in data.values()):

@@ -21,7 +21,7 @@ from mirror_lib.page.errors import DagRefusedError, DagUnknownError, TooManyRequ
 from mirror_lib.page.flows import FlowSource
 from mirror_lib.page.limits import RateLimits
 from mirror_lib.page.security import SAFE_HEADERS, SafeAnswers
-from mirror_lib.printable import make_logs_printable
+from mirror_lib.printable_logs import make_logs_printable
 
 _log = logging.getLogger(__name__)
 

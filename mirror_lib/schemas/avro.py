@@ -9,7 +9,6 @@ these types with the same value.
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -17,6 +16,8 @@ from typing import Any, Protocol
 import fastavro
 from fastavro import _read_py as plain_reader
 
+from mirror_lib.outside_json import parse_json
+from mirror_lib.outside_limits import SCHEMA_JSON_LEVELS
 from mirror_lib.schemas import avro_types
 from mirror_lib.schemas.avro_json import AvroJson
 from mirror_lib.schemas.avro_values import AvroValues
@@ -229,4 +230,4 @@ def _parse(texts: list[Any], *, defaults: bool) -> tuple[dict[str, Any], dict[st
 def _load(text: str) -> Any:
     """A schema's JSON; Avro's primitive types may be written without quotes."""
     stripped = text.strip()
-    return json.loads(stripped) if stripped[:1] in ("{", "[", '"') else stripped
+    return parse_json(stripped, levels=SCHEMA_JSON_LEVELS) if stripped[:1] in ("{", "[", '"') else stripped

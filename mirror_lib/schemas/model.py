@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from mirror_lib.outside_json import parse_json
+from mirror_lib.outside_limits import SCHEMA_JSON_LEVELS
 
 #: The context of subjects and ids without an explicit one (Java `QualifiedSubject`).
 DEFAULT_CONTEXT = "."
@@ -102,7 +104,7 @@ def _canonical_form(schema: Schema) -> Any:
     if schema.type is SchemaType.PROTOBUF:
         return _BLANKS.sub("", schema.text)
     try:
-        return json.loads(schema.text)
+        return parse_json(schema.text, levels=SCHEMA_JSON_LEVELS)
     except ValueError:
         # Avro's primitive types may be written without quotes.
         return schema.text.strip()

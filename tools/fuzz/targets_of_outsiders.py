@@ -23,7 +23,8 @@ from mirror_lib.errors import NOWHERE, AuthenticationError, MirrorError
 from mirror_lib.http_client import HttpError, HttpLimits, HttpRequest, send
 from mirror_lib.masked_urls import masked_urls
 from mirror_lib.outside_json import parse_json
-from mirror_lib.printable import LINES, PrintableFormatter
+from mirror_lib.printable import LINES
+from mirror_lib.printable_logs import PrintableFormatter
 from mirror_lib.transform.record_mark import mark, read_mark
 from tools.fuzz.model import Target, Wrong
 from tools.fuzz.mutation import mutated

@@ -26,7 +26,8 @@ from mirror_lib.airflow.external.stand_ins import (
 )
 from mirror_lib.airflow.retries import is_hopeless
 from mirror_lib.errors import ConfigurationError, MirrorError
-from mirror_lib.printable import LINES, PrintableFormatter, indented, printable
+from mirror_lib.printable import LINES, indented, printable
+from mirror_lib.printable_logs import PrintableFormatter
 
 _log = logging.getLogger(__name__)
 

@@ -172,5 +172,5 @@ def _log_check(checked: HeartbeatCheck) -> None:
     for upstream in checked.upstreams:
         level = logging.INFO if upstream.state is HeartbeatState.FRESH else logging.WARNING
         _log.log(level, "Flow %s, upstream cluster %s", checked.flow, describe(upstream))
-    for topic in checked.unreadable:
-        _log.warning("Topic %s on cluster %s contains records that are not heartbeats.", topic, checked.flow.target)
+    for remark in checked.remarks:
+        _log.warning("Cluster %s: %s", checked.flow.target, remark)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Annotated
 
@@ -25,6 +25,9 @@ from mirror_lib.sync.heartbeats import (
     describe,
     emitting_flows,
 )
+
+#: Pairs of clusters that are named; a topic that other programs write to has heartbeats of more.
+_EMITTERS_SHOWN = 20
 
 app = command_group("heartbeat")
 
@@ -122,6 +125,11 @@ def _show_check(output: Output, done: HeartbeatCheck) -> None:
     for upstream in done.upstreams:
         output.note(f"  {describe(upstream)}")
         if upstream.topic is not None:
-            output.note(f"    {upstream.topic}, emitted by {', '.join(upstream.emitters)}")
-    for topic in done.unreadable:
-        output.note(f"  {topic} contains records that are not heartbeats")
+            output.note(f"    {upstream.topic}, emitted by {_listed(upstream.emitters)}")
+    for remark in done.remarks:
+        output.note(f"  {remark}")
+
+
+def _listed(emitters: Sequence[str]) -> str:
+    more = len(emitters) - _EMITTERS_SHOWN
+    return ", ".join(emitters[:_EMITTERS_SHOWN]) + (f" and {more:,} more" if more > 0 else "")

@@ -5,6 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "cloud_hosts": ["CloudHosts"],
         "jaas": ["parse_jaas"],
         "kerberos": ["KerberosLogin", "missing_for_kerberos"],
         "login_check": ["login_errors"],

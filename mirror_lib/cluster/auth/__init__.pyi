@@ -1,3 +1,4 @@
+from .cloud_hosts import CloudHosts as CloudHosts
 from .jaas import parse_jaas as parse_jaas
 from .kerberos import KerberosLogin as KerberosLogin
 from .kerberos import missing_for_kerberos as missing_for_kerberos

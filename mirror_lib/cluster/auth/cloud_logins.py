@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from mirror_lib.cluster.auth.azure_tokens import AzureToken
+from mirror_lib.cluster.auth.cloud_hosts import AMAZON, AZURE, GOOGLE, CloudHosts
 from mirror_lib.cluster.auth.google_tokens import GoogleToken
 from mirror_lib.cluster.auth.jaas import JaasEntry
 from mirror_lib.cluster.auth.msk_tokens import DEFAULT_SESSION_NAME, MskIamToken, StaticKeys
@@ -29,19 +31,40 @@ _REGION = re.compile(
 _GOOGLE_PRINCIPAL = "GOOGLE_MANAGED_KAFKA_AUTH_PRINCIPAL"
 
 
-def cloud_token(mechanism: str, properties: Mapping[str, str], jaas: JaasEntry, where: Where) -> TokenSource | None:
-    """Return the source of a cloud service's tokens; None if the properties use no such service.
+class CloudLogin(NamedTuple):
+    """The source of a cloud service's tokens, and the hosts that may get them."""
+
+    source: TokenSource
+    hosts: CloudHosts
+
+
+def cloud_login(mechanism: str, properties: Mapping[str, str], jaas: JaasEntry, where: Where) -> CloudLogin | None:
+    """Return the login of a cloud service; None if the properties use no such service.
 
     Raises:
-        ConfigurationError: a property is missing, or is not supported.
+        ConfigurationError: a property is missing, or is not supported, or a bootstrap server may not get a token.
     """
+    service = _service(mechanism, properties)
+    if service is None:
+        return None
+    servers = _hosts(properties)
+    hosts = service.with_operators()
+    hosts.refuse_others(servers, properties.get("security.protocol", "").strip().upper(), where)
+    if service is AMAZON:
+        return CloudLogin(_msk(servers, jaas.options, where), hosts)
+    if service is GOOGLE:
+        return CloudLogin(GoogleToken(os.environ.get(_GOOGLE_PRINCIPAL) or None), hosts)
+    return CloudLogin(_azure(servers, jaas.options, where), hosts)
+
+
+def _service(mechanism: str, properties: Mapping[str, str]) -> CloudHosts | None:
     handler = properties.get("sasl.login.callback.handler.class", "").strip()
     if mechanism == AWS_MSK_IAM or (mechanism == "OAUTHBEARER" and handler == MSK_LOGIN_HANDLER):
-        return _msk(_hosts(properties), jaas.options, where)
+        return AMAZON
     if mechanism == "OAUTHBEARER" and handler == GOOGLE_LOGIN_HANDLER:
-        return GoogleToken(os.environ.get(_GOOGLE_PRINCIPAL) or None)
+        return GOOGLE
     if mechanism == "OAUTHBEARER" and handler in AZURE_LOGIN_HANDLERS:
-        return _azure(_hosts(properties), jaas.options, where)
+        return AZURE
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from mirror_lib.cluster.auth.jaas import JaasEntry
 from mirror_lib.cluster.auth.kerberos_tickets import INSTALL, TICKETS, KerberosIdentity, gssapi_package
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.operator_limits import read_named
+from mirror_lib.private_files import refuse_foreign, without_foreign_links
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +96,51 @@ def read_kerberos(properties: Mapping[str, str], jaas: JaasEntry, where: Where) 
 def _ticket_cache(options: Mapping[str, str], where: Where, *, needed: bool = True) -> bytes | None:
     """The cache's content; None if there is no cache, or if its type cannot be copied."""
     named = options.get("ticketCache")
-    if named and needed:
-        return _read(named.removeprefix("FILE:"), f"sasl.jaas.config: ticketCache {named}", where)
     name = named or TICKETS.process_cache or f"/tmp/krb5cc_{os.getuid()}"
     kind, colon, rest = name.partition(":")
     path = rest if colon and kind == "FILE" else name
+    # With or without the content: MIT's library reads the process's own cache itself.
+    _refuse_tickets_of_others(Path(rest.removeprefix(":") if kind == "DIR" else path), where)
+    if named and needed:
+        return _read(named.removeprefix("FILE:"), f"sasl.jaas.config: ticketCache {named}", where)
     try:
         return read_named(Path(path))
     except OSError:
         return None
+
+
+def _refuse_tickets_of_others(path: Path, where: Where) -> None:
+    """Refuse a ticket cache, or a folder of caches, that another user has made, may change, or has not shared.
+
+    MIT's library and Java use any file that they can read: in /tmp another user may create the default one first, and
+    this user's records would be written in that user's name.
+
+    Raises:
+        ConfigurationError: it is one.
+    """
+    try:
+        real = without_foreign_links(path)
+        refuse_foreign(real)
+        found = real.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+    else:
+        is_own = found.st_uid in (0, os.geteuid())
+        if not is_own and not found.st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            # Root can read it all the same.
+            reason = "it belongs to another user, who has not shared it"
+        elif found.st_mode & stat.S_IWOTH and not (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX):
+            reason = "all users may change it"
+        else:
+            return
+    raise ConfigurationError(
+        f"the ticket cache {path} is not used: {reason}.",
+        where=where,
+        action="Set ticketCache in sasl.jaas.config, or KRB5CCNAME in the environment, to a cache that the user of "
+        "this process has made (`kinit -c FILE:/path`), in a folder that no other user may write.",
+    )
 
 
 def _read(path: str, what: str, where: Where) -> bytes:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from mirror_lib.cluster.auth.cloud_logins import cloud_token
+from mirror_lib.cluster.auth.cloud_hosts import CloudHosts
+from mirror_lib.cluster.auth.cloud_logins import cloud_login
 from mirror_lib.cluster.auth.jaas import JaasEntry, parse_jaas
 from mirror_lib.cluster.auth.kerberos import read_kerberos
 from mirror_lib.cluster.auth.oauth_tokens import ClientCredentials, TokenFile, TokenSource, UnsecuredToken, token_of
@@ -86,6 +87,8 @@ class OAuthLogin:
     source: TokenSource
     #: SASL extensions (KIP-342).
     extensions: tuple[tuple[str, str], ...] = ()
+    #: The hosts that may get the tokens; None for tokens that belong to the configuration file.
+    hosts: CloudHosts | None = None
     mechanism: str = "OAUTHBEARER"
 
     def librdkafka(self, where: Where) -> dict[str, Any]:
@@ -105,6 +108,14 @@ class OAuthLogin:
 
         return {"sasl.mechanism": self.mechanism, "oauth_cb": refresh}
 
+    def prepare(self, where: Where) -> None:
+        """Fetch a token unless this process has one, which may take longer than a broker's response.
+
+        Raises:
+            MirrorError: there is none.
+        """
+        token_of(self.source, where)
+
     def _asked_by_librdkafka(self) -> dict[str, str] | None:
         if not isinstance(self.source, ClientCredentials) or any("," in value for _, value in self.extensions):
             return None
@@ -117,7 +128,7 @@ class OAuthLogin:
         """As `Login.aiokafka`; each new connection obtains the token."""
         from mirror_lib.cluster.auth.sasl_exchange import TokenProvider
 
-        provider = TokenProvider(self.source, self.extensions, where)
+        provider = TokenProvider(self.source, self.extensions, where, self.hosts)
         return {"sasl_mechanism": self.mechanism, "sasl_oauth_token_provider": provider}
 
 
@@ -148,8 +159,8 @@ def read_sasl(properties: Mapping[str, str], where: Where) -> Login:
             where=where,
             action='Write it as `org.apache.kafka...LoginModule required name="value" ...;`.',
         ) from error
-    if (cloud := cloud_token(mechanism, properties, jaas, where)) is not None:
-        return OAuthLogin(cloud)
+    if (cloud := cloud_login(mechanism, properties, jaas, where)) is not None:
+        return OAuthLogin(cloud.source, hosts=cloud.hosts)
     if mechanism == "OAUTHBEARER":
         return _OAuthReader(properties, jaas, where).login()
     if mechanism == "GSSAPI":

@@ -16,6 +16,7 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import AIOKafkaConnection, ScramAuthenticator
 from aiokafka.errors import AuthenticationFailedError
 
+from mirror_lib.cluster.auth.cloud_hosts import CloudHosts
 from mirror_lib.cluster.auth.kerberos_tickets import KerberosIdentity, kerberos_error
 from mirror_lib.cluster.auth.oauth_tokens import TokenSource, forget_token, token_of
 from mirror_lib.errors import AuthenticationError, MirrorError, Where
@@ -31,19 +32,31 @@ _NO_SECURITY_LAYER = b"\x01\x00\x00\x00"
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
     """Provides each new connection with a token that is fresh enough."""
 
-    def __init__(self, source: TokenSource, extensions: tuple[tuple[str, str], ...], where: Where) -> None:
+    def __init__(
+        self,
+        source: TokenSource,
+        extensions: tuple[tuple[str, str], ...],
+        where: Where,
+        hosts: CloudHosts | None = None,
+    ) -> None:
         self._source = source
+        self._hosts = hosts
         self._extensions = extensions
         self._where = where
 
-    async def token(self) -> str:
+    async def token(self, host: str = "") -> str:
         """The token.
+
+        Args:
+            host: of the broker that gets it; it may be from another broker's metadata.
 
         Raises:
             AuthenticationFailedError: there is none; its cause is the project's error.
         """
         loop = asyncio.get_running_loop()
         try:
+            if self._hosts is not None:
+                self._hosts.refuse_others([host], "", self._where)
             token = await loop.run_in_executor(None, token_of, self._source, self._where)
         except MirrorError as error:
             # aiokafka's background tasks handle only its own errors.
@@ -62,14 +75,15 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
 class TokenAuthenticator:
     """The client's side of one exchange (RFC 7628), as aiokafka drives it."""
 
-    def __init__(self, provider: TokenProvider) -> None:
+    def __init__(self, provider: TokenProvider, host: str) -> None:
         self._provider = provider
+        self._host = host
         self._sent: str | None = None
 
     async def step(self, payload: bytes | None) -> Step:
         """The next message, for the broker's response."""
         if self._sent is None:
-            self._sent = await self._provider.token()
+            self._sent = await self._provider.token(self._host)
             pairs = {"auth": f"Bearer {self._sent}", **self._provider.extensions()}
             extensions = "\x01".join(f"{name}={value}" for name, value in pairs.items())
             return f"n,,\x01{extensions}\x01\x01".encode(), True
@@ -184,7 +198,9 @@ def _scram(connection: Any) -> BoundedScram:
 
 def _oauth(connection: Any) -> Any:
     provider = connection._sasl_oauth_token_provider  # noqa: SLF001  # as aiokafka's own method reads it
-    return TokenAuthenticator(provider) if isinstance(provider, TokenProvider) else _AIOKAFKA_OAUTH(connection)
+    if isinstance(provider, TokenProvider):
+        return TokenAuthenticator(provider, connection.host)
+    return _AIOKAFKA_OAUTH(connection)
 
 
 def _gssapi(connection: Any) -> Any:

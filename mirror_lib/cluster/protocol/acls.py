@@ -12,6 +12,7 @@ from typing import NamedTuple
 from mirror_lib.cluster.protocol.fields import FieldReader
 from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.raw import Buffer
+from mirror_lib.outside_limits import LIST_ELEMENTS
 from mirror_lib.topology import AclBinding, AclPattern, AclPermission, AclResource
 
 #: The first version with prefixed ACLs (KIP-290); Kafka 2.0 and every later one speaks it.
@@ -66,14 +67,14 @@ def encode_describe_acls(resource: AclResource) -> list[Buffer]:
 @response_of("DescribeAcls")
 def parse_describe_acls(view: memoryview) -> DescribedAcls:
     """Parse its response."""
-    response = FieldReader(view, flexible=False)
+    response = FieldReader(view, flexible=False, elements=LIST_ELEMENTS)
     # The throttle time.
     response.int32()
     code, message = response.int16(), response.string()
     acls: list[AclBinding] = []
-    for _ in range(response.int32()):
+    for _ in range(response.count()):
         resource, name, pattern = _OUR_RESOURCES.get(response.int8()), response.string(), _PATTERNS.get(response.int8())
-        for _ in range(response.int32()):
+        for _ in range(response.count()):
             principal, host = response.string(), response.string()
             operation, permission = _OPERATIONS.get(response.int8()), _PERMISSIONS.get(response.int8())
             if resource is None or pattern is None or operation is None or permission is None:

@@ -25,6 +25,7 @@ from mirror_lib.cluster.protocol.fields import (
     encode_string,
     encode_topic_id,
     encode_varint,
+    left_of,
     read_varint,
     skip_tags,
 )
@@ -33,6 +34,7 @@ from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.protocol.produce import by_topic, read_string
 from mirror_lib.cluster.raw import Buffer
 from mirror_lib.errors import Where
+from mirror_lib.outside_limits import RESPONSE_ELEMENTS
 
 #: Without tagged fields; Kafka 2.4 is the first to support it, and every supported broker is newer.
 FETCH, PLAIN_VERSION = 1, 11
@@ -178,6 +180,7 @@ def fetch_throttle_ms(view: memoryview, version: int = PLAIN_VERSION) -> int:
 def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
     (topics,) = _INT32.unpack_from(view, position)
     position += 4
+    left = RESPONSE_ELEMENTS
     for _ in range(topics):
         topic, position = read_string(view, position)
         (count,) = _INT32.unpack_from(view, position)
@@ -186,6 +189,7 @@ def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
             numbers: tuple[int, int, int, int, int] = _PARTITION.unpack_from(view, position)
             (aborted_count,) = _INT32.unpack_from(view, position + _PARTITION.size)
             position += _PARTITION.size + 4
+            left = left_of(left, max(aborted_count, 0))
             aborted = []
             for _ in range(max(aborted_count, 0)):
                 aborted.append(_ABORTED.unpack_from(view, position))
@@ -197,12 +201,14 @@ def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
 
 def _parse_partitions(view: memoryview, position: int, names: Mapping[bytes, str] | None) -> Iterator[FetchedPartition]:
     topics, position = read_varint(view, position)
+    left = RESPONSE_ELEMENTS
     for _ in range(topics - 1):
         topic, position = _name(view, position) if names is None else _name_by_id(view, position, names)
         count, position = read_varint(view, position)
         for _ in range(count - 1):
             numbers: tuple[int, int, int, int, int] = _PARTITION.unpack_from(view, position)
             aborted_count, position = read_varint(view, position + _PARTITION.size)
+            left = left_of(left, max(aborted_count - 1, 0))
             aborted = []
             for _ in range(aborted_count - 1):
                 aborted.append(_ABORTED.unpack_from(view, position))

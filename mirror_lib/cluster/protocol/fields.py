@@ -10,6 +10,8 @@ import base64
 import struct
 from typing import Any
 
+from mirror_lib.outside_limits import RESPONSE_ELEMENTS
+
 _INT8, _INT16, _INT32, _INT64 = struct.Struct(">b"), struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">q")
 #: Masks for a byte of a varint: the continuation bit, and the others.
 _MORE_BITS, _LOW_BITS = 0x80, 0x7F
@@ -33,17 +35,19 @@ class FieldReader:
     For malformed bytes it raises the exceptions that `malformed.answer_of` expects.
     """
 
-    __slots__ = ("_at", "_flexible", "_view")
+    __slots__ = ("_at", "_flexible", "_left", "_view")
 
-    def __init__(self, view: memoryview, *, flexible: bool) -> None:
+    def __init__(self, view: memoryview, *, flexible: bool, elements: int = RESPONSE_ELEMENTS) -> None:
         """Start at the first field.
 
         Args:
             flexible: true if the response has the compact encoding, with tagged fields.
+            elements: limit for the elements of all arrays.
         """
         self._view = view
         self._at = 0
         self._flexible = flexible
+        self._left = elements
 
     @property
     def position(self) -> int:
@@ -77,8 +81,14 @@ class FieldReader:
         return found
 
     def count(self) -> int:
-        """The length of an array; 0 for a null array."""
-        return max(self._varint() - 1 if self._flexible else self.int32(), 0)
+        """The length of an array; 0 for a null array.
+
+        Raises:
+            ValueError: the arrays have too many elements together.
+        """
+        found = max(self._varint() - 1 if self._flexible else self.int32(), 0)
+        self._left = left_of(self._left, found)
+        return found
 
     def string(self) -> str:
         """A string; "" for a null string.
@@ -132,6 +142,18 @@ class FieldReader:
 
     def _number(self, kind: struct.Struct) -> int:
         return int(self.numbers(kind)[0])
+
+
+def left_of(left: int, elements: int) -> int:
+    """The number of elements that the arrays after an array of so many may have.
+
+    Raises:
+        ValueError: it has more elements than are left.
+    """
+    left -= 1 + elements
+    if left < 0:
+        raise ValueError("its arrays have more elements than are allowed (docs/security.md)")
+    return left
 
 
 def read_varint(view: memoryview, position: int) -> tuple[int, int]:

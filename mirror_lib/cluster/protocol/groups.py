@@ -22,6 +22,7 @@ from mirror_lib.cluster.protocol.fields import (
 )
 from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.raw import Buffer
+from mirror_lib.outside_limits import LIST_ELEMENTS
 from mirror_lib.topology import TopicPartition
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, LIST_GROUPS = 8, 9, 10, 16
@@ -85,7 +86,7 @@ def encode_list_groups(version: int) -> list[Buffer]:
 def parse_list_groups(view: memoryview, version: int) -> tuple[int, list[ListedGroupFields]]:
     """Parse a ListGroups response: its error code and the groups."""
     flexible = version >= LIST_GROUPS_WITH_STATES
-    reader = FieldReader(view, flexible=flexible)
+    reader = FieldReader(view, flexible=flexible, elements=LIST_ELEMENTS)
     reader.skip_tags()
     reader.skip(4)
     error_code = reader.int16()

@@ -19,6 +19,7 @@ from mirror_lib.cluster.protocol.fields import (
 )
 from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.raw import Buffer
+from mirror_lib.outside_limits import METADATA_ELEMENTS
 
 METADATA, METADATA_VERSION = 3, 10
 
@@ -46,7 +47,7 @@ def encode_topic_ids(topics: Iterable[str]) -> list[Buffer]:
 @response_of("Metadata")
 def parse_topic_ids(view: memoryview) -> dict[str, NamedTopic]:
     """Parse the response to `encode_topic_ids`, by name."""
-    response = FieldReader(view, flexible=True)
+    response = FieldReader(view, flexible=True, elements=METADATA_ELEMENTS)
     response.skip_tags()
     response.int32()
     for _ in range(response.count()):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from mirror_lib.cluster.protocol.fields import EMPTY_ARRAY, NO_TAGS, FieldReader, encode_compact, encode_varint
 from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.raw import Buffer
+from mirror_lib.outside_limits import LIST_ELEMENTS
 from mirror_lib.topology import TopicPartition
 
 #: Since Kafka 2.8, the others since 3.0; all in the compact encoding.
@@ -158,7 +159,7 @@ def encode_list_transactions(producer_ids: Collection[int]) -> list[Buffer]:
 @response_of("ListTransactions")
 def parse_list_transactions(view: memoryview) -> tuple[int, dict[str, int]]:
     """Parse the response to `encode_list_transactions`: its error code, and the transactional ids' producer ids."""
-    reader = FieldReader(view, flexible=True)
+    reader = FieldReader(view, flexible=True, elements=LIST_ELEMENTS)
     reader.skip_tags()
     _throttle, error_code = reader.int32(), reader.int16()
     _unknown = [reader.string() for _ in range(reader.count())]

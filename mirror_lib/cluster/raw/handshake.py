@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 import struct
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,12 +15,14 @@ from typing import Any
 import aiokafka.errors as aiokafka_errors
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.protocol.admin import SaslAuthenticateRequest
+from aiokafka.protocol.types import Array, Int32
 
 from mirror_lib.cluster.auth import sasl_exchange as _  # noqa: F401 - patches the logins
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.response_limits import ALWAYS_ALLOWED, largest_response, size_problem
 from mirror_lib.cluster.raw.sessions import Session
 from mirror_lib.errors import AuthenticationError, MirrorError, Where
+from mirror_lib.outside_limits import METADATA_ELEMENTS
 
 _SIZE = struct.Struct(">i")
 _SASL_AUTHENTICATE = SaslAuthenticateRequest.API_KEY
@@ -121,8 +124,33 @@ async def _read_within_limits(self_ref: Callable[[], Any]) -> None:
         frame = await reader.readexactly(size)
         if (waiting := self_ref()) is None:
             return
+        _ELEMENTS.left = METADATA_ELEMENTS
         waiting._handle_frame(frame)  # noqa: SLF001
         del waiting
+
+
+class _Elements(threading.local):
+    """How many elements the arrays of the response may have that this thread decodes now, without a pause."""
+
+    left = METADATA_ELEMENTS
+
+
+_ELEMENTS = _Elements()
+
+
+def _decode_array(array: Any, data: Any) -> Any:
+    """As in aiokafka, within the limit of elements of the response.
+
+    Raises:
+        ValueError: there are more.
+    """
+    begin = data.tell()
+    length = Int32.decode(data)
+    _ELEMENTS.left -= 1 + max(length, 0)
+    if _ELEMENTS.left < 0:
+        raise ValueError("the arrays of the response have more elements than are allowed (docs/security.md)")
+    data.seek(begin)
+    return _AIOKAFKA_ARRAY(array, data)
 
 
 def _check_size(connection: Any, size: int) -> None:
@@ -146,6 +174,8 @@ def _check_size(connection: Any, size: int) -> None:
         raise ConnectionResetError(problem)
 
 
+_AIOKAFKA_ARRAY = Array.decode
+Array.decode = _decode_array
 #: Also of the connections that aiokafka's client opens itself.
 AIOKafkaConnection._read = staticmethod(_read_within_limits)  # noqa: SLF001
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.kept_records import KeptRecords
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint, OffsetSync, RecordFormatError
 from mirror_lib.cluster.topics.reader import SmallTopicReader
 from mirror_lib.cluster.topics.records import NewRecord, RecordPlace
@@ -63,7 +64,7 @@ def _read(
     reader = SmallTopicReader(connection, topic, timeout=timeout)
     try:
         # MM2 uses only partition 0.
-        found = reader.read({}, is_wanted, newest_only=newest_only, partitions=(0,))
+        found = reader.read({}, KeptRecords(is_wanted, newest_only=newest_only), partitions=(0,))
     except TopicMissingError:
         return TopicEntries()
     finally:

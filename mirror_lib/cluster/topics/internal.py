@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.kept_heartbeats import KeptHeartbeats
+from mirror_lib.cluster.topics.kept_records import KeptRecords
 from mirror_lib.cluster.topics.mm2_formats import Heartbeat, OffsetSync, RecordFormatError
 from mirror_lib.cluster.topics.positions import (
     NOTHING_COPIED,
@@ -149,7 +151,7 @@ class PositionStore:
 
     def _read(self, start: Mapping[int, int], leaderless_seconds: float | None = None) -> TopicContent:
         """The records of this flow: those of others in the topic take no memory."""
-        return self._reader.read(start, self._is_own, leaderless_seconds=leaderless_seconds)
+        return self._reader.read(start, KeptRecords(self._is_own), leaderless_seconds=leaderless_seconds)
 
     def _is_own(self, key: bytes | None, _: bytes | None) -> bool:
         if key in self._own:
@@ -491,10 +493,12 @@ class HeartbeatRecords:
     heartbeats: tuple[tuple[Heartbeat, RecordPlace], ...]
     #: Records that are not heartbeats, such as tombstones.
     unreadable: int = 0
+    #: Heartbeats of further pairs than are kept.
+    beyond: int = 0
 
 
 def read_last_heartbeats(connection: Connection, topic: str, ends: Mapping[int, int]) -> HeartbeatRecords:
-    """The newest heartbeat of each flow at the last offsets of a topic; of all offsets if there are none at those.
+    """The newest heartbeat of each pair, and of all, at the last offsets of a topic; of all offsets if there is none.
 
     Args:
         ends: log end offset of every partition; with a heartbeat per second the topic is long before compaction.
@@ -507,7 +511,8 @@ def read_last_heartbeats(connection: Connection, topic: str, ends: Mapping[int, 
     try:
         for last in (*_LAST_HEARTBEATS, None):
             start = {} if last is None else {number: max(0, end - last) for number, end in ends.items()}
-            found = reader.read(start, _is_heartbeat, newest_only=True, skip_oversized=True)
+            kept = KeptHeartbeats()
+            found = reader.read(start, kept, skip_oversized=True)
             if found.records or not any(start.values()):
                 break
     finally:
@@ -516,12 +521,4 @@ def read_last_heartbeats(connection: Connection, topic: str, ends: Mapping[int, 
         (Heartbeat.decode(record.key, record.value), RecordPlace(record.partition, record.offset))
         for record in found.records
     ]
-    return HeartbeatRecords(tuple(heartbeats), found.unwanted)
-
-
-def _is_heartbeat(key: bytes | None, value: bytes | None) -> bool:
-    try:
-        Heartbeat.decode(key, value)
-    except RecordFormatError:
-        return False
-    return True
+    return HeartbeatRecords(tuple(heartbeats), found.unwanted, kept.beyond)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from mirror_lib.cluster.topics.records import TopicRecord
 from mirror_lib.outside_limits import INTERNAL_TOPIC_BYTES, INTERNAL_TOPIC_USUAL_BYTES
@@ -18,6 +19,25 @@ _OVERHEAD = 300
 _FEWER = (1_000, 100, 32)
 #: The same beyond the hard limit, before the topic counts as too large.
 _FEWEST = (16, 4, 2)
+
+
+class Kept(Protocol):
+    """The records that are kept of those that are added."""
+
+    #: Number of records that are not wanted.
+    unwanted: int
+
+    def __iter__(self) -> Iterator[TopicRecord]: ...
+
+    def __len__(self) -> int: ...
+
+    def add(self, record: TopicRecord) -> None:
+        """Add a record that follows all others of its key.
+
+        Raises:
+            TooManyRecordsError: the records are too large together.
+        """
+        ...
 
 
 class TooManyRecordsError(Exception):

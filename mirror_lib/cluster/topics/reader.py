@@ -18,7 +18,7 @@ from mirror_lib.cluster.batches.compression import CodecError, decompress_up_to
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient, may_pass
-from mirror_lib.cluster.topics.kept_records import IsWanted, KeptRecords, TooManyRecordsError
+from mirror_lib.cluster.topics.kept_records import Kept, TooManyRecordsError
 from mirror_lib.cluster.topics.records import TopicRecord, leaderless_error
 from mirror_lib.errors import (
     BrokerUnreachableError,
@@ -108,9 +108,8 @@ class SmallTopicReader:
     def read(
         self,
         start: Mapping[int, int],
-        is_wanted: IsWanted,
+        kept: Kept,
         *,
-        newest_only: bool = False,
         partitions: Collection[int] | None = None,
         skip_oversized: bool = False,
         leaderless_seconds: float | None = None,
@@ -119,8 +118,7 @@ class SmallTopicReader:
 
         Args:
             start: offsets by partition; other partitions are read from the beginning.
-            is_wanted: selects the records of the topic's format; others take no memory.
-            newest_only: return only the newest record of each key.
+            kept: takes the records of the topic's format; others take no memory.
             partitions: the partitions to read; by default all.
             skip_oversized: skip batches that are too large to be of the topic's format, instead of failing.
             leaderless_seconds: time after which partitions without a leader are skipped; None waits for them.
@@ -131,7 +129,7 @@ class SmallTopicReader:
             OversizedBatchError: a batch, or the wanted records together, exceed the limit.
             MirrorError: the end was not reached in time, or the cluster rejected the request.
         """
-        reading = _Reading(self.topic, self._where, KeptRecords(is_wanted, newest_only=newest_only), skip_oversized)
+        reading = _Reading(self.topic, self._where, kept, skip_oversized)
         if leaderless_seconds is not None:
             reading.leaders_until = time.monotonic() + leaderless_seconds
         self._run(self._limited(reading, lambda: self._read(reading, start, partitions)))
@@ -267,7 +265,7 @@ class SmallTopicReader:
 class _Reading:
     """What one call has read so far; an attempt continues where the last one ended."""
 
-    def __init__(self, topic: str, where: Where, kept: KeptRecords, skip_oversized: bool) -> None:
+    def __init__(self, topic: str, where: Where, kept: Kept, skip_oversized: bool) -> None:
         self.kept = kept
         self.next_offsets: dict[int, int] = {}
         self.unfinished: set[int] = set()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from mirror_lib.config.model import Problem
+from mirror_lib.outside_json import parse_json
 from mirror_lib.outside_limits import CONFIGURATION_BYTES
 
 _IMPORT = "`mirror config import FILE` converts it to a properties file"
@@ -80,7 +80,7 @@ def _text(text: str) -> tuple[str, str] | None:
 
 def _json(text: str) -> tuple[str, str] | None:
     try:
-        value = json.loads(text.encode("iso-8859-1").decode("utf-8-sig", errors="replace"))
+        value = parse_json(text.encode("iso-8859-1").decode("utf-8-sig", errors="replace"))
     except (ValueError, RecursionError):
         return ("malformed JSON", f"correct it; {_IMPORT}") if '"connector.class"' in text else None
     if '"connector.class"' in text:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-_SECRET_WORDS = ("password", "passphrase", "secret", "jaas", "token", "ssl.keystore.key", "credentials", "ssl.key.pem")
+_SECRET_WORDS = (
+    *("password", "passwd", "pwd", "passphrase", "secret", "jaas", "token", "ssl.keystore.key", "credentials"),
+    *("ssl.key.pem", "user.info", "access.key", "account.key", "api.key", "apikey", "private.key"),
+)
 
 
 def is_secret(key: str) -> bool:

@@ -17,6 +17,7 @@ from mirror_lib.config import FlowConfig, flow_topology, replication_policy
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError, Where
 from mirror_lib.identity import check_heartbeats_cluster
 from mirror_lib.ledger import Ledger
+from mirror_lib.outside_limits import HEARTBEAT_PAIRS
 from mirror_lib.sync.heartbeats.rules import (
     HeartbeatState,
     HeartbeatTail,
@@ -132,6 +133,8 @@ class HeartbeatCheck:
     upstreams: tuple[UpstreamHeartbeat, ...]
     #: Topics with records that are not heartbeats.
     unreadable: tuple[str, ...] = ()
+    #: Topics with heartbeats of more pairs than are kept.
+    overfull: tuple[str, ...] = ()
     #: The source's name in heartbeats, if it differs from the flow's alias.
     source_alias: str | None = None
 
@@ -147,6 +150,19 @@ class HeartbeatCheck:
         return self.source.state in _UNUSABLE
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """A sentence for each topic with records of other writers."""
+        foreign = [f"Topic {topic} contains records that are not heartbeats." for topic in self.unreadable]
+        return (
+            *foreign,
+            *(
+                f"Topic {topic} contains heartbeats of more than {HEARTBEAT_PAIRS:,} pairs of clusters: another "
+                "program writes to it. The newest heartbeat counts; not all pairs are listed."
+                for topic in self.overfull
+            ),
+        )
+
+    @property
     def exit_code(self) -> int:
         """0 if every upstream cluster is fresh."""
         fresh = all(upstream.state is HeartbeatState.FRESH for upstream in self.upstreams)
@@ -159,6 +175,7 @@ class HeartbeatCheck:
             "max_age_seconds": self.max_age_seconds,
             "upstreams": [upstream.to_dict() for upstream in self.upstreams],
             "unreadable": list(self.unreadable),
+            "overfull": list(self.overfull),
         }
 
 
@@ -196,7 +213,8 @@ def check_flow_heartbeats(
         tails.append(replace(tail, arrived_ms=_arrival_ms(ledger, flow.flow, topic, place)))
     upstreams = check_upstreams(topology, tails, now_ms=_now_ms(), max_age_seconds=allowed, written_ms=written_ms)
     unreadable = tuple(tail.topic for tail in tails if tail.unreadable)
-    return HeartbeatCheck(flow.flow, allowed, upstreams, unreadable, flow.source_alias)
+    overfull = tuple(tail.topic for tail in tails if tail.beyond)
+    return HeartbeatCheck(flow.flow, allowed, upstreams, unreadable, overfull, flow.source_alias)
 
 
 def _ensure_topic(pair: FlowConfig, admin: ClusterAdmin, spec: TopicSpec) -> None:
@@ -232,6 +250,7 @@ def _read_tail(connection: Connection, topic: str, ends: dict[int, int]) -> tupl
     """The end of a heartbeats topic, and the place of its latest heartbeat."""
     found = read_last_heartbeats(connection, topic, ends)
     tail = newest_of(topic, (heartbeat for heartbeat, _ in found.heartbeats), unreadable=found.unreadable)
+    tail = replace(tail, beyond=found.beyond)
     place = next((place for heartbeat, place in found.heartbeats if heartbeat == tail.newest), None)
     return tail, place
 

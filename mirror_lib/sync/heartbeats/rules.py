@@ -51,6 +51,8 @@ class HeartbeatTail:
     arrived_ms: int | None = None
     #: Records that are not heartbeats, such as tombstones.
     unreadable: int = 0
+    #: Heartbeats of more pairs than are kept.
+    beyond: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,11 @@ def test_bombs_and_hundreds_of_thousands_of_foreign_records_take_little_memory(
     other = PositionKeys("C").encode(Position("t", 0, 7).source)
     topics.attack(many([other, Heartbeat("A", "B", 0).key()[:-1], b""] * 5, bytes(MEBIBYTE), codec=Codec.GZIP), 5)
     topics.attack(many([b""] * 90_000, b"", codec=Codec.ZSTD))
+    # Heartbeats with another key each, and a megabyte behind their time.
+    for first in range(0, 300, 15):
+        fat = [Heartbeat("A", str(number), 0) for number in range(first, first + 15)]
+        records = [SourceRecord(n, key=each.key(), value=each.value() + bytes(MEBIBYTE)) for n, each in enumerate(fat)]
+        topics.attack(batch(records, codec=Codec.ZSTD), 1, ("heartbeats",))
     found, grown = topics.read()
     assert found == genuine
     assert grown < usual + _ALLOWED

@@ -108,6 +108,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPat
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", MACHINE)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", MACHINE_SECRET)
     monkeypatch.setenv("AWS_REGION", REGION)
+    monkeypatch.setenv("MIRROR_CLOUD_TOKEN_HOSTS", LOOPBACK)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     profiles = tmp_path / "credentials"
     keys = f"aws_access_key_id = {PROFILE}\naws_secret_access_key = {PROFILE_SECRET}"
@@ -270,6 +271,17 @@ class TestGoogle:
         assert _principal(connection) == GOOGLE_ACCOUNT
         assert len(google) == 1
         assert GOOGLE_TOKEN not in caplog.text
+
+    def test_given_a_broker_that_names_others_then_these_get_no_token(
+        self, service: Service, google: list[bytes], machine: pytest.MonkeyPatch
+    ) -> None:
+        del google
+        machine.setenv("MIRROR_CLOUD_TOKEN_HOSTS", "localhost")
+        named = service.cluster.bootstrap_servers_of("CLOUD").replace(LOOPBACK, "localhost")
+        # The client for records asks the bootstrap server alone here.
+        _, tried = try_both(service.connection(self.PROPERTIES | {"bootstrap.servers": named}))
+        assert tried.error == "ConfigurationError"
+        assert f"{LOOPBACK} gets no token" in tried.said
 
     def test_given_another_principal_then_the_broker_refuses_and_both_clients_say_so(
         self, service: Service, google: list[bytes], machine: pytest.MonkeyPatch

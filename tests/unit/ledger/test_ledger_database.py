@@ -76,6 +76,16 @@ def test_passwords_are_masked_wherever_the_url_has_them() -> None:
     assert "S3CRET" not in shown
     assert "me:***@host/db" in shown
     assert "sslmode=require" in shown
+    assert "S3CRET" not in Database.open("postgresql://me@host/db;password=S3CRET").shown
+
+
+@pytest.mark.parametrize("password", ["p@S3CRET", "@S3CRET", "p@S3CRET/x", "a/b@S3CRET", "p@S3CRET:1", "p@a?b@S3CRET"])
+def test_a_password_with_an_at_sign_is_refused_and_not_shown_as_a_host(password: str) -> None:
+    with pytest.raises(LedgerError, match=r"ledger\.url") as caught:
+        Database.open(f"postgresql://me:{password}@host/db")
+
+    assert "S3CRET" not in f"{caught.value} {caught.value.attributes()}"
+    assert "%40" in caught.value.action
 
 
 def test_an_unreachable_server_is_named_without_its_password() -> None:

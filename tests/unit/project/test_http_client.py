@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import traceback
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib import outside_json
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.http_client import (
     HttpError,
@@ -25,7 +27,7 @@ from mirror_lib.http_client import (
     send,
 )
 from mirror_lib.outside_json import parse_json
-from mirror_lib.outside_limits import JSON_LEVELS
+from mirror_lib.outside_limits import JSON_ELEMENTS, JSON_LEVELS
 
 SECRET = "s3cret"
 LIMITS = HttpLimits(deadline_seconds=60.0, largest_bytes=1000)
@@ -170,8 +172,47 @@ def test_json_of_the_largest_depth_is_read_and_a_deeper_one_is_a_value_error() -
     assert parse_json("[" * JSON_LEVELS + "1" + "]" * JSON_LEVELS)
     for depth in (JSON_LEVELS + 1, 1000, 100_000, 1_000_000):
         for opening, closing in (("[", "]"), ('{"a":', "}")):
-            with pytest.raises(ValueError, match=r"not JSON|levels"):
+            with pytest.raises(ValueError, match=r"not JSON|levels|values"):
                 parse_json(opening * depth + "1" + closing * depth)
+
+
+#: Instead of half a million.
+_FEW = 5_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + "[]," * _FEW + "[]]",
+        "[" + "{}," * _FEW + "{}]",
+        '{"a":[' + "1," * _FEW + "1]}",
+        "[" + '"",' * _FEW + '""]',
+        "{" + ",".join(f'"{number}":1' for number in range(_FEW + 1)) + "}",
+        '["\\\\",' + "1," * _FEW + "1]",
+        '""' * 3 * _FEW,
+        ("[" + "[]," * _FEW + "[]]").encode("utf-16"),
+    ],
+    ids=["lists", "objects", "numbers", "texts", "members", "after an escaped backslash", "texts alone", "UTF-16"],
+)
+def test_json_of_too_many_values_is_a_value_error_and_takes_little_memory(
+    text: str | bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outside_json, "JSON_ELEMENTS", _FEW)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="more than 5,000 values"):
+            parse_json(text)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Its text, and the error.
+    assert most < 4 * len(text) + 20_000
+
+
+def test_long_json_of_few_values_is_read() -> None:
+    values = ["," * JSON_ELEMENTS, '[{"\\' * JSON_ELEMENTS, {"a,[": list(range(JSON_ELEMENTS // 10))}]
+    assert parse_json(json.dumps(values)) == values
+    assert parse_json(json.dumps(values).encode("utf-8-sig")) == values
 
 
 def test_what_is_no_json_is_a_value_error(subtests: pytest.Subtests) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 from mirror_lib import outside_limits
 
 _GUIDE = Path(__file__).parents[3] / "docs" / "security.md"
-_MEBIBYTE = 1 << 20
+_KIBIBYTE, _MEBIBYTE = 1 << 10, 1 << 20
 
 
 def _shown(name: str, value: float) -> str:
-    return f"{value // _MEBIBYTE:,} MiB" if name.endswith("_BYTES") else f"{value:,g}" if value < 1e6 else f"{value:,}"
+    if name.endswith("_BYTES"):
+        return f"{value // _MEBIBYTE:,} MiB" if value >= _MEBIBYTE else f"{value // _KIBIBYTE:,} KiB"
+    return f"{value:,g}" if value < 1e6 else f"{value:,}"
 
 
 def test_the_guide_lists_every_limit_with_its_value() -> None:

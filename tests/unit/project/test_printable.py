@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import logging
 import pickle
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 
@@ -21,7 +23,9 @@ from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.observe.metrics import Kind, Metric, Sample
 from mirror_lib.observe.prometheus import _Collected
-from mirror_lib.printable import LINES, Lines, PrintableFormatter, make_logs_printable, make_printable, printable
+from mirror_lib.printable import LINES, Lines, printable
+from mirror_lib.printable_errors import printable_error
+from mirror_lib.printable_logs import PrintableFormatter, make_logs_printable
 from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -142,19 +146,166 @@ def test_other_programs_handlers_get_no_line_that_a_name_made(
     assert all(line.isprintable() for line in (first, *others))
 
 
-def test_an_exception_that_another_program_logs_has_one_line_and_indented_ones() -> None:
+FORGED = "2026-11-28 ERROR all is lost"
+
+
+class _OwnText(Exception):
+    def __str__(self) -> str:
+        return f"refused\n{FORGED}\x1b[2J"
+
+
+class _NoText(Exception):
+    def __str__(self) -> str:
+        raise ValueError(FORGED)
+
+
+def _with_note(error: Exception, note: object) -> Exception:
+    error.__notes__ = [note]
+    return error
+
+
+def _related(kind: str) -> Exception:
+    told = f"refused\n{FORGED}\x1b[2J\u202e"
+    alone: dict[str, Exception] = {
+        "argument": ValueError(told),
+        "own text": _OwnText(),
+        "no text": _NoText(),
+        "of the system": OSError(5, told, "a\nb"),
+        "key": KeyError(_Named()),
+        "syntax": SyntaxError(told, ("a\nb", 1, 1, f"x\x1b[2J\n{FORGED}")),
+        "decoding": UnicodeDecodeError("utf-8", b"x", 0, 1, told),
+        "note": _with_note(ValueError("x"), FORGED),
+        "note of lines": _with_note(ValueError("x"), told),
+        "note that is no text": _with_note(ValueError("x"), _Named()),
+        "group": ExceptionGroup(told, [ValueError("x")]),
+        "member": ExceptionGroup("x", [ExceptionGroup("y", [_OwnText()]), ValueError(told)]),
+        "member's cause": ExceptionGroup("x", [_caused(ValueError("y"), _OwnText())]),
+    }
+    return alone[kind]
+
+
+def _caused(error: Exception, cause: Exception) -> Exception:
+    try:
+        raise error from cause
+    except Exception as raised:
+        return raised
+
+
+def _in_context(error: Exception, context: Exception) -> Exception:
     try:
         try:
-            raise ValueError(HOSTILE)
-        except ValueError as error:
-            raise KeyError("x\n2026-11-28 ERROR all is lost", 3) from error
-    except KeyError as error:
-        make_printable(error)
+            raise context
+        finally:
+            raise error
+    except Exception as raised:
+        return raised
 
-        lines = "".join(traceback.format_exception(error)).splitlines()
 
-    assert not [line for line in lines if line.startswith(("2026", "b"))]
-    assert all(line.isprintable() for line in lines)
+_KINDS = (
+    *("argument", "own text", "no text", "of the system", "key", "syntax", "decoding", "note", "note of lines"),
+    *("note that is no text", "group", "member", "member's cause"),
+)
+_PLACES: dict[str, Callable[[Exception], Exception]] = {
+    "alone": lambda error: _caused(error, ValueError("x")),
+    "cause": lambda error: _caused(RuntimeError("x"), error),
+    "context": lambda error: _in_context(RuntimeError("x"), error),
+    "cause of a context": lambda error: _in_context(RuntimeError("x"), _caused(RuntimeError("y"), error)),
+    "cause of a group": lambda error: _caused(ExceptionGroup("x", [ValueError("y")]), error),
+}
+
+
+def _assert_no_forged_line(text: str) -> None:
+    for line in text.splitlines():
+        assert line.isprintable(), line
+        assert not line.lstrip(" |").startswith("2026") or line.startswith("  "), line
+    assert text.strip()
+
+
+@pytest.mark.parametrize("place", _PLACES)
+@pytest.mark.parametrize("kind", _KINDS)
+def test_no_exception_forges_a_line_wherever_it_is_logged(kind: str, place: str) -> None:
+    error = _PLACES[place](_related(kind))
+    record = logging.LogRecord("aiokafka.conn", logging.ERROR, "x.py", 1, "No", (), (type(error), error, None))
+    shown = [PrintableFormatter().format(record)]
+
+    # Of other programs: Airflow's JSON and its text, Spark's, and Python's own.
+    before = logging.getLogRecordFactory()
+    try:
+        make_logs_printable()
+        error = _PLACES[place](_related(kind))
+        made = logging.getLogRecordFactory()(
+            "aiokafka.conn", logging.ERROR, "x.py", 1, "No", (), (type(error), error, error.__traceback__)
+        )
+    finally:
+        logging.setLogRecordFactory(before)
+    shown.append(logging.Formatter().format(made))
+    assert made.exc_info
+    assert made.exc_info[1] is not None
+    shown += traceback.format_exception(made.exc_info[1])
+    for each in structlog.tracebacks.extract(*made.exc_info).stacks:
+        shown += [each.exc_type, each.exc_value or "-", *(each.exc_notes or ["-"])]
+
+    for text in shown:
+        _assert_no_forged_line(text)
+    assert any(printable(FORGED) in text for text in shown) or kind in {"key", "no text", "note that is no text"}
+
+
+def test_what_is_harmless_and_what_cannot_end_stays() -> None:
+    harmless = _caused(MirrorError("a"), _with_note(ExceptionGroup("x", [ValueError("y\n  z")]), "  n"))
+    assert printable_error(harmless) is harmless
+
+    loop, other = _OwnText(), ValueError("x")
+    loop.__cause__, other.__context__ = other, loop
+    assert len(list(traceback.TracebackException.from_exception(printable_error(loop)).format())) < 20
+
+    last: Exception = _OwnText()
+    for _ in range(5_000):
+        following = ValueError("x")
+        following.__context__ = last
+        last = following
+    printable_error(last)
+    while last.__context__ is not None:
+        assert isinstance(last.__context__, Exception)
+        last = last.__context__
+    assert str(last).isprintable() or "\n  " in str(last)
+    assert type(last).__name__ == "_OwnText"
+
+
+@pytest.mark.parametrize("logger", ["aiokafka.conn", "py.warnings", "confluent_kafka", "", "uvicorn.access"])
+def test_records_of_other_loggers_are_changed_only_if_necessary(log: Callable[..., list[str]], logger: str) -> None:
+    make = logging.getLogRecordFactory()
+    harmless = make(logger, logging.INFO, "x.py", 1, "%s - %d\n  more", ("a", 3), None)
+    assert (harmless.msg, harmless.args) == ("%s - %d\n  more", ("a", 3))
+    # uvicorn's formatter unpacks the arguments.
+    assert make(logger, logging.INFO, "x.py", 1, "%s - %d", (HOSTILE, 3), None).args == (printable(HOSTILE), 3)
+    assert make(logger, logging.INFO, "x.py", 1, "%d", ("x",), None).msg == "%d"
+
+    first, *others = log(logger, "of %s: %s", ValueError(f"a\n{FORGED}"), _Named())
+    assert first.startswith("of a")
+    assert all(line.startswith("  ") and line.isprintable() for line in others)
+
+
+def test_what_ends_a_process_or_a_thread_and_a_warning_are_printable() -> None:
+    script = (
+        "import threading, warnings\n"
+        "from mirror_lib.printable_logs import make_output_printable\n"
+        "make_output_printable()\n"
+        f"bad = 'x\\n{FORGED}\\x1b[2J'\n"
+        "warnings.warn(bad)\n"
+        "def fail():\n"
+        "    raise ValueError('y') from KeyError(bad)\n"
+        "thread = threading.Thread(target=fail)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+        "raise RuntimeError('z') from OSError(5, bad)\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr.count("Traceback") == 2
+    assert "UserWarning" in done.stderr
+    _assert_no_forged_line(done.stderr)
 
 
 def test_a_text_with_lines_does_not_forge_a_log_line() -> None:

@@ -19,7 +19,7 @@ from confluent_kafka import OFFSET_BEGINNING
 from confluent_kafka.admin import ListOffsetsResultInfo  # type: ignore[attr-defined]  # public, but not marked so
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.kept_records import IsWanted
+from mirror_lib.cluster.topics.kept_records import Kept
 from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionKeys, PositionState, encode_value
 from mirror_lib.cluster.topics.reader import TopicContent
 from mirror_lib.cluster.topics.records import TopicRecord
@@ -181,10 +181,11 @@ def simulated(source: SimulatedCluster, target: SimulatedCluster, positions: Seq
         def __init__(self, *_: Any, **__: Any) -> None:
             pass
 
-        def read(self, _: Mapping[int, int], is_wanted: IsWanted, **__: Any) -> TopicContent:
+        def read(self, _: Mapping[int, int], kept: Kept, **__: Any) -> TopicContent:
             target.requests["Fetch"] += _POSITION_PARTITIONS
-            wanted = tuple(each for each in positions if is_wanted(each.key, each.value))
-            return TopicContent(wanted, dict.fromkeys(range(_POSITION_PARTITIONS), 0))
+            for each in positions:
+                kept.add(each)
+            return TopicContent(tuple(kept), dict.fromkeys(range(_POSITION_PARTITIONS), 0))
 
         def close(self) -> None:
             pass

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 from pathlib import Path
 
 import pytest
+from aiokafka.errors import AuthenticationFailedError
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -16,11 +18,12 @@ from mirror_lib.cluster.auth.cloud_logins import region_of
 from mirror_lib.cluster.auth.google_tokens import GoogleToken
 from mirror_lib.cluster.auth.msk_tokens import MskIamToken, StaticKeys
 from mirror_lib.cluster.auth.sasl import OAuthLogin, PasswordLogin
+from mirror_lib.cluster.auth.sasl_exchange import TokenAuthenticator, TokenProvider
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.loader import load_flow
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.config.security.cloud_classes import AZURE_LOGIN_HANDLERS, GOOGLE_LOGIN_HANDLER, MSK_LOGIN_HANDLER
-from mirror_lib.errors import ConfigurationError
+from mirror_lib.errors import NOWHERE, ConfigurationError
 from tests.support.connections import connection_of
 
 SERVERLESS = "boot-1a2b.c3.kafka-serverless.us-east-1.amazonaws.com:9098"
@@ -104,6 +107,7 @@ def test_other_host_names_have_no_region(labels: list[str]) -> None:
 
 
 def test_given_no_region_in_the_host_name_then_the_environment_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIRROR_CLOUD_TOKEN_HOSTS", "kafka.internal, b")
     with pytest.raises(ConfigurationError, match=r"AWS region of kafka\.internal, b is unknown") as unknown:
         msk(servers="kafka.internal:9098,b:1")
     assert "AWS_REGION" in unknown.value.action
@@ -159,9 +163,86 @@ def test_a_file_of_mirror_maker_2_is_taken_as_it_is_and_shows_no_secret(tmp_path
             assert "s3cret" not in said.output
 
 
+_GOOGLE_HOST = "bootstrap.mirror.us-central1.managedkafka.project-1.cloud.goog"
+_BY_SERVICE: dict[str, tuple[str, dict[str, str]]] = {
+    "amazon": (SERVERLESS, {"sasl_mechanism": "AWS_MSK_IAM", "sasl_jaas_config": f"{MSK};"}),
+    "amazon, with OAUTHBEARER": (
+        "b-1.demo.abcde1.c2.kafka.us-east-1.amazonaws.com:9198",
+        {
+            "sasl_mechanism": "OAUTHBEARER",
+            "sasl_jaas_config": f"{OAUTH};",
+            "sasl_login_callback_handler_class": MSK_LOGIN_HANDLER,
+        },
+    ),
+    "google": (
+        f"{_GOOGLE_HOST}:9092",
+        {
+            "sasl_mechanism": "OAUTHBEARER",
+            "sasl_jaas_config": f"{OAUTH};",
+            "sasl_login_callback_handler_class": GOOGLE_LOGIN_HANDLER,
+        },
+    ),
+    "azure": (
+        "ns.servicebus.windows.net:9093",
+        {
+            "sasl_mechanism": "OAUTHBEARER",
+            "sasl_jaas_config": f"{OAUTH};",
+            "sasl_login_callback_handler_class": min(AZURE_LOGIN_HANDLERS),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("service", _BY_SERVICE)
+def test_tokens_of_the_machine_go_to_hosts_of_the_service_only(
+    service: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    own, properties = _BY_SERVICE[service]
+    for servers in (own, own.upper(), own.replace(":", ".:"), f"{own}, {own}"):
+        assert login(servers, **properties).source
+
+    host, _, port = own.partition(":")
+    others = [
+        *("kafka.example.com:9092", "10.0.0.1:9092", "[::1]:9092", "management.azure.com:443", "localhost:9092"),
+        *(f"{host}.example.com:{port}", f"x{host.replace('.', '-')}:{port}", f"{host[:-1]}:{port}"),
+        *("ec2-1-2-3-4.compute-1.amazonaws.com:9098", "mine.elb.us-east-1.amazonaws.com:9098"),
+        *("kafka.us-east-1.amazonaws.com.example.com:9098", "vault.azure.net:443", "storage.googleapis.com:443"),
+        "vpce-0a.vpce-svc-0b.us-east-1.vpce.amazonaws.com:9098",
+    ]
+    for servers in (*others, f"{own},evil.example.com:9092", f"evil.example.com:9092,{own}"):
+        with subtests.test(servers), pytest.raises(ConfigurationError, match="gets no token") as refused:
+            login(servers, **properties)
+        assert "MIRROR_CLOUD_TOKEN_HOSTS=" in refused.value.action
+
+
+def test_the_operator_allows_further_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers, properties = "broker1.kafka.example.com:9092", _BY_SERVICE["google"][1]
+    for allowed in ("broker1.kafka.example.com", "x, *.Example.com ", "*"):
+        monkeypatch.setenv("MIRROR_CLOUD_TOKEN_HOSTS", allowed)
+        assert login(servers, **properties).source
+    for allowed in ("", "example.com", "kafka.example.com", "*example.com", "*.broker1.kafka.example.com", "*."):
+        monkeypatch.setenv("MIRROR_CLOUD_TOKEN_HOSTS", allowed)
+        with pytest.raises(ConfigurationError):
+            login(servers, **properties)
+
+
+def test_a_host_that_another_broker_names_and_a_connection_without_tls_get_no_token() -> None:
+    servers, properties = _BY_SERVICE["google"]
+    hosts = login(servers, **properties).hosts
+    assert hosts is not None
+    provider = TokenProvider(GoogleToken(None), (), NOWHERE, hosts)
+    with pytest.raises(AuthenticationFailedError, match=r"evil\.example\.com gets no token"):
+        asyncio.run(TokenAuthenticator(provider, "evil.example.com").step(None))
+
+    with pytest.raises(ConfigurationError, match="without TLS"):
+        connection_of(servers, security_protocol="SASL_PLAINTEXT", **properties)
+
+
 def test_google_needs_no_options(monkeypatch: pytest.MonkeyPatch) -> None:
     def source() -> object:
         return login(
+            f"{_GOOGLE_HOST}:9092",
             sasl_mechanism="OAUTHBEARER",
             sasl_jaas_config=f"{OAUTH};",
             sasl_login_callback_handler_class=GOOGLE_LOGIN_HANDLER,

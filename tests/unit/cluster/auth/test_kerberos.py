@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mirror_lib.cluster.auth.kerberos import KerberosLogin
-from mirror_lib.cluster.auth.kerberos_tickets import Tickets
+from mirror_lib.cluster.auth.kerberos_tickets import TICKETS, Tickets
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import AuthenticationError, ConfigurationError, Where
 from tests.support.connections import connection_of
@@ -144,6 +144,61 @@ def test_what_of_keytab_and_ticket_cache_can_be_used_travels_as_in_java(keytab: 
         found = login(options)
 
         assert (found.ticket_cache, found.keytab) == (ticket, keys), options
+
+
+_NOBODY = 65_534
+
+
+def _cache(folder: Path, kind: str) -> Path:
+    """A cache that another user could have made, or could change."""
+    folder.mkdir()
+    path, theirs = folder / "krb5cc_1000", kind not in ("own", "all may change it")
+    made = path
+    if kind == "link":
+        path.symlink_to(made := folder.parent / "target")
+    if kind == "folder":
+        made.mkdir()
+    else:
+        made.write_bytes(b"ticket")
+        made.chmod({"shared": 0o640, "in a folder of all": 0o644, "all may change it": 0o666}.get(kind, 0o600))
+    if kind in ("in a folder of all", "link"):
+        folder.chmod(0o1777)
+    if theirs:
+        os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)
+    return path
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.parametrize(
+    ("kind", "refused"),
+    [
+        ("own", None),
+        ("shared", None),
+        ("not shared", "belongs to another user, who has not shared it"),
+        ("in a folder of all", "belongs to another user, in a folder that all users may write"),
+        ("link", "another user may have made this link"),
+        ("all may change it", "all users may change it"),
+        ("folder", "belongs to another user"),
+    ],
+)
+def test_a_ticket_cache_of_another_user_is_refused_however_it_is_named(
+    kind: str, refused: str | None, keytab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _cache(tmp_path / "shared", kind)
+    if kind == "folder":
+        path.chmod(0o700)
+    in_keytab = f'useKeyTab=true keyTab="{keytab}" principal="me"'
+    named = [f"FILE:{path}", f"DIR:{path}", f"DIR::{path}"] if kind == "folder" else [f"FILE:{path}", str(path)]
+    for more in ("", in_keytab):
+        for name in named:
+            monkeypatch.setattr(TICKETS, "process_cache", name)
+            for options in (f'useTicketCache=true ticketCache="{name}" {more}', f"useTicketCache=true {more}"):
+                if refused is None:
+                    assert login(options).ticket_cache == b"ticket"
+                    continue
+                with pytest.raises(ConfigurationError, match=refused) as caught:
+                    login(options)
+                assert "KRB5CCNAME" in caught.value.action
 
 
 class TestTickets:
