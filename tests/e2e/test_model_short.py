@@ -92,6 +92,14 @@ def test_given_a_copy_without_a_protection_when_the_first_seeds_are_played_then_
     assert f"VIOLATION {kind}" in done.stdout
 
 
+@pytest.mark.timeout(600)
+def test_groups_of_real_clients_move_and_read_each_record_that_no_gate_names_once(servers: Path) -> None:
+    done = _model(servers, "--clients", "6", "--seeds", "4")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "skipped where a gate names it" in done.stdout
+
+
 def _model(servers: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # Sockets of forked commands stand there, whose paths may have about a hundred characters.
     with tempfile.TemporaryDirectory(prefix="model-") as temporary:

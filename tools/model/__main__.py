@@ -119,10 +119,10 @@ class _Model:
         for seed in self._arguments.seeds:
             name, began = f"c{os.getpid()}x{seed}", time.monotonic()
             try:
-                groups = self._arguments.clients
-                text = ClientMove(
-                    self._clusters.source, self._clusters.target, self._folder / name, name, seed, groups
-                ).play()
+                given = self._arguments
+                folder = self._folder / name
+                move = ClientMove(self._clusters, folder, name, seed=seed, groups=given.clients, without=given.without)
+                text = move.play()
             except ViolationError as violation:
                 self.failed += 1
                 text = f"VIOLATION {violation}"

@@ -24,6 +24,7 @@ from mirror_lib.dev.jars import classpath, fetch, kafka_broker
 from mirror_lib.dev.java import find_java
 from tools.model.commands import Command, Said
 from tools.model.expected import ViolationError
+from tools.model.state import Clusters
 from tools.model.world import Cluster
 
 _KINDS = ("java", "librdkafka", "only-read")
@@ -48,9 +49,16 @@ class _Group:
 class ClientMove:
     """A cutover of some topics with all groups of their clients."""
 
-    def __init__(self, source: Cluster, target: Cluster, folder: Path, name: str, seed: int, groups: int) -> None:
-        """Nothing is made yet."""
-        self._source, self._target, self._folder, self._name = source, target, folder, name
+    def __init__(
+        self, on: Clusters, folder: Path, name: str, *, seed: int, groups: int, without: Sequence[str] = ()
+    ) -> None:
+        """Nothing is made yet.
+
+        Args:
+            without: disabled protections.
+        """
+        self._source, self._target, self._folder, self._name = on.source, on.target, folder, name
+        self._without = tuple(without)
         self._random = Random(seed)
         draw = self._random
         #: Partitions on the source and on the target.
@@ -137,7 +145,8 @@ class ClientMove:
     # ------------------------------------------------------------ the cutover
 
     def _command(self, *words: str) -> Said:
-        said = Command([*words, "--config", str(self._folder / "mirror.properties"), "--json"], self._folder).finish()
+        typed = [*words, "--config", str(self._folder / "mirror.properties"), "--json"]
+        said = Command(typed, self._folder, without=self._without).finish()
         assert said is not None
         if said.exit_code not in (0, 3):
             raise ViolationError("crashed", f"{' '.join(words)}: exit {said.exit_code} {said.text[-1500:]}")
