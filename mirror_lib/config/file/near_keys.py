@@ -55,9 +55,12 @@ def near_flow_key(key: str, clusters: Sequence[str], names: Collection[str]) -> 
     by_form = _by_form(clusters)
     for arrow in _ARROWS.finditer(key):
         source = by_form.get(_form(key[: arrow.start()]))
+        if source is None:
+            # A key of many arrows and dots has as many splits as their product.
+            continue
         for head, name in _splits(key[arrow.end() :]):
             target = by_form.get(_form(head))
-            if source and target and source != target and (arrow[0] == ARROW or name in names):
+            if target and source != target and (arrow[0] == ARROW or name in names):
                 return NearKey(f"{source}{ARROW}{target}.{name}", is_certain=True)
     head, _, name = key.rpartition(ARROW)[2].partition(".")
     source, target = similar_alias(key.partition(ARROW)[0], clusters), similar_alias(head, clusters)
