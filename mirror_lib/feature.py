@@ -17,7 +17,7 @@ class Command:
     #: Its `app` is a Typer application with the command.
     module: str
     help: str
-    #: The command after which it is listed; "": at the end.
+    #: The command after which it is listed, in its group; "": at the end.
     after: str = ""
 
 
@@ -28,7 +28,7 @@ class Feature:
     name: str
     #: One sentence, for `mirror features`.
     summary: str
-    #: By their names.
+    #: By their names; `gaps delete-keys` is one of the group `gaps`.
     commands: Mapping[str, Command] = field(default_factory=dict)
     #: Kind of DAGs -> `module:builder`, called with the configuration files.
     dags: Mapping[str, str] = field(default_factory=dict)

@@ -5,9 +5,20 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "commands": ["command_group"],
+        "confirmation": ["NoteOption", "YesOption", "is_confirmed", "person"],
+        "decision_lock": ["locked_flow"],
         "flow_frame": ["FlowCommand", "flow_command"],
-        "flow_options": ["TopicsOption", "capped_table", "megabytes"],
+        "flow_options": [
+            "PartitionOption",
+            "TopicsOption",
+            "capped_errors",
+            "capped_table",
+            "megabytes",
+            "not_compared",
+        ],
         "frame": ["begin_with"],
+        "gaps": ["GapPartitionOption"],
         "output": ["Output", "Progress", "report_errors"],
     },
 )

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mirror_lib.feature import Command
 from mirror_lib.installed_features import installed_features
+
+_T = TypeVar("_T")
 
 #: Those of the core, in the order of `mirror --help`.
 _OWN: Mapping[str, Command] = {
@@ -41,10 +43,7 @@ _OWN: Mapping[str, Command] = {
     ),
     "groups": Command("mirror_lib.cli.sync.groups", "Checkpoints and committed offsets of consumer groups."),
     "heartbeat": Command("mirror_lib.cli.sync.heartbeat", "Emit heartbeats, and check received heartbeats."),
-    "gaps": Command("mirror_lib.cli.repair.gaps", "Records lost at the source (gaps), and their resolution."),
-    "position": Command("mirror_lib.cli.repair.position", "Show and set the positions of partitions."),
-    "clusters": Command("mirror_lib.cli.repair.clusters", "The cluster ids that the state of a flow belongs to."),
-    "map": Command("mirror_lib.cli.repair.offset_map", "The offset map of a flow."),
+    "gaps": Command("mirror_lib.cli.gaps", "Records lost at the source (gaps), and their resolution."),
     "translate": Command(
         "mirror_lib.cli.translate",
         "Translate offsets with the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.",
@@ -86,15 +85,26 @@ def commands() -> Mapping[str, Command]:
     found = dict(_OWN)
     for feature in installed_features().ready:
         for name, command in feature.commands.items():
-            found = _inserted(found, name, command)
+            if " " not in name:
+                found = _inserted(found, name, command, command.after)
     return found
 
 
-def _inserted(listed: Mapping[str, Command], name: str, command: Command) -> dict[str, Command]:
-    """The commands with another one in its place. A command that exists stays: no feature replaces another's."""
+def _added_to(group: str) -> Mapping[str, Command]:
+    """The commands that features add to a group of commands, by their names in it."""
+    return {
+        name.removeprefix(f"{group} "): command
+        for feature in installed_features().ready
+        for name, command in feature.commands.items()
+        if name.startswith(f"{group} ")
+    }
+
+
+def _inserted(listed: Mapping[str, _T], name: str, added: _T, after: str) -> dict[str, _T]:
+    """The listed with another one in its place. What exists stays: no feature replaces another's command."""
     names = [each for each in listed if each != name]
-    place = names.index(command.after) + 1 if command.after in names else len(names)
-    return {each: listed.get(each, command) for each in (*names[:place], name, *names[place:])}
+    place = names.index(after) + 1 if after in names else len(names)
+    return {each: listed.get(each, added) for each in (*names[:place], name, *names[place:])}
 
 
 class CommandGroup(TyperGroup):
@@ -125,8 +135,15 @@ class CommandGroup(TyperGroup):
 
 def load_command(name: str) -> Any:
     """Import the module of a command, and return the command as Typer runs it."""
+    found = _loaded(commands()[name], name)
+    for own, command in _added_to(name).items():
+        found.commands = _inserted(found.commands, own, _loaded(command, own), command.after)
+    return found
+
+
+def _loaded(command: Command, name: str) -> Any:
     app = typer.Typer()
-    app.add_typer(import_module(commands()[name].module).app)
+    app.add_typer(import_module(command.module).app)
     return typer.main.get_group(app).commands[name]
 
 

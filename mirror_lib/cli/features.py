@@ -27,4 +27,4 @@ def features(output: Output) -> None:
 
 
 def _taken(feature: Feature) -> list[str]:
-    return [name for name, command in feature.commands.items() if commands()[name] is not command]
+    return [name for name, command in feature.commands.items() if commands().get(name, command) is not command]

@@ -5,6 +5,7 @@ from .flow_plan import plan_flow as plan_flow
 from .model import CopyJob as CopyJob
 from .model import OpenPartition as OpenPartition
 from .model import PartitionResult as PartitionResult
+from .model import PositionTopic as PositionTopic
 from .model import RunPlan as RunPlan
 from .model import WHOLE_TOPIC as WHOLE_TOPIC
 from .run import replicate as replicate

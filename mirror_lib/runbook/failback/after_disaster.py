@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import PlanChangedError, Where
+from mirror_lib.features.repair import keep_account
 from mirror_lib.ledger import DISASTER, CutRow, GapRow, GapState, Ledger, with_handovers
 from mirror_lib.relay import hold_lock
-from mirror_lib.relay.repair import keep_account
 from mirror_lib.runbook.failback.failback import prepare_way_back
 from mirror_lib.runbook.failback.return_plan import ReturningPartition, ReturnPlan, plan_return
 from mirror_lib.runbook.handover import handed_over_rows

@@ -12,13 +12,13 @@ from mirror_lib.errors import (
     ConfigurationError,
     FencedError,
 )
+from mirror_lib.features.repair.set_positions import apply_changes, plan_changes
 from mirror_lib.features.verify.findings import Verdict
 from mirror_lib.relay.backfill.define import prepare_backfill, request_of
 from mirror_lib.relay.backfill.plan import BackfillEstimate
 from mirror_lib.relay.backfill.run import run_backfill
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.repair.set_positions import apply_changes, plan_changes
 from mirror_lib.relay.run_options import RunOptions, RunReport
 from tests.support.flows import Flow, copy_here
 from tests.support.interruptions import DriverKilledError, claimed

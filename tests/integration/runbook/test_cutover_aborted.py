@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.features.repair.map_rebuild import apply_rebuilt, rebuild
+from mirror_lib.features.repair.map_rebuild_plan import plan_rebuild
 from mirror_lib.features.verify.findings import DifferenceKind, Verdict
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.raw.local import run_locally
@@ -15,8 +17,6 @@ from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.tables.segment_runs import columns_of, of_columns
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.repair.map_rebuild import apply_rebuilt, rebuild
-from mirror_lib.relay.repair.map_rebuild_plan import plan_rebuild
 from tests.support.cutovers import Migration, migration, numbered
 from tests.support.flows import Flow
 from tests.support.kafka import produce, transaction, watermarks

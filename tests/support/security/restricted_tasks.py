@@ -18,6 +18,7 @@ from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.repair.key_deletions import delete_keys, plan_key_deletion
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.run import VerifyOptions, verify_flow
@@ -28,7 +29,6 @@ from mirror_lib.relay.health.forecast import forecast_flow
 from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.repair.key_deletions import delete_keys, plan_key_deletion
 from mirror_lib.relay.run import replicate
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.run_options import RunOptions

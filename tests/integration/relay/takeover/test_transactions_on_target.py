@@ -15,9 +15,9 @@ from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.errors import OpenTransactionError
+from mirror_lib.features.repair.map_rebuild import rebuild
+from mirror_lib.features.repair.map_rebuild_plan import plan_rebuild
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.repair.map_rebuild import rebuild
-from mirror_lib.relay.repair.map_rebuild_plan import plan_rebuild
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, records, values

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.features.repair.map_rebuild import Difference, Rebuilt
+from mirror_lib.features.repair.map_rebuild_plan import RebuildPlan
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.repair.map_rebuild import Difference, Rebuilt
-from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan
 from mirror_lib.topology.names import TopicPartition
 from tests.support.records.offset_maps import records, run_lists
 

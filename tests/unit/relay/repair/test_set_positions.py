@@ -12,7 +12,7 @@ from mirror_lib.cluster.admin import PerTopic
 from mirror_lib.config.first_start import EARLIEST
 from mirror_lib.config.loader import load
 from mirror_lib.errors import AuthorizationError, ConfigurationError, TopicMissingError
-from mirror_lib.relay.repair.set_positions import plan_changes
+from mirror_lib.features.repair.set_positions import plan_changes
 
 FILE = """\
 clusters = A, B

@@ -1,8 +1,6 @@
 from .cluster_change import apply_cluster_change as apply_cluster_change
 from .cluster_change import ClusterDecision as ClusterDecision
 from .cluster_change import plan_cluster_change as plan_cluster_change
-from .key_deletions import delete_keys as delete_keys
-from .key_deletions import plan_key_deletion as plan_key_deletion
 from .map_rebuild import apply_rebuilt as apply_rebuilt
 from .map_rebuild import rebuild as rebuild
 from .map_rebuild import Rebuilt as Rebuilt

@@ -6,7 +6,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "cluster_change": ["ClusterDecision", "apply_cluster_change", "plan_cluster_change"],
-        "key_deletions": ["delete_keys", "plan_key_deletion"],
         "map_rebuild": ["Rebuilt", "apply_rebuilt", "rebuild"],
         "map_rebuild_plan": ["RebuildPlan", "plan_rebuild"],
         "set_positions": ["apply_changes", "keep_account", "plan_changes", "position_at"],

@@ -33,10 +33,9 @@ from mirror_lib.errors import (
 )
 from mirror_lib.identity import position_row
 from mirror_lib.ledger import DELETIONS_WRITTEN, GapRow, GapState, Ledger
+from mirror_lib.relay import CopyJob, PositionTopic, RunLease
 from mirror_lib.relay.copy import transactional_id
-from mirror_lib.relay.model import CopyJob, PositionTopic
 from mirror_lib.relay.planning import FlowClusters, note_histories, with_flow
-from mirror_lib.relay.run_lock import RunLease
 from mirror_lib.relay.takeover import PartitionAppender, PartitionReader, coordinator_deadline
 from mirror_lib.relay.transformed import Transaction
 from mirror_lib.topology import TopicPartition

@@ -9,24 +9,25 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.commands import command_group
-from mirror_lib.cli.confirmation import person
-from mirror_lib.cli.flow_frame import FlowCommand, flow_command
-from mirror_lib.cli.flow_options import (
+from mirror_lib.cli import (
+    FlowCommand,
+    Output,
     PartitionOption,
     TopicsOption,
+    begin_with,
     capped_errors,
     capped_table,
+    command_group,
+    flow_command,
     not_compared,
+    person,
 )
-from mirror_lib.cli.frame import begin_with
-from mirror_lib.cli.output import Output
+from mirror_lib.features.repair import RebuildPlan, Rebuilt, apply_rebuilt, plan_rebuild
+from mirror_lib.features.repair import rebuild as rebuild_maps
 from mirror_lib.identity import check_clusters
 from mirror_lib.ledger import open_ledger, opposite_of
 from mirror_lib.relay import hold_lock
 from mirror_lib.relay.planning import FlowClusters
-from mirror_lib.relay.repair import RebuildPlan, Rebuilt, apply_rebuilt, plan_rebuild
-from mirror_lib.relay.repair import rebuild as rebuild_maps
 
 app = command_group("map")
 

@@ -27,6 +27,8 @@ from mirror_lib.errors import (
     TransientError,
     Where,
 )
+from mirror_lib.features.repair.log_alignment import LOOKBACK, LogMatch, LogMatcher, LogShape, join
+from mirror_lib.features.repair.map_rebuild_plan import RebuildPlan, by_direction
 from mirror_lib.ledger import (
     NOT_COPIED,
     REPEATED,
@@ -41,8 +43,6 @@ from mirror_lib.ledger import (
 )
 from mirror_lib.offsets import OffsetMap, RunColumns, unite
 from mirror_lib.relay.planning import FlowClusters, note_histories
-from mirror_lib.relay.repair.log_alignment import LOOKBACK, LogMatch, LogMatcher, LogShape, join
-from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan, by_direction
 from mirror_lib.relay.takeover import MismatchError, PartitionReader, until_stable
 from mirror_lib.topology import TopicPartition
 

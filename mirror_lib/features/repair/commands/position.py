@@ -7,17 +7,24 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.commands import command_group
-from mirror_lib.cli.confirmation import NoteOption, YesOption, is_confirmed, person
-from mirror_lib.cli.flow_frame import FlowCommand, flow_command
-from mirror_lib.cli.flow_options import capped_errors, capped_table
-from mirror_lib.cli.frame import begin_with
-from mirror_lib.cli.repair.locked_flow import locked_flow
+from mirror_lib.cli import (
+    FlowCommand,
+    NoteOption,
+    YesOption,
+    begin_with,
+    capped_errors,
+    capped_table,
+    command_group,
+    flow_command,
+    is_confirmed,
+    locked_flow,
+    person,
+)
 from mirror_lib.config import FirstStart, parse_first_start
 from mirror_lib.counted import counted
+from mirror_lib.features.repair import apply_changes, plan_changes
 from mirror_lib.identity import check_clusters
 from mirror_lib.relay.planning import FlowClusters
-from mirror_lib.relay.repair import apply_changes, plan_changes
 
 app = command_group("position")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,11 +15,8 @@ from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import capped_table
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
-from mirror_lib.cli.repair.locked_flow import locked_flow
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.verify.state import find_lost_deletions
-from mirror_lib.identity import check_clusters
 from mirror_lib.ledger import GapRow, open_ledger
 from mirror_lib.relay import hold_lock
 from mirror_lib.relay.gaps import (
@@ -33,8 +29,6 @@ from mirror_lib.relay.gaps import (
     undecided_gaps,
 )
 from mirror_lib.relay.planning import FlowClusters
-from mirror_lib.relay.repair import delete_keys as write
-from mirror_lib.relay.repair import plan_key_deletion
 
 app = command_group("gaps")
 
@@ -42,7 +36,7 @@ TopicOption = Annotated[
     str | None,
     typer.Option("--topic", help="Source topic of the gaps; to decide, one of --topic, --id and --all is needed."),
 ]
-PartitionOption = Annotated[
+GapPartitionOption = Annotated[
     int | None, typer.Option("--partition", min=0, help="Only gaps of this partition; with --topic.")
 ]
 IdOption = Annotated[
@@ -100,7 +94,7 @@ def _add_decision(name: str, text: str) -> None:
     def decide(
         command: FlowCommand,
         topic: TopicOption = None,
-        partition: PartitionOption = None,
+        partition: GapPartitionOption = None,
         gap_id: IdOption = None,
         every: AllOption = False,
         note: NoteOption = None,
@@ -115,65 +109,6 @@ _add_decision(
 _add_decision(
     "recopy", "Copy the source again from its log start offset, appended to the target: consumers see records again."
 )
-
-
-@app.command("delete-keys")
-@begin_with(flow_command)
-def delete_keys(
-    command: FlowCommand,
-    topic: Annotated[str, typer.Option("--topic", help="The source topic.")],
-    partition: PartitionOption = None,
-    show: Annotated[int, typer.Option("--show", min=0, help="Number of keys to show per partition.")] = 10,
-    note: NoteOption = None,
-    yes: YesOption = False,
-) -> None:
-    """Write tombstones for keys that a compacted source has deleted and whose deletion was not copied."""
-    output, settings = command.output, command.settings
-    name = str(settings.flow)
-    with locked_flow(command.file, settings) as (ledger, lease, clusters, run_id):
-        check_clusters(settings, ledger, clusters.ids())
-        with output.progress(f"Comparing the state of {topic}"):
-            chosen = () if partition is None else (partition,)
-            found, impossible = find_lost_deletions(settings, ledger, (re.escape(topic),), chosen, lambda _: None)
-            if not found and not impossible:
-                raise ConfigurationError(
-                    f"topic {topic} has no partition to compare by state: it is not compacted on the source, or "
-                    f"flow {name} has not copied it.",
-                    action="Check that its cleanup.policy contains compact, and that `mirror position show` lists it.",
-                )
-            planned = [
-                plan_key_deletion(
-                    settings,
-                    clusters,
-                    each.source,
-                    each.target,
-                    set(each.offsets.tolist()),
-                    source_read_to=each.source_read_to,
-                )
-                for each in found
-                if len(each.offsets)
-            ]
-        output.document({"deletions": [each.to_dict() for each in planned], "deleted": 0})
-        for refused in impossible:
-            output.note(f"{refused.source}: [{refused.reason}] {refused.detail}")
-            output.exit_code = 1
-        for each in planned:
-            output.note(str(each))
-            for key in each.keys[:show]:
-                output.note(f"  {key!r}")
-        others = sum(each.others for each in found)
-        if others:
-            output.note(f"{others:,} differences are of other kinds: `mirror verify --mode state` lists them.")
-        total = sum(len(each.keys) for each in planned)
-        if not total:
-            output.note(f"Flow {name}: the target has no key of {topic} that the source has deleted.")
-        elif is_confirmed(output, f"Write {total:,} tombstones to the target?", yes=yes):
-            done = 0
-            for each in planned:
-                lease.check()
-                done += write(settings, clusters, ledger, lease, each, run_id=run_id, by=person(), note=note)
-            output.document({"deleted": done})
-            output.note(f"{done:,} tombstones were written; the decision is in the ledger (`mirror gaps list`).")
 
 
 _add_decision("stop", "Stop replicating the partitions until `mirror gaps resume`.")

@@ -7,15 +7,20 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.commands import command_group
-from mirror_lib.cli.confirmation import YesOption, is_confirmed, person
-from mirror_lib.cli.flow_frame import FlowCommand, flow_command
-from mirror_lib.cli.frame import begin_with
-from mirror_lib.cli.repair.locked_flow import locked_flow
+from mirror_lib.cli import (
+    FlowCommand,
+    YesOption,
+    begin_with,
+    command_group,
+    flow_command,
+    is_confirmed,
+    locked_flow,
+    person,
+)
 from mirror_lib.config import load_flow
+from mirror_lib.features.repair import ClusterDecision, apply_cluster_change, plan_cluster_change
 from mirror_lib.identity import ledger_name
 from mirror_lib.ledger import existing_ledger
-from mirror_lib.relay.repair import ClusterDecision, apply_cluster_change, plan_cluster_change
 from mirror_lib.sync import flow_admins
 
 app = command_group("clusters")

@@ -1,1 +1,0 @@
-"""`mirror gaps`, `position`, `map` and `clusters`: manual decisions of an operator."""
