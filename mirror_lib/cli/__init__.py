@@ -6,6 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "commands": ["command_group"],
+        "config.written": ["ForceOption", "read_bytes", "write_file"],
         "confirmation": ["NoteOption", "YesOption", "is_confirmed", "person"],
         "decision_lock": ["locked_flow"],
         "flow_frame": ["FlowCommand", "flow_command"],
@@ -19,6 +20,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "frame": ["begin_with"],
         "gaps": ["GapPartitionOption"],
-        "output": ["Output", "Progress", "report_errors"],
+        "output": ["JsonOption", "Output", "Progress", "report_errors"],
     },
 )

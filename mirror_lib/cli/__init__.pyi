@@ -1,4 +1,7 @@
 from .commands import command_group as command_group
+from .config.written import ForceOption as ForceOption
+from .config.written import read_bytes as read_bytes
+from .config.written import write_file as write_file
 from .confirmation import is_confirmed as is_confirmed
 from .confirmation import NoteOption as NoteOption
 from .confirmation import person as person
@@ -14,6 +17,7 @@ from .flow_options import PartitionOption as PartitionOption
 from .flow_options import TopicsOption as TopicsOption
 from .frame import begin_with as begin_with
 from .gaps import GapPartitionOption as GapPartitionOption
+from .output import JsonOption as JsonOption
 from .output import Output as Output
 from .output import Progress as Progress
 from .output import report_errors as report_errors

@@ -6,10 +6,10 @@ from random import Random
 
 from mirror_lib.cluster.auth.jaas import parse_jaas
 from mirror_lib.config.file.properties import parse_properties
-from mirror_lib.config.importers.connectors import import_connectors
-from mirror_lib.config.importers.kinds import recognise
-from mirror_lib.config.importers.questions import Answers
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.connectors import import_connectors
+from mirror_lib.features.importers.kinds import recognise
+from mirror_lib.features.importers.questions import Answers
 from tools.fuzz.model import Target, Wrong
 from tools.fuzz.mutation import mutated
 

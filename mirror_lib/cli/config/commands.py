@@ -1,4 +1,4 @@
-"""`mirror config`: check a properties file, show its effect on a flow, list all keys, import other files."""
+"""`mirror config`: check a properties file, show its effect on a flow, list all keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.commands import command_group
-from mirror_lib.cli.config import import_file, import_topics
 from mirror_lib.cli.config.every_problem import every_problem, problems_as_written
 from mirror_lib.cli.config.written import ForceOption, read_bytes, write_file
 from mirror_lib.cli.flow_options import FlowOption, capped_table
@@ -23,8 +22,6 @@ from mirror_lib.config.transforms import describe_transforms
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
 app = command_group("config")
-for each in (import_file, import_topics):
-    app.add_typer(each.app)
 
 
 @app.command()

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from mirror_lib.config import loader as load
 from mirror_lib.config.file.properties import parse_properties
-from mirror_lib.config.importers.mirror_maker1 import (
+from mirror_lib.config.model import Severity
+from mirror_lib.config.settings.kafka_names import BY_CLIENT, CLIENT_SET
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.mirror_maker1 import (
     Imported,
     Listed,
     MirrorMaker1,
@@ -19,10 +22,7 @@ from mirror_lib.config.importers.mirror_maker1 import (
     import_mirror_maker_1,
     topic_regex,
 )
-from mirror_lib.config.importers.written_file import CONSUMER, PRODUCER, assignment
-from mirror_lib.config.model import Severity
-from mirror_lib.config.settings.kafka_names import BY_CLIENT, CLIENT_SET
-from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.written_file import CONSUMER, PRODUCER, assignment
 
 CONSUMER_FILE = """\
 bootstrap.servers=old-1:9092,old-2:9092

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.importers.connect_json import connectors_in
-from mirror_lib.config.importers.kafka_release import kafka_release
-from mirror_lib.config.importers.kinds import recognise
-from mirror_lib.config.importers.model import ConnectorKind, kind_of
-from mirror_lib.config.importers.questions import Answers
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.connect_json import connectors_in
+from mirror_lib.features.importers.kafka_release import kafka_release
+from mirror_lib.features.importers.kinds import recognise
+from mirror_lib.features.importers.model import ConnectorKind, kind_of
+from mirror_lib.features.importers.questions import Answers
 
 CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 CONFIG = {"connector.class": CLASS, "name": "mm2", "tasks.max": 4, "enabled": True, "topics": None}

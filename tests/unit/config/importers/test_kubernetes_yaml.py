@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.importers.kubernetes_yaml import LARGEST_DEPTH, read_documents
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.kubernetes_yaml import LARGEST_DEPTH, read_documents
 
 
 def test_scalars_stay_as_they_are_written() -> None:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.auth.jaas import parse_jaas
 from mirror_lib.config.file.properties import parse_properties
-from mirror_lib.config.importers.connectors import import_connectors
-from mirror_lib.config.importers.model import ConnectCluster, Connector, ConnectorKind
-from mirror_lib.config.importers.questions import Answers
-from mirror_lib.config.importers.strimzi import clusters_in
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.connectors import import_connectors
+from mirror_lib.features.importers.model import ConnectCluster, Connector, ConnectorKind
+from mirror_lib.features.importers.questions import Answers
+from mirror_lib.features.importers.strimzi import clusters_in
 
 V1 = "kafka.strimzi.io/v1"
 V1BETA2 = "kafka.strimzi.io/v1beta2"

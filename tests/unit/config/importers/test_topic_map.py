@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.config.file.properties import parse_properties
-from mirror_lib.config.importers.topic_map import TranslatedFile, translate_topic_map
 from mirror_lib.config.loader import check, load
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.topic_map import TranslatedFile, translate_topic_map
 
 _ARTICLE = "bootstrap.servers = src:9092\ntarget.cluster.bootstrap.servers = dst:9092\n"
 _MM2 = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.config.importers import MirrorMaker1, import_mirror_maker_1, recognise, translate_topic_map
-from mirror_lib.config.importers.questions import Answers
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers import MirrorMaker1, import_mirror_maker_1, recognise, translate_topic_map
+from mirror_lib.features.importers.questions import Answers
 
 _BROKEN = b"connector.class=org.apache.kafka.connect.mirror.MirrorSourceConnector\nname=C:\\users\ntopics=\\u12\n"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mirror_lib.config.importers.questions import Answers, Question
+from mirror_lib.features.importers.questions import Answers, Question
 
 STRIMZI_HANDLER = "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler"
 #: Represents the file as which a secret is mounted: `${strimzisecretfile:namespace/name:key}`.

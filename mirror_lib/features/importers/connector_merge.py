@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.config.importers.model import Connector, ConnectorKind
-from mirror_lib.config.importers.questions import Answers, Question
-from mirror_lib.config.importers.written_file import Listed
 from mirror_lib.config.secrets import is_secret, masked_text
+from mirror_lib.features.importers.model import Connector, ConnectorKind
+from mirror_lib.features.importers.questions import Answers, Question
+from mirror_lib.features.importers.written_file import Listed
 from mirror_lib.topology import FlowId, parse_list
 
 _S, _C, _H = ConnectorKind.SOURCE, ConnectorKind.CHECKPOINT, ConnectorKind.HEARTBEAT

@@ -9,18 +9,18 @@ from textwrap import dedent
 from typing import Any
 
 from mirror_lib.config.file import read_properties
-from mirror_lib.config.importers.connect_json import CLASS, connector_of_properties, connectors_in
-from mirror_lib.config.importers.kubernetes_yaml import (
+from mirror_lib.config.settings import BY_CLIENT
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.connect_json import CLASS, connector_of_properties, connectors_in
+from mirror_lib.features.importers.kubernetes_yaml import (
     LARGEST_TEXT,
     TEMPLATE_STARTS,
     read_documents,
     template_error,
 )
-from mirror_lib.config.importers.model import ConnectCluster, Connector, Worker
-from mirror_lib.config.importers.questions import Answers
-from mirror_lib.config.importers.strimzi import clusters_in, is_resource
-from mirror_lib.config.settings import BY_CLIENT
-from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.model import ConnectCluster, Connector, Worker
+from mirror_lib.features.importers.questions import Answers
+from mirror_lib.features.importers.strimzi import clusters_in, is_resource
 from mirror_lib.outside_json import parse_json
 
 _WORKER_KEYS = frozenset({"offset.storage.topic", "config.storage.topic", "offset.storage.file.filename"})

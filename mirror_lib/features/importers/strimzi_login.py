@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mirror_lib.config.importers.connect_json import texts_of
-from mirror_lib.config.importers.kubernetes_yaml import is_null
-from mirror_lib.config.importers.oauth_options import strimzi_oauth
-from mirror_lib.config.importers.questions import ANY_TEXT, Answers, Question
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.connect_json import texts_of
+from mirror_lib.features.importers.kubernetes_yaml import is_null
+from mirror_lib.features.importers.oauth_options import strimzi_oauth
+from mirror_lib.features.importers.questions import ANY_TEXT, Answers, Question
 
 SECRETS = "strimzisecrets"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

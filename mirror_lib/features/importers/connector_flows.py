@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mirror_lib.config.file import FOREIGN_CLASSES, OLD_NAMES
-from mirror_lib.config.importers.connector_merge import MergedFlow, Setting, merge, same_value, shown_value
-from mirror_lib.config.importers.connector_reasons import client_reason, connector_reason, worker_reason
-from mirror_lib.config.importers.kafka_release import Release, kafka_release
-from mirror_lib.config.importers.mirror_maker1 import APPLIED
-from mirror_lib.config.importers.model import ConnectCluster, Connector, ConnectorKind, Worker
-from mirror_lib.config.importers.questions import ANY_TEXT, KAFKA_VERSION, Answers, Question
-from mirror_lib.config.importers.written_file import Listed, Placed
 from mirror_lib.config.settings import CLIENT_SET, KNOWN_CLASSES, MM2_BY_NAME, Scope
 from mirror_lib.config.transforms import CONVERTERS, FLOW_PREFIXES, TRANSFORMS
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.connector_merge import MergedFlow, Setting, merge, same_value, shown_value
+from mirror_lib.features.importers.connector_reasons import client_reason, connector_reason, worker_reason
+from mirror_lib.features.importers.kafka_release import Release, kafka_release
+from mirror_lib.features.importers.mirror_maker1 import APPLIED
+from mirror_lib.features.importers.model import ConnectCluster, Connector, ConnectorKind, Worker
+from mirror_lib.features.importers.questions import ANY_TEXT, KAFKA_VERSION, Answers, Question
+from mirror_lib.features.importers.written_file import Listed, Placed
 from mirror_lib.topology import IDENTITY_LIKE, FlowId
 
 _BYTES = frozenset({"org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter"})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mirror_lib.config.file import foreign
-from mirror_lib.config.importers.mirror_maker1_reasons import reason
 from mirror_lib.config.settings import CLIENT_SET, MM2_BY_NAME, WORKER_NAMES, WORKER_PREFIXES
+from mirror_lib.features.importers.mirror_maker1_reasons import reason
 from mirror_lib.topology import FlowId
 
 _NO_CONNECT = "there are no Connect workers here"

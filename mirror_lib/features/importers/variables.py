@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.config.importers.oauth_options import SECRET_FILE
-from mirror_lib.config.importers.questions import Answers, Question
-from mirror_lib.config.importers.written_file import Placed
 from mirror_lib.config.secrets import REGISTRY
+from mirror_lib.features.importers.oauth_options import SECRET_FILE
+from mirror_lib.features.importers.questions import Answers, Question
+from mirror_lib.features.importers.written_file import Placed
 from mirror_lib.topology import parse_list
 
 _PREFIX = "config.providers"

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.config.importers.connector_flows import cluster_lines, plan_flows
-from mirror_lib.config.importers.connector_text import connectors_file
-from mirror_lib.config.importers.model import ConnectCluster, Connector
-from mirror_lib.config.importers.oauth_options import STRIMZI_HANDLER, strimzi_oauth
-from mirror_lib.config.importers.questions import Answers, Question
-from mirror_lib.config.importers.variables import Variables
-from mirror_lib.config.importers.written_file import Listed, Placed
+from mirror_lib.features.importers.connector_flows import cluster_lines, plan_flows
+from mirror_lib.features.importers.connector_text import connectors_file
+from mirror_lib.features.importers.model import ConnectCluster, Connector
+from mirror_lib.features.importers.oauth_options import STRIMZI_HANDLER, strimzi_oauth
+from mirror_lib.features.importers.questions import Answers, Question
+from mirror_lib.features.importers.variables import Variables
+from mirror_lib.features.importers.written_file import Listed, Placed
 
 DEFAULT_SECRETS_FOLDER = "/etc/mirror/secrets"
 _HANDLER, _JAAS = "sasl.login.callback.handler.class", "sasl.jaas.config"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mirror_lib.config.importers.model import Connector, ConnectorKind, kind_of
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.model import Connector, ConnectorKind, kind_of
 
 CLASS = "connector.class"
 _AS_STORED = "Pass the JSON as Kafka Connect's REST API returns it."

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mirror_lib.config.file import Entry, PropertiesFile, foreign, read_properties
-from mirror_lib.config.importers.written_file import assignment, comment
 from mirror_lib.config.settings import CLIENT_SET, MM2_BY_NAME, parse_rename_list
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.written_file import assignment, comment
 from mirror_lib.topology import compile_list, illegal_name, parse_list
 
 RENAME, MERGE, TOPICS = "mirror.topics.rename", "mirror.topics.merge.enabled", "topics"

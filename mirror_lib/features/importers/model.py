@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mirror_lib.config.importers.written_file import Listed
+from mirror_lib.features.importers.written_file import Listed
 
 
 class ConnectorKind(StrEnum):

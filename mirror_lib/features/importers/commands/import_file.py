@@ -9,25 +9,23 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from mirror_lib.cli.config.import_connectors import import_to_file
-from mirror_lib.cli.config.written import (
-    ForceOption,
+from mirror_lib.cli import ForceOption, JsonOption, Output, read_bytes, report_errors
+from mirror_lib.config import Severity
+from mirror_lib.config import loader as load
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers import Answers, MirrorMaker1, all_topics_but, import_mirror_maker_1, recognise
+from mirror_lib.features.importers.commands.import_connectors import import_to_file
+from mirror_lib.features.importers.commands.imported import (
     OutputOption,
     imported_settings,
     problems_of,
-    read_bytes,
     read_standard_input,
     say,
     write_or_print,
 )
-from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.config import Severity
-from mirror_lib.config import loader as load
-from mirror_lib.config.importers import Answers, MirrorMaker1, all_topics_but, import_mirror_maker_1, recognise
-from mirror_lib.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from mirror_lib.config.importers import Imported, Recognised
+    from mirror_lib.features.importers import Imported, Recognised
 
 _Value = TypeVar("_Value")
 

@@ -11,14 +11,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mirror_lib.config.importers.connect_json import text_of, texts_of
-from mirror_lib.config.importers.kubernetes_yaml import is_null
-from mirror_lib.config.importers.model import ConnectCluster, Connector, ConnectorKind, Worker, kind_of
-from mirror_lib.config.importers.questions import Answers, Question
-from mirror_lib.config.importers.strimzi_login import read_login
-from mirror_lib.config.importers.written_file import Listed
 from mirror_lib.config.settings import CLIENT_SET
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.importers.connect_json import text_of, texts_of
+from mirror_lib.features.importers.kubernetes_yaml import is_null
+from mirror_lib.features.importers.model import ConnectCluster, Connector, ConnectorKind, Worker, kind_of
+from mirror_lib.features.importers.questions import Answers, Question
+from mirror_lib.features.importers.strimzi_login import read_login
+from mirror_lib.features.importers.written_file import Listed
 
 GROUP = "kafka.strimzi.io/"
 #: Of operators that are Strimzi under another name, with the same fields: IBM Event Streams.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mirror_lib.config.importers.connector_flows import ImportedFlow
-from mirror_lib.config.importers.model import ConnectorKind
-from mirror_lib.config.importers.questions import Question
-from mirror_lib.config.importers.written_file import Listed, Placed, assignment, comment, section, without_effect
+from mirror_lib.features.importers.connector_flows import ImportedFlow
+from mirror_lib.features.importers.model import ConnectorKind
+from mirror_lib.features.importers.questions import Question
+from mirror_lib.features.importers.written_file import Listed, Placed, assignment, comment, section, without_effect
 
 _SCHEDULE = "5m"
 

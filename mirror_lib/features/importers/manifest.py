@@ -1,0 +1,22 @@
+"""What the import of other replicators' files adds to the core."""
+
+from mirror_lib.feature import Command, Feature
+
+_COMMANDS = "mirror_lib.features.importers.commands"
+
+FEATURE = Feature(
+    name="importers",
+    summary="Files of MirrorMaker 1, Kafka Connect and Strimzi as properties files.",
+    commands={
+        "config import": Command(
+            f"{_COMMANDS}.import_file",
+            "Convert connectors of Kafka Connect, resources of Strimzi, or files of MirrorMaker 1.",
+            after="keys",
+        ),
+        "config import-topics": Command(
+            f"{_COMMANDS}.import_topics",
+            "Convert `source.replication.topic.X=Y`, which MirrorMaker 2 ignores.",
+            after="import",
+        ),
+    },
+)
