@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from mirror_lib.airflow import get_parsing_context
-from mirror_lib.airflow.cutover import build_cutover_dags
 from mirror_lib.airflow.files import config_files
+from mirror_lib.features.cutover.airflow import build_cutover_dags
 
 build_cutover_dags(
     config_files(os.environ, Path(__file__).resolve().parents[1]),

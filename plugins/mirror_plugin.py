@@ -5,5 +5,7 @@ Where the project is installed as a package, its entry point brings the page, an
 
 from importlib.metadata import entry_points
 
-if not any(found.value.startswith("mirror_lib.page.plugin:") for found in entry_points(group="airflow.plugins")):
-    from mirror_lib.page import ReplicationPlugin  # noqa: F401
+if not any(
+    found.value.startswith("mirror_lib.features.page.plugin:") for found in entry_points(group="airflow.plugins")
+):
+    from mirror_lib.features.page import ReplicationPlugin  # noqa: F401

@@ -5,9 +5,23 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "compatibility": ["AirflowException", "Context", "DAG", "Param", "get_parsing_context"],
+        "approval": ["ABOUT", "Answer", "AskOperator", "PASSED", "PATIENCE_SECONDS", "answer_to"],
+        "compatibility": [
+            "AirflowException",
+            "AirflowFailException",
+            "AirflowSkipException",
+            "Context",
+            "DAG",
+            "Param",
+            "TriggerRule",
+            "get_parsing_context",
+        ],
         "dag_defaults": ["new_dag"],
+        "python_task": ["PythonTask"],
         "retries": ["retry_policy"],
         "schedule": ["RUN_TYPES", "airflow_schedule"],
+        "secret_provider": ["task_secrets"],
+        "task_states": ["ENDED_STATES", "task_state"],
+        "templates": ["Template", "untemplated"],
     },
 )

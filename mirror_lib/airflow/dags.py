@@ -25,8 +25,6 @@ from mirror_lib.observe import BROKEN_FILES_DAG
 _OWN: Final = {
     "flows": "mirror_lib.airflow.files.flow_dags:build_flow_dags",
     "backfills": "mirror_lib.airflow.backfill.dag:build_backfill_dags",
-    "cutovers": "mirror_lib.airflow.cutover.dag:build_cutover_dags",
-    "after_disaster": "mirror_lib.airflow.after_disaster.dag:build_after_disaster_dags",
     "heartbeats": "mirror_lib.airflow.heartbeats.dag:build_heartbeat_dags",
 }
 

@@ -7,10 +7,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "commands": ["command_group"],
         "config.written": ["ForceOption", "read_bytes", "write_file"],
-        "confirmation": ["NoteOption", "YesOption", "is_confirmed", "person"],
+        "confirmation": ["NoteOption", "YesOption", "ask_confirmation", "is_confirmed", "person"],
         "decision_lock": ["locked_flow"],
         "flow_frame": ["FlowCommand", "flow_command"],
         "flow_options": [
+            "ConfigOption",
+            "DryRunOption",
+            "FlowOption",
+            "MasterOption",
             "PartitionOption",
             "TopicsOption",
             "capped_errors",

@@ -2,6 +2,7 @@ from .commands import command_group as command_group
 from .config.written import ForceOption as ForceOption
 from .config.written import read_bytes as read_bytes
 from .config.written import write_file as write_file
+from .confirmation import ask_confirmation as ask_confirmation
 from .confirmation import is_confirmed as is_confirmed
 from .confirmation import NoteOption as NoteOption
 from .confirmation import person as person
@@ -11,6 +12,10 @@ from .flow_frame import flow_command as flow_command
 from .flow_frame import FlowCommand as FlowCommand
 from .flow_options import capped_errors as capped_errors
 from .flow_options import capped_table as capped_table
+from .flow_options import ConfigOption as ConfigOption
+from .flow_options import DryRunOption as DryRunOption
+from .flow_options import FlowOption as FlowOption
+from .flow_options import MasterOption as MasterOption
 from .flow_options import megabytes as megabytes
 from .flow_options import not_compared as not_compared
 from .flow_options import PartitionOption as PartitionOption

@@ -52,9 +52,6 @@ _OWN: Mapping[str, Command] = {
         "mirror_lib.cli.backfill", "Copy a bounded range of topics next to a flow: history, or records to copy again."
     ),
     "transform": Command("mirror_lib.cli.transform.commands", "The transforms of a flow."),
-    "cutover": Command(
-        "mirror_lib.cli.cutover", "Move producers and consumers to the target in steps with gates, and back."
-    ),
     "observe": Command(
         "mirror_lib.cli.observe",
         "Read both clusters once and store the lag of the flow in the ledger, for `mirror metrics` and the page.",

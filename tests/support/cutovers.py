@@ -14,15 +14,15 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaExcep
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.cutover.context import CutoverContext, Engine
+from mirror_lib.features.cutover.machine import Machine, Progress, Word, create, progress
+from mirror_lib.features.cutover.model import Attempt, CutoverDefinition, CutoverState, Gate, Step, StepState
+from mirror_lib.features.cutover.opening import failback_of, open_cutover
+from mirror_lib.features.cutover.order import last_attempts
+from mirror_lib.features.cutover.records import attempts_of
+from mirror_lib.features.cutover.states.situation import Situation, situation_of
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.runbook.context import CutoverContext, Engine
-from mirror_lib.runbook.machine import Machine, Progress, Word, create, progress
-from mirror_lib.runbook.model import Attempt, CutoverDefinition, CutoverState, Gate, Step, StepState
-from mirror_lib.runbook.opening import failback_of, open_cutover
-from mirror_lib.runbook.order import last_attempts
-from mirror_lib.runbook.records import attempts_of
-from mirror_lib.runbook.states.situation import Situation, situation_of
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.kafka import Record, admin, consume, create_topic, produce

@@ -91,7 +91,7 @@ BACKFILL_STOPS_ALIKE: Mapping[str, str] = {
 }
 
 _RETURNS = "tests/integration/cli/test_disaster_ways_on.py"
-#: Files by state of a return after a disaster (`mirror_lib.runbook.states.disaster.DisasterState`).
+#: Files by state of a return after a disaster (`mirror_lib.features.cutover.states.disaster.DisasterState`).
 RETURN_STATES: Mapping[str, str] = {
     "source-away": _RETURNS,
     "planned": _RETURNS,

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 import httpx
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.runbook.model import CutoverDefinition
+from mirror_lib.features.cutover.model import CutoverDefinition
 from tests.support.ledger.seeded import STORIES, seed, write_config
 from tests.support.page.app import ACTION, Airflow, page_app
 from tests.support.page.routes import routes_of
@@ -127,12 +127,12 @@ class Forms(Target):
 
 @cache
 def _forms() -> tuple[tuple[dict[str, Any], Any], ...]:
-    from mirror_lib.airflow.after_disaster.dag import after_disaster_form
     from mirror_lib.airflow.backfill.form import BackfillChoices, backfill_form
-    from mirror_lib.airflow.cutover.form import cutover_form, definition_from
     from mirror_lib.airflow.flow.form import TriggerChoices, trigger_form
     from mirror_lib.airflow.forms.fields import chosen_topics
     from mirror_lib.config.loader import load
+    from mirror_lib.features.cutover.airflow.after_disaster.dag import after_disaster_form
+    from mirror_lib.features.cutover.airflow.form import cutover_form, definition_from
     from mirror_lib.features.verify.airflow.form import VerifyChoices, verify_form
 
     flow = load(_config()).flows[0]

@@ -20,23 +20,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import mirror_lib.cli.cutover as cli_cutover
 import mirror_lib.cli.run.command as cli_run
+import mirror_lib.features.cutover.command as cli_cutover
 from mirror_lib.cli import main as cli_main
 from mirror_lib.cli.run.outcome import close_abandoned, read_report
 from mirror_lib.cluster.admin.requests import AdminCalls
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.topics.internal import PositionStore
 from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.features.cutover import machine
+from mirror_lib.features.cutover.context import Engine
+from mirror_lib.features.cutover.job import main as cutover_main
+from mirror_lib.features.cutover.steps import rollback
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.copy.producer import TargetWriter
 from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.job.command import main as job_main
-from mirror_lib.runbook import machine
-from mirror_lib.runbook.context import Engine
-from mirror_lib.runbook.job import main as cutover_main
-from mirror_lib.runbook.steps import rollback
 from tools.model.clock import set_clock
 from tools.model.protections import PROTECTIONS
 

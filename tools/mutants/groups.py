@@ -17,7 +17,7 @@ GROUPS: Mapping[str, str] = {
     "planning": "mirror_lib/relay/planning",
     "protocol": "mirror_lib/cluster/protocol",
     "raw": "mirror_lib/cluster/raw",
-    "runbook": "mirror_lib/runbook",
+    "runbook": "mirror_lib/features/cutover",
     "takeover": "mirror_lib/relay/takeover",
     "topology": "mirror_lib/topology",
     "verify": "mirror_lib/features/verify",

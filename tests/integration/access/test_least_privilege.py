@@ -19,9 +19,9 @@ from mirror_lib.access.model import ON_DEMAND, AccessTask, RequiredAccess, grant
 from mirror_lib.access.required import scheduled_access
 from mirror_lib.cli.main import app
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.cutover.dependency_facts import read_belonging
+from mirror_lib.features.cutover.scope import ScopeTopic
 from mirror_lib.features.verify.model import VerifyMode
-from mirror_lib.runbook.dependency_facts import read_belonging
-from mirror_lib.runbook.scope import ScopeTopic
 from mirror_lib.topology.access import Grant, Operation, Resource
 from mirror_lib.topology.acls import AclPattern
 from tests.support.clusters import start_together

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.runbook.model import CutoverState, Step, StepState, Style
-from mirror_lib.runbook.order import STEPS, last_attempts, writers_stood_still
-from mirror_lib.runbook.states.cutover import State
-from mirror_lib.runbook.states.situation import NotNowError
-from mirror_lib.runbook.steps.rollback import NoWayBackError, roll_back
+from mirror_lib.features.cutover.model import CutoverState, Step, StepState, Style
+from mirror_lib.features.cutover.order import STEPS, last_attempts, writers_stood_still
+from mirror_lib.features.cutover.states.cutover import State
+from mirror_lib.features.cutover.states.situation import NotNowError
+from mirror_lib.features.cutover.steps.rollback import NoWayBackError, roll_back
 from tests.support.cutovers import (
     Migration,
     Reader,

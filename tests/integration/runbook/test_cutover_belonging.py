@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
-from mirror_lib.runbook.model import CutoverState, Step
+from mirror_lib.features.cutover.model import CutoverState, Step
 from tests.support.cutovers import Migration, Reader, commit, migration, numbered
 from tests.support.kafka import create_topic, produce
 from tests.support.mirrored_topic import MirroredTopic

@@ -10,13 +10,13 @@ from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import ConfigurationError, RunLockedError
+from mirror_lib.features.cutover import handover
+from mirror_lib.features.cutover.context import CutoverContext
+from mirror_lib.features.cutover.machine import Machine
+from mirror_lib.features.cutover.model import CutoverDefinition, CutoverState, Fence, Step
+from mirror_lib.features.cutover.steps import switch as steps_over
+from mirror_lib.features.cutover.steps.rollback import roll_back
 from mirror_lib.ledger.rows import GapRow, GapState
-from mirror_lib.runbook import handover
-from mirror_lib.runbook.context import CutoverContext
-from mirror_lib.runbook.machine import Machine
-from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Step
-from mirror_lib.runbook.steps import switch as steps_over
-from mirror_lib.runbook.steps.rollback import roll_back
 from mirror_lib.sync.acls.flow import plan_flow_acls
 from mirror_lib.topology.acls import AclBinding, AclPermission, AclResource
 from tests.support.cutovers import Migration, numbered

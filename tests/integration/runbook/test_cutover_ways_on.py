@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.config.loader import load
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.cutover.model import CutoverDefinition, CutoverState, Fence, Gate, Step, StepState, Style
+from mirror_lib.features.cutover.steps.rollback import roll_back
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
-from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Gate, Step, StepState, Style
-from mirror_lib.runbook.steps.rollback import roll_back
 from tests.support.cutovers import Migration, Reader, commit, has_members, migration, numbered
 from tests.support.flows import Flow
 from tests.support.kafka import (

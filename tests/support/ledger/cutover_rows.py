@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from mirror_lib.features.cutover.model import CutoverDefinition
 from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow
-from mirror_lib.runbook.model import CutoverDefinition
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

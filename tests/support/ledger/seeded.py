@@ -8,6 +8,7 @@ from math import inf, sin
 from pathlib import Path
 
 from mirror_lib.config.loader import load
+from mirror_lib.features.cutover.model import CutoverDefinition, Step
 from mirror_lib.ledger.cutover_rows import CutoverStepRow, CutRow
 from mirror_lib.ledger.location import FILE_NAME, open_ledger
 from mirror_lib.ledger.models import METADATA
@@ -19,7 +20,6 @@ from mirror_lib.ledger.observed_rows import (
 from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.writing import upsert
-from mirror_lib.runbook.model import CutoverDefinition, Step
 from tests.support.ledger import rows
 from tests.support.ledger.cutover_rows import cutover_row
 

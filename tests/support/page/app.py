@@ -17,12 +17,12 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request
 from starlette.datastructures import State
 
-from mirror_lib.page.app import create_app
-from mirror_lib.page.context import Page
-from mirror_lib.page.control import DagState, RunAct, Visitor
-from mirror_lib.page.errors import DagUnknownError
-from mirror_lib.page.flows import FlowSource
-from mirror_lib.page.limits import RateLimits
+from mirror_lib.features.page.app import create_app
+from mirror_lib.features.page.context import Page
+from mirror_lib.features.page.control import DagState, RunAct, Visitor
+from mirror_lib.features.page.errors import DagUnknownError
+from mirror_lib.features.page.flows import FlowSource
+from mirror_lib.features.page.limits import RateLimits
 
 _PROJECT = Path(__file__).parents[3]
 #: What actions need besides a login.

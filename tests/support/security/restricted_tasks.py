@@ -18,6 +18,7 @@ from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.cutover.acl_fence import raise_fence
 from mirror_lib.features.repair.key_deletions import delete_keys, plan_key_deletion
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.raw.local import run_locally
@@ -32,7 +33,6 @@ from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run import replicate
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.run_options import RunOptions
-from mirror_lib.runbook.acl_fence import raise_fence
 from mirror_lib.sync.acls.flow import apply_flow_acls
 from mirror_lib.sync.acls.staged import release_acls
 from mirror_lib.sync.admins import flow_admins

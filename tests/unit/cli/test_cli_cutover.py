@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from mirror_lib.features.cutover.model import CutoverDefinition, Gate
+from mirror_lib.features.cutover.states.cutover import Event, State
 from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.runbook.model import CutoverDefinition, Gate
-from mirror_lib.runbook.states.cutover import Event, State
 from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.terminal import Terminal, invoke
 
@@ -80,7 +80,7 @@ def test_the_status_says_who_carries_it_out_and_what_it_asks_and_a_wrong_answer_
 def test_a_run_that_ends_at_a_gate_shows_what_to_do_about_each_gate_of_that_step_that_does_not_hold(
     call: Call, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_lib.cli.cutover._run_job", lambda *_: 0)
+    monkeypatch.setattr("mirror_lib.features.cutover.command._run_job", lambda *_: 0)
     gates = [
         Gate("topics", True, "1 topic.").to_dict(),
         Gate("not split", False, "1 would be split.", "Use `--may-split`.").to_dict(),

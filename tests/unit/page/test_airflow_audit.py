@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from mirror_lib.page.airflow_audit import RUN_EVENTS, act_of
+from mirror_lib.features.page.airflow_audit import RUN_EVENTS, act_of
 
 
 def test_an_event_did_this() -> None:

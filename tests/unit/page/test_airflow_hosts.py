@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from mirror_lib.page.plugin import HOSTS_VARIABLE, ReplicationPlugin
+from mirror_lib.features.page.plugin import HOSTS_VARIABLE, ReplicationPlugin
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirror_lib.config.loader import load
+from mirror_lib.features.page.security import LARGEST_BODY, SAFE_HEADERS
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.page.security import LARGEST_BODY, SAFE_HEADERS
 from tests.support.ledger.seeded import STORIES, seed, write_config
 from tests.support.page.app import ACTION, Airflow, Person, page_app
 from tests.support.page.client import Client

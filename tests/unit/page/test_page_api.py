@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.loader import load
+from mirror_lib.features.cutover.machine import progress
+from mirror_lib.features.cutover.opening import open_cutover
+from mirror_lib.features.cutover.report import progress_text
+from mirror_lib.features.page.control import RunAct
 from mirror_lib.ledger.cutover_rows import CarrierRow
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.offset_rows import PositionRow, TransactionCountRow
-from mirror_lib.page.control import RunAct
 from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.runbook.machine import progress
-from mirror_lib.runbook.opening import open_cutover
-from mirror_lib.runbook.report import progress_text
 from tests.support.ledger.seeded import STORIES, write_config
 from tests.support.page.app import Airflow, Person, page_app
 from tests.support.page.client import Client
@@ -319,7 +319,7 @@ def test_the_page_asks_at_once_for_all_modules_that_the_overview_needs_and_for_n
     while needed:
         name = needed.pop()
         found.add(name)
-        text = (files("mirror_lib.page") / "static" / name).read_text(encoding="utf-8")
+        text = (files("mirror_lib.features.page") / "static" / name).read_text(encoding="utf-8")
         needed |= set(re.findall(r'^import [^;]*"\./(\w+\.js)";', text, re.MULTILINE)) - found
 
     assert set(re.findall(r'rel="modulepreload" href="static/(\w+\.js)"', page)) == found

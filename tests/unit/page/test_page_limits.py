@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.page.errors import TooManyRequestsError
-from mirror_lib.page.limits import DEFAULTS, Kind, RateLimits, parse_limits
+from mirror_lib.features.page.errors import TooManyRequestsError
+from mirror_lib.features.page.limits import DEFAULTS, Kind, RateLimits, parse_limits
 from tests.support.page.app import Airflow, Person, page_app
 from tests.support.page.client import Client
 from tests.support.page.routes import DAG, GAP, ORDERS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from mirror_lib.features.page.flow import thin
+from mirror_lib.features.page.flow_state import FlowFacts, Level, judge
+from mirror_lib.features.page.flows import longest_wait_seconds
 from mirror_lib.ledger.rows import RunRow
-from mirror_lib.page.flow import thin
-from mirror_lib.page.flow_state import FlowFacts, Level, judge
-from mirror_lib.page.flows import longest_wait_seconds
 from tests.support.ledger.rows import NOON, observed_flow
 
 SEEN = observed_flow(lagging=0)

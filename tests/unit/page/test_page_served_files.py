@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.model import MirrorConfig
-from mirror_lib.page.flows import FlowSource
+from mirror_lib.features.page.flows import FlowSource
 
 _PACKAGE = "org.apache.kafka.common.config.provider"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mirror_lib import errors
 from mirror_lib.errors import MirrorError, ReplicationError, TopicMissingError
+from mirror_lib.features.cutover.states import disaster as disaster_states
 from mirror_lib.relay.backfill import states as backfill_states
-from mirror_lib.runbook.states import disaster as disaster_states
 from tests.support.ways_on import (
     BACKFILL_STOPS_ALIKE,
     BACKFILLS,
@@ -67,7 +67,9 @@ def test_every_gate_of_a_cutover_that_can_fail_has_a_test_or_a_reason() -> None:
 
 def gates_that_can_fail() -> set[str]:
     """Names of gates in the program's text, but for those that it creates as passed."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (PROJECT / "mirror_lib/runbook").rglob("*.py")]
+    trees = [
+        ast.parse(path.read_text(encoding="utf-8")) for path in (PROJECT / "mirror_lib/features/cutover").rglob("*.py")
+    ]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return {name for call in calls if (name := _gate_that_can_fail(call)) is not None}
 

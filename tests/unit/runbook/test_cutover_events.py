@@ -32,21 +32,21 @@ from sqlalchemy import text
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import LedgerError, MirrorError, RunLockedError
+from mirror_lib.features.cutover import machine
+from mirror_lib.features.cutover.context import CutoverContext
+from mirror_lib.features.cutover.machine import Machine, Word, Works, create, progress
+from mirror_lib.features.cutover.model import CutoverDefinition, Gate, Step, StepState
+from mirror_lib.features.cutover.opening import failback_of
+from mirror_lib.features.cutover.order import RELEASING, last_attempts
+from mirror_lib.features.cutover.outcome import Outcome
+from mirror_lib.features.cutover.report import sentence
+from mirror_lib.features.cutover.states.cutover import Event, Refusal, State, after, choices
+from mirror_lib.features.cutover.states.situation import RUN, answer, require, situation_of
+from mirror_lib.features.cutover.steps import rollback
+from mirror_lib.features.cutover.steps.rollback import roll_back
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.relay.run_lock import LockHolder
-from mirror_lib.runbook import machine
-from mirror_lib.runbook.context import CutoverContext
-from mirror_lib.runbook.machine import Machine, Word, Works, create, progress
-from mirror_lib.runbook.model import CutoverDefinition, Gate, Step, StepState
-from mirror_lib.runbook.opening import failback_of
-from mirror_lib.runbook.order import RELEASING, last_attempts
-from mirror_lib.runbook.outcome import Outcome
-from mirror_lib.runbook.report import sentence
-from mirror_lib.runbook.states.cutover import Event, Refusal, State, after, choices
-from mirror_lib.runbook.states.situation import RUN, answer, require, situation_of
-from mirror_lib.runbook.steps import rollback
-from mirror_lib.runbook.steps.rollback import roll_back
 from tests.support.ledger.ledgers import ready_ledger
 from tests.support.waiting import wait_for
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.admin.groups import CommittedOffset, GroupState
 from mirror_lib.errors import attributes_of
+from mirror_lib.features.cutover import gates
+from mirror_lib.features.cutover.failback.failback import inverse
+from mirror_lib.features.cutover.scope import LogEnds, ScopeGroup, ScopeTopic
 from mirror_lib.ledger.cutover_rows import CutRow
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun, encode
-from mirror_lib.runbook import gates
-from mirror_lib.runbook.failback.failback import inverse
-from mirror_lib.runbook.scope import LogEnds, ScopeGroup, ScopeTopic
 from mirror_lib.sync.groups.plan import GroupPlan, GroupRow
 from mirror_lib.topology.names import FlowId, TopicPartition
 

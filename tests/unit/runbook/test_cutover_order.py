@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.runbook.model import Attempt, CutoverDefinition, Fence, Gate, Step, StepState, Style
-from mirror_lib.runbook.order import (
+from mirror_lib.features.cutover.model import Attempt, CutoverDefinition, Fence, Gate, Step, StepState, Style
+from mirror_lib.features.cutover.order import (
     RELEASING,
     STEPS,
     comes_before,
@@ -18,7 +18,7 @@ from mirror_lib.runbook.order import (
     last_attempts,
     writers_stood_still,
 )
-from mirror_lib.runbook.records import attempt_of, step_row
+from mirror_lib.features.cutover.records import attempt_of, step_row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from mirror_lib.runbook.model import CutoverState, Step
-from mirror_lib.runbook.states import shown as states_shown
-from mirror_lib.runbook.states.cutover import INSIDE, Event, Known, Refusal, State, after, choices, state_of
+from mirror_lib.features.cutover.model import CutoverState, Step
+from mirror_lib.features.cutover.states import shown as states_shown
+from mirror_lib.features.cutover.states.cutover import INSIDE, Event, Known, Refusal, State, after, choices, state_of
 
 CARRIED = [state for state in State if state.is_carried]
 UNATTENDED = [state for state in State if state.is_unattended]

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.admin.groups import CommittedOffset, GroupKind, GroupState, ListedGroup
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.features.cutover import uncommitted as gates
+from mirror_lib.features.cutover.scope import ScopeTopic
 from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.offsets.sync_store import OffsetSyncStore
-from mirror_lib.runbook import uncommitted as gates
-from mirror_lib.runbook.scope import ScopeTopic
 from mirror_lib.sync.groups.facts import GroupFacts, TargetGroups
 from mirror_lib.sync.groups.plan import GroupPartition, GroupRow
 from mirror_lib.sync.groups.remarks import remarks_on

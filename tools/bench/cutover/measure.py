@@ -19,9 +19,9 @@ from typing import Any
 
 from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.cutover.model import Step, StepState
+from mirror_lib.features.cutover.records import attempts_of
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.runbook.model import Step, StepState
-from mirror_lib.runbook.records import attempts_of
 from tools.bench.clusters.pair import Pair, started_pair
 from tools.bench.cutover.live_clients import LiveReader, LiveWriter, wait_until
 from tools.bench.errors import BenchError

@@ -16,20 +16,20 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from mirror_lib.airflow.approval import NO, YES
 from mirror_lib.airflow.compatibility import DAG
-from mirror_lib.airflow.cutover.dag import build_cutover_dag
-from mirror_lib.airflow.cutover.form import definition_from, refuse_other_values
-from mirror_lib.airflow.cutover.patient_load import load_patiently
-from mirror_lib.airflow.cutover.tasks import answer, await_question, begin
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.features.cutover.airflow.dag import build_cutover_dag
+from mirror_lib.features.cutover.airflow.form import definition_from, refuse_other_values
+from mirror_lib.features.cutover.airflow.patient_load import load_patiently
+from mirror_lib.features.cutover.airflow.tasks import answer, await_question, begin
+from mirror_lib.features.cutover.model import CutoverDefinition, Step, StepState
 from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.location import ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
 from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.ledger.ledgers import ready_ledger
 from tests.support.ledger.seeded import write_config

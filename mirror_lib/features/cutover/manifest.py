@@ -1,0 +1,19 @@
+"""What cutovers and the return after a disaster add to the core."""
+
+from mirror_lib.feature import Command, Feature
+
+FEATURE = Feature(
+    name="cutover",
+    summary="Producers and consumers move to the target in steps with gates, and back.",
+    commands={
+        "cutover": Command(
+            "mirror_lib.features.cutover.command",
+            "Move producers and consumers to the target in steps with gates, and back.",
+            after="transform",
+        ),
+    },
+    dags={
+        "cutovers": "mirror_lib.features.cutover.airflow.dag:build_cutover_dags",
+        "after_disaster": "mirror_lib.features.cutover.airflow.after_disaster.dag:build_after_disaster_dags",
+    },
+)

@@ -1,0 +1,48 @@
+"""Find cutovers in the ledger, and define failback cutovers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mirror_lib.config import MirrorConfig
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.cutover.model import CutoverDefinition
+from mirror_lib.features.cutover.records import definition_of
+from mirror_lib.features.cutover.scope import exactly
+from mirror_lib.features.cutover.states import Event, require, situation_of
+from mirror_lib.ledger import Ledger, enabled_opposite_of
+
+
+def open_cutover(ledger: Ledger, name: str) -> CutoverDefinition:
+    """Return the definition of a cutover.
+
+    Raises:
+        ConfigurationError: there is none of that name.
+    """
+    row = ledger.cutovers.find(name)
+    if row is None:
+        known = ", ".join(each.name for each in ledger.cutovers.newest(limit=10)) or "none"
+        raise ConfigurationError(f"there is no cutover {name!r}.", action=f"The newest cutovers: {known}.")
+    return definition_of(row)
+
+
+def failback_of(config: MirrorConfig, ledger: Ledger, name: str, new_name: str | None = None) -> CutoverDefinition:
+    """Return the cutover that moves the topics and groups of another one back, by the failback flow.
+
+    Raises:
+        ConfigurationError: there is no such cutover, it has not moved anything yet, or there is no failback flow.
+    """
+    there = open_cutover(ledger, name)
+    require(situation_of(ledger, name), Event.BRING_BACK)
+    flow = config.flow(there.flow)
+    back = enabled_opposite_of(config, flow)
+    if back is None:
+        raise ConfigurationError(
+            f"the file has no enabled flow {flow.flow.opposite}.", action="Enable it in the file, then repeat."
+        )
+    return replace(
+        there,
+        name=new_name or f"{name}-back",
+        flow=str(back.flow),
+        topics=exactly(sorted({cut.target_topic for cut in ledger.cutovers.cuts(name)})),
+    )
