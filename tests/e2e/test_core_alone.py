@@ -1,0 +1,70 @@
+"""The core without its features: a copy of the product whose folder `features` is deleted runs a flow."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.brokers.groups import commit_offset, committed_offsets
+from tests.support.clusters import KafkaPair
+from tests.support.flows import pair_flow
+from tests.support.kafka import consume, create_topic, produce, records
+
+pytestmark = pytest.mark.timeout(300)
+
+_PROJECT = Path(__file__).resolve().parents[2]
+_DAGS = "import sys; from mirror_lib.airflow.dags import mirror_dags; print('DAGS', *mirror_dags(sys.argv[1]))"
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> Path:
+    """A folder with the product, but for the features."""
+    folder = tmp_path / "core"
+    for name in ("mirror_lib", "spark_jobs", "dags"):
+        left_out = shutil.ignore_patterns("features", "__pycache__")
+        shutil.copytree(_PROJECT / name, folder / name, ignore=left_out)
+    return folder
+
+
+def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_for_a_feature(
+    core: Path, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(10))
+    commit_offset(kafka_pair.source, f"{topic_name}-readers", topic_name, 4)
+    settings = {
+        "groups": f"{topic_name}-readers",
+        "sync.group.offsets.enabled": "true",
+        "checkpoints.topic.replication.factor": "1",
+    }
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+
+    def python(*words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": str(core), "MIRROR_STATE_DIR": str(tmp_path / "state")}
+        command = [sys.executable, *words]
+        return subprocess.run(command, cwd=core, env=environment, capture_output=True, text=True, check=False)
+
+    def mirror(*words: str, exit_code: int = 0) -> dict[str, Any]:
+        done = python("-m", "mirror_lib.cli.main", *words, "--json")
+        assert done.returncode == exit_code, done.stdout[-2000:] + done.stderr[-2000:]
+        document: dict[str, Any] = json.loads(done.stdout or "{}")
+        return document
+
+    place = ("--config", str(flow.path), "--flow", "A->B")
+    assert mirror("features")["features"] == []
+    mirror("run", *place, "--master", "local[1]")
+    for step in ("configs", "groups"):
+        mirror(step, "apply", *place)
+    mirror("verify", *place, exit_code=2)
+
+    assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 10
+    assert committed_offsets(kafka_pair.target, f"{topic_name}-readers")[f"A.{topic_name}", 0] == 4
+    dags = python("-c", _DAGS, str(flow.path)).stdout.partition("DAGS ")[2].split()
+    assert {each.partition("__")[0] for each in dags} == {"mirror", "mirror_backfill"}
