@@ -12,9 +12,14 @@ from .compatibility import DAG as DAG
 from .compatibility import get_parsing_context as get_parsing_context
 from .compatibility import Param as Param
 from .compatibility import TriggerRule as TriggerRule
+from .compatibility import use_stand_ins as use_stand_ins
 from .dag_defaults import new_dag as new_dag
+from .dags import mirror_dags as mirror_dags
 from .python_task import PythonTask as PythonTask
+from .retries import is_hopeless as is_hopeless
 from .retries import retry_policy as retry_policy
+from .retry_stand_ins import RetryDecision as RetryDecision
+from .retry_stand_ins import RetryPolicy as RetryPolicy
 from .schedule import airflow_schedule as airflow_schedule
 from .schedule import RUN_TYPES as RUN_TYPES
 from .secret_provider import task_secrets as task_secrets

@@ -49,7 +49,7 @@ try:
     HAS_RETRY_POLICIES = True
 except ImportError:
     # Airflow 3.2: `retries.failing_at_once` raises what Airflow does not retry.
-    from mirror_lib.airflow.external import RetryDecision, RetryPolicy
+    from mirror_lib.airflow.retry_stand_ins import RetryDecision, RetryPolicy
 
     HAS_RETRY_POLICIES = False
 

@@ -61,10 +61,6 @@ _OWN: Mapping[str, Command] = {
         "Print metrics of all flows in Prometheus text format. Reads only the ledger.",
     ),
     "spark": Command("mirror_lib.cli.spark", "Prepare what Spark needs to run the jobs."),
-    "airflow": Command(
-        "mirror_lib.airflow.external.command",
-        "Run flows in an Airflow of another environment (`mirror.airflow.execution = external`).",
-    ),
     "features": Command(
         "mirror_lib.cli.features", "List the features of this installation: what they add, and why one cannot be used."
     ),

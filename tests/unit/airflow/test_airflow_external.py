@@ -19,11 +19,11 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from mirror_lib.airflow.dags import mirror_dags
-from mirror_lib.airflow.external import dag_file
-from mirror_lib.airflow.external import task as external_task
-from mirror_lib.airflow.external.spark_submit import SparkChild
-from mirror_lib.airflow.external.task import DagRun
 from mirror_lib.dev.processes import session_members
+from mirror_lib.features.external import dag_file
+from mirror_lib.features.external import task as external_task
+from mirror_lib.features.external.spark_submit import SparkChild
+from mirror_lib.features.external.task import DagRun
 
 _MIRROR = Path(sys.executable).with_name("mirror")
 _CONFIG = """\
@@ -160,8 +160,9 @@ def test_each_execution_leaves_the_flows_of_the_other_alone(write):
 def test_the_process_of_a_task_does_not_import_airflow(write):
     code = (
         "import sys; from pathlib import Path; from mirror_lib.airflow.compatibility import use_stand_ins;"
-        "use_stand_ins(); from mirror_lib.airflow.external.describe import describe; from mirror_lib.airflow.external "
-        "import task; describe([Path(sys.argv[1])]); print([n for n in sys.modules if n.split('.')[0] == 'airflow'])"
+        "use_stand_ins('mirror_lib.features.external.stand_ins');"
+        "from mirror_lib.features.external import task; from mirror_lib.features.external.describe import describe;"
+        "describe([Path(sys.argv[1])]); print([n for n in sys.modules if n.split('.')[0] == 'airflow'])"
     )
 
     done = subprocess.run([sys.executable, "-c", code, write("external")], capture_output=True, text=True, check=True)

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_lib.airflow.external.spark_submit import submit_line
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.external.spark_submit import submit_line
 
 
 def _line(host, port=None, variables=None, **extra):

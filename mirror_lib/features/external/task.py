@@ -12,10 +12,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
-from mirror_lib.airflow.dags import mirror_dags
-from mirror_lib.airflow.external.channel import PROTOCOL, Channel, LostAirflowError
-from mirror_lib.airflow.external.describe import KINDS
-from mirror_lib.airflow.external.stand_ins import (
+from mirror_lib.airflow import is_hopeless, mirror_dags
+from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.features.external.channel import PROTOCOL, Channel, LostAirflowError
+from mirror_lib.features.external.describe import KINDS
+from mirror_lib.features.external.stand_ins import (
     DAG,
     AirflowFailException,
     AirflowSkipException,
@@ -24,8 +25,6 @@ from mirror_lib.airflow.external.stand_ins import (
     DownstreamTasksSkipped,
     parsing,
 )
-from mirror_lib.airflow.retries import is_hopeless
-from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.printable import LINES, indented, printable
 from mirror_lib.printable_logs import PrintableFormatter
 

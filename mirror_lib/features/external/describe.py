@@ -7,11 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from mirror_lib.airflow.dags import mirror_dags
-from mirror_lib.airflow.external.channel import PROTOCOL
-from mirror_lib.airflow.external.stand_ins import DAG, AssetAlias, BaseOperator
+from mirror_lib.airflow import mirror_dags
 from mirror_lib.airflow.files import load_readable, runs_here
 from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.features.external.channel import PROTOCOL
+from mirror_lib.features.external.stand_ins import DAG, AssetAlias, BaseOperator
 
 #: Kinds of DAGs that have external tasks. The others ask questions on Airflow's page of required actions.
 KINDS: Final = ("flows", "verifications", "backfills", "heartbeats")

@@ -42,8 +42,8 @@ def dag_file(
 def describe(config: _Files) -> None:
     """Print the DAGs of the files as JSON, for the DAG file; no cluster is contacted."""
     _without_airflow()
-    from mirror_lib.airflow.external.describe import describe as described
-    from mirror_lib.airflow.external.describe import notes
+    from mirror_lib.features.external.describe import describe as described
+    from mirror_lib.features.external.describe import notes
 
     paths = [file.absolute() for file in config]
     try:
@@ -67,8 +67,8 @@ def task(
 ) -> None:
     """Run one task of a DAG; only for the DAG file, which answers its questions through two pipes."""
     _without_airflow()
-    from mirror_lib.airflow.external.channel import Channel, use_channel
-    from mirror_lib.airflow.external.task import run_task
+    from mirror_lib.features.external.channel import Channel, use_channel
+    from mirror_lib.features.external.task import run_task
 
     try:
         answers, requests = (int(part) for part in pipes.split(","))
@@ -88,6 +88,6 @@ def task(
 
 
 def _without_airflow() -> None:
-    from mirror_lib.airflow.compatibility import use_stand_ins
+    from mirror_lib.airflow import use_stand_ins
 
-    use_stand_ins()
+    use_stand_ins("mirror_lib.features.external.stand_ins")

@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final, Self
 
-from mirror_lib.airflow.external.channel import RefusedByAirflowError, channel
-from mirror_lib.airflow.external.spark_submit import SparkChild, submit_line
+from mirror_lib.airflow import RetryDecision as RetryDecision
+from mirror_lib.airflow import RetryPolicy as RetryPolicy
+from mirror_lib.features.external.channel import RefusedByAirflowError, channel
+from mirror_lib.features.external.spark_submit import SparkChild, submit_line
 
 Context = Mapping[str, Any]
 
@@ -238,27 +240,6 @@ class SparkSubmitOperator(BaseOperator):
 
 
 # ------------------------------------------------------------ retries
-
-
-class RetryDecision:
-    """Whether a failed task is retried."""
-
-    def __init__(self, *, fails: bool, reason: str = "") -> None:
-        self.fails, self.reason = fails, reason
-
-    @classmethod
-    def fail(cls, reason: str = "") -> Self:
-        """Return: not retried."""
-        return cls(fails=True, reason=reason)
-
-    @classmethod
-    def default(cls) -> Self:
-        """Return: as the task's `retries`."""
-        return cls(fails=False)
-
-
-class RetryPolicy:
-    """Decides about retries."""
 
 
 #: `task.run_task` asks the policy's rule itself.

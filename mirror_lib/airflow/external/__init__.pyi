@@ -1,2 +1,0 @@
-from .stand_ins import RetryDecision as RetryDecision
-from .stand_ins import RetryPolicy as RetryPolicy
