@@ -199,3 +199,10 @@ def _lstat(path: Path) -> os.stat_result | None:
         return path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a small file so that a reader sees the old or the new text and never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with draft_of(path) as draft:
+        write_private(draft, text)

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
-from mirror_lib.dev.broker import BrokerStartError, KafkaCluster
-from mirror_lib.dev.jars import fetch, kafka_broker
+from mirror_lib.features.demo.broker import BrokerStartError, KafkaCluster
+from mirror_lib.features.demo.jars import fetch, kafka_broker
 from tests.lanes import stray_files
 from tests.support.class_archives import jvm_options
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, run_folder, start_together

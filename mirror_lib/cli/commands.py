@@ -64,11 +64,6 @@ _OWN: Mapping[str, Command] = {
     "features": Command(
         "mirror_lib.cli.features", "List the features of this installation: what they add, and why one cannot be used."
     ),
-    "dev": Command("mirror_lib.cli.dev", "Run two local Kafka clusters, A and B."),
-    "demo": Command(
-        "mirror_lib.cli.demo",
-        "Run a demo on this machine: brokers, input, Airflow, one flow, comparison of both sides.",
-    ),
 }
 
 

@@ -33,6 +33,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "executor_archive": ["executor_environment", "write_archive"],
         "hosted_driver": ["HostedDriver", "NoDriverHostError", "ask_for_driver", "greeting_of"],
+        "java": ["find_java"],
         "job_arguments": ["CommandLine"],
         "settings": ["SPARK_SETTINGS", "environment_settings"],
         "submit": [

@@ -28,6 +28,7 @@ from .hosted_driver import ask_for_driver as ask_for_driver
 from .hosted_driver import greeting_of as greeting_of
 from .hosted_driver import HostedDriver as HostedDriver
 from .hosted_driver import NoDriverHostError as NoDriverHostError
+from .java import find_java as find_java
 from .job_arguments import CommandLine as CommandLine
 from .settings import environment_settings as environment_settings
 from .settings import SPARK_SETTINGS as SPARK_SETTINGS

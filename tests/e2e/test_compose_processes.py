@@ -19,8 +19,8 @@ import httpx
 import pytest
 import sqlalchemy
 
-from mirror_lib.dev.airflow_api import DagRunStatus
-from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
+from mirror_lib.features.demo.airflow_api import DagRunStatus
+from mirror_lib.features.demo.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.spark.submit import find_spark_home
 from tests.support.airflow.parts import SELDOM_PARSED, Parts, RunningAirflow
 from tests.support.class_archives import jvm_options

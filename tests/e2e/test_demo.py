@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.dev.ports import free_ports
-from mirror_lib.dev.state import jars_dir
+from mirror_lib.features.demo.ports import free_ports
+from mirror_lib.features.demo.state import jars_dir
 
 RECORDS = 5_000
 _DEMO_SECONDS = 540

@@ -25,9 +25,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from cryptography.fernet import Fernet
 from sqlalchemy import create_engine, text
 
-from mirror_lib.dev.airflow_api import DagRunStatus
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.ports import LOOPBACK, free_ports
+from mirror_lib.features.demo.airflow_api import DagRunStatus
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.ports import LOOPBACK, free_ports
 from tests.support.airflow.shared import SharedAirflow, shared_airflow
 from tests.support.clusters import start_together
 from tests.support.kafka import consume, create_topic, produce, records

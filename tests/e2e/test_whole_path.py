@@ -16,7 +16,7 @@ import httpx
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
-from mirror_lib.dev.airflow_api import DagRunStatus
+from mirror_lib.features.demo.airflow_api import DagRunStatus
 from tests.support.airflow.shared import SharedAirflow, shared_airflow
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import commit, committed

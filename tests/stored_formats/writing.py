@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.broker_config import WITH_ACLS
-from mirror_lib.dev.jars import fetch, kafka_broker
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.broker_config import WITH_ACLS
+from mirror_lib.features.demo.jars import fetch, kafka_broker
 from mirror_lib.ledger.store import Ledger
 from tests.stored_formats import at_work, control, copies, moves, seldom, transforms
 from tests.stored_formats.config_files import write_config_files

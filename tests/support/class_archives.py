@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from mirror_lib.dev.broker import CLASS_ARCHIVE, FAST_START_JVM, KafkaCluster
-from mirror_lib.dev.class_archive import archive_path, make_archive, reading_options
-from mirror_lib.dev.jars import fetch, kafka_broker
-from mirror_lib.dev.state import exclusive, jars_dir
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.demo.broker import CLASS_ARCHIVE, FAST_START_JVM, KafkaCluster
+from mirror_lib.features.demo.class_archive import archive_path, make_archive, reading_options
+from mirror_lib.features.demo.jars import fetch, kafka_broker
+from mirror_lib.features.demo.state import exclusive, jars_dir
 from mirror_lib.spark.class_archive import write_class_archive
 from mirror_lib.spark.submit import LOCAL_SETTINGS, find_spark_home, job_file, spark_submit
 from tests.support.kafka import consume, create_topic, produce, records

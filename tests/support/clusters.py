@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_lib.config.local_state import state_dir
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.broker_config import WITH_ACLS
-from mirror_lib.dev.processes import process_facts, recall
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.broker_config import WITH_ACLS
+from mirror_lib.processes import process_facts, recall
 
 #: Compaction and retention within seconds, and ACLs that can be kept while everybody may do everything.
 FAST_HOUSEKEEPING: Mapping[str, str] = {

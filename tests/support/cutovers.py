@@ -13,7 +13,6 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaExcep
 
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.features.cutover.context import CutoverContext, Engine
 from mirror_lib.features.cutover.machine import Machine, Progress, Word, create, progress
 from mirror_lib.features.cutover.model import Attempt, CutoverDefinition, CutoverState, Gate, Step, StepState
@@ -21,6 +20,7 @@ from mirror_lib.features.cutover.opening import failback_of, open_cutover
 from mirror_lib.features.cutover.order import last_attempts
 from mirror_lib.features.cutover.records import attempts_of
 from mirror_lib.features.cutover.states.situation import Situation, situation_of
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.ledger.store import Ledger
 from tests.support.clusters import KafkaPair

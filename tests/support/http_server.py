@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.features.demo.ports import LOOPBACK
 
 
 @dataclass(frozen=True, slots=True)

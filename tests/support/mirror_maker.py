@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, admin, consume

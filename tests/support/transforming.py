@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
 from mirror_lib.cluster.rows.reader_result import new_secret
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.transformed.model import FailedRecord, RowJob
 from mirror_lib.relay.transformed.row_sink import write_bin

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.demo.jars import KAFKA_VERSION
 from tools.bench.comparison.measure import WARM_UP_COPIES, Options, run
 from tools.bench.comparison.report import print_report, to_json
 from tools.bench.copiers.settings import Copier

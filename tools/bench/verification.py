@@ -25,8 +25,8 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from mirror_lib.config.loader import load as load_config
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.demo.jars import KAFKA_VERSION
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.report import VerifyReport
 from mirror_lib.features.verify.run import VerifyOptions, verify_flow

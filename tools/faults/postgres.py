@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from mirror_lib.dev.ports import LOOPBACK, free_ports
+from mirror_lib.features.demo.ports import LOOPBACK, free_ports
 from tools.faults.errors import FaultsError
 
 _BINARIES = Path("/usr/lib/postgresql")

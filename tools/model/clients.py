@@ -20,8 +20,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from mirror_lib.dev.jars import classpath, fetch, kafka_broker
-from mirror_lib.dev.java import find_java
+from mirror_lib.features.demo.jars import classpath, fetch, kafka_broker
+from mirror_lib.spark.java import find_java
 from tools.model.commands import Command, Said
 from tools.model.expected import ViolationError
 from tools.model.state import Clusters

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.dev import jars
-from mirror_lib.dev.java import find_java
-from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.features.demo import jars
+from mirror_lib.features.demo.ports import LOOPBACK
+from mirror_lib.spark.java import find_java
 from tests.support.security.kdc import Realm
 from tests.support.security.pki import PASSWORD, Certified
 from tests.support.security.secure_cluster import SERVICE, SERVICE_SECRET, SecureCluster, secure_cluster

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from mirror_lib.dev.jar_digests import check_jars, known_jars
-from mirror_lib.dev.state import jars_dir
+from mirror_lib.features.demo.jar_digests import check_jars, known_jars
+from mirror_lib.features.demo.state import jars_dir
 from tools.supply.bill_of_materials import bill_of_materials
 from tools.supply.images import FILES, NoDigestError, ask_docker, images, pin
 from tools.supply.licences import licences

@@ -8,11 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mirror_lib.dev import jars as jar_sets
-from mirror_lib.dev.broker_config import log_settings
-from mirror_lib.dev.java import find_java
-from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start, tail
-from mirror_lib.dev.state import write_atomically
+from mirror_lib.features.demo import jars as jar_sets
+from mirror_lib.features.demo.broker_config import log_settings
+from mirror_lib.private_files import write_atomically
+from mirror_lib.processes import BackgroundProcess, ProcessError, recall, start, tail
+from mirror_lib.spark.java import find_java
 
 _MAIN_CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"
 #: Logged by MirrorMaker.java when all its herders run; its connectors and tasks follow some seconds later.

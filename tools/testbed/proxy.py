@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.demo.broker import KafkaCluster
 from tools.testbed.kafka_frames import PRODUCE
 from tools.testbed.proxy_link import BrokerPort, Faults, Swallow
 

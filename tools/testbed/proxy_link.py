@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.features.demo.ports import LOOPBACK
 from tools.testbed.kafka_frames import FrameSplitter, answered_correlation_id, request_header
 
 _READ_BYTES = 256 * 1024

@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.features.demo.ports import LOOPBACK
 from mirror_lib.schemas.model import DEFAULT_CONTEXT, qualify
 from tools.testbed.schema_store import ALL_CONTEXTS, TYPES, Refusal, SchemaStore
 

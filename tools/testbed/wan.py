@@ -24,8 +24,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.ports import LOOPBACK
 from tools.testbed.wan_direction import Carrier, Direction, LineQuality
 
 _START_SECONDS = 30.0

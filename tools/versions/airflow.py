@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mirror_lib.config import project_root
 from mirror_lib.config.local_state import STATE_DIR_VARIABLE
-from mirror_lib.dev import end_session
+from mirror_lib.processes import end_session
 from tools.versions.clusters import Log, Side
 from tools.versions.environments import Environment, environment_of
 from tools.versions.two_topics import FlowResult, TwoTopics, clean_environment, try_flow, two_brokers

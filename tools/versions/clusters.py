@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.dev import jars
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.broker_config import acl_settings, needs_zookeeper
+from mirror_lib.features.demo import jars
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.broker_config import acl_settings, needs_zookeeper
 from tools.versions import franz_go
 
 #: The version that all other tests use.

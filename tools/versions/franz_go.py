@@ -11,8 +11,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from mirror_lib.config import state_dir
-from mirror_lib.dev.state import exclusive
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.demo.state import exclusive
 
 _SOURCE = Path(__file__).parent / "kfake"
 _STOP_SECONDS = 15

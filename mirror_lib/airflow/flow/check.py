@@ -20,7 +20,6 @@ from mirror_lib.airflow.spark import (
 )
 from mirror_lib.cluster import Connection, version_limits
 from mirror_lib.config import flow_topology, named_topics
-from mirror_lib.dev import find_java
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.identity import check_clusters
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
@@ -28,7 +27,7 @@ from mirror_lib.masked_urls import masked_addresses
 from mirror_lib.relay import RunOptions
 from mirror_lib.relay.health import look_at_next_run
 from mirror_lib.relay.planning import FlowClusters, limits_of_new_topics, topic_warnings
-from mirror_lib.spark import cluster_notes, is_connect, runs_here, spark_defaults, submit_settings
+from mirror_lib.spark import cluster_notes, find_java, is_connect, runs_here, spark_defaults, submit_settings
 from mirror_lib.sync import about_missing
 from mirror_lib.sync.loops import refuse_loops
 from mirror_lib.sync.topics import check_needed_topics, read_topic_plan

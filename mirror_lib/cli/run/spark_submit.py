@@ -18,14 +18,15 @@ from types import FrameType
 from typing import Self
 
 from mirror_lib.config import state_dir
-from mirror_lib.dev import end_session, find_java
 from mirror_lib.errors import MirrorError
 from mirror_lib.private_files import open_log
+from mirror_lib.processes import end_session
 from mirror_lib.relay.job import JobArguments
 from mirror_lib.spark import (
     REMOTE_VARIABLE,
     ConnectAddress,
     checkout_path,
+    find_java,
     find_spark_home,
     is_connect,
     job_file,

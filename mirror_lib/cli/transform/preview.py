@@ -9,8 +9,8 @@ from typing import NamedTuple
 from mirror_lib.cli.output import Output
 from mirror_lib.cli.run import Job, running_job
 from mirror_lib.config import FlowConfig, PoisonPolicy, flow_topology, quarantine_topic
-from mirror_lib.dev import tail
 from mirror_lib.errors import SparkJobError, Where
+from mirror_lib.processes import tail
 from mirror_lib.relay.preview import (
     MOST_BYTES,
     PreviewArguments,

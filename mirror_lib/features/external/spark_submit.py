@@ -10,9 +10,9 @@ from io import TextIOWrapper
 from typing import Any
 
 from mirror_lib.airflow.spark import master_url
-from mirror_lib.dev import end_session
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.printable import Lines
+from mirror_lib.processes import end_session
 
 #: Extras of the connection that are options of `spark-submit`; `spark-binary` is the program.
 _OPTIONS = {"deploy-mode": "--deploy-mode", "queue": "--queue"}

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from mirror_lib.airflow.files.broken_dags import BROKEN_TAG
-from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
+from mirror_lib.features.demo.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
 from mirror_lib.ledger.rows import RunRow, RunState
 from mirror_lib.ledger.store import Ledger
 from tests.support.airflow.shared import SharedAirflow

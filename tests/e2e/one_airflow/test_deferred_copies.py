@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mirror_lib.dev.airflow_api import AirflowApi, DagRunStatus
-from mirror_lib.dev.spark_connect import SparkConnectServer
+from mirror_lib.features.demo.airflow_api import AirflowApi, DagRunStatus
+from mirror_lib.features.demo.spark_connect import SparkConnectServer
 from mirror_lib.ledger.rows import RunRow, RunState
 from mirror_lib.ledger.store import Ledger
 from tests.e2e.one_airflow.conftest import WAITING

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from mirror_lib.airflow.flow.deadline import DEADLINE_MISSED
-from mirror_lib.dev.airflow_api import DagRunStatus
+from mirror_lib.features.demo.airflow_api import DagRunStatus
 from mirror_lib.ledger.store import Ledger
 from tests.support.airflow.shared import SharedAirflow
 from tests.support.clusters import KafkaPair

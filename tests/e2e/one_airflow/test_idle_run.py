@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mirror_lib.config.loader import load
-from mirror_lib.dev.airflow_api import DagRunStatus
+from mirror_lib.features.demo.airflow_api import DagRunStatus
 from mirror_lib.ledger.store import Ledger
 from tests.support.airflow.shared import SharedAirflow
 from tests.support.clusters import KafkaPair

@@ -11,7 +11,7 @@ import pytest
 
 from mirror_lib.airflow.task_states import ENDED_STATES
 from mirror_lib.config.loader import load
-from mirror_lib.dev.airflow_api import DagRunStatus
+from mirror_lib.features.demo.airflow_api import DagRunStatus
 from mirror_lib.ledger.store import Ledger
 from tests.support.airflow.shared import SharedAirflow
 from tests.support.clusters import KafkaPair

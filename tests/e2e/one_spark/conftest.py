@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mirror_lib.dev.driver_host import DriverHost
-from mirror_lib.dev.ports import free_ports
-from mirror_lib.dev.spark_connect import SparkConnectServer
+from mirror_lib.features.demo.driver_host import DriverHost
+from mirror_lib.features.demo.ports import free_ports
+from mirror_lib.features.demo.spark_connect import SparkConnectServer
 from mirror_lib.spark.connect_server import ConnectAddress
 from mirror_lib.spark.settings import SPARK_SETTINGS
 from tests.support.kafka import Record

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.driver_host import DriverHost
-from mirror_lib.dev.ports import free_ports
+from mirror_lib.features.demo.driver_host import DriverHost
+from mirror_lib.features.demo.ports import free_ports
 from mirror_lib.features.verify.job_arguments import VerifyArguments
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.relay.job.arguments import JobArguments

@@ -16,8 +16,8 @@ from mirror_lib.cluster.admin.client import (
 )
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, TopicExistsError
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, TopicMissingError, TransientError
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import create_topic, open_transaction, produce, records

@@ -13,8 +13,8 @@ from mirror_lib.cluster.topics.checkpoints import read_checkpoints, read_offset_
 from mirror_lib.cluster.topics.internal import PositionStore, read_last_heartbeats
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetSync
 from mirror_lib.cluster.topics.positions import Position, PositionKeys, encode_value
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import OversizedBatchError
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.topology import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, create_topic, produce, watermarks

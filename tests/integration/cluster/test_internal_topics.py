@@ -11,8 +11,8 @@ from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.cluster.topics.records import NewRecord, RecordPlace
 from mirror_lib.cluster.topics.writer import SmallTopicWriter
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError, TransientError
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic, leaders

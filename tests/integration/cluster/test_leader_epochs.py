@@ -9,8 +9,8 @@ from pathlib import Path
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import start_together
 from tests.support.connections import connection_of

@@ -20,9 +20,9 @@ from mirror_lib.cluster.raw import brokers as broker_connections
 from mirror_lib.cluster.raw.client import FetchRequestPartition, ProducedPartition, RawClient, open_clients
 from mirror_lib.cluster.raw.connection import Buffer, DataConnection
 from mirror_lib.cluster.raw.handshake import SILENCE, shake_hands
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.ports import free_ports
 from mirror_lib.errors import BrokerUnreachableError, TopicMissingError
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.ports import free_ports
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic, produce, records

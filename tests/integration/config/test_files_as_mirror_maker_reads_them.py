@@ -26,8 +26,8 @@ from mirror_lib.config.loader import check, load
 from mirror_lib.config.model import FlowConfig, Problem, Provenance, Severity
 from mirror_lib.config.settings import MM2_BY_NAME, MM2_FLOW
 from mirror_lib.config.topology import flow_topology, group_filter, offset_syncs_topic
-from mirror_lib.dev.jars import classpath, fetch, mirror_maker
-from mirror_lib.dev.java import find_java
+from mirror_lib.features.demo.jars import classpath, fetch, mirror_maker
+from mirror_lib.spark.java import find_java
 from mirror_lib.sync.topics.internal import checkpoints_topic
 from mirror_lib.topology.java_regex import compile_java
 from tests.integration.config.published import FILES

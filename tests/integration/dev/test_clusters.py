@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.broker import BrokerStartError, KafkaCluster
+from mirror_lib.features.demo.broker import BrokerStartError, KafkaCluster
 from tests.support.kafka import admin, consume, create_topic, produce, records
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mirror_lib.config.local_state import project_root
-from mirror_lib.dev.processes import session_members
+from mirror_lib.processes import session_members
 
 PROGRAM = [sys.executable, "-m", "mirror_lib.cli.main", "dev"]
 

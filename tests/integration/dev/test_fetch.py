@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev import jar_digests, jars
-from mirror_lib.dev.jars import FetchProgress, JarsUnavailableError
+from mirror_lib.features.demo import jar_digests, jars
+from mirror_lib.features.demo.jars import FetchProgress, JarsUnavailableError
 
 
 @pytest.fixture

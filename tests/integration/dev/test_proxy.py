@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from tests.support.clusters import FAST_HOUSEKEEPING
 from tests.support.kafka import consume, create_topic
 from tools.testbed.proxy import KafkaProxy

@@ -14,12 +14,12 @@ import pytest
 from mirror_lib.config import loader as load
 from mirror_lib.config.model import Severity
 from mirror_lib.config.settings.kafka_names import CLIENT_SET
-from mirror_lib.dev.jars import classpath, fetch, mirror_maker
-from mirror_lib.dev.java import find_java
+from mirror_lib.features.demo.jars import classpath, fetch, mirror_maker
 from mirror_lib.features.importers.connectors import import_connectors
 from mirror_lib.features.importers.kinds import recognise
 from mirror_lib.features.importers.mirror_maker1 import APPLIED
 from mirror_lib.features.importers.questions import Answers
+from mirror_lib.spark.java import find_java
 from tests.support.connectors import CASES, KUBECTL, ConnectCase
 
 PROGRAM = Path(__file__).parent / "ConnectorMeanings.java"

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.config.loader import load
-from mirror_lib.dev import jars as jar_sets
-from mirror_lib.dev.java import find_java
-from mirror_lib.dev.processes import start
+from mirror_lib.features.demo import jars as jar_sets
+from mirror_lib.processes import start
+from mirror_lib.spark.java import find_java
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import consume, create_topic, produce, records, watermarks

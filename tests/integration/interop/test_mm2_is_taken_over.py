@@ -17,7 +17,7 @@ from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.internal import PositionStore
 from mirror_lib.cluster.topics.positions import Position, PositionState
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats
 from mirror_lib.sync.heartbeats.rules import HeartbeatState
 from mirror_lib.topology.names import TopicPartition

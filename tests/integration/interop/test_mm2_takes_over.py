@@ -12,7 +12,7 @@ from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetS
 from mirror_lib.cluster.topics.positions import Position, PositionKeys, decode_value, encode_value, partition_for
 from mirror_lib.config.model import OffsetSyncsLocation
 from mirror_lib.config.topology import replication_policy
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.sync.heartbeats.flow import emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import emitting_flows, heartbeats_topic
 from mirror_lib.sync.topics.internal import offset_syncs_topic, position_topic

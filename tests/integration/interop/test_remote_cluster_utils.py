@@ -16,9 +16,9 @@ from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint
 from mirror_lib.config.topology import flow_topology, replication_policy
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.jars import classpath, fetch, mirror_client
-from mirror_lib.dev.java import find_java
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.jars import classpath, fetch, mirror_client
+from mirror_lib.spark.java import find_java
 from mirror_lib.sync.groups.flow import apply_flow_groups
 from mirror_lib.sync.heartbeats.flow import emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import emitting_flows, replication_hops, upstream_clusters

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.loader import load
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.relay.watch import FilePoller, Start
 from mirror_lib.relay.watch import poller as polling
 from tests.support.console import Console

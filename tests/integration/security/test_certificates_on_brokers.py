@@ -11,8 +11,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from mirror_lib.cluster.auth.keystores import KeystoreError, read_keystore
-from mirror_lib.dev.java import find_java
 from mirror_lib.errors import AuthenticationError
+from mirror_lib.spark.java import find_java
 from tests.support.security.logins import LET_IN, admin_client, records_client, try_both
 from tests.support.security.pki import PASSWORD, Certified
 from tests.support.security.secure_cluster import SecureCluster

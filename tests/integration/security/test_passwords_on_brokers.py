@@ -8,8 +8,8 @@ import pytest
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError
+from mirror_lib.features.demo.ports import LOOPBACK, free_ports
 from tests.support.security.logins import admin_client, asked, records_client
 from tests.support.security.secure_cluster import SecureCluster
 

@@ -13,9 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-from mirror_lib.dev.ports import free_ports
-from mirror_lib.dev.spark_connect import SparkConnectServer
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.demo.ports import free_ports
+from mirror_lib.features.demo.spark_connect import SparkConnectServer
 from mirror_lib.schemas.avro import AvroCodec
 from mirror_lib.schemas.model import Schema, SchemaType
 from mirror_lib.schemas.registry import SchemaRegistry

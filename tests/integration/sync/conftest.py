@@ -10,7 +10,7 @@ import pytest
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.sync.loops.flow import check_loops
 from tests.support.clusters import FAST_HOUSEKEEPING, Chain, start_together

@@ -21,7 +21,7 @@ from mirror_lib.cli.sync import configs as configs_cli
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.sync.configs.flow import (
     ConfigSync,
     apply_configs,

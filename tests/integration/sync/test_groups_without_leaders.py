@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewTopic
 
 from mirror_lib.cluster import leader_wait
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.sync.groups.flow import apply_flow_groups
 from tests.support.brokers.groups import commit_offset, committed_offsets

@@ -16,13 +16,13 @@ from mirror_lib.cli.main import app
 from mirror_lib.cluster.topics.mm2_formats import Heartbeat
 from mirror_lib.config.loader import load
 from mirror_lib.config.topology import flow_topology, replication_policy
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import (
     BrokerUnreachableError,
     RecordTooLargeError,
     SourceClusterChangedError,
     TargetClusterChangedError,
 )
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.sync.heartbeats.flow import HeartbeatEmitter, check_flow_heartbeats, emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, emitting_flows, replication_hops, upstream_clusters

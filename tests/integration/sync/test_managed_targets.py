@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
-from mirror_lib.dev.broker_config import WITH_ACLS
+from mirror_lib.features.demo.broker import FAST_START_JVM, KafkaCluster
+from mirror_lib.features.demo.broker_config import WITH_ACLS
 from mirror_lib.sync.acls.flow import sync_flow_acls
 from mirror_lib.sync.configs.flow import apply_flow_configs, sync_flow_configs
 from mirror_lib.sync.topics.flow import plan_flow_topics, sync_flow_topics

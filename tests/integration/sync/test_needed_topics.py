@@ -14,8 +14,8 @@ from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, TopicNotCreatableError
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import FAST_HOUSEKEEPING

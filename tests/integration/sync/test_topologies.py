@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from tests.integration.sync.conftest import network, run
 from tests.support.clusters import Chain
 from tests.support.kafka import consume, create_topic, produce, records, topic_names

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.dev.jars import classpath, fetch, mirror_maker
-from mirror_lib.dev.java import find_java
+from mirror_lib.features.demo.jars import classpath, fetch, mirror_maker
+from mirror_lib.spark.java import find_java
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.converters.converters import decode, encode
 from mirror_lib.transform.smt.errors import SmtError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.verify.findings import Verdict
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.run import VerifyOptions, verify_flow

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from mirror_lib.dev.airflow import airflow_settings
+from mirror_lib.features.demo.airflow import airflow_settings
 from tests.support.airflow.home import migrate
 
 _PROJECT = Path(__file__).resolve().parents[3]

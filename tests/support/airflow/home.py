@@ -17,8 +17,8 @@ from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
-from mirror_lib.dev.airflow import airflow_settings
-from mirror_lib.dev.state import exclusive, jars_dir
+from mirror_lib.features.demo.airflow import airflow_settings
+from mirror_lib.features.demo.state import exclusive, jars_dir
 
 _PROJECT = Path(__file__).resolve().parents[3]
 _DATABASE, _FILE = "airflow.db", "airflow.cfg"

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.dev.airflow import airflow_settings
-from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
-from mirror_lib.dev.ports import LOOPBACK, free_ports
+from mirror_lib.features.demo.airflow import airflow_settings
+from mirror_lib.features.demo.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
+from mirror_lib.features.demo.ports import LOOPBACK, free_ports
 from tests.support.airflow.home import migrate
 from tests.support.airflow.parts import SELDOM_PARSED, Parts, RunningAirflow
 

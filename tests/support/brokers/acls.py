@@ -6,8 +6,8 @@ from pathlib import Path
 
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.broker_config import WITH_ACLS
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.broker_config import WITH_ACLS
 from tests.support.kafka import admin
 
 ALICE = "User:alice"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from tests.support.kafka import Record, consume, create_topic, produce
 
 #: The cleaner may remove a deletion 200 ms after it has come by.

@@ -6,7 +6,7 @@ import time
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from tests.support.kafka import admin
 
 

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.ports import LOOPBACK
 
 _ENTRY = struct.Struct(">hhh")
 #: API keys that nobody knows.

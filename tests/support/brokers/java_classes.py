@@ -7,7 +7,7 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-from mirror_lib.dev.java import find_java
+from mirror_lib.spark.java import find_java
 
 
 def jars_with(jars: Path, folder: Path, *sources: Path) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mirror_lib.dev.ports import LOOPBACK, free_ports
+from mirror_lib.features.demo.ports import LOOPBACK, free_ports
 
 #: Debian keeps the server's programs where users do not look.
 _PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"))

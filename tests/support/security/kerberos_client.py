@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mirror_lib.dev.state import exclusive, jars_dir
+from mirror_lib.features.demo.state import exclusive, jars_dir
 
 _VERSION = "2.15.1"
 _CARRIER = "@confluentinc/kafka-javascript@1.10.1"

@@ -25,7 +25,7 @@ from mirror_lib.access.model import RequiredAccess
 from mirror_lib.access.required import required_access
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig, MirrorConfig
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.topology.access import Grant, Resource
 from mirror_lib.topology.acls import AclPattern

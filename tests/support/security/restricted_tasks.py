@@ -17,8 +17,8 @@ from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.features.cutover.acl_fence import raise_fence
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.repair.key_deletions import delete_keys, plan_key_deletion
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.raw.local import run_locally

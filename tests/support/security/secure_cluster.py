@@ -15,9 +15,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
-from mirror_lib.dev.broker_config import WITH_ACLS
-from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.features.demo.broker import FAST_START_JVM, KafkaCluster
+from mirror_lib.features.demo.broker_config import WITH_ACLS
+from mirror_lib.features.demo.ports import LOOPBACK
 from tests.support.connections import connection_of
 from tests.support.security.kdc import Realm
 from tests.support.security.pki import PASSWORD, Certified

@@ -19,11 +19,11 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from mirror_lib.airflow.dags import mirror_dags
-from mirror_lib.dev.processes import session_members
 from mirror_lib.features.external import dag_file
 from mirror_lib.features.external import task as external_task
 from mirror_lib.features.external.spark_submit import SparkChild
 from mirror_lib.features.external.task import DagRun
+from mirror_lib.processes import session_members
 
 _MIRROR = Path(sys.executable).with_name("mirror")
 _CONFIG = """\

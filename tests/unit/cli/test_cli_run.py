@@ -14,9 +14,9 @@ import pytest
 
 from mirror_lib.cli.run import command, spark_submit
 from mirror_lib.cli.run.spark_submit import Child
-from mirror_lib.dev.processes import session_members
 from mirror_lib.errors import ConfigurationError, DirtyStartError, Where
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.processes import session_members
 from mirror_lib.spark.settings import SPARK_SETTINGS, TRANSFORMING_JVM
 from tests.support.flow_files import AWAY, LEDGER, write_flow
 from tests.support.terminal import invoke

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mirror_lib.dev.broker_config import (
+from mirror_lib.features.demo.broker_config import (
     NodePorts,
     server_properties,
     zookeeper_properties,

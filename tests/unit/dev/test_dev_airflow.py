@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.loader import load
-from mirror_lib.dev.airflow import LocalAirflow, airflow_settings
-from mirror_lib.dev.demo_config import demo_properties
+from mirror_lib.features.demo.airflow import LocalAirflow, airflow_settings
+from mirror_lib.features.demo.demo_config import demo_properties
 from mirror_lib.features.page.plugin import HOSTS_VARIABLE
 from mirror_lib.topology.names import FlowId
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.class_archive import make_archive, reading_options
+from mirror_lib.features.demo.class_archive import make_archive, reading_options
 
 
 class Jvm:

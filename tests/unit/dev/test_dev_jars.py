@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev import jars
-from mirror_lib.dev.jars import Artifact, JarsUnavailableError
+from mirror_lib.features.demo import jars
+from mirror_lib.features.demo.jars import Artifact, JarsUnavailableError
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.java import find_java, parse_java_version
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.spark.java import find_java, parse_java_version
 
 
 def test_the_feature_release_is_read_from_what_java_prints() -> None:

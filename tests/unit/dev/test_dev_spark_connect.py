@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mirror_lib.dev.spark_connect import server_command
+from mirror_lib.features.demo.spark_connect import server_command
 from mirror_lib.spark.settings import SPARK_SETTINGS
 from tests.support.compose import ComposeFile
 

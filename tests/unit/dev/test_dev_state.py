@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.local_state import project_root
-from mirror_lib.dev.state import exclusive, jars_dir
+from mirror_lib.features.demo.state import exclusive, jars_dir
 
 
 @pytest.fixture(autouse=True)

@@ -146,14 +146,14 @@ def test_every_task_of_the_run_script_in_the_documents_exists() -> None:
 def _error_classes() -> dict[str, type[MirrorError]]:
     """Every error of the package by its reason code; those of local development are left out."""
     for module in pkgutil.walk_packages(mirror_lib.__path__, "mirror_lib."):
-        if not module.name.startswith(("mirror_lib.dev", "mirror_lib.ledger.migrations")):
+        if not module.name.startswith(("mirror_lib.features.demo", "mirror_lib.ledger.migrations")):
             importlib.import_module(module.name)
     found: dict[str, type[MirrorError]] = {}
     waiting: list[type[MirrorError]] = [MirrorError]
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        if kind.__module__.startswith("mirror_lib.") and not kind.__module__.startswith("mirror_lib.dev"):
+        if kind.__module__.startswith("mirror_lib.") and not kind.__module__.startswith("mirror_lib.features.demo"):
             found[kind.reason] = kind
     return found
 

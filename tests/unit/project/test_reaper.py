@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from mirror_lib.dev.processes import process_facts
+from mirror_lib.processes import process_facts
 
 _PROJECT = Path(__file__).resolve().parents[3]
 _SECONDS = 60
@@ -17,7 +17,7 @@ _SECONDS = 60
 _START = """
 import sys
 from pathlib import Path
-from mirror_lib.dev.processes import start
+from mirror_lib.processes import start
 started = start(["sleep", "600"], log=Path(sys.argv[1]) / "log")
 (Path(sys.argv[1]) / "pid").write_text(str(started.pid))
 """
@@ -25,7 +25,7 @@ started = start(["sleep", "600"], log=Path(sys.argv[1]) / "log")
 _DYING_TESTS = """
 import os
 from pathlib import Path
-from mirror_lib.dev.processes import start
+from mirror_lib.processes import start
 
 def test_a_worker_that_dies():
     started = start(["sleep", "600"], log=Path("log"))

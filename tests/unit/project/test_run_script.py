@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.processes import process_facts
+from mirror_lib.processes import process_facts
 
 _PROJECT = Path(__file__).resolve().parents[3]
 _SECONDS = 30.0

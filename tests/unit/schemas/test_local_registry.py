@@ -18,7 +18,7 @@ from uuid import UUID
 
 import pytest
 
-from mirror_lib.dev.ports import free_ports
+from mirror_lib.features.demo.ports import free_ports
 from tools.testbed.schema_registry import LocalSchemaRegistry
 
 STRING, LONG = {"schema": '"string"'}, {"schema": '"long"'}

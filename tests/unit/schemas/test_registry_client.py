@@ -14,8 +14,8 @@ from uuid import UUID
 import pytest
 
 from mirror_lib.cluster.auth.tls import Tls
-from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError
+from mirror_lib.features.demo.ports import LOOPBACK, free_ports
 from mirror_lib.schemas.errors import (
     SchemaFormatError,
     SchemaMissingError,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.dev.processes import process_facts
+from mirror_lib.processes import process_facts
 from mirror_lib.spark.driver_host_protocol import DriverRequest, socket_address
 from mirror_lib.spark.hosted_driver import NoDriverHostError, ask_for_driver, greeting_of
 from spark_jobs.driver_host import MODULES

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.dev.ports import free_ports
 from mirror_lib.errors import ConfigurationError, SparkUnreachableError
+from mirror_lib.features.demo.ports import free_ports
 from mirror_lib.spark.connect_server import ConnectAddress, is_connect, shared_session_id
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.spark_connect import CONNECT_SETTINGS
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.demo.spark_connect import CONNECT_SETTINGS
 from mirror_lib.spark.settings import SPARK_SETTINGS
 from mirror_lib.spark.submit import (
     LOCAL_SETTINGS,

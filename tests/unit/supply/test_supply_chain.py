@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.dev.jar_digests import CheckedJars, check_jars
+from mirror_lib.features.demo.jar_digests import CheckedJars, check_jars
 from tools.supply import __main__ as command
 from tools.supply.bill_of_materials import bill_of_materials
 from tools.supply.licences import is_allowed, licences

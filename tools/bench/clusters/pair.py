@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM, KafkaCluster
+from mirror_lib.features.demo.broker import KAFKA_DEFAULT_JVM, KafkaCluster
 from tools.bench.clusters.page_cache import PageCache
 from tools.bench.clusters.topics import Topics
 from tools.bench.clusters.transport import LISTENERS, Certificates, Transport

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.ports import LOOPBACK
 from tests.support.security.pki import PASSWORD, Certified
 
 _CLEAR, _TLS = "PLAINTEXT", "TLS"

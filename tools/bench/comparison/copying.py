@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
+from mirror_lib.features.demo.broker import KAFKA_DEFAULT_JVM
 from tools.bench.clusters.pair import Pair
 from tools.bench.clusters.window import Look, Window, copy_window
 from tools.bench.comparison.results import Measurement, OwnFigures

@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.cutover.model import Step, StepState
 from mirror_lib.features.cutover.records import attempts_of
+from mirror_lib.features.demo.jars import KAFKA_VERSION
 from mirror_lib.ledger.store import Ledger
 from tools.bench.clusters.pair import Pair, started_pair
 from tools.bench.cutover.live_clients import LiveReader, LiveWriter, wait_until

@@ -14,7 +14,7 @@ from typing import Self
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 
-from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM, KafkaCluster
+from mirror_lib.features.demo.broker import KAFKA_DEFAULT_JVM, KafkaCluster
 from tools.bench.clusters.pair import PROMPT_REMOVAL, Pair
 from tools.bench.clusters.topics import Topics
 from tools.bench.clusters.transport import Transport

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from mirror_lib.dev.processes import tail
+from mirror_lib.processes import tail
 from mirror_lib.relay.job.arguments import JobArguments
 from mirror_lib.spark.connect_server import REMOTE_VARIABLE
 from mirror_lib.spark.driver_host_protocol import DriverRequest, current_umask

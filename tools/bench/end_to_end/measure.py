@@ -17,9 +17,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mirror_lib.dev.driver_host import DriverHost
-from mirror_lib.dev.jars import KAFKA_VERSION
-from mirror_lib.dev.spark_connect import SparkConnectServer
+from mirror_lib.features.demo.driver_host import DriverHost
+from mirror_lib.features.demo.jars import KAFKA_VERSION
+from mirror_lib.features.demo.spark_connect import SparkConnectServer
 from tools.bench.clusters.pair import Pair, started_pair
 from tools.bench.comparison.report import goal_table
 from tools.bench.copiers.relay_host import RelayHost

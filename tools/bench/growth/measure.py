@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mirror_lib.dev.jars import KAFKA_VERSION
+from mirror_lib.features.demo.jars import KAFKA_VERSION
 from tools.bench.clusters.pair import Pair, started_pair
 from tools.bench.comparison.report import goal_table
 from tools.bench.copiers.phases import seconds_by_phase

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from mirror_lib.dev.airflow_api import AirflowApiError
+from mirror_lib.features.demo.airflow_api import AirflowApiError
 from tools.bench.errors import BenchError
 
 _Answer = TypeVar("_Answer")

@@ -24,10 +24,10 @@ from rich.table import Table
 from mirror_lib.config.loader import load
 from mirror_lib.config.local_state import CONFIG_VARIABLE
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.dev.airflow import LocalAirflow
-from mirror_lib.dev.airflow_api import DagRunStatus
-from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
-from mirror_lib.dev.jars import KAFKA_VERSION
+from mirror_lib.features.demo.airflow import LocalAirflow
+from mirror_lib.features.demo.airflow_api import DagRunStatus
+from mirror_lib.features.demo.broker import KAFKA_DEFAULT_JVM
+from mirror_lib.features.demo.jars import KAFKA_VERSION
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.observe.airflow_runs import dag_id_of
 from mirror_lib.relay.copy.task import copy_bin

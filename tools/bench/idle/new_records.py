@@ -26,10 +26,10 @@ from rich.table import Table
 
 from mirror_lib.config.loader import load
 from mirror_lib.config.local_state import CONFIG_VARIABLE
-from mirror_lib.dev.airflow import LocalAirflow
-from mirror_lib.dev.airflow_api import TaskTimes
-from mirror_lib.dev.driver_host import DriverHost
-from mirror_lib.dev.spark_connect import SparkConnectServer
+from mirror_lib.features.demo.airflow import LocalAirflow
+from mirror_lib.features.demo.airflow_api import TaskTimes
+from mirror_lib.features.demo.driver_host import DriverHost
+from mirror_lib.features.demo.spark_connect import SparkConnectServer
 from mirror_lib.relay.watch import FilePoller, Start
 from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 from tools.bench.clusters.pair import Pair

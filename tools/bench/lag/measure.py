@@ -21,9 +21,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
-from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.demo.broker import KAFKA_DEFAULT_JVM
+from mirror_lib.features.demo.jars import KAFKA_VERSION
 from tools.bench.clusters.pair import Pair, started_pair
 from tools.bench.comparison.report import goal_table
 from tools.bench.copiers.phases import PhaseTime

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from mirror_lib.dev.java import find_java
+from mirror_lib.spark.java import find_java
 
 _LOOK_SECONDS = 2.0
 _PACKAGES = ("pyspark", "aiokafka", "confluent-kafka", "crc32c", "cramjam", "pyarrow")

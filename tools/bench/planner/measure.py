@@ -33,8 +33,8 @@ from rich.table import Table
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import RunPlan

@@ -7,8 +7,8 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-from mirror_lib.dev.jars import fetch, mirror_maker
-from mirror_lib.dev.java import find_java
+from mirror_lib.features.demo.jars import fetch, mirror_maker
+from mirror_lib.spark.java import find_java
 from tools.bench.errors import BenchError
 
 #: Class name in MirrorMaker's settings.

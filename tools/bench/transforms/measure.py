@@ -17,8 +17,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from mirror_lib.dev.jars import KAFKA_VERSION
-from mirror_lib.dev.spark_connect import CONNECT_SETTINGS
+from mirror_lib.features.demo.jars import KAFKA_VERSION
+from mirror_lib.features.demo.spark_connect import CONNECT_SETTINGS
 from tools.bench.clusters.pair import Pair, started_pair
 from tools.bench.comparison.measure import order
 from tools.bench.comparison.report import goal_table, warn_if_busy

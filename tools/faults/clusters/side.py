@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.ports import LOOPBACK
 from tools.faults.clusters.topics import Topics
 from tools.testbed.proxy import KafkaProxy
 

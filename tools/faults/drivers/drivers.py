@@ -12,7 +12,7 @@ from typing import Self
 
 import psutil
 
-from mirror_lib.dev.processes import session_members
+from mirror_lib.processes import session_members
 from tools.faults.drivers.session import Prepare, Run, RunEnd, RunError, serve
 from tools.faults.errors import FaultsError
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from mirror_lib.config.loader import load_flow
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.dev.broker import FAST_START_JVM
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.demo.broker import FAST_START_JVM
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.run import replicate

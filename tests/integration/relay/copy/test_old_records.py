@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.cluster.topics.positions import PositionState
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import FencedError, TargetDivergedError
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from tests.support.clusters import FAST_HOUSEKEEPING

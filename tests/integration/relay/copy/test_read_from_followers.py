@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, start_together
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce, records

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.transformed import row_sink as writing
 from tests.support.flows import Flow, copy_here, make_flow

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import RecordTooLargeError
+from mirror_lib.features.demo.broker import KafkaCluster
 from tests.support.clusters import FAST_HOUSEKEEPING, start_together
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, values

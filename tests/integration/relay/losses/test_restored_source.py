@@ -9,8 +9,8 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import SourceTruncatedError
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.run_options import RunOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.verify.model import VerifyMode
 from tests.integration.relay.losses.test_restored_source import restart_with
 from tests.support.brokers.groups import commit_offset, committed_offsets

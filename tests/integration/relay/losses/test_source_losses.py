@@ -14,7 +14,6 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import FetchRequestPartition, open_clients
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.config.model import ClientSettings
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import (
     DirtyStartError,
     MirrorError,
@@ -22,6 +21,7 @@ from mirror_lib.errors import (
     SourceRecreatedError,
     SourceTruncatedError,
 )
+from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.identity.positions import position_row
 from mirror_lib.ledger.rows import GapRow
 from mirror_lib.relay.flow_plan import plan_flow

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.processes import process_facts
+from mirror_lib.processes import process_facts
 from tests.support.spark.driver_hosts import PROJECT, StandInHost, wait_until
 
 #: Begins as every job does; its clean-up takes a while, as answers of a server and of the ledger do.

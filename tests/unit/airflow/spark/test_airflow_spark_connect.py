@@ -16,8 +16,8 @@ from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOper
 from mirror_lib.airflow.spark.connect_driver import ConnectDriver
 from mirror_lib.airflow.spark.connection import check_connect_server, connect_address, describe_master
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
-from mirror_lib.dev.ports import free_ports
 from mirror_lib.errors import SparkUnreachableError
+from mirror_lib.features.demo.ports import free_ports
 from tests.support.airflow.stand_in_submit import DONE
 from tests.support.spark.driver_hosts import StandInHost
 

@@ -33,8 +33,8 @@ from mirror_lib.cluster.auth.oauth_tokens import (
 )
 from mirror_lib.cluster.auth.sasl import OAuthLogin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
+from mirror_lib.features.demo.ports import LOOPBACK, free_ports
 from tests.support.connections import connection_of
 from tests.support.security.pki import PASSWORD, Certified
 from tests.support.security.token_endpoint import TokenEndpoint

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.raw.connection import DataConnection
-from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.features.demo.ports import LOOPBACK
 from tests.support.security.pki import Certified
 
 Answer = Callable[[int, bytes], bytes]

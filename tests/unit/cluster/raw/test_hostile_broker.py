@@ -15,8 +15,8 @@ from mirror_lib.cluster.auth.security import Security
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.cluster.raw.handshake import SILENCE, shake_hands
-from mirror_lib.dev.ports import LOOPBACK
 from mirror_lib.errors import AuthenticationError, MirrorError
+from mirror_lib.features.demo.ports import LOOPBACK
 
 _API_VERSIONS, _HANDSHAKE, _AUTHENTICATE = 18, 17, 36
 _SUPPORTED = ((3, 0, 5), (_HANDSHAKE, 0, 1), (_API_VERSIONS, 0, 0), (_AUTHENTICATE, 0, 0))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mirror_lib.dev.ports import free_ports
+from mirror_lib.features.demo.ports import free_ports
 from mirror_lib.schemas.avro import AvroCodec
 from mirror_lib.schemas.model import Schema, SchemaType
 from mirror_lib.schemas.registry import SchemaRegistry

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_lib.config import local_config, state_dir
-from mirror_lib.dev import jars as jar_sets
-from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.broker_config import WITH_ACLS
-from mirror_lib.dev.driver_host import DriverHost
-from mirror_lib.dev.spark_connect import SparkConnectServer
-from mirror_lib.dev.state import exclusive, write_atomically
+from mirror_lib.features.demo import jars as jar_sets
+from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.demo.broker_config import WITH_ACLS
+from mirror_lib.features.demo.driver_host import DriverHost
+from mirror_lib.features.demo.spark_connect import SparkConnectServer
+from mirror_lib.features.demo.state import exclusive
+from mirror_lib.private_files import write_atomically
 from mirror_lib.spark import LOCAL_MASTER, ConnectAddress
 
 SOURCE, TARGET = "A", "B"

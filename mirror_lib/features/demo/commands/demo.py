@@ -8,12 +8,11 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.commands import commands
-from mirror_lib.cli.frame import begin_with
-from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
-from mirror_lib.dev import DemoOutcome, Steps, run_demo, stop_demo
+from mirror_lib.cli import JsonOption, Output, Progress, begin_with, report_errors
+from mirror_lib.features.demo import DemoOutcome, Steps, run_demo, stop_demo
+from mirror_lib.features.demo.manifest import FEATURE
 
-app = typer.Typer(name="demo", help=commands()["demo"].help)
+app = typer.Typer(name="demo", help=FEATURE.commands["demo"].help)
 _COLUMNS = ("topic", "records", "MB", "seconds", "on the target", "expected", "equal")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirror_lib.dev.stack import ONE_BROKER
+from mirror_lib.features.demo.stack import ONE_BROKER
 
 _TEMPLATE = """\
 # Written by `mirror demo`; MirrorMaker 2 itself understands every line but the last ones.

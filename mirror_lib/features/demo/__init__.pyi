@@ -3,7 +3,4 @@ from .demo import run_demo as run_demo
 from .demo import Steps as Steps
 from .demo import stop_demo as stop_demo
 from .jars import FetchProgress as FetchProgress
-from .java import find_java as find_java
-from .processes import end_session as end_session
-from .processes import tail as tail
 from .stack import ClusterStatus as ClusterStatus

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.dev.processes import BackgroundProcess, ProcessError, running, start, stop_running
+from mirror_lib.processes import BackgroundProcess, ProcessError, running, start, stop_running
 from mirror_lib.spark import NoDriverHostError, checkout_path, greeting_of
 
 _MODULE = "spark_jobs.driver_host"

@@ -13,15 +13,15 @@ from typing import Protocol
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.config import CONFIG_VARIABLE, STATE_DIR_VARIABLE, ClientSettings, FlowConfig, load_flow, state_dir
-from mirror_lib.dev import orders, stack
-from mirror_lib.dev.airflow import LocalAirflow
-from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
-from mirror_lib.dev.demo_config import demo_properties
-from mirror_lib.dev.state import write_atomically
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.demo import orders, stack
+from mirror_lib.features.demo.airflow import LocalAirflow
+from mirror_lib.features.demo.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
+from mirror_lib.features.demo.demo_config import demo_properties
 from mirror_lib.ledger import Ledger, open_ledger
 from mirror_lib.observe import TopicTotal, dag_id_of, topic_totals, trigger_text
 from mirror_lib.printable import LINES
+from mirror_lib.private_files import write_atomically
 from mirror_lib.topology import FlowId, TopicPartition
 
 FLOW = FlowId("A", "B")

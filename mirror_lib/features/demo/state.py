@@ -1,4 +1,4 @@
-"""Handling of local state: the folder of jars that projects may share, locks, and atomic writes of files."""
+"""Handling of local state: the folder of jars that projects may share, and locks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mirror_lib.config import state_dir
-from mirror_lib.private_files import draft_of, open_lock, write_private
+from mirror_lib.private_files import open_lock
 
 #: Overrides the folder of fetched jars, so that clones and test runs fetch them once.
 JARS_DIR_VARIABLE = "MIRROR_JARS_DIR"
@@ -37,10 +37,3 @@ def exclusive(lock_file: Path, waiting: Callable[[], None] = lambda: None) -> It
             waiting()
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a small file so that a reader sees the old or the new text and never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with draft_of(path) as draft:
-        write_private(draft, text)

@@ -6,11 +6,9 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.commands import command_group
-from mirror_lib.cli.frame import begin_with
-from mirror_lib.cli.output import Output, report_errors
+from mirror_lib.cli import Output, begin_with, command_group, report_errors
 from mirror_lib.config import local_config
-from mirror_lib.dev import ClusterStatus, FetchProgress, jars, stack
+from mirror_lib.features.demo import ClusterStatus, FetchProgress, jars, stack
 from mirror_lib.spark import DRIVER_HOST_VARIABLE
 
 app = command_group("dev")

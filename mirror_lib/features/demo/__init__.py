@@ -7,8 +7,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "demo": ["DemoOutcome", "Steps", "run_demo", "stop_demo"],
         "jars": ["FetchProgress"],
-        "java": ["find_java"],
-        "processes": ["end_session", "tail"],
         "stack": ["ClusterStatus"],
     },
 )

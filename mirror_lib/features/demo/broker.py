@@ -19,23 +19,23 @@ import javaproperties
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from mirror_lib.dev import jars as jar_sets
-from mirror_lib.dev.broker_config import (
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.features.demo import jars as jar_sets
+from mirror_lib.features.demo.broker_config import (
     PLAINTEXT_ONLY,
     NodePorts,
     log_settings,
     needs_zookeeper,
     server_properties,
 )
-from mirror_lib.dev.class_archive import archive_path, reading_options
-from mirror_lib.dev.java import find_java
-from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
-from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, running, start, tail
-from mirror_lib.dev.state import write_atomically
-from mirror_lib.dev.zookeeper import JVM_FLAGS as ZOOKEEPER_JVM_FLAGS
-from mirror_lib.dev.zookeeper import ZooKeeper
-from mirror_lib.errors import MirrorError, Where
+from mirror_lib.features.demo.class_archive import archive_path, reading_options
+from mirror_lib.features.demo.ports import LOOPBACK, free_ports, is_free
+from mirror_lib.features.demo.zookeeper import JVM_FLAGS as ZOOKEEPER_JVM_FLAGS
+from mirror_lib.features.demo.zookeeper import ZooKeeper
 from mirror_lib.printable import LINES
+from mirror_lib.private_files import write_atomically
+from mirror_lib.processes import BackgroundProcess, ProcessError, recall, running, start, tail
+from mirror_lib.spark import find_java
 
 #: Starts fast and saves CPU; a benchmark uses KAFKA_DEFAULT_JVM instead.
 FAST_START_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")

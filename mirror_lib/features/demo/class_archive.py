@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from mirror_lib.dev.java import find_java
-from mirror_lib.dev.state import exclusive
+from mirror_lib.features.demo.state import exclusive
 from mirror_lib.private_files import draft_of
+from mirror_lib.spark import find_java
 
 
 def archive_path(folder: Path, name: str) -> Path:

@@ -19,9 +19,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.dev.state import write_atomically
 from mirror_lib.errors import MirrorError
 from mirror_lib.printable import LINES
+from mirror_lib.private_files import write_atomically
 
 _POLL_SECONDS = 0.02
 _ZOMBIE_STATES = ("Z", "X")

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirror_lib.dev.jars import uses_log4j2
-from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.features.demo.jars import uses_log4j2
+from mirror_lib.features.demo.ports import LOOPBACK
 
 CONTROLLER = "CONTROLLER"
 #: A listener without security under its customary name; listeners are given as name -> security protocol.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import javaproperties
 
-from mirror_lib.dev.broker_config import log_settings, zookeeper_properties
-from mirror_lib.dev.processes import BackgroundProcess, recall, running, start, tail
-from mirror_lib.dev.state import write_atomically
+from mirror_lib.features.demo.broker_config import log_settings, zookeeper_properties
+from mirror_lib.private_files import write_atomically
+from mirror_lib.processes import BackgroundProcess, recall, running, start, tail
 
 _SERVER = "org.apache.zookeeper.server.ZooKeeperServerMain"
 #: Its management beans need parts of Log4j 1 that reload4j does not have.

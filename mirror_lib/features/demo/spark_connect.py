@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.dev.java import find_java
-from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
-from mirror_lib.dev.processes import BackgroundProcess, ProcessError, running, start, stop_running
-from mirror_lib.dev.state import write_atomically
+from mirror_lib.features.demo.ports import LOOPBACK, free_ports, is_free
+from mirror_lib.private_files import write_atomically
+from mirror_lib.processes import BackgroundProcess, ProcessError, running, start, stop_running
 from mirror_lib.spark import (
     DEFAULT_PORT,
     LOCAL_MASTER,
     REMOTE_VARIABLE,
     ConnectAddress,
     checkout_path,
+    find_java,
     find_spark_home,
     runs_here,
     spark_submit,

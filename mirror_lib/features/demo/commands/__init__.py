@@ -1,0 +1,1 @@
+"""`mirror dev` and `mirror demo`."""
