@@ -153,7 +153,9 @@ def _error_classes() -> dict[str, type[MirrorError]]:
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        if kind.__module__.startswith("mirror_lib.") and not kind.__module__.startswith("mirror_lib.features.demo"):
+        # The demo's own speak of processes of this machine.
+        own = ("mirror_lib.features.demo", "mirror_lib.processes")
+        if kind.__module__.startswith("mirror_lib.") and not kind.__module__.startswith(own):
             found[kind.reason] = kind
     return found
 
