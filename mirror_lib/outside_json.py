@@ -8,8 +8,9 @@ from typing import Any, NoReturn
 
 from mirror_lib.outside_limits import JSON_ELEMENTS, JSON_LEVELS
 
-#: A string, or a sign that comes with another value. Without backtracking.
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([,\[{])', re.DOTALL)
+#: A string, or a sign that comes with another value. Without backtracking; a string without an end has all of the text,
+#: so that its end is not searched again from each of its quotes.
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|([,\[{])', re.DOTALL)
 
 
 def parse_json(text: str | bytes, *, levels: int = JSON_LEVELS) -> Any:

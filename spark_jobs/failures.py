@@ -17,10 +17,11 @@ _OTHER_TASK = re.compile(r"TypeError: (?:copy|verify)_bins\(\) takes ")
 _ERROR_CLASS = re.compile(r"\[(?!JOB_|PYTHON_|UNKNOWN)[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)*\] [^\n]*")
 _FAILED_TASK = re.compile(r"Task (\d+) in stage \S+ failed")
 _TRACEBACK = "Traceback (most recent call last):"
-_SQL_STATE = re.compile(r"[. ]*SQLSTATE: \w+\.?$")
+#: Records choose texts of errors: each expression here takes linear time.
+_SQL_STATE = re.compile(r"(?<![. ])[. ]*+SQLSTATE: \w+\.?$")
 _NO_RECORD = re.compile(
     r"ExecutorLostFailure|OutOfMemory|has been cancelled|Connection refused|MemoryError|ImportError|ModuleNotFoundError"
-    r"|PYTHON_VERSION_MISMATCH|\bmirror_lib\.[\w.]+: "
+    r"|PYTHON_VERSION_MISMATCH|\bmirror_lib\.[\w.]{1,200}: "
 )
 #: Errors of py4j if the JVM ends during a call; a response of the JVM itself is a Py4JJavaError or has a trace.
 _NO_ANSWER = frozenset({"Py4JNetworkError", "Py4JError"})

@@ -108,12 +108,22 @@ def heartbeat_rows(
             flow=str(flow),
             pair=str(FlowId(upstream.cluster, flow.target)),
             observed_at=now,
-            emitted_at=None if upstream.newest_ms is None else datetime.fromtimestamp(upstream.newest_ms / 1000, UTC),
+            emitted_at=_time(upstream.newest_ms),
             verdict=upstream.state.value,
             detail=upstream.problem or None,
         )
         for upstream in upstreams
     )
+
+
+def _time(milliseconds: int | None) -> datetime | None:
+    """The time in a heartbeat, whose producer may write any number."""
+    if milliseconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
 
 
 def save_step(ledger: Ledger, flow: str, step: str, done: Mapping[str, Any]) -> None:

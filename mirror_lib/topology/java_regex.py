@@ -32,8 +32,6 @@ def compile_java(pattern: str) -> BoundedPattern:
     try:
         translation = _Translation(pattern)
         translated = translation.run()
-        if len(translated) > PATTERN_CHARACTERS:
-            raise ValueError(f"the Java regex {_shown(pattern)!r} has too many classes of characters")
         # The package `regex` takes more than Java does, such as look-behind without an obvious width.
         quick = re.compile(translated, re.ASCII)
         return BoundedPattern(pattern, translated, quick if translation.ways <= _FEW_WAYS else None)
@@ -48,6 +46,8 @@ def _shown(pattern: str) -> str:
 
 #: An expression with this many repetitions of single characters in a row takes at most the square of a name's length.
 _FEW_WAYS, _MANY_WAYS = 2, 1_000
+#: Characters of a class that is compared range by range with each character of a name.
+_LONG_CLASS = 2_000
 _MANY_BRANCHES = 50
 #: A plain name as users write it: its dots match any character unless they are escaped.
 _NAME = re.compile(r"(?:[\w:@.-]|\\[.-])+", re.ASCII)
@@ -212,6 +212,8 @@ class _Translation:
         self._flags: frozenset[str] = frozenset()
         #: Parts of what was read last, counted repetitions written out; and of all counted repetitions together.
         self._parts = self._repeated = 0
+        #: Characters and ranges of all classes so far.
+        self._written = 0
         #: Repetitions of single characters in a row; `_MANY_WAYS` and more if others can multiply them.
         self.ways = 0
         self._opened = 0
@@ -245,6 +247,11 @@ class _Translation:
     def _error(self, what: str) -> ValueError:
         return ValueError(f"the Java regex {self._pattern!r} {what}")
 
+    def _write_out(self, characters: int) -> None:
+        self._written += characters
+        if self._written > PATTERN_CHARACTERS:
+            raise ValueError(f"the Java regex {_shown(self._pattern)!r} has too many classes of characters")
+
     # Structure
 
     def _alternatives(self) -> str:
@@ -269,7 +276,11 @@ class _Translation:
             before, self._parts = self._parts, 1
             ways, self.ways = self.ways, 0
             is_single = self._peek() != "("
-            parts.append(self._quantify(self._atom(), is_single=is_single))
+            atom = self._atom()
+            if is_single and atom is not None:
+                self._write_out(len(atom))
+                self.ways += _MANY_WAYS if len(atom) > _LONG_CLASS else 0
+            parts.append(self._quantify(atom, is_single=is_single))
             self._parts += before
             self.ways += ways
         return "".join(parts)
@@ -533,6 +544,7 @@ class _Translation:
         while self._took("&&"):
             if operand is not None:
                 points = operand if points is None else points & operand
+                self._write_out(len(points.ranges))
             operand = self._union(after_intersection=True)
             if operand is None:
                 raise self._error("has an && without a right side")
@@ -544,13 +556,14 @@ class _Translation:
         return ~points if negated else points
 
     def _union(self, *, after_intersection: bool = False) -> CodePoints | None:
-        points: CodePoints | None = None
+        ranges: list[tuple[int, int]] = []
+        is_empty = True
         while True:
             char = self._peek()
             if not char:
                 raise self._error("has a [ without a ]")
-            if self._peek(2) == "&&" or (char == "]" and (points is not None or after_intersection)):
-                return points
+            if self._peek(2) == "&&" or (char == "]" and (not is_empty or after_intersection)):
+                return None if is_empty else CodePoints.of(ranges)
             if char == "[":
                 self._take()
                 member = self._class()
@@ -561,7 +574,9 @@ class _Translation:
                 raise self._error("has a single & after an &&, which Java parses unexpectedly; write \\&")
             else:
                 member = self._range()
-            points = member if points is None else points | member
+            ranges += member.ranges
+            self._write_out(len(member.ranges))
+            is_empty = False
 
     def _range(self) -> CodePoints:
         points, first = self._member()

@@ -87,7 +87,8 @@ AMAZON = CloudHosts(
 )
 GOOGLE = CloudHosts(
     "Google Cloud's Managed Service for Apache Kafka",
-    rf"{_LABELS}managedkafka\.{_LABELS}cloud\.goog",
+    # Every customer may have `*.endpoints.PROJECT.cloud.goog`, at any address; ids of projects may have a domain.
+    rf"(?!(?:.*\.)?endpoints\.){_LABELS}[a-z]{{2,20}}-[a-z]{{2,20}}[0-9]{{1,2}}\.managedkafka\.{_LABELS}cloud\.goog",
     "bootstrap.NAME.REGION.managedkafka.PROJECT.cloud.goog",
 )
 AZURE = CloudHosts(

@@ -219,6 +219,8 @@ def test_what_is_no_json_is_a_value_error(subtests: pytest.Subtests) -> None:
     texts: tuple[str | bytes, ...] = (
         *("NaN", "[Infinity]", '{"a": -Infinity}', "", "\x00"),
         *(b"\xff", "[1", "9" * 5000),
+        # Strings without an end, which would be searched from each of their quotes.
+        *('"' + r"\"" * JSON_ELEMENTS, '"' + r"\"" * JSON_ELEMENTS + "\\"),
     )
     for text in texts:
         with subtests.test(text=text[:20]), pytest.raises(ValueError, match="not JSON"):

@@ -34,10 +34,13 @@ def test_what_spark_raises_says_what_to_do() -> None:
         ("PythonException: ModuleNotFoundError: No module named 'mirror_lib'", ConfigurationError, "mirror_lib"),
         ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", ConfigurationError, "another version"),
         ("at x\nJob aborted due to stage failure.\nat y", SparkJobError, "Job aborted"),
+        # A record's text, which must not be searched from each of its parts.
+        ("[CAST_INVALID_INPUT] '" + "mirror_lib." * 300_000 + " " * 3_000_000 + "'", SparkJobError, "CAST_INVALID"),
     ):
         error = spark_failure(RuntimeError(text), "the copy", "A->B")
 
-        assert type(error) is kind, text
+        assert type(error) is kind, text[:80]
+        assert not blames_no_record(RuntimeError(text)) or kind is ConfigurationError
         assert said in error.what
         assert error.action
 

@@ -80,6 +80,8 @@ def test_a_row_is_kept_for_each_cluster_upstream() -> None:
     upstreams = (
         UpstreamHeartbeat("A", 1, HeartbeatState.FRESH, newest_ms=int(NOON.timestamp() * 1000)),
         UpstreamHeartbeat("C", None, HeartbeatState.MISSING, problem="none came."),
+        # A producer's own, beyond the calendar.
+        UpstreamHeartbeat("D", 2, HeartbeatState.CLOCK_AHEAD, newest_ms=2**63 - 1, problem="ahead."),
     )
 
     kept = heartbeat_rows(FLOW, upstreams, NOON)
@@ -87,6 +89,7 @@ def test_a_row_is_kept_for_each_cluster_upstream() -> None:
     assert [(each.pair, each.verdict, each.emitted_at, each.detail) for each in kept] == [
         ("A->B", "fresh", NOON, None),
         ("C->B", "missing", None, "none came."),
+        ("D->B", "clock-ahead", None, "ahead."),
     ]
 
 

@@ -68,6 +68,22 @@ def test_usual_matches_are_not_counted_and_a_pickled_pattern_is_the_same() -> No
     assert (again, hash(again)) == (pattern, hash(pattern))
 
 
-def test_classes_that_take_long_to_compile_are_refused() -> None:
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"\P{L}" * 2_000_000,
+        "[" + r"\P{L}" * 2_000_000 + "]",
+        "[" + "".join(map(chr, range(0x10000, 0x100000, 2))) + "]",
+        "[" + r"\P{L}" + r"&&[^a]" * 1_000_000 + "]",
+    ],
+    ids=["classes", "in one", "single characters", "intersections"],
+)
+def test_classes_that_take_long_to_compile_are_refused_before_they_are_made(pattern: str) -> None:
     with pytest.raises(ValueError, match="too many classes"):
-        compile_java(r"\P{L}" * 2_000)
+        compile_java(pattern)
+
+
+def test_a_class_of_many_ranges_is_matched_within_the_limit_too() -> None:
+    pattern = compile_java(".*.*[" + "".join(map(chr, range(0x10000, 0x20000, 2))) + "]")
+    with pytest.raises(SlowPatternError):
+        pattern.fullmatch("a" * 1_000)

@@ -195,7 +195,7 @@ def _float_text(value: float) -> str:
     return text if math.isfinite(value) else f'"{text}"'
 
 
-_TOO_LONG = re.compile(rb"[0-9]{%d}" % (MAX_DIGITS + 1))
+_TOO_LONG = re.compile(rb"(?<![0-9])[0-9]{%d}" % (MAX_DIGITS + 1))
 _NEW_FLOAT: Callable[[type[Float64], float], Float64] = float.__new__
 _MOST_NAMES = 4096
 _NAMES = _Names()

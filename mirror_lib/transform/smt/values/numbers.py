@@ -20,9 +20,10 @@ from mirror_lib.transform.smt.values.data import (
     class_name,
 )
 
-_BIG_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,10})?")
+#: The digits of a number are never given back: a text of a million digits would be tried in all ways.
+_BIG_DECIMAL = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,10})?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_FLOAT = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
+_FLOAT = re.compile(r"([+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?)[fFdD]?")
 _FLOAT_NAME = re.compile(r"([+-]?)(NaN|Infinity)")
 #: Characters that `String.trim()` removes.
 _BLANKS = "".join(map(chr, range(0x21)))

@@ -199,6 +199,8 @@ def test_tokens_of_the_machine_go_to_hosts_of_the_service_only(
 ) -> None:
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     own, properties = _BY_SERVICE[service]
+    if service == "google":
+        assert login("bootstrap-nol2m.c0aad26f.europe-west1.managedkafka.s.cloud.goog:9092", **properties).source
     for servers in (own, own.upper(), own.replace(":", ".:"), f"{own}, {own}"):
         assert login(servers, **properties).source
 
@@ -209,6 +211,8 @@ def test_tokens_of_the_machine_go_to_hosts_of_the_service_only(
         *("ec2-1-2-3-4.compute-1.amazonaws.com:9098", "mine.elb.us-east-1.amazonaws.com:9098"),
         *("kafka.us-east-1.amazonaws.com.example.com:9098", "vault.azure.net:443", "storage.googleapis.com:443"),
         "vpce-0a.vpce-svc-0b.us-east-1.vpce.amazonaws.com:9098",
+        # Every customer's own names, at any address.
+        *("me.endpoints.managedkafka.x.com.cloud.goog:9092", "me.endpoints.us-east1.managedkafka.com.cloud.goog:9092"),
     ]
     for servers in (*others, f"{own},evil.example.com:9092", f"evil.example.com:9092,{own}"):
         with subtests.test(servers), pytest.raises(ConfigurationError, match="gets no token") as refused:
