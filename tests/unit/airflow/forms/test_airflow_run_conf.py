@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from airflow.sdk import BaseOperator
 
-from mirror_lib import airflow
+from mirror_lib import airflow, features
 from mirror_lib.airflow.compatibility import ParamsDict
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.form import trigger_form
@@ -101,7 +101,9 @@ def test_given_a_misspelt_key_then_the_tasks_log_shows_the_error_outside_of_the_
 def test_every_operator_of_ours_refuses_before_it_does_anything() -> None:
     """One that has `execute` alone would do what a misspelt form did not ask for."""
     modules = [
-        importlib.import_module(each.name) for each in pkgutil.walk_packages(airflow.__path__, "mirror_lib.airflow.")
+        importlib.import_module(each.name)
+        for package in (airflow, features)
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ]
     ours = {
         each
