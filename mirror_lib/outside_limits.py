@@ -53,6 +53,8 @@ PATTERN_SECONDS_A_MINUTE: Final = 20.0
 PATTERN_PARTS: Final = 10_000
 #: Characters of an expression whose classes were written out as ranges: `\P{L}` has some thousands.
 PATTERN_CHARACTERS: Final = 1_000_000
+#: Characters without a repetition in a row: the package `regex` compares them in cubic time, and does not stop.
+PATTERN_ROW: Final = 1_000
 
 # Logins
 
