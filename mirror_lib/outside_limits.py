@@ -16,6 +16,8 @@ _MEBIBYTE = 1024 * _KIBIBYTE
 FILE_BYTES: Final = 16 * _MEBIBYTE
 #: Bytes of a properties file; one of a thousand flows has less than a tenth of this.
 CONFIGURATION_BYTES: Final = 10 * _MEBIBYTE
+#: Clusters of a configuration file: each pair of them may be a flow.
+CONFIGURATION_CLUSTERS: Final = 500
 #: Bytes of the file of a transform; no hand-written SELECT is longer.
 TRANSFORM_BYTES: Final = _MEBIBYTE
 
