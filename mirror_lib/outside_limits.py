@@ -16,6 +16,8 @@ _MEBIBYTE = 1024 * _KIBIBYTE
 FILE_BYTES: Final = 16 * _MEBIBYTE
 #: Bytes of a properties file; one of a thousand flows has less than a tenth of this.
 CONFIGURATION_BYTES: Final = 10 * _MEBIBYTE
+#: Clusters of a configuration file: each pair of them may be a flow.
+CONFIGURATION_CLUSTERS: Final = 500
 #: Bytes of the file of a transform; no hand-written SELECT is longer.
 TRANSFORM_BYTES: Final = _MEBIBYTE
 
@@ -53,6 +55,8 @@ PATTERN_SECONDS_A_MINUTE: Final = 20.0
 PATTERN_PARTS: Final = 10_000
 #: Characters of an expression whose classes were written out as ranges: `\P{L}` has some thousands.
 PATTERN_CHARACTERS: Final = 1_000_000
+#: Characters without a repetition in a row: the package `regex` compares them in cubic time, and does not stop.
+PATTERN_ROW: Final = 1_000
 
 # Logins
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import regex
 
-from mirror_lib.outside_limits import PATTERN_CHARACTERS, PATTERN_PARTS
+from mirror_lib.outside_limits import PATTERN_CHARACTERS, PATTERN_PARTS, PATTERN_ROW
 from mirror_lib.topology.bounded_pattern import BoundedPattern
 from mirror_lib.topology.code_points import ALL, ESCAPES, LINE_TERMINATORS, NEWLINE, CodePoints, named_set
 
@@ -212,6 +212,8 @@ class _Translation:
         self._flags: frozenset[str] = frozenset()
         #: Parts of what was read last, counted repetitions written out; and of all counted repetitions together.
         self._parts = self._repeated = 0
+        #: Single characters in a row up to here.
+        self._row = 0
         #: Characters and ranges of all classes so far.
         self._written = 0
         #: Repetitions of single characters in a row; `_MANY_WAYS` and more if others can multiply them.
@@ -260,10 +262,12 @@ class _Translation:
     def _branches(self) -> list[str]:
         branches: list[str] = []
         most = 0
+        before, longest = self._row, 0
         while not branches or self._took("|"):
-            self.ways = 0
+            self.ways, self._row = 0, before
             branches.append(self._sequence())
-            most = max(most, self.ways)
+            most, longest = max(most, self.ways), max(longest, self._row)
+        self._row = longest
         # Each of several groups in a row may match in several ways, and many members may each take the square.
         is_nested = self._peek() == ")"
         many = len(branches) > 1 if is_nested else len(branches) > _MANY_BRANCHES and most > 1
@@ -281,6 +285,13 @@ class _Translation:
                 self._write_out(len(atom))
                 self.ways += _MANY_WAYS if len(atom) > _LONG_CLASS else 0
             parts.append(self._quantify(atom, is_single=is_single))
+            if parts[-1] != (atom or ""):
+                self._row = 0
+            elif is_single:
+                self._row += 1
+                if self._row > PATTERN_ROW:
+                    shown = _shown(self._pattern)
+                    raise ValueError(f"the Java regex {shown!r} has more than {PATTERN_ROW:,} characters in a row")
             self._parts += before
             self.ways += ways
         return "".join(parts)

@@ -16,6 +16,7 @@ from mirror_lib.config.file.comments import without_comment
 from mirror_lib.config.file.keys import written_pairs
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.settings import CLIENT_SET, FLOW_KEYS, MM2_FLOW, WORKER, Scope
+from mirror_lib.outside_limits import CONFIGURATION_CLUSTERS
 from mirror_lib.topology import FlowId, compile_list, parse_list, parse_raw_boolean
 
 Settings = Mapping[str, Provenance]
@@ -131,9 +132,9 @@ def top_level(file: Iterable[Provenance]) -> FileSettings:
 
 
 def clusters(file: Settings) -> tuple[str, ...]:
-    """Return the aliases in `clusters`, each once."""
+    """Return the aliases in `clusters`, each once; of too many, which are an error, the first ones."""
     named = parse_list(file["clusters"].value) if "clusters" in file else ()
-    return tuple(dict.fromkeys(alias for alias in named if alias))
+    return tuple(dict.fromkeys(alias for alias in named if alias))[:CONFIGURATION_CLUSTERS]
 
 
 def selected_flows(file: Settings) -> tuple[FlowId, ...]:

@@ -12,6 +12,7 @@ from mirror_lib.config.file.keys import ARROW, written_pairs
 from mirror_lib.config.file.placeholders import placeholder_in
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.settings import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE, MM2_BY_NAME
+from mirror_lib.outside_limits import CONFIGURATION_CLUSTERS
 from mirror_lib.topology import (
     CONFIG_PROPERTIES_EXCLUDE,
     IDENTITY_CLASS,
@@ -46,7 +47,11 @@ def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequenc
         return
     if len(clusters) < 2:
         yield Problem.error("clusters must contain at least two aliases", setting)
-    for alias, times in Counter(parse_list(setting.value)).items():
+    named = Counter(parse_list(setting.value))
+    if len(named) > CONFIGURATION_CLUSTERS:
+        yield Problem.error(f"clusters has more than {CONFIGURATION_CLUSTERS} aliases", setting, "use several files")
+        return
+    for alias, times in named.items():
         if alias and times > 1:
             yield Problem.warning(f"clusters contains {alias} {times} times", setting)
         if not _is_alias(alias):

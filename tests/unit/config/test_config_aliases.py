@@ -82,3 +82,8 @@ def test_both_directions_without_a_separator_are_refused_if_they_share_a_topic(f
     assert file.errors(BACK) == []
     topics = "replication.policy.separator =\nprimary->backup.topics = one\nbackup->primary.topics = two\n"
     assert file.errors(topics + BACK) == []
+
+
+def test_a_file_of_too_many_clusters_is_refused_before_its_pairs_are_made(file: ConfigFile) -> None:
+    many = f"clusters = {','.join(f'C{number}' for number in range(30_000))}\nA.bootstrap.servers = a:9092\n"
+    assert any("clusters has more than 500 aliases" in str(each) for each in replace(file, base=many).errors())

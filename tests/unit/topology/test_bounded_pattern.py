@@ -83,6 +83,13 @@ def test_classes_that_take_long_to_compile_are_refused_before_they_are_made(patt
         compile_java(pattern)
 
 
+@pytest.mark.parametrize("pattern", ['"' * 100_000, '(?:"{0}(?:{0}|x)(?:)){0}'.format('"' * 600) + '"'])
+def test_texts_that_take_long_to_compare_are_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="1,000 characters in a row"):
+        compile_java(pattern)
+    compile_java("(" + "|".join(['"' * 400] * 20) + ")" + '"' * 500)
+
+
 def test_a_class_of_many_ranges_is_matched_within_the_limit_too() -> None:
     pattern = compile_java(".*.*[" + "".join(map(chr, range(0x10000, 0x20000, 2))) + "]")
     with pytest.raises(SlowPatternError):
