@@ -48,14 +48,12 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
 
     def python(*words: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONPATH": str(core), "MIRROR_STATE_DIR": str(tmp_path / "state")}
-        command = [sys.executable, *words]
-        return subprocess.run(command, cwd=core, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run([sys.executable, *words], cwd=core, env=environment, capture_output=True, text=True)
 
     def mirror(*words: str, exit_code: int = 0) -> dict[str, Any]:
         done = python("-m", "mirror_lib.cli.main", *words, "--json")
         assert done.returncode == exit_code, done.stdout[-2000:] + done.stderr[-2000:]
-        document: dict[str, Any] = json.loads(done.stdout or "{}")
-        return document
+        return dict(json.loads(done.stdout or "{}"))
 
     place = ("--config", str(flow.path), "--flow", "A->B")
     assert mirror("features")["features"] == []
