@@ -7,12 +7,14 @@ the rest: numbers that are NaN, control characters, and this project's own forma
 from __future__ import annotations
 
 import math
+import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from mirror_lib.airflow.forms.slow_patterns import takes_for_ever
 from mirror_lib.config import parse_first_start
+from mirror_lib.outside_limits import PATTERN_SECONDS_A_LIST
 from mirror_lib.relay.backfill import FROM_CUTOVER
 from mirror_lib.topology import compile_java
 
@@ -34,7 +36,11 @@ def value_problems(field: str, value: Any, schema: Mapping[str, Any]) -> Iterato
         schema: of the field.
     """
     if isinstance(value, list):
+        began = time.process_time()
         for each in value:
+            if time.process_time() - began > PATTERN_SECONDS_A_LIST:
+                yield f"{field}: its values take more than {PATTERN_SECONDS_A_LIST:g} s to check; write simpler ones"
+                break
             yield from value_problems(field, each, schema.get("items", {}))
     elif isinstance(value, float) and not math.isfinite(value):
         yield f"{field} is {value}, but must be a number"

@@ -8,20 +8,12 @@ from tools.faults.results import Complete, Results, Strike
 _NOTHING = Findings()
 
 
-def _strike(kind: str, findings: Findings = _NOTHING, *, recovery: float | None = None) -> Strike:
-    return Strike(kind, True, findings, seconds=2.0, runs=2, recovered=10, recovery_seconds=recovery)
+def _strike(kind: str, findings: Findings = _NOTHING) -> Strike:
+    return Strike(kind, True, findings, seconds=2.0, runs=2, recovered=10, recovery_seconds=None)
 
 
 def _finished(*strikes: Strike, findings: Findings = _NOTHING, input_faults: tuple[str, ...] = ()) -> Results:
     return Results(7, list(strikes), Complete(1000, 1000, findings, input_faults))
-
-
-def test_a_campaign_without_findings_is_clean() -> None:
-    results = _finished(_strike("cut"), _strike("killed", recovery=3.0), _strike("killed", recovery=5.5))
-
-    assert results.clean
-    assert [(line.kind, line.tried, line.recovered) for line in results.lines] == [("cut", 1, 10), ("killed", 2, 20)]
-    assert [line.recovery_seconds for line in results.lines] == [None, 5.5]
 
 
 def test_any_finding_spoils_it_wherever_it_was_seen() -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
 from mirror_lib.airflow.backfill.form import BackfillChoices, backfill_form
@@ -160,3 +161,9 @@ def test_whole_numbers_that_are_written_with_a_point_are_whole_numbers() -> None
 def test_usual_patterns_take_no_time() -> None:
     for pattern in (".*", r".*orders.*", r"([a-z]+\.)*orders", r"(\w+-)*x", r".*a.*b.*c.*d", "(?i)us|eu"):
         assert not takes_for_ever(pattern), pattern
+
+
+def test_a_list_of_slow_patterns_is_not_checked_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirror_lib.airflow.forms.values.PATTERN_SECONDS_A_LIST", -1.0)
+
+    assert "topics: its values take more than -1 s to check" in str(_refusal("flow", {"topics": ["orders", "us"]}))
