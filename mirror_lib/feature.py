@@ -1,4 +1,4 @@
-"""What a feature tells the core: plain data and names of modules, so that to read it imports nothing.
+"""The manifest of a feature: plain data and names of modules, so reading it imports nothing.
 
 A feature is a package with a module `manifest` that holds a `Feature`, and an entry point in the group
 `batch_mirror.features` that names it: docs/architecture.md, "Add a feature".

@@ -47,7 +47,7 @@ class Features:
 
 @cache
 def installed_features() -> Features:
-    """Return the features of this environment; those whose code is not there are left out."""
+    """Return the features of this environment; without those whose code is missing."""
     return read_features(sorted(entry_points(group=GROUP), key=lambda each: each.name))
 
 

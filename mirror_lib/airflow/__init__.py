@@ -1,4 +1,4 @@
-"""Airflow DAGs, operators and tasks of the project. A feature's DAGs are made of what this package exports."""
+"""Airflow DAGs, operators and tasks of the project. Features build their DAGs with the exported names."""
 
 import lazy_loader
 

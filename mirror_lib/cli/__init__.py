@@ -1,4 +1,4 @@
-"""The `mirror` command. A feature's commands are made of what this package exports."""
+"""The `mirror` command. Features build their commands with the exported names."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""`mirror features`: what is installed beside the core."""
+"""`mirror features`: the installed features."""
 
 from __future__ import annotations
 

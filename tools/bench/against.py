@@ -78,7 +78,7 @@ class _Sides:
 
 
 def _one_copy(checkout: Path) -> Path:
-    """Return the program for one copy; until November 2026 it stood in the folder `bench` of the top level."""
+    """Return the program for one copy; older checkouts have it in the folder `bench`."""
     now, before = (checkout / folder / "one_copy.py" for folder in ("tools/bench", "bench"))
     return now if now.is_file() else before
 
