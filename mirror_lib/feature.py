@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, or a group of commands, as `mirror --help` lists it."""
+    """A command, or a group of commands."""
 
     #: Its `app` is a Typer application with the command.
     module: str
-    help: str
+    #: As `mirror --help` lists it; not of a command in a group, which is imported to list it.
+    help: str = ""
     #: The command after which it is listed, in its group; "": at the end.
     after: str = ""
 

@@ -32,7 +32,7 @@ _OWN: Final = {
 def kinds() -> dict[str, str]:
     """Return the builder of each kind of DAGs, those of the features too; `mirror_dags` makes all by default."""
     added = {kind: builder for each in installed_features().ready for kind, builder in each.dags.items()}
-    return {**_OWN, **{kind: builder for kind, builder in added.items() if kind not in _OWN}}
+    return _OWN | added | _OWN
 
 
 def mirror_dags(

@@ -145,7 +145,7 @@ class FieldReader:
 
 
 def left_of(left: int, elements: int) -> int:
-    """The number of elements that the arrays after an array of so many may have.
+    """The remaining limit of array elements, after an array with this number of elements.
 
     Raises:
         ValueError: it has more elements than are left.

@@ -8,15 +8,7 @@ FEATURE = Feature(
     name="importers",
     summary="Files of MirrorMaker 1, Kafka Connect and Strimzi as properties files.",
     commands={
-        "config import": Command(
-            f"{_COMMANDS}.import_file",
-            "Convert connectors of Kafka Connect, resources of Strimzi, or files of MirrorMaker 1.",
-            after="keys",
-        ),
-        "config import-topics": Command(
-            f"{_COMMANDS}.import_topics",
-            "Convert `source.replication.topic.X=Y`, which MirrorMaker 2 ignores.",
-            after="import",
-        ),
+        "config import": Command(f"{_COMMANDS}.import_file", after="keys"),
+        "config import-topics": Command(f"{_COMMANDS}.import_topics", after="import"),
     },
 )

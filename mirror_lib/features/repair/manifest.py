@@ -13,10 +13,6 @@ FEATURE = Feature(
             f"{_COMMANDS}.clusters", "The cluster ids that the state of a flow belongs to.", after="position"
         ),
         "map": Command(f"{_COMMANDS}.offset_map", "The offset map of a flow.", after="clusters"),
-        "gaps delete-keys": Command(
-            f"{_COMMANDS}.delete_keys",
-            "Write tombstones for keys that a compacted source has deleted and whose deletion was not copied.",
-            after="recopy",
-        ),
+        "gaps delete-keys": Command(f"{_COMMANDS}.delete_keys", after="recopy"),
     },
 )

@@ -1,4 +1,4 @@
-"""Completes positions without records, of MirrorMaker 2 and of version 0.1.0, by one look at the logs of both sides.
+"""Completes positions without records, of MirrorMaker 2 and of version 0.1.0, by one read of the logs of both sides.
 
 Without it nothing shows that an idle log was restored from a snapshot and has grown to the same end, until the next
 record is copied.
