@@ -8,6 +8,7 @@ import time
 from tools.model.commands import LEASE_SECONDS, Point, Said
 from tools.model.expected import ViolationError
 from tools.model.restores import Restores
+from tools.model.steps import COMPACTED_TOPIC
 
 #: Steps that an operator confirms, and attempts after a kill, with a margin.
 _ROUNDS = 8
@@ -44,6 +45,7 @@ class Moves(Restores):
             self._take_back(name)
             return False
         self._check_moved(topic, groups=groups)
+        self._take_over_partitions(topic)
         self._moved[topic] = name
         if groups:
             self._moved_groups.add(name)
@@ -88,6 +90,15 @@ class Moves(Restores):
                 raise ViolationError("cutover", text)
         if groups:
             self._check_readers((topic,), continues=True)
+
+    def _take_over_partitions(self, topic: str) -> None:
+        """Note that what other producers wrote to partitions that only the target has is copied home, too."""
+        theirs = set(self._target.partitions(self._remote(topic))) - set(self._source.partitions(self._topic(topic)))
+        for number in theirs:
+            history, held = self._histories[topic, number], self._copy((topic, number)).held()
+            history.compacted = topic == COMPACTED_TOPIC
+            self._strangers -= {each.id for each in held}
+            history.write_away(held)
 
     def _do_run_back(self, at: str | None, nth: int) -> None:
         """Copy back what was written to the target since."""

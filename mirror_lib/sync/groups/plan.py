@@ -72,6 +72,8 @@ class GroupRow:
     withdrawn_to: CheckpointOffsets | None = None
     #: Where the group continues on the target by the exact offset map; None if the map does not apply.
     exact: int | None = None
+    #: The target's log start offset if it is after the translated offset: retention has deleted what is before it.
+    log_start: int | None = None
     #: Duplicates on failover (records) if the group continues at `goes_on_at`; None without a usable map.
     read_again: int | None = None
     #: Upper bound of the records that the group has not read on the source and would not find on the target if it
@@ -94,10 +96,14 @@ class GroupRow:
 
     @property
     def goes_on_at(self) -> int | None:
-        """The target offset at which the group continues; None if unknown."""
-        if self.exact is not None:
-            return self.exact
-        return None if self.checkpoint is None else self.checkpoint.downstream_offset
+        """The target offset at which the group continues; None if unknown.
+
+        Never before the log start: a consumer resets an offset out of range, with `latest` to the log end.
+        """
+        offset = self.exact
+        if offset is None and self.checkpoint is not None:
+            offset = self.checkpoint.downstream_offset
+        return offset if offset is None or self.log_start is None else max(offset, self.log_start)
 
     def with_reason(self) -> GroupRow:
         """The row with the reason that follows from its numbers."""
@@ -121,6 +127,7 @@ class GroupRow:
             "upstream_offset": self.upstream,
             "checkpoint": None if self.checkpoint is None else self.checkpoint.downstream_offset,
             "exact": self.exact,
+            "log_start": self.log_start,
             "read_again": self.read_again,
             "skipped": self.skipped,
             "target_committed": self.target_committed,

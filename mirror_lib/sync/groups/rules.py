@@ -275,7 +275,7 @@ class _Planner:
 
         As `MirrorCheckpointTask.checkpointsForGroup` and `syncGroupOffset`.
         """
-        row = self._beyond_source(self._translate(row))
+        row = self._within_target(self._beyond_source(self._translate(row)))
         groups = self._facts.target
         if groups is None or not row.translated:
             return row
@@ -354,6 +354,13 @@ class _Planner:
             return row
         what = f"its offset is {upstream}, but the log end offset on the source is {end}"
         return replace(row, reason=GroupReason.BEYOND_SOURCE_END, what=what)
+
+    def _within_target(self, row: GroupRow) -> GroupRow:
+        """The row with the target's log start if retention has deleted the record at the translated offset."""
+        start, begin = row.goes_on_at, self._facts.target_starts.get(row.source)
+        if start is None or begin is None or begin <= start:
+            return row
+        return replace(row, log_start=begin)
 
     def _map_of(self, source: TopicPartition) -> OffsetMap | None:
         if self._last_map is None or self._last_map[0] != source:

@@ -242,6 +242,7 @@ def test_the_summary_counts_and_the_document_has_every_row() -> None:
         "upstream_offset": 30,
         "checkpoint": 111,
         "exact": None,
+        "log_start": None,
         "read_again": None,
         "skipped": None,
         "target_committed": None,
@@ -460,7 +461,7 @@ class TestAGroupAtTheEndOfATargetWithoutAMap:
         """Seed 2037 of the model: `in sync` after the map was rebuilt from a target that held a marker only."""
         for start, end, skipped in ((15, 22, 15), (21, 22, 20)):
             row = self.row(0, target_starts={ORDERS: start}, target_ends={ORDERS: end})
-            assert (row.goes_on_at, row.skipped, row.reason) == (0, skipped, GroupReason.SKIPS_RECORDS), start
+            assert (row.goes_on_at, row.skipped, row.reason) == (start, skipped, GroupReason.SKIPS_RECORDS), start
 
     def test_so_it_is_when_the_copy_has_continued_there_behind_the_marker_of_a_take_over(self) -> None:
         """The sync with which the decision has voided the earlier ones says that nothing stands in front of the map."""
@@ -510,6 +511,20 @@ class TestRecordsThatAGroupWouldSkip:
         assert (marker.reason, marker.skipped) == (None, 0)
         assert (behind.reason, behind.skipped) == (GroupReason.SKIPS_RECORDS, 70)
         assert (nothing_new.reason, nothing_new.skipped) == (None, 0)
+
+    def test_a_group_before_the_log_start_of_the_target_continues_there(self) -> None:
+        """Seed 5018 of the model: an offset out of range is reset by the consumer's policy, which may be `latest`."""
+        ends = {"target_starts": {ORDERS: 30}, "target_ends": {ORDERS: 50}, "source_starts": {ORDERS: 50}}
+
+        row = self.row(20, OffsetRun(0, 0, 50), **ends)
+        counted = self.row(20, OffsetRun(0, 0, 50), **{**ends, "source_starts": {ORDERS: 0}})
+        later = self.row(40, OffsetRun(0, 0, 50), **ends)
+
+        assert (row.goes_on_at, row.commit, row.skipped, row.reason) == (30, True, 0, None)
+        # Its checkpoint is the translation, as that of MirrorMaker.
+        assert (row.checkpoint and row.checkpoint.downstream_offset, row.exact) == (20, 20)
+        assert (counted.goes_on_at, counted.skipped, counted.reason) == (30, 10, GroupReason.SKIPS_RECORDS)
+        assert later.goes_on_at == 40
 
     def test_such_records_are_counted_too_if_later_ones_were_copied(self) -> None:
         runs = OffsetRun(0, 0, 50), OffsetRun(62, 62, 30)
