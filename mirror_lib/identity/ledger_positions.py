@@ -83,6 +83,11 @@ class Past(NamedTuple):
         history = SOUND_HISTORY if ledger is None or altered else history_of(position, row, ledger.runs)
         return cls(named, history, row)
 
+    @property
+    def was_begun(self) -> bool:
+        """True if a run has begun the partition at its beginning and copied nothing."""
+        return self.row is not None and self.row.offset < 0
+
     def copied_to(self, known: CopiedTo | None) -> CopiedTo | None:
         """Where the copied records are: by the ledger if Kafka's position was restored to an older one.
 

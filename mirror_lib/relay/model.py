@@ -70,6 +70,8 @@ class PartitionFacts:
     first_partitions: int | None = None
     #: The topic was created after the flow's last run.
     is_new: bool = False
+    #: By the ledger a run has begun the partition at its beginning, and copied nothing: only its position is lost.
+    was_begun: bool = False
     #: As in the position.
     caught_up_at: int | None = None
     #: Epoch milliseconds, right before `log_end` was requested; None if it was not.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
@@ -223,7 +223,7 @@ def gather_facts(
             else:
                 problems.append(PartitionProblem(pair[0], with_flow(flow, error, pair[0])))
     clusters.note_sources((*pairs, *_earlier_pairs(topology, clusters.positions_at_plan, {pair[0] for pair in pairs})))
-    ends = _target_ends(clusters, pairs, targets)
+    ends = _target_ends(clusters, pairs, targets, ledger.rows if ledger is not None else ())
     refused = _resolve_altered(flow, clusters, pairs, ends)
     problems += refused
     pairs = [pair for pair in pairs if pair[0] not in {problem.source for problem in refused}]
@@ -285,6 +285,7 @@ def gather_facts(
                     fact,
                     altered=pair[0] in altered,
                     is_new=is_new,
+                    was_begun=past.was_begun and pair[0] not in clusters.positions_at_plan.reset,
                     caught_up_at=caught_up_at,
                     copy=past.copy,
                     history=past.history,
@@ -365,12 +366,17 @@ def _target_ends(
     clusters: FlowClusters,
     pairs: Iterable[tuple[TopicPartition, TopicPartition]],
     targets: Mapping[str, TopicDescription],
+    in_ledger: Container[TopicPartition],
 ) -> Mapping[TopicPartition, OffsetFact]:
-    """Log end offsets of the existing target partitions to which records were copied."""
+    """Log end offsets of the existing target partitions to which records were copied.
+
+    Args:
+        in_ledger: source partitions that the ledger knows: their positions may be lost.
+    """
     known = {
         target
         for source, target in pairs
-        if source in clusters.positions_at_plan.positions
+        if (source in clusters.positions_at_plan.positions or source in in_ledger)
         and target.topic in targets
         and target.partition < len(targets[target.topic].partitions)
     }

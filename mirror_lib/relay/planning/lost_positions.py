@@ -22,6 +22,8 @@ def find_lost_positions(
 ) -> tuple[PartitionProblem, ...]:
     """Return the partitions of which the ledger has a position with copied records, and Kafka none, or an older one.
 
+    A position at the beginning counts if the target holds more than the ledger knows of: a killed run may have copied.
+
     Args:
         ledger: None if there is none yet.
         reset: partitions whose position was deleted on purpose: their next run is a first start.
@@ -30,7 +32,12 @@ def find_lost_positions(
         return ()
     doubtful = [each for each in facts if _is_restored(each) or _is_without(each, reset)]
     known = ((fact, ledger.rows.get(fact.source)) for fact in doubtful)
-    return tuple(_problem(flow, fact, row) for fact, row in known if row is not None and row.offset >= 0)
+    return tuple(_problem(flow, fact, row) for fact, row in known if row is not None and _may_be_copied(fact, row))
+
+
+def _may_be_copied(fact: PartitionFacts, row: KnownPosition) -> bool:
+    held = fact.target_now.log_end if fact.target_now is not None else None
+    return row.offset >= 0 or (held or 0) > (row.target_offset or 0)
 
 
 def _is_without(fact: PartitionFacts, reset: Container[TopicPartition]) -> bool:
@@ -48,9 +55,10 @@ def _problem(flow: FlowConfig, fact: PartitionFacts, row: KnownPosition) -> Part
     where = Where(flow=str(flow.flow), topic=fact.source.topic, partition=fact.source.partition)
     held = "no position of it" if fact.position is None else f"its position at source offset {fact.position - 1}"
     stored = "" if row.updated_at is None else f" on {row.updated_at:%Y-%m-%d at %H:%M}Z"
+    copied = f"copied up to source offset {row.offset}" if row.offset >= 0 else "begun, and nothing copied by then"
     error = PositionLostError(
         f"{flow.offset_storage_topic} has {held}, but the ledger has that of run {row.run_id}{stored}: "
-        f"copied up to source offset {row.offset}. The position topic was deleted or restored, or offset.storage.topic "
+        f"{copied}. The position topic was deleted or restored, or offset.storage.topic "
         "names another one.",
         where=where,
         action="Correct offset.storage.topic, or restore the topic. If that is impossible: "

@@ -138,9 +138,10 @@ def first_offset(fact: PartitionFacts, first_starts: FirstStarts) -> int:
 
     A partition that was added to a copied topic starts at its beginning, regardless of the first start: no record that
     was written to the topic since may be skipped (KIP-1327 does the same for consumers). So does a topic that was
-    created after the flow's last run instead of at `latest`: all its records were written since.
+    created after the flow's last run instead of at `latest`: all its records were written since. So does a
+    partition that a run has found empty before its position was lost.
     """
-    if fact.was_added:
+    if fact.was_added or fact.was_begun:
         return fact.log_start
     start = first_starts.of(fact.source.topic)
     if start.reset is not None:

@@ -58,3 +58,32 @@ def test_given_positions_of_yesterday_on_a_target_of_today_then_nothing_is_appen
     mirrored.produce(records(5, start=100))
     assert flow.run().records == 5
     assert values(mirrored.copied()) == values(records(105))
+
+
+def test_given_a_lost_position_of_an_empty_partition_then_what_was_written_since_is_copied(
+    mirrored: MirroredTopic,
+) -> None:
+    """Seed 7003 of the model: `latest` began at the log end a second time, and passed over 24 records."""
+    mirrored.create([])
+    own = f"positions-{mirrored.name}"
+    flow = mirrored.flow({"A->B.mirror.first.start": "latest", "B.offset.storage.topic": own})
+    assert flow.run().records == 0
+    delete_topic(mirrored.target, own)
+    mirrored.produce(records(24))
+
+    assert flow.run().records == 24
+
+
+def test_given_a_lost_position_of_a_killed_first_copy_then_nothing_is_appended(mirrored: MirroredTopic) -> None:
+    mirrored.create([])
+    own = f"positions-{mirrored.name}"
+    flow = mirrored.flow({"mirror.target.existing": "append", "B.offset.storage.topic": own})
+    assert flow.run().records == 0
+    # The killed run has left its records there, and the ledger has the position before them.
+    produce(mirrored.target, f"A.{mirrored.name}", records(24))
+    mirrored.produce(records(24))
+    delete_topic(mirrored.target, own)
+
+    (error,) = flow.run().errors
+
+    assert (error.reason, "nothing copied" in error.what) == ("position-lost", True)
