@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.relay import CopyJob, PartitionResult
 from mirror_lib.relay.copy import copy_attempt
 from spark_jobs.bins import bin_numbers
-from spark_jobs.sealing import unseal_for
+from spark_jobs.sealing import unsealed
 from spark_jobs.task_place import task_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Classes that are sent to the workers, and back.
-COPY_CLASSES = (CopyJob, PartitionResult)
+    from mirror_lib.relay import CopyJob
 
 
-@unseal_for(COPY_CLASSES)
+@unsealed
 def copy_bins(job: CopyJob, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Copy the bins whose numbers arrive as Arrow batches; yield one row per bin (`relay.copy.result_rows`)."""
     from mirror_lib.relay.copy import to_arrow

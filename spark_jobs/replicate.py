@@ -16,7 +16,8 @@ from mirror_lib.relay.copy import RESULT_DDL, from_arrow
 from mirror_lib.relay.job import main
 from mirror_lib.relay.planning import split_job
 from spark_jobs.bins import map_bins
-from spark_jobs.copy_task import COPY_CLASSES, copy_bins
+from spark_jobs.copy_results import COPY_RESULTS
+from spark_jobs.copy_task import copy_bins
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.executor_wait import executors_within
 from spark_jobs.failures import spark_errors, spark_failure
@@ -36,7 +37,7 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
     """
 
     def copy(job: CopyJob) -> list[PartitionResult]:
-        task = partial(copy_bins, *seal(job, COPY_CLASSES))
+        task = partial(copy_bins, *seal(job, COPY_RESULTS))
         try:
             return from_arrow([to_arrow(map_bins(spark, len(job.bins), task, RESULT_DDL))])
         except spark_errors() as error:

@@ -1,73 +1,68 @@
 """A job for Spark's Python workers, which unpickle it only if they have the same classes.
 
 Frozen classes with slots are unpickled by position: workers of another version would silently put values into wrong
-fields. So a job is sent as bytes with a stamp, and the stamp is compared before the bytes are unpickled.
+fields. So a job is sent as bytes with a stamp, and the stamp is compared before the bytes are unpickled. It names the
+modules of all classes in the job and in its results, with a digest of their sources: a worker imports nothing for it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
+import importlib.util
+import io
 import pickle
-from collections.abc import Callable, Sequence
-from enum import Enum
-from functools import cache, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, get_args, get_type_hints
+import sys
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mirror_lib import __version__
-from mirror_lib.cluster.auth import KerberosLogin, OAuthLogin, PasswordLogin
-from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.printable_logs import make_logs_printable
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
-#: Classes that every job may hold without naming them in a type: the implementations of `Login`, and `Where`.
-_COMMON: tuple[type, ...] = (PasswordLogin, OAuthLogin, KerberosLogin, Where)
+#: Results may hold errors.
+_COMMON: tuple[type, ...] = (MirrorError,)
 
 
-def seal(job: object, classes: tuple[type, ...]) -> tuple[str, bytes]:
+def seal(job: object, results: tuple[type, ...] = ()) -> tuple[str, bytes]:
     """The stamp and the job, for `unseal`.
 
     Args:
-        classes: classes of the job and of its results; the classes of their fields are included.
+        results: classes of the results that are not in the job; of those of one module, one.
     """
-    return stamp(classes), pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+    data = pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+    return stamp({*modules_in(data), *_modules_of((*results, *_COMMON))}), data
 
 
-def unseal(sealed: str, job: bytes, classes: tuple[type, ...]) -> Any:
+def unseal(sealed: str, job: bytes) -> Any:
     """Return the job.
 
     Raises:
         ConfigurationError: another version of this package has sealed it; it was not unpickled.
     """
-    ours = stamp(classes)
+    ours = stamp(filter(None, sealed.partition(" ")[2].split(",")))
     if sealed != ours:
-        raise other_version(workers=ours, driver=sealed)
+        raise other_version(workers=ours.partition(" ")[0], driver=sealed.partition(" ")[0])
     return pickle.loads(job)
 
 
-def unseal_for(
-    classes: tuple[type, ...],
-) -> Callable[
-    [Callable[Concatenate[Any, _Parameters], _Result]], Callable[Concatenate[str, bytes, _Parameters], _Result]
-]:
-    """Return a decorator of tasks: the task takes stamp and sealed job, and works on the job.
+def unsealed(
+    task: Callable[Concatenate[Any, _Parameters], _Result],
+) -> Callable[Concatenate[str, bytes, _Parameters], _Result]:
+    """A decorator of tasks: the task takes stamp and sealed job, and works on the job.
 
     Its first call raises `ConfigurationError` if the driver has another version of this package.
     """
 
-    def decorate(
-        task: Callable[Concatenate[Any, _Parameters], _Result],
-    ) -> Callable[Concatenate[str, bytes, _Parameters], _Result]:
-        @wraps(task)
-        def run(stamp: str, sealed: bytes, /, *given: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
-            # In a worker nobody has configured the log.
-            make_logs_printable()
-            return task(unseal(stamp, sealed, classes), *given, **named)
+    @wraps(task)
+    def run(stamp: str, sealed: bytes, /, *given: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+        # In a worker nobody has configured the log.
+        make_logs_printable()
+        return task(unseal(stamp, sealed), *given, **named)
 
-        return run
-
-    return decorate
+    return run
 
 
 def other_version(*, workers: str, driver: str, where: Where = Where()) -> ConfigurationError:  # noqa: B008 - a value
@@ -80,41 +75,49 @@ def other_version(*, workers: str, driver: str, where: Where = Where()) -> Confi
     )
 
 
-@cache
-def stamp(classes: tuple[type, ...]) -> str:
-    """The version of this package, and a digest of `fields_of` these classes for changes within a version."""
-    text = "\n".join(fields_of((*classes, *_COMMON)))
-    return f"{__version__}/{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+def stamp(modules: Iterable[str]) -> str:
+    """The version of this package, a digest of the sources of these modules, and their names."""
+    names = sorted(modules)
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(f"{name} {_source_digest(name)}\n".encode())
+    return f"{__version__}/{digest.hexdigest()[:12]} {','.join(names)}"
 
 
-def fields_of(classes: Sequence[type]) -> list[str]:
-    """A line for each of these classes and of the classes of their fields: its name, and its fields in order."""
-    found: dict[type, str] = {}
-    names = {each.__name__: each for each in classes}
-    todo: list[Any] = list(classes)
-    while todo:
-        kind = todo.pop()
-        todo += get_args(kind)
-        if not isinstance(kind, type) or kind in found or not _has_fields(kind):
-            continue
-        name = f"{kind.__module__}.{kind.__qualname__}"
-        if issubclass(kind, Enum):
-            found[kind] = f"{name} {[(each.name, each.value) for each in kind]}"
-            continue
-        # Some modules import a name only for type checking.
-        hints = get_type_hints(kind, localns=names)
-        fields = [(field, str(hints[field])) for field in _names(kind)]
-        found[kind] = f"{name} {fields}"
-        todo += hints.values()
-    return sorted(found.values())
+def modules_in(data: bytes) -> set[str]:
+    """The modules of the classes in pickled bytes of this process, without those of Python."""
+    found = _Classes(io.BytesIO(data))
+    found.load()
+    return _modules_of(found.kinds)
 
 
-def _has_fields(kind: type) -> bool:
-    return issubclass(kind, Enum) or bool(_names(kind))
+class _Classes(pickle.Unpickler):
+    """Notes the classes that it meets; each once."""
+
+    def __init__(self, data: io.BytesIO) -> None:
+        super().__init__(data)
+        self.kinds: list[Any] = []
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        """The class, noted."""
+        kind = super().find_class(module, name)
+        self.kinds.append(kind)
+        return kind
 
 
-def _names(kind: type) -> tuple[str, ...]:
-    if dataclasses.is_dataclass(kind):
-        return tuple(field.name for field in dataclasses.fields(kind))
-    # Of a named tuple, or of a pydantic model.
-    return tuple(getattr(kind, "_fields", ())) or tuple(getattr(kind, "model_fields", ()))
+def _modules_of(kinds: Iterable[Any]) -> set[str]:
+    """The modules in which these classes, and those that they inherit fields from, are defined."""
+    every = {base for kind in kinds for base in (kind.__mro__ if isinstance(kind, type) else (kind,))}
+    names = {str(each.__module__) for each in every if each.__module__}
+    return {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names}
+
+
+def _source_digest(module: str) -> str:
+    """A digest of a module's source; empty if this Python does not have it."""
+    try:
+        found = importlib.util.find_spec(module)
+        origin = (found and found.origin) or ""
+        source = found.loader.get_data(origin) if found and origin.endswith(".py") else None  # type: ignore[union-attr]
+    except (ImportError, OSError, AttributeError):
+        source = None
+    return "" if source is None else hashlib.sha256(source).hexdigest()

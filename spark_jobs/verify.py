@@ -21,17 +21,20 @@ from mirror_lib.features.verify import (
     main,
 )
 from mirror_lib.features.verify.planning import split_job
+from mirror_lib.topology import TopicPartition
 from spark_jobs.bins import map_bins
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.executor_wait import executors_within
 from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import to_arrow
-from spark_jobs.verify_task import VERIFY_CLASSES, verify_bins
+from spark_jobs.verify_task import verify_bins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Classes of its results, one of each module.
+VERIFY_RESULTS = (PartitionVerdict, TopicPartition)
 _CONSEQUENCE = "Nothing was compared; repeat the verification."
 
 
@@ -39,7 +42,7 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
     """A runner that compares each bin in its own Spark task; it raises the errors of `copy_with`."""
 
     def compare(job: VerifyJob) -> list[PartitionVerdict]:
-        task = partial(verify_bins, *seal(job, VERIFY_CLASSES))
+        task = partial(verify_bins, *seal(job, VERIFY_RESULTS))
         try:
             return from_arrow([to_arrow(map_bins(spark, len(job.bins), task, VERDICT_DDL))])
         except spark_errors() as error:

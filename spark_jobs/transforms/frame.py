@@ -39,7 +39,7 @@ from spark_jobs.transforms.state import (
     speaking_of,
     types_of,
 )
-from spark_jobs.transforms.tasks import SMT_CLASSES, TargetTopicOf, apply_smts
+from spark_jobs.transforms.tasks import TargetTopicOf, apply_smts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -91,7 +91,7 @@ def frame_of(
 
 def _through_smts(frame: DataFrame, chain: SmtChain, target_topic_of: TargetTopicOf) -> DataFrame:
     """Apply Connect's transforms."""
-    made = frame.mapInArrow(partial(apply_smts, *seal(chain, SMT_CLASSES), target_topic_of), frame.schema)
+    made = frame.mapInArrow(partial(apply_smts, *seal(chain), target_topic_of), frame.schema)
     return _seen_under_new_topic(made)
 
 

@@ -31,11 +31,12 @@ from mirror_lib.relay.transformed import (
 )
 from mirror_lib.transform import Determinism, UntransformableRecordError, read_mark
 from spark_jobs.bins import map_bins
+from spark_jobs.copy_results import COPY_RESULTS
 from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import to_arrow
 from spark_jobs.transforms.chain_rows import ChainRows
-from spark_jobs.transforms.row_tasks import DRAINED_DDL, ROW_CLASSES, drain_rows, finish_bins, read_rows, write_rows
+from spark_jobs.transforms.row_tasks import DRAINED_DDL, drain_rows, finish_bins, read_rows, write_rows
 from spark_jobs.transforms.smt_row_tasks import copy_rows
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class _TransformedCopy:
     def _write(self) -> list[PartitionResult]:
         """The results of all bins for which Spark has started a writing half."""
         job = self._job
-        sealed = seal(job, ROW_CLASSES)
+        sealed = seal(job, COPY_RESULTS)
         if not self._chain.transforms:
             # Without Spark transforms, rows need not pass Spark's JVM: Python does all of the work.
             task = partial(copy_rows, *sealed, self._rows.smts)
@@ -114,13 +115,13 @@ class _TransformedCopy:
             self._keep(self._write())
         count = len(self._job.copy.bins)
         if count:
-            task = partial(finish_bins, *seal(self._job, ROW_CLASSES))
+            task = partial(finish_bins, *seal(self._job, COPY_RESULTS))
             self._keep(from_arrow([to_arrow(map_bins(self._spark, count, task, RESULT_DDL))]))
 
     def _has_rows(self) -> bool:
         """True if the transforms return any rows for the bins."""
         job = replace(self._job, whole=True)
-        sealed = seal(job, ROW_CLASSES)
+        sealed = seal(job, COPY_RESULTS)
         made = self._rows.transform(sealed, len(job.copy.bins))
         counted = to_arrow(made.mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL))
         return any(counted.column(0).to_pylist())
@@ -157,7 +158,7 @@ class _TransformedCopy:
         bins = tuple(tuple(_only(opened[each.source], each) for each in group) for group in groups)
         settings = self._job.copy.settings.model_copy(update={"poison_policy": PoisonPolicy.SKIP})
         job = replace(self._job, copy=replace(self._job.copy, bins=bins, settings=settings), secret=new_secret())
-        sealed = seal(job, ROW_CLASSES)
+        sealed = seal(job, COPY_RESULTS)
         try:
             to_arrow(self._rows.transform(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL))
         except spark_errors() as error:

@@ -22,7 +22,7 @@ from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import from_arrow_table
 from spark_jobs.transforms.columns import is_document
 from spark_jobs.transforms.hidden_columns import DECODED
-from spark_jobs.transforms.registry_tasks import REGISTRY_CLASSES, decode_sides, encode_sides, renumber_sides
+from spark_jobs.transforms.registry_tasks import decode_sides, encode_sides, renumber_sides
 from spark_jobs.transforms.state import SIDES, old, old_name, types_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class RegistrySides:
             return frame, {}
         readers = [(f"{DECODED}{side}", self._reader(transform.decode, side)) for side in sides]
         types = {column: self._type(frame, reader) for column, reader in readers}
-        task = partial(decode_sides, *seal(readers, REGISTRY_CLASSES))
+        task = partial(decode_sides, *seal(readers))
         made = frame.mapInArrow(task, _schema(frame, types))
         return made, {side: sf.col(f"{DECODED}{side}") for side in sides}
 
@@ -99,7 +99,7 @@ class RegistrySides:
         if not readers:
             return made
         schema = _schema(made, {column: BinaryType() for column, _ in readers})
-        return made.mapInArrow(partial(encode_sides, *seal(readers, REGISTRY_CLASSES)), schema)
+        return made.mapInArrow(partial(encode_sides, *seal(readers)), schema)
 
     def renumber(self, frame: DataFrame) -> DataFrame:
         """The frame with the schema ids of the target, after the last transform."""
@@ -111,7 +111,7 @@ class RegistrySides:
         sides = [
             SideRenumbering(side, access_of(source), access_of(target), topics) for side in SIDES if side in needed
         ]
-        return frame.mapInArrow(partial(renumber_sides, *seal(sides, REGISTRY_CLASSES)), frame.schema)
+        return frame.mapInArrow(partial(renumber_sides, *seal(sides)), frame.schema)
 
     def _reader(self, decode: DecodeSettings, side: str) -> SideReader:
         known = self._readers.get(side)

@@ -8,21 +8,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from mirror_lib.schemas import BasicLogin, BearerLogin, RegistryAccess, SchemaFormatError, SchemaMissingError
+from mirror_lib.schemas import SchemaFormatError, SchemaMissingError
 from mirror_lib.transform import array_of
 from mirror_lib.transform.schemas import SchemaRenumbering, SideCodec, SideReader, SideRenumbering
 from spark_jobs.sealing import unseal
 from spark_jobs.transforms.hidden_columns import DECODED, FROM
 from spark_jobs.transforms.tasks import refuse_row
 
-REGISTRY_CLASSES = (SideReader, SideRenumbering, RegistryAccess, BasicLogin, BearerLogin)
-
 
 def decode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Decode keys and values to columns with the types of `registry_sides.column_of`.
 
     Args:
-        stamp: result of `spark_jobs.sealing.seal` for `REGISTRY_CLASSES`.
+        stamp: result of `spark_jobs.sealing.seal`.
         sealed: pairs of the name of a new column, `__mirror_decoded_` followed by the side, and a
             `SideReader`.
 
@@ -31,7 +29,7 @@ def decode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[
         SchemaRegistryError: the registry does not respond; no record is the cause.
         ConfigurationError: the driver has another version of this package.
     """
-    readers: list[tuple[str, SideReader]] = unseal(stamp, sealed, REGISTRY_CLASSES)
+    readers: list[tuple[str, SideReader]] = unseal(stamp, sealed)
     stages = [(column, _codecs(reader)) for column, reader in readers]
     for batch in batches:
         changed = batch
@@ -44,7 +42,7 @@ def decode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[
 
 def encode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Replace the results of transforms in such columns by their bytes; else as `decode_sides`."""
-    readers: list[tuple[str, SideReader]] = unseal(stamp, sealed, REGISTRY_CLASSES)
+    readers: list[tuple[str, SideReader]] = unseal(stamp, sealed)
     stages = [(column, _codecs(reader)) for column, reader in readers]
     for batch in batches:
         changed = batch
@@ -64,7 +62,7 @@ def renumber_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterato
         UntransformableRecordError: a record's schema is missing; the error has the record's mark.
         ConfigurationError: the driver has another version of this package.
     """
-    sides: list[SideRenumbering] = unseal(stamp, sealed, REGISTRY_CLASSES)
+    sides: list[SideRenumbering] = unseal(stamp, sealed)
     stages = [(each.side, SchemaRenumbering(each)) for each in sides]
     for batch in batches:
         changed = batch

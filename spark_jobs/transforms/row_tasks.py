@@ -9,27 +9,24 @@ import numpy as np
 import pyarrow as pa
 
 from mirror_lib.cluster.rows import ReaderResult
-from mirror_lib.relay import PartitionResult
 from mirror_lib.relay.copy import to_arrow
 from mirror_lib.relay.transformed import RowJob, finish_bin, read_bin, write_bin
 from spark_jobs.bins import bin_numbers
 from spark_jobs.input_end import to_the_end
-from spark_jobs.sealing import unseal_for
+from spark_jobs.sealing import unsealed
 from spark_jobs.task_place import task_place
 
-#: Classes that are sent to the workers, and back.
-ROW_CLASSES = (RowJob, PartitionResult)
 #: Schema of `drain_rows`.
 DRAINED_DDL = "rows bigint"
 
 
-@unseal_for(ROW_CLASSES)
+@unsealed
 def read_rows(job: RowJob, number: int) -> Iterator[pa.RecordBatch]:
     """The rows of a bin (`cluster.rows.layout.READ_SCHEMA`)."""
     return read_bin(job, number, task_place().attempt)
 
 
-@unseal_for(ROW_CLASSES)
+@unsealed
 def write_rows(job: RowJob, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Write a bin's transformed rows; yield one row with the results of its partitions (`relay.copy.result_rows`)."""
     number, attempt = task_place()
@@ -37,14 +34,14 @@ def write_rows(job: RowJob, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     yield to_arrow(write_bin(job, number, attempt, to_the_end(rows, must_know=in_transactions)))
 
 
-@unseal_for(ROW_CLASSES)
+@unsealed
 def finish_bins(job: RowJob, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """End bins for which the transforms return no row; yield a row of results for each."""
     for number in bin_numbers(numbers):
         yield to_arrow(finish_bin(job, number, task_place().attempt))
 
 
-@unseal_for(ROW_CLASSES)
+@unsealed
 def drain_rows(job: RowJob, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Check whether the transforms succeed for the records of a bin: write nothing; yield the number of rows."""
     count = np.array([sum(batch.num_rows for batch in rows)], dtype=np.int64)

@@ -16,11 +16,10 @@ from mirror_lib.relay.copy import to_arrow
 from mirror_lib.relay.transformed import RowJob, read_bin, write_bin
 from mirror_lib.transform.smt import SmtChain
 from spark_jobs.bins import bin_numbers
-from spark_jobs.sealing import seal, unseal, unseal_for
+from spark_jobs.sealing import seal, unseal, unsealed
 from spark_jobs.task_place import task_place
 from spark_jobs.transforms.hidden_columns import TOPIC
-from spark_jobs.transforms.row_tasks import ROW_CLASSES
-from spark_jobs.transforms.tasks import SMT_CLASSES, SmtStage, TargetTopicOf
+from spark_jobs.transforms.tasks import SmtStage, TargetTopicOf
 
 #: Schema of rows after Connect's transforms in the reading worker: with the topic that these have set, or null.
 READ_THROUGH_SMTS_DDL = f"{READ_DDL}, {TOPIC} string"
@@ -32,7 +31,7 @@ class SealedSmts(NamedTuple):
     """A chain of Connect's transforms for the workers.
 
     Attributes:
-        stamp: result of `spark_jobs.sealing.seal` for `SMT_CLASSES`.
+        stamp: result of `spark_jobs.sealing.seal`.
         chain: the sealed chain.
         target_topics: the remote topic of each source topic.
     """
@@ -47,12 +46,12 @@ class SealedSmts(NamedTuple):
         Raises:
             ConfigurationError: the driver has another version of this package.
         """
-        return SmtStage(unseal(self.stamp, self.chain, SMT_CLASSES), self.target_topics)
+        return SmtStage(unseal(self.stamp, self.chain), self.target_topics)
 
 
 def sealed_smts(chain: SmtChain, target_topics: TargetTopicOf) -> SealedSmts:
     """A sealed chain for the workers, with the target topics."""
-    return SealedSmts(*seal(chain, SMT_CLASSES), target_topics)
+    return SealedSmts(*seal(chain), target_topics)
 
 
 def read_through_smts(
@@ -72,7 +71,7 @@ def read_through_smts(
     return _through(smts.open(), read(stamp, sealed, number))
 
 
-@unseal_for(ROW_CLASSES)
+@unsealed
 def copy_rows(job: RowJob, smts: SealedSmts | None, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Read, transform and write bins in this worker; yield a row of results for each (`relay.copy.result_rows`).
 

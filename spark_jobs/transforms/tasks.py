@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.transform import TARGET_COLUMNS, refuse_record
-from mirror_lib.transform.smt import RawRecord, SmtChain, model
+from mirror_lib.transform.smt import SmtChain
 from mirror_lib.transform.smt.rows import RefusedRowError, SmtRows
 from spark_jobs.sealing import unseal
 from spark_jobs.transforms.hidden_columns import BYTES, FROM, NEW, OLD, SOURCE, TOPIC
@@ -21,12 +21,6 @@ from spark_jobs.transforms.hidden_columns import BYTES, FROM, NEW, OLD, SOURCE, 
 if TYPE_CHECKING:
     from mirror_lib.transform.smt.rows import MadeRows
 
-#: Classes that are sent to the workers with an `SmtChain`: the type of a stage's transform is only a common interface.
-SMT_CLASSES = (
-    *(SmtChain, RawRecord, model.Cast, model.DropHeaders, model.ExtractField, model.Filter, model.Flatten),
-    *(model.HeaderFrom, model.HoistField, model.InsertField, model.InsertHeader, model.MaskField, model.RegexRouter),
-    *(model.ReplaceField, model.TimestampConverter, model.TimestampRouter, model.ValueToKey),
-)
 #: The remote topic of a source topic.
 TargetTopicOf = Mapping[str, str] | Callable[[str], str]
 
@@ -37,7 +31,7 @@ def apply_smts(
     """Apply Connect's transforms to rows in the form that `transform_state` has between two transforms.
 
     Args:
-        stamp: result of `spark_jobs.sealing.seal` for `SMT_CLASSES`.
+        stamp: result of `spark_jobs.sealing.seal`.
         sealed: the `SmtChain`.
         target_topics: the remote topic of each source topic.
 
@@ -45,7 +39,7 @@ def apply_smts(
         UntransformableRecordError: an SMT fails for a record; the error has the record's mark.
         ConfigurationError: the driver has another version of this package.
     """
-    stage = SmtStage(unseal(stamp, sealed, SMT_CLASSES), target_topics)
+    stage = SmtStage(unseal(stamp, sealed), target_topics)
     for batch in batches:
         if batch.num_rows:
             yield stage.run(batch)

@@ -7,39 +7,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.cluster import Connection
 from mirror_lib.cluster.rows import ReaderResult
-from mirror_lib.features.verify import PartitionVerdict, to_arrow
+from mirror_lib.features.verify import to_arrow
 from mirror_lib.features.verify.routed import (
     DigestsJob,
-    FoundRow,
     Place,
-    RoutedFindings,
-    TargetDigests,
     read_target_digests,
 )
 from mirror_lib.features.verify.transformed import RowVerifyJob, compare_bin, find_bin, read_bin
 from spark_jobs.bins import bin_numbers
-from spark_jobs.sealing import unseal_for
+from spark_jobs.sealing import unsealed
 from spark_jobs.task_place import task_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Classes that are sent to the workers, and back.
-ROW_VERIFY_CLASSES = (RowVerifyJob, PartitionVerdict, Connection, RoutedFindings, FoundRow)
-DIGEST_CLASSES = (DigestsJob, TargetDigests, Connection)
 #: Schema of `drain_rows`.
 DRAINED_DDL = "batches bigint"
 
 
-@unseal_for(ROW_VERIFY_CLASSES)
+@unsealed
 def read_rows(job: RowVerifyJob, number: int) -> Iterator[pa.RecordBatch]:
     """The rows of a bin (`cluster.rows.layout.READ_SCHEMA`)."""
     return read_bin(job, number, task_place().attempt)
 
 
-@unseal_for(ROW_VERIFY_CLASSES)
+@unsealed
 def compare_rows(job: RowVerifyJob, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Compare the transformed rows of a bin.
 
@@ -49,7 +42,7 @@ def compare_rows(job: RowVerifyJob, rows: Iterable[Any]) -> Iterator[pa.RecordBa
     yield to_arrow([*verdicts, routed])
 
 
-@unseal_for(ROW_VERIFY_CLASSES)
+@unsealed
 def find_rows(
     job: RowVerifyJob, wanted: Mapping[Place, frozenset[bytes]], rows: Iterable[Any]
 ) -> Iterator[pa.RecordBatch]:
@@ -57,14 +50,14 @@ def find_rows(
     yield to_arrow(find_bin(job, *task_place(), rows, wanted))
 
 
-@unseal_for(DIGEST_CLASSES)
+@unsealed
 def read_targets(job: DigestsJob, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Read the target partitions of routed records; yield one row for each bin, whose numbers are in Arrow batches."""
     for number in bin_numbers(numbers):
         yield to_arrow(read_target_digests(job, number))
 
 
-@unseal_for(ROW_VERIFY_CLASSES)
+@unsealed
 def drain_rows(job: RowVerifyJob, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Check whether the transforms succeed for the records of a bin: compare nothing, and yield nothing."""
     for _ in rows:

@@ -24,7 +24,15 @@ from mirror_lib.features.verify import (
     from_arrow,
 )
 from mirror_lib.features.verify.planning import ChainChecks, for_second_read
-from mirror_lib.features.verify.routed import DigestsJob, FoundRow, Place, RoutedFindings, TargetDigests, judge_routed
+from mirror_lib.features.verify.routed import (
+    DigestsJob,
+    FoundRow,
+    Multiset,
+    Place,
+    RoutedFindings,
+    TargetDigests,
+    judge_routed,
+)
 from mirror_lib.features.verify.transformed import (
     NumberedRange,
     RefusedRecord,
@@ -34,6 +42,7 @@ from mirror_lib.features.verify.transformed import (
 )
 from mirror_lib.offsets import encode
 from mirror_lib.relay.transformed import Failure, Found, OffsetRange, failing_record, named_record
+from mirror_lib.topology import TopicPartition
 from mirror_lib.transform import UntransformableRecordError, read_mark
 from spark_jobs.bins import map_bins
 from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
@@ -41,9 +50,7 @@ from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import to_arrow
 from spark_jobs.transforms.chain_rows import ChainRows
 from spark_jobs.transforms.verify_row_tasks import (
-    DIGEST_CLASSES,
     DRAINED_DDL,
-    ROW_VERIFY_CLASSES,
     compare_rows,
     drain_rows,
     find_rows,
@@ -54,6 +61,9 @@ from spark_jobs.transforms.verify_row_tasks import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Classes of the results, one of each module.
+ROW_RESULTS = (PartitionVerdict, RoutedFindings, FoundRow, Multiset, CheckRange, TopicPartition)
+DIGEST_RESULTS = (TargetDigests, PartitionVerdict, Multiset, TopicPartition)
 _log = logging.getLogger(__name__)
 #: Maximum number of tries of a job, each without one more failing record.
 _MOST_TRIES = 20
@@ -91,7 +101,7 @@ def read_targets_with(spark: SparkSession, job: DigestsJob) -> list[TargetDigest
     Raises:
         MirrorError: Spark gave up.
     """
-    task = partial(read_targets, *seal(job, DIGEST_CLASSES))
+    task = partial(read_targets, *seal(job, DIGEST_RESULTS))
     try:
         return from_arrow([to_arrow(map_bins(spark, len(job.bins), task, VERDICT_DDL))])
     except spark_errors() as error:
@@ -116,7 +126,7 @@ class TransformedVerification:
         """
         for left in reversed(range(_MOST_TRIES)):
             try:
-                sealed = seal(self._job, ROW_VERIFY_CLASSES)
+                sealed = seal(self._job, ROW_RESULTS)
                 made = self._rows.transform(sealed, len(self._job.verify.bins))
                 return _split_results(
                     from_arrow([to_arrow(made.mapInArrow(partial(compare_rows, *sealed), VERDICT_DDL))])
@@ -138,7 +148,7 @@ class TransformedVerification:
         if not verify.bins:
             return []
         job = replace(self._job, verify=verify, secret=new_secret())
-        sealed = seal(job, ROW_VERIFY_CLASSES)
+        sealed = seal(job, ROW_RESULTS)
         try:
             made = self._rows.transform(sealed, len(verify.bins))
             return from_arrow([to_arrow(made.mapInArrow(partial(find_rows, *sealed, dict(wanted)), VERDICT_DDL))])
@@ -184,7 +194,7 @@ class TransformedVerification:
         bins = tuple(tuple(_only(checks[each.source], each) for each in group) for group in groups)
         verify = replace(self._job.verify, bins=bins, bin_max_bytes=None)
         job = replace(self._job, verify=verify, secret=new_secret())
-        sealed = seal(job, ROW_VERIFY_CLASSES)
+        sealed = seal(job, ROW_RESULTS)
         try:
             to_arrow(self._rows.transform(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL))
         except spark_errors() as error:

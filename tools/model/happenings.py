@@ -255,14 +255,14 @@ class Happenings(State):
         self._backup_file.unlink(missing_ok=True)
         with closing(sqlite3.connect(self._ledger_file)) as ledger:
             ledger.execute("VACUUM INTO ?", (str(self._backup_file),))
-        self._backup = set(self._given_up), self._cutovers
+        self._backup = set(self._given_up), self._cutovers, set(self._followed)
 
     def _do_restore_ledger(self, empty: bool) -> None:
         """Put the copy of the ledger back, or an empty one in its place.
 
         Hand-overs of cutovers since then would be unknown: docs/troubleshooting.md, "The ledger is lost".
         """
-        given_up, cutovers = (set(), 0) if empty or self._backup is None else self._backup
+        given_up, cutovers, followed = (set(), 0, set()) if empty or self._backup is None else self._backup
         if self._moved or cutovers != self._cutovers or self._positions_lost or self._target_restored:
             return
         self._end_stopped()
@@ -272,6 +272,8 @@ class Happenings(State):
             shutil.copy(self._backup_file, self._ledger_file)
         # Stops since then are unknown.
         self._given_up = set(given_up)
+        # Others may share the position topic: only the ledger says which partitions the flow followed.
+        self._followed = set(followed)
         self._ledger_restored = True
 
     def _do_lose_positions(self) -> None:

@@ -82,8 +82,8 @@ class State:
         self._decided: set[Place] = set()
         #: Number of cutovers that were begun.
         self._cutovers = 0
-        #: Partitions that were given up when the ledger was backed up, and the number of cutovers then.
-        self._backup: tuple[set[Place], int] | None = None
+        #: When the ledger was backed up: partitions that were given up, number of cutovers, partitions followed.
+        self._backup: tuple[set[Place], int, set[Place]] | None = None
         #: The ledger was restored from a backup, or emptied.
         self._ledger_restored = False
         #: Partitions of which an operator has accepted that the ledger lacks a part.

@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "findings": ["Place", "RoutedFindings", "TargetDigests"],
         "judge": ["judge_routed"],
+        "multiset": ["Multiset"],
         "routed_rows": ["Elsewhere", "FoundRow"],
         "target_digests": ["DigestsJob", "read_target_digests"],
     },

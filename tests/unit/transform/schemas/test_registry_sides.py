@@ -23,7 +23,7 @@ from mirror_lib.transform.schemas.registry_sides import (
     reader_of,
 )
 from spark_jobs.sealing import seal
-from spark_jobs.transforms.registry_tasks import REGISTRY_CLASSES, decode_sides
+from spark_jobs.transforms.registry_tasks import decode_sides
 from tools.testbed.schema_registry import LocalSchemaRegistry
 
 NUMBER = Schema(SchemaType.AVRO, json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}))
@@ -61,7 +61,7 @@ def test_a_registry_that_does_not_answer_is_no_fault_of_the_record() -> None:
     rows = pa.record_batch({"value": pa.array([b"\0\0\0\0\1\0"]), "__mirror_from": pa.array(["orders"])})
 
     with pytest.raises(SchemaRegistryUnreachableError):
-        list(decode_sides(*seal([("__mirror_decoded_value", gone)], REGISTRY_CLASSES), [rows]))
+        list(decode_sides(*seal([("__mirror_decoded_value", gone)]), [rows]))
 
 
 def test_ids_are_asked_for_once_and_one_that_a_registry_lacks_is_told(

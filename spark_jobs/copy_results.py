@@ -1,0 +1,11 @@
+"""The classes of a copy's results, one of each module, for `sealing.seal`. Only drivers import this."""
+
+from __future__ import annotations
+
+from mirror_lib.cluster.batches import TransactionCount
+from mirror_lib.cluster.topics import LastRecord
+from mirror_lib.offsets import OffsetRun
+from mirror_lib.relay import PartitionResult
+from mirror_lib.topology import TopicPartition
+
+COPY_RESULTS = (PartitionResult, OffsetRun, LastRecord, TransactionCount, TopicPartition)
