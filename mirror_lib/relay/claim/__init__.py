@@ -7,5 +7,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "claim": ["chains_of", "name_positions", "open_partitions", "store_first_positions"],
         "hidden_positions": ["uncover_positions"],
+        "unknown_records": ["with_found_records"],
     },
 )

@@ -3,3 +3,4 @@ from .claim import name_positions as name_positions
 from .claim import open_partitions as open_partitions
 from .claim import store_first_positions as store_first_positions
 from .hidden_positions import uncover_positions as uncover_positions
+from .unknown_records import with_found_records as with_found_records

@@ -1,19 +1,21 @@
-"""Completes positions without records, of MirrorMaker 2 and of version 0.1.0, by one read of the logs of both sides.
+"""Completes positions without their last copied record, by one read of the logs of both sides.
 
-Without it nothing shows that an idle log was restored from a snapshot and has grown to the same end, until the next
-record is copied.
+These are positions of MirrorMaker 2 and of version 0.1.0, and those that a take-over has found. Without the record
+nothing shows that an idle log was restored from a snapshot and has grown to the same end.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from mirror_lib.cluster.raw import open_clients
 from mirror_lib.cluster.topics import LastRecord, Position
 from mirror_lib.errors import ClusterError
 from mirror_lib.identity import read_records_at
+from mirror_lib.relay.model import PartitionResult
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.topology import TopicPartition
 
@@ -33,16 +35,61 @@ def with_records(
         clusters: of the run.
     """
     incomplete = {each: at for each, at in positions.items() if at.last_record is None and at.offset >= 0}
-    if not incomplete:
-        return dict(positions)
-    on_target = {
-        targets[each]: at.target_offset - 1 for each, at in incomplete.items() if at.target_offset and each in targets
+    pairs = {each: _Pair(targets.get(each), at.offset, at.target_offset) for each, at in incomplete.items()}
+    return {**positions, **_with_records(incomplete, pairs, clusters)}
+
+
+def with_found_records(
+    positions: Sequence[Position], results: Sequence[PartitionResult], clusters: FlowClusters
+) -> list[Position]:
+    """The positions at a run's end, with the last copied records that the copy has not read itself.
+
+    A take-over finds copied records and may have nothing more to copy; a partition that fails may have read on. Both
+    know an earlier record only, which a log restored to a state after it still has.
+
+    Args:
+        positions: of the results.
+        clusters: of the run.
+    """
+    pairs = {
+        each.source: _Pair(each.target, each.runs[-1].source_next - 1, each.runs[-1].target_next)
+        for each in results
+        if each.runs and (each.recovered or each.error is not None)
     }
-    on_source = {each: at.offset for each, at in incomplete.items()}
+    stale = {
+        each.source: each
+        for each in positions
+        if each.source in pairs and _is_before(each.last_record, pairs[each.source].source_offset)
+    }
+    found = _with_records(stale, pairs, clusters)
+    return [found.get(each.source, each) for each in positions]
+
+
+class _Pair(NamedTuple):
+    """A copied record: its source offset, and the target offset after it."""
+
+    target: TopicPartition | None
+    source_offset: int
+    target_next: int | None
+
+
+def _is_before(record: LastRecord | None, offset: int) -> bool:
+    return record is None or record.offset < offset
+
+
+def _with_records(
+    incomplete: Mapping[TopicPartition, Position], pairs: Mapping[TopicPartition, _Pair], clusters: FlowClusters
+) -> dict[TopicPartition, Position]:
+    if not incomplete:
+        return {}
+    wanted = {each: pairs[each] for each in incomplete}
+    on_target = {pair.target: pair.target_next - 1 for pair in wanted.values() if pair.target and pair.target_next}
+    on_source = {each: pair.source_offset for each, pair in wanted.items()}
     sources, copies = asyncio.run(_read(clusters, on_source, on_target))
     return {
-        each: _completed(at, sources[each], copies.get(targets[each])) if each in sources else at
-        for each, at in positions.items()
+        each: _completed(at, sources[each], copies.get(target) if (target := wanted[each].target) else None)
+        for each, at in incomplete.items()
+        if each in sources
     }
 
 

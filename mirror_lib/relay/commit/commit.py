@@ -16,6 +16,7 @@ from mirror_lib.config import FlowConfig, offset_syncs_topic
 from mirror_lib.identity import position_row
 from mirror_lib.ledger import Ledger, offset_rows, rows
 from mirror_lib.offsets import EmissionState, OffsetRun, encode, flush_syncs
+from mirror_lib.relay.claim import with_found_records
 from mirror_lib.relay.commit.transaction_counts import transaction_count_rows
 from mirror_lib.relay.copy import gap_rows
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult, RoutedRecords
@@ -40,7 +41,7 @@ def commit_round(
     Return the partitions in which deletions may be lost.
     """
     opened = {partition.plan.source: partition for bin_ in job.bins for partition in bin_}
-    positions = closed_positions(opened, results, job.run_id)
+    positions = with_found_records(closed_positions(opened, results, job.run_id), results, clusters)
     # First: no position may pass skipped records that are not recorded anywhere.
     for gap in gap_rows(job.flow, job.run_id, results, job.settings.poison_policy):
         ledger.record_gap(gap)

@@ -124,6 +124,10 @@ class TestGivenRecordsThatTheTargetRefuses:
         report = scene.run()
 
         assert_stopped(report, RecordTooLargeError if target == SIZE else RecordRefusedError, bad[0])
+        # It identifies the log right there, not by the record of the run before.
+        stored = scene.flow.position(mirrored.name)
+        assert stored.last_record is not None
+        assert stored.last_record.offset == stored.offset == bad[0] - 1
         assert scene.copied == scene.written(without=range(bad[0], 100))
         for name in target:
             wide = {"max.message.bytes": "1000000", "cleanup.policy": "delete"}.get(name, str(2**63 - 1))

@@ -52,6 +52,21 @@ def test_what_an_interrupted_run_copied_is_found_and_not_copied_again(mirrored: 
     assert flow.run().records == 0
 
 
+def test_a_take_over_with_nothing_more_to_copy_stores_the_last_records_of_both_sides(mirrored: MirroredTopic) -> None:
+    """Seed 7036 of the model: a source restored to a state after the older record was taken for idle."""
+    mirrored.create(records(10))
+    flow = mirrored.flow()
+    flow.run()
+    mirrored.produce(records(5, start=10))
+    interrupted(flow, killed_after())
+
+    assert flow.run().errors == ()
+
+    stored = flow.position(mirrored.name)
+    known = [stored.last_record, stored.target_record]
+    assert [each and each.offset for each in known] == [14, consume(mirrored.target, mirrored.remote)[-1].offset]
+
+
 def test_a_zombie_that_wakes_up_after_its_successor_is_refused(mirrored: MirroredTopic) -> None:
     written = mirrored.create([*records(40), *records(40, partition=1)], partitions=2)
     flow = mirrored.flow()
