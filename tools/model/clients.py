@@ -1,8 +1,9 @@
 """Cutovers with groups of real clients: Java, librdkafka, and one that commits only what it has read.
 
 Groups read parts of topics on the source, some in transactions, some partitions empty. The target has more partitions.
-A cutover moves all of them, and they read to the ends on the target, with `auto.offset.reset=latest`. Each record is
-read once by each group; a record that is not is in a partition that a gate of the cutover has named with the group.
+A cutover moves all of them, and they read to the ends on the target, with `auto.offset.reset=latest`. There they read a
+part of further records, and a failback moves them home. Each record is read once by each group; a record that is not is
+in a partition that a gate of the cutover has named with the group.
 """
 
 from __future__ import annotations
@@ -34,6 +35,20 @@ _SECONDS = 60.0
 _ALL = 1 << 30
 #: Group, topic and partition of the source.
 _Place = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A cutover, or a failback."""
+
+    name: str
+    flow: str
+    #: Where the groups are.
+    here: Cluster
+    #: Before the names of topics there.
+    prefix: str
+    #: The pattern of these topics.
+    topics: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +93,11 @@ class ClientMove:
             for number in range(groups)
         ]
         self._resets = draw.choice((True, False))
-        #: Values by source topic and partition, with their offsets; on the target they are behind all offsets.
+        self._most: dict[_Group, int] = {}
+        #: Values by source topic and partition, with their offsets where the groups are; others are behind all offsets.
         self._written: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
+        self._there = _Way("there", "a->b", self._source, "", f"{name}-t.*")
+        self._home = _Way("home", "b->a", self._target, "a.", f"a[.]{name}-t.*")
 
     def play(self) -> str:
         """Move everything; return figures.
@@ -98,11 +116,25 @@ class ClientMove:
         for topic, (size, _) in self._topics.items():
             self._write(self._source, topic, topic, self._random.randrange(size), 5)
         self._command("run", "--flow", "a->b")
-        named, gate = self._move()
+        named, gate = self._move(self._there)
+        self._write_to_target(4, since=_ALL)
+        told = [self._compare(self._there, self._read(self._target, "latest"), named, gate)]
+        # They have read all of that; of what comes now they read a part.
+        for values in self._written.values():
+            values.update(dict.fromkeys(values, -1))
+        self._write_to_target(6)
+        self._read(self._target, "latest", parts=True)
+        # The source gets the partitions that it lacks.
+        self._command("topics", "apply", "--flow", self._home.flow)
+        self._command("run", "--flow", self._home.flow)
+        named, gate = self._move(self._home)
+        told.append(self._compare(self._home, self._read(self._source, "latest"), named, gate))
+        return "; home: ".join(told)
+
+    def _write_to_target(self, count: int, *, since: int | None = None) -> None:
         for topic, (_, on_target) in self._topics.items():
             for number in range(on_target):
-                self._write(self._target, f"a.{topic}", topic, number, 4)
-        return self._compare(self._read(self._target, "latest"), named, gate)
+                self._write(self._target, f"a.{topic}", topic, number, count, counts_as=since)
 
     def _write_config(self, more: str) -> None:
         (self._folder / "mirror.properties").write_text(
@@ -120,9 +152,21 @@ class ClientMove:
         )
 
     def _write(
-        self, cluster: Cluster, written_to: str, topic: str, partition: int, count: int, *, transactions: bool = False
+        self,
+        cluster: Cluster,
+        written_to: str,
+        topic: str,
+        partition: int,
+        count: int,
+        *,
+        transactions: bool = False,
+        counts_as: int | None = None,
     ) -> None:
-        """Write values; in transactions the half of them is aborted."""
+        """Write values; in transactions the half of them is aborted.
+
+        Args:
+            counts_as: in place of their offsets, if the groups are on the other side.
+        """
         own = {"transactional.id": f"{topic}-{partition}"} if transactions else {}
         producer = Producer({"bootstrap.servers": cluster.servers, "log_level": 0, "linger.ms": 5, **own})
         kept = self._written[topic, partition]
@@ -138,7 +182,7 @@ class ClientMove:
             if producer.flush(_SECONDS) or len(offsets) != count:
                 raise TimeoutError(f"the model could not write to {written_to}")
             if commits:
-                kept.update(offsets if cluster is self._source else dict.fromkeys(offsets, _ALL))
+                kept.update(offsets if counts_as is None else dict.fromkeys(offsets, counts_as))
             if transactions:
                 (producer.commit_transaction if commits else producer.abort_transaction)(_SECONDS)
 
@@ -152,11 +196,11 @@ class ClientMove:
             raise ViolationError("crashed", f"{' '.join(words)}: exit {said.exit_code} {said.text[-1500:]}")
         return said
 
-    def _move(self) -> tuple[set[_Place], str]:
+    def _move(self, way: _Way) -> tuple[set[_Place], str]:
         """Return the partitions of groups that a gate has named, and the words of the gates."""
-        rows = self._command("groups", "plan", "--flow", "a->b").document["rows"]
+        rows = self._command("groups", "plan", "--flow", way.flow).document["rows"]
         named = {
-            (str(row["group"]), str(row["topic"]), int(row["partition"]))
+            (str(row["group"]), str(row["topic"]).removeprefix(way.prefix), int(row["partition"]))
             for row in rows
             if row["reason"] == "partition-uncommitted"
         }
@@ -164,23 +208,27 @@ class ClientMove:
         unknown = {
             group: topics
             for group in self._groups
-            if (topics := set(group.topics) - {topic for topic, _ in self._source.committed(group.name)})
+            if (topics := set(group.topics) - {topic for topic, _ in self._committed(way, group)})
         }
         words = (
             "--flow",
-            "a->b",
+            way.flow,
             "--topics",
-            f"{self._name}-t.*",
+            way.topics,
             "--groups",
             f"{self._name}-g.*",
             "--may-split",
             ".*",
         )
         quick = ("--quiet-seconds", "0.3", "--drain-seconds", "10", "--watch-seconds", "0")
-        self._command("cutover", "new", "first", *words, *quick)
-        with self._members(unknown):
-            stopped = self._command("cutover", "run", "first")
-        rehearsed = next(each for each in reversed(stopped.document["attempts"]) if each["step"] == "rehearse")
+        first, second = f"{way.name}-first", f"{way.name}-second"
+        self._command("cutover", "new", first, *words, *quick)
+        with self._members(way, unknown):
+            stopped = self._command("cutover", "run", first)
+        attempts = [each for each in stopped.document["attempts"] if each["step"] == "rehearse"]
+        if not attempts:
+            raise ViolationError("stuck", f"cutover {first} is not rehearsed: {_failed(stopped)}")
+        rehearsed = attempts[-1]
         gates = {each["name"]: each["what"] for each in rehearsed["gates"] if not each["passed"]}
         # The others commit when they stop, for all that is known.
         partly = sum(topics != set(group.topics) for group, topics in unknown.items())
@@ -193,9 +241,9 @@ class ClientMove:
                 "cutover", f"no gate names the groups that have committed nothing: {rehearsed['gates']}"
             )
         if not gates and not unknown:
-            self._finish("first")
+            self._finish(first)
             return set(), ""
-        self._command("cutover", "rollback", "first", "--yes")
+        self._command("cutover", "rollback", first, "--yes")
         reset = {group.name for group in unknown}
         if self._resets:
             reset |= {group for group, *_ in named}
@@ -210,17 +258,27 @@ class ClientMove:
             for each in range(self._topics[topic][1])
         }
         again = [word for group in sorted(reset) for word in ("--may-reset", group)]
-        self._command("cutover", "new", "second", *words, *quick, *again)
-        self._finish("second")
+        self._command("cutover", "new", second, *words, *quick, *again)
+        self._finish(second)
         return named, ", ".join(" ".join(text.split(" ")[:6]) for text in gates.values())
 
+    @staticmethod
+    def _committed(way: _Way, group: _Group) -> dict[tuple[str, int], int]:
+        """The offsets of a group before it moves, by source topic and partition."""
+        offsets = way.here.committed(group.name).items()
+        return {
+            (topic.removeprefix(way.prefix), number): offset
+            for (topic, number), offset in offsets
+            if topic.startswith(way.prefix)
+        }
+
     @contextmanager
-    def _members(self, groups: Collection[_Group]) -> Iterator[None]:
+    def _members(self, way: _Way, groups: Collection[_Group]) -> Iterator[None]:
         """Let a member of each group be there, that reads and commits nothing."""
-        members = [self._consumer(self._source, each, "latest", commits=False) for each in groups]
+        members = [self._consumer(way.here, each, "latest", commits=False) for each in groups]
         try:
             for each, group in zip(members, groups, strict=True):
-                each.subscribe(list(group.topics))
+                each.subscribe([f"{way.prefix}{topic}" for topic in group.topics])
             deadline = time.monotonic() + _SECONDS
             while not all(each.assignment() for each in members):
                 if time.monotonic() > deadline:
@@ -242,13 +300,17 @@ class ClientMove:
             word = ("--confirm", str(said.document["step"]))
             if said.document["state"] != "waiting":
                 break
-        gates = [each for attempt in said.document["attempts"] for each in attempt["gates"] if not each["passed"]]
-        raise ViolationError("stuck", f"cutover {name} is {said.document['state']}: {gates}")
+        raise ViolationError("stuck", f"cutover {name} is {said.document['state']}: {_failed(said)}")
 
     # ------------------------------------------------------------ the clients
 
-    def _read(self, cluster: Cluster, reset: str) -> Counter[tuple[_Place, str]]:
-        """Let all groups read; return what each has read, by source topic and partition, and how often."""
+    def _read(self, cluster: Cluster, reset: str, *, parts: bool = False) -> Counter[tuple[_Place, str]]:
+        """Let all groups read; return what each has read, by source topic and partition, and how often.
+
+        Args:
+            parts: not to the ends, as on the source before the first move.
+        """
+        self._most = {each: each.most if parts or reset == "earliest" else _ALL for each in self._groups}
         on_target = cluster is self._target
         java = [each for each in self._groups if each.kind == "java"]
         others = [each for each in self._groups if each.kind != "java"]
@@ -259,7 +321,7 @@ class ClientMove:
         return Counter(((group, topic.removeprefix("a."), number), value) for group, topic, number, value in lines)
 
     def _wanted(self, group: _Group, *, on_target: bool) -> tuple[list[str], int]:
-        return ([f"a.{each}" for each in group.topics], _ALL) if on_target else (list(group.topics), group.most)
+        return [f"a.{each}" if on_target else each for each in group.topics], self._most[group]
 
     def _read_java(
         self, cluster: Cluster, groups: Sequence[_Group], reset: str, *, on_target: bool
@@ -332,17 +394,17 @@ class ClientMove:
 
     # ------------------------------------------------------------ the result
 
-    def _compare(self, read: Counter[tuple[_Place, str]], named: set[_Place], gate: str) -> str:
-        """Compare what groups have read on the target with what they had not read on the source by their commits."""
+    def _compare(self, way: _Way, read: Counter[tuple[_Place, str]], named: set[_Place], gate: str) -> str:
+        """Compare what groups have read after a move with what they had not read before by their commits."""
         figures: Counter[str] = Counter()
         wrong: list[str] = []
         for group in self._groups:
-            here = self._source.committed(group.name)
+            here = self._committed(way, group)
             for (topic, number), values in self._written.items():
                 place = group.name, topic, number
                 for value, offset in values.items() if topic in group.topics else ():
                     times = read.pop((place, value), 0)
-                    wanted = int(offset >= here.get((topic, number), 0))
+                    wanted = int(offset >= here.get((topic, number), -1))
                     what = "skipped" if times < wanted else "repeated" if times > wanted else "read"
                     why = " where a gate names it" if place in named else ""
                     figures[what + why] += 1
@@ -354,6 +416,13 @@ class ClientMove:
         if wrong:
             raise ViolationError("clients", f"{text}\n" + "\n".join(wrong[:20]))
         return text
+
+
+def _failed(said: Said) -> list[Any]:
+    """The failed gates, and the errors, of a cutover's attempts."""
+    attempts = said.document["attempts"]
+    gates = [each for attempt in attempts for each in attempt["gates"] if not each["passed"]]
+    return [*gates, *(attempt["error"] for attempt in attempts if attempt["error"])]
 
 
 def _note(offsets: dict[str, int]) -> Callable[[Any, Any], None]:
