@@ -7,19 +7,22 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
-from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.kafka import consume, create_topic, produce, records, values
 
 pytestmark = pytest.mark.timeout(300)
 
 _PROJECT = Path(__file__).resolve().parents[2]
+_LEASE_SECONDS = 3
 _DAGS = "import sys; from mirror_lib.airflow.dags import mirror_dags; print('DAGS', *mirror_dags(sys.argv[1]))"
 
 
@@ -43,11 +46,13 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
         "groups": f"{topic_name}-readers",
         "sync.group.offsets.enabled": "true",
         "checkpoints.topic.replication.factor": "1",
+        "mirror.run.lease.seconds": str(_LEASE_SECONDS),
     }
     flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
 
+    environment = {**os.environ, "PYTHONPATH": str(core), "MIRROR_STATE_DIR": str(tmp_path / "state")}
+
     def python(*words: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(core), "MIRROR_STATE_DIR": str(tmp_path / "state")}
         return subprocess.run([sys.executable, *words], cwd=core, env=environment, capture_output=True, text=True)
 
     def mirror(*words: str, exit_code: int = 0) -> dict[str, Any]:
@@ -57,12 +62,29 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
 
     place = ("--config", str(flow.path), "--flow", "A->B")
     assert mirror("features")["features"] == []
-    mirror("run", *place, "--master", "local[1]")
+    run = ("run", *place, "--master", "local[1]")
+    mirror(*run)
     for step in ("configs", "groups"):
         mirror(step, "apply", *place)
     mirror("verify", *place, exit_code=2)
 
     assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 10
     assert committed_offsets(kafka_pair.target, f"{topic_name}-readers")[f"A.{topic_name}", 0] == 4
+    # A run that is killed while it copies is taken over: nothing is lost, and nothing is there twice.
+    written = produce(kafka_pair.source, topic_name, records(4_000, size=1_000, start=10))
+    slow = tmp_path / "slow.properties"
+    slow.write_text(f"{flow.path.read_text()}\nA->B.mirror.rate.limit.bytes = 100000\n")
+    words = ("-m", "mirror_lib.cli.main", "run", "--config", str(slow), *place[2:], "--master", "local[1]")
+    killed = subprocess.Popen([sys.executable, *words], cwd=core, env=environment)
+    while len(consume(kafka_pair.target, f"A.{topic_name}")) == 10:
+        assert killed.poll() is None
+    # The driver has a session of its own.
+    for each in (*psutil.Process(killed.pid).children(recursive=True), killed):
+        each.kill()
+    killed.wait()
+    assert len(consume(kafka_pair.target, f"A.{topic_name}")) < 10 + len(written)
+    time.sleep(_LEASE_SECONDS + 0.5)
+    mirror(*run)
+    assert values(consume(kafka_pair.target, f"A.{topic_name}")) == values([*records(10), *written])
     dags = python("-c", _DAGS, str(flow.path)).stdout.partition("DAGS ")[2].split()
     assert {each.partition("__")[0] for each in dags} == {"mirror", "mirror_backfill"}
