@@ -201,12 +201,18 @@ class Cluster:
             return None
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """Return a group's committed offsets, by partition."""
-        asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group]
+        """Return a group's committed offsets, by partition.
+
+        Not by `AdminClient.list_consumer_group_offsets`: that ends the process if the broker is not the coordinator yet
+        (librdkafka 2.16, `rd_kafka_cgrp_op` without a group; confluent-kafka-javascript#374).
+        """
+        topics = self.admin.list_topics(timeout=_SECONDS).topics
+        places = [TopicPartition(name, number) for name, each in topics.items() for number in each.partitions]
+        reader = self._reader(group, "error", "read_committed")
         try:
-            found = asked.result(timeout=_SECONDS).topic_partitions or []
-        except KafkaException:
-            return {}
+            found = self._again(lambda: reader.committed(places, timeout=_SECONDS))
+        finally:
+            reader.close()
         return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     def commit(self, group: str, topic: str, partition: int, offset: int) -> None:

@@ -122,6 +122,8 @@ class TargetWriter:
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
         self._awake_at = _now()
+        #: How often the process was suspended, as far as that was noticed.
+        self._stalls = 0
 
     def add(self, copy: PartitionCopy) -> None:
         """Add a partition; the client knows its target's leader."""
@@ -181,6 +183,7 @@ class TargetWriter:
         """Detect a suspended process before anything is sent: another run may have taken over meanwhile."""
         now = _now()
         if now - self._awake_at > self._stall_seconds:
+            self._stalls += 1
             for writer in self._writers.values():
                 writer.stale = True
         self._awake_at = now
@@ -493,6 +496,8 @@ class TargetWriter:
         """Request the log end offset, and settle the batches that the log has."""
         failure: MirrorError | None = None
         high_watermark = end = 0
+        self._notice_stall()
+        stalls = self._stalls
         leader = self._client.leader(writer.target)
         try:
             if leader is None:
@@ -504,7 +509,9 @@ class TargetWriter:
             await self._faults.check_topic(writer, leader)
         except MirrorError as error:
             failure = error
-        if writer.failed is None:
+        self._notice_stall()
+        # A response from before the process was suspended does not show what another run has written since.
+        if writer.failed is None and (failure is not None or self._stalls == stalls):
             # What the log settles frees memory, and more is written at once: that must not start another check, whose
             # response would be older than what is sent when this one is processed.
             if failure is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 
 from mirror_lib.features.demo.broker import KafkaCluster
 from tests.support.kafka import admin
@@ -28,9 +28,16 @@ def commit_offset(
 
 
 def committed_offsets(cluster: KafkaCluster, group: str) -> dict[tuple[str, int], int]:
-    """What a group has committed, by topic and partition."""
-    request = [ConsumerGroupTopicPartitions(group)]
-    # A client that nobody holds is destroyed while its request is under way.
-    client = admin(cluster)
-    found = client.list_consumer_group_offsets(request)[group].result(60)
-    return {(each.topic, each.partition): each.offset for each in found.topic_partitions}
+    """What a group has committed, by topic and partition.
+
+    `AdminClient.list_consumer_group_offsets` ends the process if the broker is not the coordinator yet (librdkafka 2.16,
+    `rd_kafka_cgrp_op` without a group; confluent-kafka-javascript#374).
+    """
+    topics = admin(cluster).list_topics(timeout=60).topics
+    places = [TopicPartition(name, number) for name, each in topics.items() for number in each.partitions]
+    reader = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 0})
+    try:
+        found = reader.committed(places, timeout=60)
+    finally:
+        reader.close()
+    return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
