@@ -30,7 +30,7 @@ def commit_offset(
 def committed_offsets(cluster: KafkaCluster, group: str) -> dict[tuple[str, int], int]:
     """What a group has committed, by topic and partition.
 
-    `AdminClient.list_consumer_group_offsets` ends the process if the broker is not the coordinator yet (librdkafka 2.16,
+    `AdminClient.list_consumer_group_offsets` ends the process if a broker is not the coordinator yet (librdkafka 2.16,
     `rd_kafka_cgrp_op` without a group; confluent-kafka-javascript#374).
     """
     topics = admin(cluster).list_topics(timeout=60).topics
