@@ -21,7 +21,7 @@ from mirror_lib.config.secrets import without_lookups
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import Ledger, OpenGaps, PartitionRunRow, RunRow, default_ledger_url, ledger_url
-from mirror_lib.ledger.queries import LeftOver
+from mirror_lib.ledger.queries import FlowLag
 from mirror_lib.observe import copy_speed, duration, topic_totals
 
 _RUN_COLUMNS = ("run", "flow", "state", "started", "seconds", "partitions", "records", "MB", "started by", "error")
@@ -130,7 +130,7 @@ def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
     """Show the lag that the newest runs found and left, and its duration at the recent speed; connects to no
     cluster.
     """
-    found = [left for name, left in ledger.left_over().items() if flow in (None, name)]
+    found = [left for name, left in ledger.flow_lags().items() if flow in (None, name)]
     timed = [(left, _seconds_left(ledger, left)) for left in found]
     capped_table(output, "backlogs", _BACKLOG_COLUMNS, [_backlog_cells(left, seconds) for left, seconds in timed])
     output.document({"backlogs": [_plain(left._asdict()) | {"seconds_left": seconds} for left, seconds in timed]})
@@ -185,14 +185,14 @@ def _moment(at: datetime) -> str:
     return at.isoformat(sep=" ", timespec="seconds")
 
 
-def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
+def _seconds_left(ledger: Ledger, left: FlowLag) -> float | None:
     if not left.left:
         return 0.0
     speed = copy_speed(ledger.newest_rounds(left.flow))
     return None if speed is None else round(left.left / speed.records_per_second, 3)
 
 
-def _backlog_cells(left: LeftOver, seconds: float | None) -> tuple[Any, ...]:
+def _backlog_cells(left: FlowLag, seconds: float | None) -> tuple[Any, ...]:
     return (
         left.flow,
         _moment(left.updated_at),

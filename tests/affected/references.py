@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tests.faces.packages import exports_of
+from tests.public_api.packages import exports_of
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _MODULE_FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)+\.py")

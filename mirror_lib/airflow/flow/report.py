@@ -15,9 +15,9 @@ _COUNTS = ("changed", "created", "groups", "checkpoints", "commits", "unchanged"
 #: Numbers that are shown only if not zero.
 _RARE_COUNTS = {
     "grown": "with new partitions",
-    "read_again": "duplicates",
+    "duplicates": "duplicates",
     "skipped_records": "records skipped",
-    "denials_left_out": "DENY ACLs not copied",
+    "skipped_denials": "DENY ACLs not copied",
 }
 _HEADER = ("topic", "target topic", "partitions", "records", "size", "seconds", "failed")
 _PLAN_HEADER = ("topic", "target topic", "partitions", "offsets", "size")
@@ -66,10 +66,10 @@ def _step_text(done: Mapping[str, Any] | None) -> str:
 
 
 def _skipped_text(outcome: Mapping[str, Any]) -> str:
-    count = outcome.get("left_out", 0)
+    count = outcome.get("skipped_records", 0)
     if not count:
         return ""
-    places = outcome["left_out_ranges"]
+    places = outcome["skipped_ranges"]
     return f"\n\nSkipped by mirror.poison.policy, {count:,} records:\n" + "\n".join(
         f"- {printable(place)}" for place in places
     )

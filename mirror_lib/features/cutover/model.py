@@ -126,7 +126,7 @@ class CutoverDefinition:
     writers: tuple[str, ...] = ()
     scope: VerifyScope = VerifyScope.RECENT
     #: Maximum number of duplicates (records) of all groups together.
-    max_read_again: int = 0
+    max_duplicates: int = 0
     #: Maximum number of records skipped by all groups together: they are not on the target.
     max_skipped: int = 0
     #: Java regexes for whole names of groups and transactional ids of whose topics only some move.
@@ -136,7 +136,7 @@ class CutoverDefinition:
     may_reset: tuple[str, ...] = ()
     #: How long the source must have been quiet. Writers with cached metadata retry for some seconds after they lost the
     #: right to write.
-    still_seconds: float = 10.0
+    quiet_seconds: float = 10.0
     #: Time limit of the drain.
     drain_seconds: float = 600.0
     #: Maximum lag (records) at the beginning of the freeze.
@@ -144,7 +144,7 @@ class CutoverDefinition:
     #: Time limit for clients to appear on the target; 0 does not wait for them.
     watch_seconds: float = 300.0
     #: True if failback must be possible.
-    require_way_back: bool = True
+    require_failback: bool = True
     #: Also release grants that were since removed on the source to lock out its writers.
     with_withdrawn: bool = False
 
@@ -169,7 +169,7 @@ class CutoverDefinition:
                     compile_list(patterns)
             except ValueError as error:
                 raise ConfigurationError(f"{error}.", action="Correct the regular expression.") from error
-        for name in ("max_read_again", "max_skipped", "still_seconds", "drain_seconds", "max_lag", "watch_seconds"):
+        for name in ("max_duplicates", "max_skipped", "quiet_seconds", "drain_seconds", "max_lag", "watch_seconds"):
             if getattr(self, name) < 0:
                 raise ConfigurationError(f"{name} must not be negative.", action="Use 0 or more.")
 

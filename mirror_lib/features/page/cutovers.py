@@ -120,7 +120,7 @@ class CutoverDetail(Answer):
     passed: int
     partitions_cut: int
     #: Seconds from the freeze to the release; increases while the writers are stopped.
-    writers_stood_still_seconds: float | None
+    producer_downtime_seconds: float | None
     writers_stand_still: bool
 
 
@@ -207,7 +207,7 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime, own_dag
         steps=steps,
         passed=sum(step.state == StepState.PASSED for step in steps),
         partitions_cut=len(ledger.cutovers.cuts(row.name)),
-        writers_stood_still_seconds=stopped_seconds,
+        producer_downtime_seconds=stopped_seconds,
         writers_stand_still=is_stopped,
     )
 

@@ -129,7 +129,7 @@ def _partition(verdict: PartitionVerdict) -> tuple[object, ...]:
         round(verdict.source_bytes / 1e6, 2),
         verdict.compacted_records,
         verdict.expired_records,
-        verdict.left_out,
+        verdict.skipped,
         verdict.difference_count,
         (verdict.digest or "")[:16],
         "; ".join(remarks(verdict)),
@@ -160,7 +160,7 @@ def routed_cells(verdict: RoutedVerdict) -> tuple[object, ...]:
         verdict.standing,
         verdict.compacted,
         verdict.expired,
-        verdict.left_out,
+        verdict.skipped,
         verdict.difference_count,
         "; ".join(_routed_remarks(verdict)),
     )

@@ -30,7 +30,7 @@ class CopiedRound(NamedTuple):
     partition_records_per_second: float
 
 
-class LeftOver(NamedTuple):
+class FlowLag(NamedTuple):
     """The planned lag of a flow's latest run that is not copied yet, in source offsets."""
 
     flow: str
@@ -75,7 +75,7 @@ def newest_rounds(connection: Connection, flow: str, runs: int = 10) -> tuple[Co
     )
 
 
-def left_over(connection: Connection) -> dict[str, LeftOver]:
+def flow_lags(connection: Connection) -> dict[str, FlowLag]:
     """The remaining lag of each flow's latest run with partitions, by flow."""
     columns = _PARTITION_RUN.c
     with_rows = select(columns.run_id).where(columns.run_id == _RUN.c.id).exists()
@@ -115,6 +115,6 @@ def left_over(connection: Connection) -> dict[str, LeftOver]:
         .order_by(rows.c.flow)
     )
     return {
-        flow: LeftOver(flow, run_id, partitions, int(planned), int(left), int(unfinished), updated_at)
+        flow: FlowLag(flow, run_id, partitions, int(planned), int(left), int(unfinished), updated_at)
         for flow, run_id, partitions, planned, left, unfinished, updated_at in connection.execute(query)
     }

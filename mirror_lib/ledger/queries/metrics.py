@@ -343,7 +343,7 @@ def _group_totals(connection: Connection, flows: list[str]) -> dict[str, GroupTo
             columns.flow,
             columns.group,
             func.count(columns.reason).label("reasons"),
-            func.sum(columns.read_again).label("read_again"),
+            func.sum(columns.duplicates).label("duplicates"),
             func.sum(columns.skipped).label("skipped"),
         )
         .where(columns.flow.in_(flows), is_own(columns.reason))
@@ -354,7 +354,7 @@ def _group_totals(connection: Connection, flows: list[str]) -> dict[str, GroupTo
         per_group.c.flow,
         func.count(),
         func.sum(case((per_group.c.reasons > 0, 1), else_=0)),
-        func.sum(per_group.c.read_again),
+        func.sum(per_group.c.duplicates),
         func.sum(per_group.c.skipped),
     ).group_by(per_group.c.flow)
     return {

@@ -86,7 +86,7 @@ class GroupSummary:
     partitions: int
     #: Partitions where the group is not in sync.
     behind: int
-    read_again: int
+    duplicates: int
     skipped: int
     observed_at: datetime
 
@@ -217,14 +217,14 @@ class PageQueries:
         """One page of a flow's consumer groups, most skipped records or duplicates on failover first, and the total."""
         columns = _GROUPS.c
         behind = func.sum(case((is_behind(columns.reason), 1), else_=0))
-        again = func.sum(func.coalesce(columns.read_again, 0))
+        again = func.sum(func.coalesce(columns.duplicates, 0))
         skipped = func.sum(func.coalesce(columns.skipped, 0))
         query = (
             select(
                 columns.group,
                 func.sum(case((is_own(columns.reason), 1), else_=0)).label("partitions"),
                 behind.label("behind"),
-                again.label("read_again"),
+                again.label("duplicates"),
                 skipped.label("skipped"),
                 func.max(columns.observed_at, type_=columns.observed_at.type).label("observed_at"),
             )
@@ -237,7 +237,7 @@ class PageQueries:
             query = query.having(behind > 0)
         total_of = select(func.count()).select_from(query.subquery("found"))
         page = query.order_by(skipped.desc(), again.desc(), behind.desc(), columns.group).offset(offset).limit(limit)
-        numbers = ("partitions", "behind", "read_again", "skipped")
+        numbers = ("partitions", "behind", "duplicates", "skipped")
         with self._database.read() as connection:
             total = connection.scalar(total_of) or 0
             rows = tuple(
@@ -263,7 +263,7 @@ class PageQueries:
     def group_partitions(self, flow: str, group: str, limit: int) -> tuple[GroupObservationRow, ...]:
         """The position of one group by partition; most skipped records or duplicates on failover first."""
         columns = _GROUPS.c
-        again, skipped = func.coalesce(columns.read_again, 0), func.coalesce(columns.skipped, 0)
+        again, skipped = func.coalesce(columns.duplicates, 0), func.coalesce(columns.skipped, 0)
         query = (
             select(_GROUPS)
             .where(columns.flow == flow, columns.group == group)

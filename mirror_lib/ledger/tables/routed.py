@@ -68,7 +68,7 @@ def forget(connection: Connection, flow: str, source: TopicPartition) -> None:
 def of_flow(connection: Connection, flow: str) -> tuple[RoutedRangeRow, ...]:
     """All rows of a flow, by target partition, stretch and source partition."""
     columns = _RANGE.c
-    order = (columns.target_topic, columns.target_partition, columns.stretch, columns.topic, columns.partition)
+    order = (columns.target_topic, columns.target_partition, columns.range_number, columns.topic, columns.partition)
     query = select(_RANGE).where(columns.flow == flow).order_by(*order)
     return tuple(RoutedRangeRow(**row) for row in connection.execute(query).mappings())
 
@@ -133,14 +133,14 @@ def _append_to(
     known = _near(connection, flow, target, rows)
     if all(any(_holds(each, row) for each in known) for row in rows):
         return [next(each for each in reversed(known) if _holds(each, row)) for row in rows]
-    number = max((each.stretch for each in known), default=-1)
+    number = max((each.range_number for each in known), default=-1)
     contradicted = False
     for row in rows:
         for each in [each for each in known if _source(each) == _source(row) and each.source_next > row.source_first]:
             contradicted = True
             known.remove(each)
             known += _remainder(connection, each, row)
-    last = {_source(each): each for each in known if each.stretch == number}
+    last = {_source(each): each for each in known if each.range_number == number}
     width = max((each.target_next for each in last.values()), default=0) - min(
         (each.target_first for each in last.values()), default=0
     )
@@ -154,7 +154,7 @@ def _append_to(
         stored = [_join(last[_source(row)], row) if _source(row) in last else row for row in rows]
     else:
         stored, number = list(rows), number + 1
-    stored = [replace(row, stretch=number) for row in stored]
+    stored = [replace(row, range_number=number) for row in stored]
     upsert(connection, _RANGE, stored)
     return stored
 
@@ -162,10 +162,10 @@ def _append_to(
 def _near(connection: Connection, flow: str, target: _Place, rows: Sequence[RoutedRangeRow]) -> list[RoutedRangeRow]:
     """The rows of the last stretch, and rows that end after the start of the new ones."""
     columns = _RANGE.c
-    newest = select(func.max(columns.stretch)).where(_is_of(flow, target)).scalar_subquery()
+    newest = select(func.max(columns.range_number)).where(_is_of(flow, target)).scalar_subquery()
     first = min(row.source_first for row in rows)
-    reaching = (columns.stretch == newest) | (columns.source_next > first)
-    query = select(_RANGE).where(_is_of(flow, target), reaching).order_by(columns.stretch)
+    reaching = (columns.range_number == newest) | (columns.source_next > first)
+    query = select(_RANGE).where(_is_of(flow, target), reaching).order_by(columns.range_number)
     return [RoutedRangeRow(**row) for row in connection.execute(query).mappings()]
 
 
@@ -234,7 +234,7 @@ def _is_of(flow: str, target: _Place) -> ColumnElement[bool]:
 
 def _is_row(row: RoutedRangeRow) -> ColumnElement[bool]:
     columns = _RANGE.c
-    return and_(columns.stretch == row.stretch, columns.topic == row.topic, columns.partition == row.partition)
+    return and_(columns.range_number == row.range_number, columns.topic == row.topic, columns.partition == row.partition)
 
 
 def _lock_flows(connection: Connection, flows: Iterable[str]) -> None:

@@ -119,11 +119,11 @@ def test_groups_are_told_with_what_they_would_read_again_and_why(client: Client)
     billing = client.get(f"{STALLED}/groups/partitions?group=billing").json()["rows"]
 
     # Six partitions: 100 + 101 + ... + 105.
-    assert [(row["group"], row["read_again"], row["reasons"]) for row in rows[:2]] == [
+    assert [(row["group"], row["duplicates"], row["reasons"]) for row in rows[:2]] == [
         ("billing", 615, {"between-syncs": 6}),
         ("search-indexer", 615, {"between-syncs": 6}),
     ]
-    assert [row["read_again"] for row in billing] == [105, 104, 103, 102, 101, 100]
+    assert [row["duplicates"] for row in billing] == [105, 104, 103, 102, 101, 100]
 
 
 def test_a_difference_is_told_with_its_place(client: Client) -> None:

@@ -26,7 +26,7 @@ from mirror_lib.features.verify.model import (
 )
 from mirror_lib.features.verify.planning.by_transform_chain import for_second_read
 from mirror_lib.features.verify.planning.plan import plan_verification
-from mirror_lib.features.verify.planning.routed_plan import RoutedFacts, RoutedTarget, left_over, together
+from mirror_lib.features.verify.planning.routed_plan import RoutedFacts, RoutedTarget, flow_lags, together
 from mirror_lib.features.verify.routed.findings import Place, RoutedFindings, TargetDigests
 from mirror_lib.features.verify.routed.judge import judge_routed
 from mirror_lib.features.verify.routed.multiset import Multiset, record_digests
@@ -80,7 +80,7 @@ def row(source: tuple[int, int], target: tuple[int, int], to: TopicPartition = T
 
 #: 60 records stayed, 40 were sent away.
 ROWS = (row((0, 100), (0, 60), HERE), row((0, 100), (0, 40)))
-TWO_STRETCHES = (ROWS[0], row((0, 30), (0, 10)), row((30, 100), (10, 40), stretch=1))
+TWO_STRETCHES = (ROWS[0], row((0, 30), (0, 10)), row((30, 100), (10, 40), range_number=1))
 
 
 def routed(rows: Sequence[RoutedRangeRow] = ROWS, *, start: int = 0, end: int = 40, **more: Any) -> RoutedFacts:
@@ -143,7 +143,7 @@ def test_behind_an_interrupted_run_only_that_is_compared_of_which_it_is_known_wh
 
 
 def test_what_stands_between_two_runs_is_looked_at() -> None:
-    rows = (ROWS[0], row((0, 50), (0, 20)), row((50, 100), (22, 40), stretch=1))
+    rows = (ROWS[0], row((0, 50), (0, 20)), row((50, 100), (22, 40), range_number=1))
 
     (check,) = plan(of=routed(rows)).routed.checks
 
@@ -262,7 +262,7 @@ def test_what_is_left_over_is_what_is_wanted_and_not_read(
     wants = [(first, first + width) for first, width in wanted]
     reads = [(first, first + width) for first, width in read]
 
-    assert offsets(left_over(wants, reads)) == offsets(wants) - offsets(reads)
+    assert offsets(flow_lags(wants, reads)) == offsets(wants) - offsets(reads)
 
 
 # ---------------------------------------------------------------- what is said

@@ -304,15 +304,15 @@ OTHERS: dict[str, Any] = {
     "fence": "acl",
     "writers": ["User:app"],
     "scope": "full",
-    "still_seconds": 3,
+    "quiet_seconds": 3,
     "drain_seconds": 4,
     "watch_seconds": 0,
     "max_lag": 5,
-    "max_read_again": 6,
+    "max_duplicates": 6,
     "max_skipped": 7,
     "may_split": ["audit"],
     "may_reset": ["billing"],
-    "require_way_back": False,
+    "require_failback": False,
     "with_withdrawn": True,
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faces.packages import faces, reaching_past, stub_of, unused
+from tests.public_api.packages import public_apis, reaching_past, stub_of, unused
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -54,15 +54,15 @@ def test_given_this_project_then_nobody_reaches_past_a_face_and_nothing_is_expor
 
 
 def test_given_a_face_then_its_stub_is_up_to_date_and_every_name_is_there(subtests: pytest.Subtests) -> None:
-    for package, face in faces(ROOT).items():
+    for package, api in public_apis(ROOT).items():
         with subtests.test(package):
-            assert stub_of(ROOT, package).read_text(encoding="utf-8") == face.stub(), "run ./run faces"
+            assert stub_of(ROOT, package).read_text(encoding="utf-8") == api.stub(), "run ./run public"
             # Python sets a module that is imported as an attribute of its package: the name would be that module then.
             folder = ROOT.joinpath(*package.split("."))
             modules = {path.stem for path in folder.glob("*.py")} | {
                 path.name for path in folder.iterdir() if path.is_dir()
             }
-            assert not modules & face.exports.keys()
+            assert not modules & api.exports.keys()
             imported = importlib.import_module(package)
-            for name, module in face.exports.items():
+            for name, module in api.exports.items():
                 assert getattr(imported, name) is getattr(importlib.import_module(f"{package}.{module}"), name), name

@@ -20,7 +20,7 @@ TOP = "mirror_lib"
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class PublicApi:
     """What one package exports."""
 
     package: str
@@ -58,13 +58,13 @@ def exports_of(tree: ast.AST) -> dict[str, str]:
     return {}
 
 
-def faces(root: Path) -> dict[str, Face]:
+def public_apis(root: Path) -> dict[str, PublicApi]:
     """The packages that have a face, by name."""
     found = {}
     for path in sorted((root / TOP).rglob("__init__.py")):
         if exports := exports_of(ast.parse(path.read_text(encoding="utf-8"))):
             package = _dotted(path.relative_to(root))
-            found[package] = Face(package, exports)
+            found[package] = PublicApi(package, exports)
     return found
 
 
@@ -92,16 +92,16 @@ def reaching_past(root: Path) -> list[Use]:
 def unused(root: Path) -> list[str]:
     """Exported names that no other package imports."""
     wanted = {f"{each.imported}.{each.name}" for each in uses(root)}
-    exported = (f"{face.package}.{name}" for face in faces(root).values() for name in face.exports)
+    exported = (f"{api.package}.{name}" for api in public_apis(root).values() for name in api.exports)
     return [name for name in exported if name not in wanted]
 
 
-def open_faces(graph: ImportGraph, root: Path) -> None:
+def open_public_apis(graph: ImportGraph, root: Path) -> None:
     """Add to a graph of imports what its imports from faces lead to, which no statement says."""
-    found = faces(root)
+    found = public_apis(root)
     for use in uses(root):
-        face = found.get(use.imported)
-        module = None if face is None else face.exports.get(use.name)
+        api = found.get(use.imported)
+        module = None if api is None else api.exports.get(use.name)
         importer = use.importer.removesuffix(".__init__")
         if module is not None and _has_import(graph, importer, use):
             graph.add_import(importer=importer, imported=f"{use.imported}.{module}")
