@@ -53,7 +53,9 @@ def skipped_record(record: Record, error: MirrorError) -> SkippedRecords:
     )
 
 
-def skipped_damage(data: bytes | memoryview, damage: Damage, *, first: int, end: int, error: MirrorError) -> SkippedRecords:
+def skipped_damage(
+    data: bytes | memoryview, damage: Damage, *, first: int, end: int, error: MirrorError
+) -> SkippedRecords:
     """Unreadable data.
 
     Args:

@@ -54,7 +54,9 @@ def _run(arguments: CutoverArguments, make_engine: Callable[[str], Engine]) -> P
         confirmation = None
         if arguments.confirm is not None:
             confirmation = StepConfirmation(arguments.confirm, arguments.by, arguments.note or "")
-        return Machine(context).run(until=arguments.until, wait_seconds=arguments.wait_seconds, confirmation=confirmation)
+        return Machine(context).run(
+            until=arguments.until, wait_seconds=arguments.wait_seconds, confirmation=confirmation
+        )
 
 
 def as_data(done: Progress) -> dict[str, Any]:

@@ -182,7 +182,9 @@ class Machine:
         self._lease: RunLease | None = None
         self._read()
 
-    def run(self, *, until: Step | None = None, wait_seconds: float = 0.0, confirmation: StepConfirmation | None = None) -> Progress:
+    def run(
+        self, *, until: Step | None = None, wait_seconds: float = 0.0, confirmation: StepConfirmation | None = None
+    ) -> Progress:
         """Run the steps.
 
         Args:
@@ -212,7 +214,9 @@ class Machine:
             raise
         return progress(self._context.ledger, self._context.definition)
 
-    def _carry_out(self, until: Step | None, wait_seconds: float, confirmation: StepConfirmation | None, event: Event) -> None:
+    def _carry_out(
+        self, until: Step | None, wait_seconds: float, confirmation: StepConfirmation | None, event: Event
+    ) -> None:
         """Run the steps as the only process; the result is in the ledger before the lock is released."""
         ledger, context = self._context.ledger, self._context
         assert self._lease is not None
@@ -357,7 +361,9 @@ class Machine:
         attempt = self._context.last[step]
         self._save(replace(attempt, facts={**attempt.facts, **facts}))
 
-    def _ask(self, attempt: Attempt, wait_seconds: float, confirmation: StepConfirmation | None) -> tuple[Attempt, bool]:
+    def _ask(
+        self, attempt: Attempt, wait_seconds: float, confirmation: StepConfirmation | None
+    ) -> tuple[Attempt, bool]:
         """Wait for the operator; return False if the step ends here: a gate does not hold, or there is no approval."""
         context, step = self._context, attempt.step
         outcome = self._functions.before_asking[step](context)

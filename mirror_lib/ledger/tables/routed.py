@@ -234,7 +234,9 @@ def _is_of(flow: str, target: _Place) -> ColumnElement[bool]:
 
 def _is_row(row: RoutedRangeRow) -> ColumnElement[bool]:
     columns = _RANGE.c
-    return and_(columns.range_number == row.range_number, columns.topic == row.topic, columns.partition == row.partition)
+    return and_(
+        columns.range_number == row.range_number, columns.topic == row.topic, columns.partition == row.partition
+    )
 
 
 def _lock_flows(connection: Connection, flows: Iterable[str]) -> None:

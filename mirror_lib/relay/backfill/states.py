@@ -119,7 +119,9 @@ STOPS: Mapping[str, Stop] = {
         Resolution.ANEW, "To append after these records, set mirror.target.existing=append and repeat the command. "
     ),
     DirtyStartError.reason: Stop(Resolution.ANEW, "The last copied offset of the interrupted run is unknown. "),
-    OversizedBatchError.reason: Stop(Resolution.ANEW, "A copy that starts at the first offset of the batch can skip it. "),
+    OversizedBatchError.reason: Stop(
+        Resolution.ANEW, "A copy that starts at the first offset of the batch can skip it. "
+    ),
     DeletionsPossiblyLostError.reason: Stop(
         Resolution.ANEW, "Keys that were deleted between two runs may still exist in the copy. Use fewer runs. "
     ),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches import Codec, SkippedRecords, ReadyBatch, Unit
+from mirror_lib.cluster.batches import Codec, ReadyBatch, SkippedRecords, Unit
 from mirror_lib.cluster.batches.arrow import ArrowBatchBuilder
 from mirror_lib.cluster.rows import RowColumns
 from mirror_lib.config import CopySettings

@@ -21,7 +21,7 @@ from mirror_lib.relay.copy import for_attempt
 from mirror_lib.relay.model import PartitionResult, RoutedRecords
 from mirror_lib.relay.next_steps import with_the_previous_transform
 from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, ends_from_json, first_number
-from mirror_lib.relay.transformed.outputs import PartitionSink, Output
+from mirror_lib.relay.transformed.outputs import Output, PartitionSink
 from mirror_lib.relay.transformed.record_boundaries import WholeRecords
 from mirror_lib.relay.transformed.sink_loop import SinkLoop
 from mirror_lib.relay.transformed.transactions import Transaction

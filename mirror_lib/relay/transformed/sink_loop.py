@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import uvloop
 
-from mirror_lib.cluster.batches import SkippedRecords, ReadyBatch
+from mirror_lib.cluster.batches import ReadyBatch, SkippedRecords
 from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
 from mirror_lib.cluster.topics import Route
 from mirror_lib.errors import MirrorError
@@ -32,7 +32,7 @@ from mirror_lib.relay.copy import (
 )
 from mirror_lib.relay.model import CopyJob, Poison
 from mirror_lib.relay.transformed.model import ReadEnd
-from mirror_lib.relay.transformed.outputs import PartitionSink, Output
+from mirror_lib.relay.transformed.outputs import Output, PartitionSink
 from mirror_lib.relay.transformed.routes import RouteOpener
 from mirror_lib.relay.transformed.sink_start import SinkStart, ends_in_parts, failed_output, new_sink
 from mirror_lib.relay.transformed.transactions import Transaction

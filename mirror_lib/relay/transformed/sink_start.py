@@ -29,7 +29,7 @@ from mirror_lib.relay.takeover import (
 )
 from mirror_lib.relay.transformed.batch_builder import OutgoingBatches
 from mirror_lib.relay.transformed.model import reading_start
-from mirror_lib.relay.transformed.outputs import PartitionSink, Output
+from mirror_lib.relay.transformed.outputs import Output, PartitionSink
 from mirror_lib.relay.transformed.routes import RouteOpener, stored_positions, stored_routes
 from mirror_lib.relay.transformed.row_match import Tail
 from mirror_lib.relay.transformed.transactions import Transaction

@@ -64,7 +64,9 @@ class CreateTopic:
 
     def __str__(self) -> str:
         configs = "".join(f", {key}={value}" for key, value in sorted(self.configs.items()))
-        without = f"; without {', '.join(self.unsupported)}, which the target does not support" if self.unsupported else ""
+        without = (
+            f"; without {', '.join(self.unsupported)}, which the target does not support" if self.unsupported else ""
+        )
         return (
             f"create {self.name}: {counted(self.partitions, 'partition')}, "
             f"{counted(self.replication_factor, 'replica')}{configs}{without}"

@@ -288,7 +288,9 @@ class CutoverEvents(RuleBasedStateMachine):
         if isinstance(after(self.expected, Event.TRIGGER_WITH_CONFIRMATION), Refusal):
             if self.process is None:
                 run = Machine(self.context(), self.functions()).run
-                self.is_refused(Event.TRIGGER_WITH_CONFIRMATION, lambda: run(confirmation=StepConfirmation(step, "ann")))
+                self.is_refused(
+                    Event.TRIGGER_WITH_CONFIRMATION, lambda: run(confirmation=StepConfirmation(step, "ann"))
+                )
             return
         attempt = last_attempts(progress(self.ledger, WAVE).attempts).get(step)
         if attempt is None or attempt.state is not StepState.WAITING:

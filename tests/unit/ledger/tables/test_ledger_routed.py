@@ -41,7 +41,12 @@ def own(source: tuple[int, int], **more: Any) -> RoutedRangeRow:
 
 def elsewhere(ledger: Ledger, to: str = "payments.de") -> list[tuple[int, int, tuple[int, int], tuple[int, int]]]:
     return [
-        (each.range_number, each.partition, (each.source_first, each.source_next), (each.target_first, each.target_next))
+        (
+            each.range_number,
+            each.partition,
+            (each.source_first, each.source_next),
+            (each.target_first, each.target_next),
+        )
         for each in ledger.routed_ranges(FLOW)
         if each.target_topic == to
     ]

@@ -13,8 +13,8 @@ from mirror_lib.errors import FencedError, MirrorError, TopicMissingError, Where
 from mirror_lib.relay.job.report import (
     Failure,
     JobReport,
-    SkippedRange,
     PlannedTopic,
+    SkippedRange,
     error_report,
     plan_report,
     write_report,
