@@ -91,7 +91,7 @@ STATES: Mapping[State, StateText] = {
 class Stop:
     """Why a partition of a backfill stops, and how it continues."""
 
-    way: Resolution
+    resolution: Resolution
     #: Text in front of the command.
     advice: str = ""
     #: The source has another history: the offsets of the range have no meaning there.
@@ -252,5 +252,5 @@ def markdown() -> str:
     lines = ["| state | meaning | action |", "|---|---|---|"]
     lines += [f"| `{state}` | {described} | {do} |" for state, described, do in rows()]
     lines += ["", "| stop reason | resolution | first |", "|---|---|---|"]
-    lines += [f"| `{reason}` | {way} | {advice} |" for reason, way, advice in stop_rows()]
+    lines += [f"| `{reason}` | {resolution} | {advice} |" for reason, resolution, advice in stop_rows()]
     return "\n".join(lines) + "\n"
