@@ -212,12 +212,12 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
             "records": report.records,
             "MB": megabytes(report.bytes),
             "partitions": len({(row.topic, row.partition) for row in rows}),
-            "with nothing new": report.idle,
+            "idle partitions": report.idle,
             "failed": len(failures),
-            "left out": report.skipped + report.lost,
+            "skipped": report.skipped + report.lost,
             "rounds": report.rounds,
             "seconds": round(report.seconds, 2),
-            "seconds of copying": round(report.copy_seconds, 2),
+            "copying (seconds)": round(report.copy_seconds, 2),
         },
     )
     show_run_rounds(output, report.round_lags)

@@ -302,6 +302,8 @@ def decode_value(source: TopicPartition, value: bytes | None) -> Position | None
         if value is not None and (read := _READERS.get(name)) is not None
     }
     fields["offset"] = max(fields.get("offset", NOTHING_COPIED), NOTHING_COPIED)
+    if "left_out" in fields:
+        fields["skipped"] = fields.pop("left_out")
     clusters = fields.pop("source_cluster", None), fields.pop("target_cluster", None)
     if None not in clusters:
         fields["clusters"] = ClusterPair(*clusters)

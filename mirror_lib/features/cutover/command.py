@@ -70,7 +70,7 @@ app = command_group("cutover")
 _POLL_SECONDS = 0.5
 _LINE_COLUMNS = ("step", "state", "seconds", "found")
 _LIST_COLUMNS = ("cutover", "flow", "state", "step", "begun", "by")
-_GATE_COLUMNS = ("step", "gate", "passed", "found", "what to do")
+_GATE_COLUMNS = ("step", "gate", "passed", "found", "action")
 
 _NameArgument = Annotated[str, typer.Argument(help="Name of the cutover.")]
 
@@ -288,7 +288,7 @@ def states(
             typer.echo(f"{states_shown.markdown()}\n{disaster_states.markdown()}", nl=False)
             return
         output.table("states", states_shown.COLUMNS, states_shown.table())
-        output.table("after_disaster", ("state", "what it is", "what to do"), list(disaster_states.rows()))
+        output.table("after_disaster", ("state", "meaning", "action"), list(disaster_states.rows()))
         found = states_shown.problems()
         output.document({"problems": found})
         for each in found:

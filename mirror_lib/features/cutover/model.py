@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.former_names import with_present_names
 from mirror_lib.topology import compile_list
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -181,7 +182,7 @@ class CutoverDefinition:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`; settings of a newer version are ignored, missing ones have their defaults."""
         known = {each.name for each in fields(cls)}
-        values = {name: value for name, value in data.items() if name in known}
+        values = {name: value for name, value in with_present_names(data).items() if name in known}
         for name in ("topics", "groups", "writers", "may_split", "may_reset"):
             if name in values:
                 values[name] = tuple(values[name])

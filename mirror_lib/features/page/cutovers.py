@@ -13,6 +13,7 @@ from mirror_lib.features.cutover import CONFIRMED, STEPS, WRITERS_GO, WRITERS_ST
 from mirror_lib.features.cutover.states import Situation, choices, newest_situations, situation_of
 from mirror_lib.features.page.api_models import Answer, Problem
 from mirror_lib.features.page.context import ThePage, TheVisitor, visible
+from mirror_lib.former_names import with_present_names
 from mirror_lib.ledger import CutoverRow, CutoverStepRow, Ledger
 from mirror_lib.observe import cutover_dag_id_of
 from mirror_lib.topology import FlowId
@@ -243,7 +244,7 @@ def _attempt(row: CutoverStepRow) -> Attempt:
             )
             for gate in row.gates
         ],
-        facts=dict(row.facts),
+        facts=with_present_names(row.facts),
         error=None
         if not error
         else str(error.get("what") or error.get("reason") or "failed, without an error message"),

@@ -37,9 +37,9 @@ class FlowLag(NamedTuple):
     run_id: str
     partitions: int
     planned: int
-    left: int
+    lag_offsets: int
     #: Partitions that still have lag.
-    unfinished: int
+    lagging_partitions: int
     #: When the latest row was stored.
     updated_at: datetime
 
@@ -107,7 +107,7 @@ def flow_lags(connection: Connection) -> dict[str, FlowLag]:
             func.count().label("partitions"),
             func.sum(rows.c.planned).label("planned"),
             func.sum(rows.c.remaining).label("remaining"),
-            func.sum(case((rows.c.remaining > 0, 1), else_=0)).label("unfinished"),
+            func.sum(case((rows.c.remaining > 0, 1), else_=0)).label("lagging"),
             func.max(rows.c.updated_at).label("updated_at"),
         )
         .where(rows.c.place == 1)
@@ -115,6 +115,6 @@ def flow_lags(connection: Connection) -> dict[str, FlowLag]:
         .order_by(rows.c.flow)
     )
     return {
-        flow: FlowLag(flow, run_id, partitions, int(planned), int(left), int(unfinished), updated_at)
-        for flow, run_id, partitions, planned, left, unfinished, updated_at in connection.execute(query)
+        flow: FlowLag(flow, run_id, partitions, int(planned), int(lag), int(lagging), updated_at)
+        for flow, run_id, partitions, planned, lag, lagging, updated_at in connection.execute(query)
     }

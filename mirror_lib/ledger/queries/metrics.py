@@ -19,6 +19,7 @@ from mirror_lib.ledger.flow_figures import (
     UncommittedTotals,
     VerifyTotals,
 )
+from mirror_lib.ledger.metadata import selected
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
@@ -155,7 +156,7 @@ _NEWEST_ROUND = (
     .limit(1)
 )
 _NEWEST_OBSERVED = (
-    select(_FLOWS).where(_FLOWS.c.flow == bindparam("flow")).order_by(_FLOWS.c.observed_at.desc()).limit(2)
+    select(*selected(_FLOWS)).where(_FLOWS.c.flow == bindparam("flow")).order_by(_FLOWS.c.observed_at.desc()).limit(2)
 )
 
 

@@ -27,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.selectable import CTE
 
 from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.metadata import selected
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
@@ -106,7 +107,9 @@ class PageQueries:
             .correlate(wanted)
             .scalar_subquery()
         )
-        query = select(_FLOWS).join(wanted, and_(_FLOWS.c.flow == wanted.c.flow, _FLOWS.c.observed_at == newest))
+        query = select(*selected(_FLOWS)).join(
+            wanted, and_(_FLOWS.c.flow == wanted.c.flow, _FLOWS.c.observed_at == newest)
+        )
         with self._database.read() as connection:
             return {row["flow"]: FlowObservationRow(**row) for row in _read(connection, flows, query)}
 
@@ -265,7 +268,7 @@ class PageQueries:
         columns = _GROUPS.c
         again, skipped = func.coalesce(columns.duplicates, 0), func.coalesce(columns.skipped, 0)
         query = (
-            select(_GROUPS)
+            select(*selected(_GROUPS))
             .where(columns.flow == flow, columns.group == group)
             .order_by(skipped.desc(), again.desc(), columns.topic, columns.partition)
             .limit(limit)

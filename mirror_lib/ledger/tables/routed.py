@@ -1,7 +1,7 @@
 """The table `routed_range`: ranges of a target partition that hold routed records, and their source partitions.
 
 The ranges of several source partitions overlap on the target, since transforms mix their records. Only the output of
-different runs can be distinguished, in stretches. A stretch includes further runs while it is small: otherwise a flow
+different runs can be distinguished, in ranges. A range includes further runs while it is small: otherwise a flow
 that runs every minute would add rows without limit.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select, text
 
+from mirror_lib.ledger.metadata import selected
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.ledger.tables.writing import upsert
@@ -22,7 +23,7 @@ _log = logging.getLogger(__name__)
 _RANGE: Table = METADATA.tables["routed_range"]
 _RUN: Table = METADATA.tables["run"]
 _PARTITION_RUN: Table = METADATA.tables["partition_run"]
-#: Target offsets after which a stretch includes no more runs. If retention deletes a part of a stretch, none of it can
+#: Target offsets after which a range includes no more runs. If retention deletes a part of a range, none of it can
 #: be verified.
 FULL_OFFSETS = 100_000
 
@@ -31,7 +32,7 @@ _Place = tuple[str, int]
 
 
 def append(connection: Connection, rows: Sequence[RoutedRangeRow], *, resumed: Set[_Place] = frozenset()) -> None:
-    """Add the output of a round; `stretch` is assigned here.
+    """Add the output of a round; `range_number` is assigned here.
 
     A repeated copy from an earlier offset replaces the rows from there on: the latest copy counts, as in the offset
     map. Adding the same rows again has no effect.
@@ -66,10 +67,10 @@ def forget(connection: Connection, flow: str, source: TopicPartition) -> None:
 
 
 def of_flow(connection: Connection, flow: str) -> tuple[RoutedRangeRow, ...]:
-    """All rows of a flow, by target partition, stretch and source partition."""
+    """All rows of a flow, by target partition, range and source partition."""
     columns = _RANGE.c
     order = (columns.target_topic, columns.target_partition, columns.range_number, columns.topic, columns.partition)
-    query = select(_RANGE).where(columns.flow == flow).order_by(*order)
+    query = select(*selected(_RANGE)).where(columns.flow == flow).order_by(*order)
     return tuple(RoutedRangeRow(**row) for row in connection.execute(query).mappings())
 
 
@@ -125,7 +126,7 @@ def _append_to(
     rows: Sequence[RoutedRangeRow],
     covered: dict[tuple[str, _Place], RoutedRangeRow] | None,
 ) -> list[RoutedRangeRow]:
-    """Add rows of one target partition, as a new stretch or to the last one; return them as stored.
+    """Add rows of one target partition, as a new range or to the last one; return them as stored.
 
     Args:
         covered: last rows of the source partitions' own targets; None when those rows are being added.
@@ -160,12 +161,12 @@ def _append_to(
 
 
 def _near(connection: Connection, flow: str, target: _Place, rows: Sequence[RoutedRangeRow]) -> list[RoutedRangeRow]:
-    """The rows of the last stretch, and rows that end after the start of the new ones."""
+    """The rows of the last range, and rows that end after the start of the new ones."""
     columns = _RANGE.c
     newest = select(func.max(columns.range_number)).where(_is_of(flow, target)).scalar_subquery()
     first = min(row.source_first for row in rows)
     reaching = (columns.range_number == newest) | (columns.source_next > first)
-    query = select(_RANGE).where(_is_of(flow, target), reaching).order_by(columns.range_number)
+    query = select(*selected(_RANGE)).where(_is_of(flow, target), reaching).order_by(columns.range_number)
     return [RoutedRangeRow(**row) for row in connection.execute(query).mappings()]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from mirror_lib.errors import NOWHERE, MirrorError, Where
+from mirror_lib.former_names import with_present_names
 from mirror_lib.private_files import write_private
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ class JobReport:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Parse the output of `error_report`, `plan_report` or `RunReport.to_dict`."""
+        data = with_present_names(data)
         if "error" in data:
             return cls(exit_code=data["exit_code"], error=Failure.from_attributes(data["error"]))
         if data.get("dry_run"):

@@ -26,7 +26,7 @@ from mirror_lib.features.verify.model import (
 )
 from mirror_lib.features.verify.planning.by_transform_chain import for_second_read
 from mirror_lib.features.verify.planning.plan import plan_verification
-from mirror_lib.features.verify.planning.routed_plan import RoutedFacts, RoutedTarget, flow_lags, together
+from mirror_lib.features.verify.planning.routed_plan import RoutedFacts, RoutedTarget, left_over, together
 from mirror_lib.features.verify.routed.findings import Place, RoutedFindings, TargetDigests
 from mirror_lib.features.verify.routed.judge import judge_routed
 from mirror_lib.features.verify.routed.multiset import Multiset, record_digests
@@ -262,7 +262,7 @@ def test_what_is_left_over_is_what_is_wanted_and_not_read(
     wants = [(first, first + width) for first, width in wanted]
     reads = [(first, first + width) for first, width in read]
 
-    assert offsets(flow_lags(wants, reads)) == offsets(wants) - offsets(reads)
+    assert offsets(left_over(wants, reads)) == offsets(wants) - offsets(reads)
 
 
 # ---------------------------------------------------------------- what is said

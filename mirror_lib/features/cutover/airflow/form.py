@@ -22,6 +22,7 @@ from mirror_lib.airflow.forms import (
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.cutover import CutoverDefinition, Fence, Style, VerifyScope
+from mirror_lib.former_names import FIELDS
 
 _WHAT, _HOW, _LIMITS = "What to move", "How to move", "Limits"
 #: Names that `CutoverDefinition` accepts, or empty.
@@ -187,8 +188,10 @@ def _shown(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _values(params: Mapping[str, Any]) -> dict[str, Any]:
+def _values(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `CutoverDefinition` that the form has."""
+    # A trigger by API may still have former names; the present ones then have their defaults.
+    params = {**given, **{FIELDS[name]: value for name, value in given.items() if name in FIELDS}}
     return {
         "topics": chosen_topics(params),
         "groups": chosen_names(params, "groups") or (".*",),

@@ -42,7 +42,7 @@ ToOption = Annotated[
     ),
 ]
 
-_COLUMNS = ("topic", "partition", "next offset", "target offset", "state", "claim", "run", "leader epoch", "left out")
+_COLUMNS = ("topic", "partition", "next offset", "target offset", "state", "claim", "run", "leader epoch", "skipped")
 
 
 @app.command()

@@ -24,7 +24,7 @@ from mirror_lib.features.verify.planning.chains import may_give_several, why_unv
 from mirror_lib.features.verify.planning.routed_plan import (
     NO_ROUTED_FACTS,
     RoutedFacts,
-    flow_lags,
+    left_over,
     needed_shares,
     plan_routed,
 )
@@ -138,7 +138,7 @@ def _with_routed(
     by_source = {check.source: check for check in checks}
     for fact in facts:
         wanted = needed_shares(plan).get(fact.source, ())
-        ranges = [_routed_only(fact, *each) for each in flow_lags(wanted, whole.get(fact.source, ()))]
+        ranges = [_routed_only(fact, *each) for each in left_over(wanted, whole.get(fact.source, ()))]
         if not ranges:
             continue
         check = by_source.get(fact.source) or _check_of(fact, ())

@@ -309,7 +309,7 @@ def needed_shares(plan: RoutedPlan) -> dict[TopicPartition, list[tuple[int, int]
     return {source: unite(ranges) for source, ranges in wanted.items()}
 
 
-def flow_lags(wanted: Sequence[tuple[int, int]], read: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def left_over(wanted: Sequence[tuple[int, int]], read: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the parts of some ranges that lie in none of the others."""
     left = list(wanted)
     for first, end in read:
