@@ -1,7 +1,7 @@
 """Former names of what users see, each with its present one: the only list of them.
 
-Former names are read wherever something is read: files of the configuration, options, forms, reports and the ledger. `--json`
-writes both names until version 0.3.0; the console and everything that is stored have the present names only.
+Former names are read wherever something is read: files of the configuration, options, forms, reports and the ledger.
+`--json` writes both names until version 0.3.0; the console and what is stored have the present names only.
 """
 
 from __future__ import annotations
@@ -88,6 +88,11 @@ JSON_MEMBERS: Mapping[str, Mapping[str, str]] = {
     "translations": {"duplicates": "read_again"},
     "verdicts": _SKIPPED,
 }
+
+
+def present_option(name: str) -> str:
+    """The present name of an option, without its hyphens in front."""
+    return OPTIONS.get(name, name)
 
 
 def with_present_names(data: Mapping[str, Any]) -> dict[str, Any]:

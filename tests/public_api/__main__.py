@@ -1,4 +1,4 @@
-"""`./run public`: write the stubs of all faces, and name imports that reach past a face and exports that nobody uses."""
+"""`./run public`: write the stubs of public APIs; name imports that reach past one, and exports that nobody uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def main() -> int:
     """Write and look; returns the exit code."""
     for package, api in public_apis(_ROOT).items():
         stub_of(_ROOT, package).write_text(api.stub(), encoding="utf-8")
-    problems = [f"reaches past a face: {each}" for each in reaching_past(_ROOT)]
+    problems = [f"reaches past a public API: {each}" for each in reaching_past(_ROOT)]
     problems += [f"no other package uses {name}" for name in unused(_ROOT)]
     sys.stdout.writelines(f"{problem}\n" for problem in problems)
     return int(bool(problems))

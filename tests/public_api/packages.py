@@ -1,7 +1,7 @@
-"""The faces of packages: what an `__init__.py` exports of the modules beside it.
+"""The public APIs of packages: what an `__init__.py` exports of the modules next to it.
 
-A face is declared once, as the dictionary that `lazy_loader.attach` is given: nothing is imported before it is used.
-The stub beside it (`__init__.pyi`) says the same to type checkers and editors, and is made from it.
+It is declared once, as the dictionary that `lazy_loader.attach` is given: nothing is imported before it is used.
+The stub next to it (`__init__.pyi`) says the same to type checkers and editors, and is made from it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grimp import ImportGraph
 
-#: Whose modules keep to faces. Tests look behind them.
+#: Whose modules import from public APIs only. Tests look behind them.
 CODE = ("mirror_lib", "spark_jobs", "dags", "plugins", "examples/feature")
 #: The modules right below it are everybody's.
 TOP = "mirror_lib"
@@ -50,7 +50,7 @@ class Use:
 
 
 def exports_of(tree: ast.AST) -> dict[str, str]:
-    """The names that an `__init__.py` exports, and their modules; none where it has no face."""
+    """The names that an `__init__.py` exports, and their modules; none without a public API."""
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "submod_attrs":
             declared: dict[str, list[str]] = ast.literal_eval(node.value)
@@ -59,7 +59,7 @@ def exports_of(tree: ast.AST) -> dict[str, str]:
 
 
 def public_apis(root: Path) -> dict[str, PublicApi]:
-    """The packages that have a face, by name."""
+    """The packages that have a public API, by name."""
     found = {}
     for path in sorted((root / TOP).rglob("__init__.py")):
         if exports := exports_of(ast.parse(path.read_text(encoding="utf-8"))):
@@ -97,7 +97,7 @@ def unused(root: Path) -> list[str]:
 
 
 def open_public_apis(graph: ImportGraph, root: Path) -> None:
-    """Add to a graph of imports what its imports from faces lead to, which no statement says."""
+    """Add to a graph of imports what its imports from public APIs lead to, which no statement says."""
     found = public_apis(root)
     for use in uses(root):
         api = found.get(use.imported)

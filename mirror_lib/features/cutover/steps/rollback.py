@@ -50,7 +50,7 @@ def roll_back(
 
     Raises:
         NotNowError: the cutover has ended already; a finished one needs a failback.
-        PointOfNoReturnError: records were written to the target that are on no other cluster: a failback copies them back.
+        PointOfNoReturnError: records were written to the target that are on no other cluster: a failback copies them.
         RunLockedError: another process carries the cutover out.
         MirrorError: a cluster or the ledger cannot be used.
     """
