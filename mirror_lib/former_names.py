@@ -44,6 +44,7 @@ _SKIPPED = {"skipped": "left_out"}
 #: former one. Lists between them do not count.
 JSON_MEMBERS: Mapping[str, Mapping[str, str]] = {
     "": {
+        "action": "do",
         "duplicates": "read_again",
         "lag": "backlogs",
         "lagging_partitions": "behind",
@@ -52,6 +53,7 @@ JSON_MEMBERS: Mapping[str, Mapping[str, str]] = {
         "skipped_groups": "left_out_groups",
     },
     "after_disaster": {"meaning": "what_it_is", **_ACTION},
+    "backfills": {"action": "do"},
     "changes": _GROUP,
     "create": {"unsupported": "left_out"},
     "cutover": _DEFINITION,

@@ -392,7 +392,7 @@ def after_disaster(
         output.exit_code = max(error.exit_code for error in plan.errors)
     partitions = [each.to_dict() for each in plan.partitions]
     todo = do(state, settings.flow)
-    output.document({"partitions": partitions, "staying": list(plan.staying), "done": done, "do": todo})
+    output.document({"partitions": partitions, "staying": list(plan.staying), "done": done, "action": todo})
     output.note(f"{STATES[state].description} {todo}")
 
 

@@ -122,7 +122,7 @@ class CutoverDetail(Answer):
     partitions_cut: int
     #: Seconds from the freeze to the release; increases while the writers are stopped.
     producer_downtime_seconds: float | None
-    writers_stand_still: bool
+    producers_are_stopped: bool
 
 
 @router.get("")
@@ -209,7 +209,7 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime, own_dag
         passed=sum(step.state == StepState.PASSED for step in steps),
         partitions_cut=len(ledger.cutovers.cuts(row.name)),
         producer_downtime_seconds=stopped_seconds,
-        writers_stand_still=is_stopped,
+        producers_are_stopped=is_stopped,
     )
 
 

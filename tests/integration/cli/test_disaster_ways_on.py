@@ -82,7 +82,7 @@ def scene(mirrored: MirroredTopic) -> Iterator[Scene]:
 def test_shown_and_then_carried_out(scene: Scene) -> None:
     scene.fail_over()
     shown = scene.returns("--dry-run")
-    scene.console.follow({"action": shown.document["do"]}, "cutover after-disaster")
+    scene.console.follow({"action": shown.document["action"]}, "cutover after-disaster")
     # Nothing is left to hand over, which is said with what is left to do
     again = scene.returns("--yes")
     assert (again.exit_code, again.reasons) == (2, {"configuration"})

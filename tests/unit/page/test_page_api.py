@@ -148,7 +148,7 @@ def test_a_cutover_has_every_step_in_its_order_with_its_attempts(client: Client)
         ("approve", "waiting", 1),
         *((step, "to come", 0) for step in ("switch", "release", "watch", "finish")),
     ]
-    assert (cutover["passed"], cutover["writers_stand_still"]) == (7, True)
+    assert (cutover["passed"], cutover["producers_are_stopped"]) == (7, True)
 
 
 def test_a_cutover_leads_to_the_dag_that_carries_it_on_where_airflow_has_it(client: Client, airflow: Airflow) -> None:
