@@ -40,8 +40,8 @@ _GROUP = {"duplicates": "read_again", "target_offset": "goes_on_at"}
 _ACTION = {"action": "what_to_do"}
 _SKIPPED = {"skipped": "left_out"}
 
-#: Members of the JSON document: by the member that contains them ("" for the document), each present name with its
-#: former one. Lists between them do not count.
+#: Members of the JSON document: by the path of the member that contains them ("" for the document; lists do not count),
+#: each present name with its former one.
 JSON_MEMBERS: Mapping[str, Mapping[str, str]] = {
     "": {
         "action": "do",
@@ -53,17 +53,17 @@ JSON_MEMBERS: Mapping[str, Mapping[str, str]] = {
         "skipped_groups": "left_out_groups",
     },
     "after_disaster": {"meaning": "what_it_is", **_ACTION},
-    "backfills": {"action": "do"},
-    "changes": _GROUP,
-    "create": {"unsupported": "left_out"},
-    "cutover": _DEFINITION,
-    "definition": _DEFINITION,
-    "facts": {
+    "attempts.facts": {
         "duplicates": "read_again",
         "failback": "way_back",
         "producer_downtime_seconds": "writers_stood_still_seconds",
         "quiet_seconds": "still_seconds",
     },
+    "attempts.facts.splits": {"excluded": "left_out"},
+    "backfills": {"action": "do"},
+    "changes": _GROUP,
+    "create": {"unsupported": "left_out"},
+    "cutover": _DEFINITION,
     "flow": {
         "lag (MB)": "MB behind",
         "lag (records)": "records behind",
@@ -83,9 +83,9 @@ JSON_MEMBERS: Mapping[str, Mapping[str, str]] = {
     "routed": _SKIPPED,
     "rows": {"duplicates": "read_again"},
     "run": _SKIPPED,
-    "splits": {"excluded": "left_out"},
     "states": {"meaning": "who_acts", **_ACTION},
     "stops": {"first": "see_to", "resolution": "way_on"},
+    "topics.create": {"unsupported": "left_out"},
     "transforms": {"determinism": "the_same_result_twice"},
     "translations": {"duplicates": "read_again"},
     "verdicts": _SKIPPED,
@@ -109,6 +109,6 @@ def with_former_members(value: Any, within: str = "") -> Any:
         return [with_former_members(each, within) for each in value]
     if not isinstance(value, Mapping):
         return value
-    found = {name: with_former_members(each, str(name)) for name, each in value.items()}
+    found = {name: with_former_members(each, f"{within}.{name}".lstrip(".")) for name, each in value.items()}
     former = JSON_MEMBERS.get(within, {})
     return found | {old: found[new] for new, old in former.items() if new in found and old not in found}

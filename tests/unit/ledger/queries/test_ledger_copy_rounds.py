@@ -61,9 +61,15 @@ def test_what_is_left_is_what_the_last_round_of_the_newest_run_did_not_reach(led
     )
     run(ledger, "idle")
 
-    left = ledger.flow_lags()["A->B"]
+    lag = ledger.flow_lags()["A->B"]
 
-    assert (left.run_id, left.partitions, left.planned, left.lag_offsets, left.lagging_partitions) == ("r", 2, 100, 30, 1)
+    assert (lag.run_id, lag.partitions, lag.planned, lag.lag_offsets, lag.lagging_partitions) == (
+        "r",
+        2,
+        100,
+        30,
+        1,
+    )
     assert left.updated_at.tzinfo is not None
 
 
