@@ -86,7 +86,7 @@ JSON_MEMBERS: Mapping[str, Mapping[str, str]] = {
     "states": {"meaning": "who_acts", **_ACTION},
     "stops": {"first": "see_to", "resolution": "way_on"},
     "topics.create": {"unsupported": "left_out"},
-    "transforms": {"determinism": "the_same_result_twice"},
+    "transforms": {"deterministic": "the_same_result_twice"},
     "translations": {"duplicates": "read_again"},
     "verdicts": _SKIPPED,
 }

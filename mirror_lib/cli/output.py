@@ -215,7 +215,7 @@ def report_errors(as_json: JsonOption = False) -> Iterator[Output]:
 
 def json_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
     """Return the rows of a table as objects: the column `lag (records)` is the member `lag_records`."""
-    keys = [re.sub(r"\W+", "_", column).strip("_") for column in columns]
+    keys = [re.sub(r"[()]", "", column).replace(" ", "_") for column in columns]
     return [dict(zip(keys, row, strict=True)) for row in rows]
 
 

@@ -63,14 +63,9 @@ def test_what_is_left_is_what_the_last_round_of_the_newest_run_did_not_reach(led
 
     lag = ledger.flow_lags()["A->B"]
 
-    assert (lag.run_id, lag.partitions, lag.planned, lag.lag_offsets, lag.lagging_partitions) == (
-        "r",
-        2,
-        100,
-        30,
-        1,
-    )
-    assert left.updated_at.tzinfo is not None
+    assert (lag.run_id, lag.partitions, lag.planned) == ("r", 2, 100)
+    assert (lag.lag_offsets, lag.lagging_partitions) == (30, 1)
+    assert lag.updated_at.tzinfo is not None
 
 
 def test_while_a_round_copies_the_target_tells_how_far_it_is(ledger: Ledger) -> None:
