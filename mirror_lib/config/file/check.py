@@ -519,7 +519,8 @@ class _Assignment:
     def _renamed(self, present: str) -> Problem:
         key = self._place.prefix + present
         problem = self._warn(f"it was renamed to {present}, and is still read", f"write {key}")
-        return problem if key in self._file else problem.model_copy(update={"rename_to": key})
+        is_fixable = key not in self._file and self._is_valid_as(key)
+        return problem.model_copy(update={"rename_to": key}) if is_fixable else problem
 
     def _unknown(self, name: str, known: frozenset[str]) -> Problem:
         if self._key.startswith(_QUOTES):
