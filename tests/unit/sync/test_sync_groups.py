@@ -336,9 +336,8 @@ class TestByTheExactMap:
             (60, 145),
         ):
             row = self.planned(committed)
-            assert (row.target_offset, row.commit, row.duplicates, row.reason) == (target_offset, True, 0, None), (
-                committed
-            )
+            found = (row.target_offset, row.commit, row.duplicates, row.reason)
+            assert found == (target_offset, True, 0, None), committed
 
         ahead_of_the_copy = self.planned(75)
         assert (ahead_of_the_copy.target_offset, ahead_of_the_copy.reason) == (145, GroupReason.UPSTREAM_BEYOND_COPIED)

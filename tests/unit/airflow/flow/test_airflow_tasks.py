@@ -234,11 +234,8 @@ def test_a_dry_run_shows_the_plan():
 
 
 def test_what_was_left_out_is_told_though_the_run_succeeded():
-    outcome = {
-        **OUTCOME,
-        "skipped_records": 1_200,
-        "skipped_ranges": ["[record-too-large] orders-0, offset 7 (skipped): x"],
-    }
+    place = "[record-too-large] orders-0, offset 7 (skipped): x"
+    outcome = {**OUTCOME, "skipped_records": 1_200, "skipped_ranges": [place]}
     assert report_text("A->B", outcome, []).splitlines()[-2:] == [
         "Skipped by mirror.poison.policy, 1,200 records:",
         "- [record-too-large] orders-0, offset 7 (skipped): x",
