@@ -66,7 +66,7 @@ RateOption = Annotated[
     typer.Option("--bytes-per-second", min=1, help="Maximum read rate from the source in bytes/s, across all tasks."),
 ]
 
-_LIST_COLUMNS = ("backfill", "state", "offsets left", "what it copies", "defined")
+_LIST_COLUMNS = ("backfill", "state", "lag (offsets)", "range", "defined")
 _COLUMNS = ("topic", "partition", "on the target", "from", "to", "next", "offsets", "MB")
 
 
@@ -189,8 +189,8 @@ def states(
         if markdown and not as_json:
             typer.echo(backfill_states.markdown(), nl=False)
             return
-        output.table("states", ("state", "who acts", "what to do"), list(backfill_states.rows()))
-        output.table("stops", ("reason", "way on", "see to"), list(backfill_states.stop_rows()))
+        output.table("states", ("state", "meaning", "action"), list(backfill_states.rows()))
+        output.table("stops", ("reason", "resolution", "first"), list(backfill_states.stop_rows()))
 
 
 def _show_estimate(output: Output, expected: BackfillEstimate) -> None:

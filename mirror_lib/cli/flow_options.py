@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mirror_lib.cli.output import Output
+from mirror_lib.cli.output import Output, json_rows
 from mirror_lib.config import CONFIG_VARIABLE
 from mirror_lib.errors import MirrorError
 
@@ -49,7 +49,7 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the plan; ch
 PartitionOption = Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")]
 
 #: The columns of every table of failures.
-FAILURE_COLUMNS = ("topic", "partition", "reason", "what", "what to do")
+FAILURE_COLUMNS = ("topic", "partition", "reason", "what", "action")
 #: A table of a hundred thousand rows is not readable; JSON has all of them.
 ROWS_SHOWN = 50
 
@@ -60,8 +60,7 @@ def capped_table(output: Output, name: str, columns: Sequence[str], rows: Sequen
         output.document({name: []})
         return
     output.table(name, columns, rows[:ROWS_SHOWN])
-    keys = [column.replace(" ", "_") for column in columns]
-    output.document({name: [dict(zip(keys, row, strict=True)) for row in rows]})
+    output.document({name: json_rows(columns, rows)})
     if len(rows) > ROWS_SHOWN:
         output.note(f"... and {len(rows) - ROWS_SHOWN:,} more; --json lists them all.")
 
@@ -91,7 +90,7 @@ def not_compared(output: Output, flow: FlowConfig, ledger: Ledger) -> None:
 
 def show_paths(output: Output, name: str, paths: Iterable[TopicPath]) -> None:
     """Print which transforms each topic goes through, and why."""
-    capped_table(output, name, ("topic", "way", "why"), [(each.topic, each.way, each.reason) for each in paths])
+    capped_table(output, name, ("topic", "path", "why"), [(each.topic, each.names, each.reason) for each in paths])
 
 
 def megabytes(count: int) -> float:

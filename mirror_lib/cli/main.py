@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.commands import CommandGroup
+from mirror_lib.former_names import present_option
 from mirror_lib.printable_errors import printable_error
 from mirror_lib.printable_logs import make_output_printable
 
@@ -22,6 +23,7 @@ app = typer.Typer(
     cls=CommandGroup,
     help="Replicate Kafka topics in scheduled batches, configured by MirrorMaker 2's properties file.",
     no_args_is_help=True,
+    context_settings={"token_normalize_func": present_option},
     # Local variables hold passwords of clusters.
     pretty_exceptions_show_locals=False,
 )

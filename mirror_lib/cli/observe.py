@@ -19,7 +19,7 @@ from mirror_lib.relay.planning import aborted_notes, copied_transactions
 _COLUMNS = (
     "topic",
     "partition",
-    "behind",
+    "lag (records)",
     "MB",
     "since",
     "caught up in",
@@ -65,7 +65,7 @@ def show_observed(output: Output, seen: FlowObserved) -> None:
     """Show the observation: a line for each partition that is lagging or stalled."""
     lagging = [row for row in seen.partitions if row.records_behind or row.reason is not None]
     lagging.sort(key=lambda row: (row.reason is None, -row.records_behind, row.topic, row.partition))
-    capped_table(output, "behind", _COLUMNS, [_cells(row) for row in lagging])
+    capped_table(output, "lagging_partitions", _COLUMNS, [_cells(row) for row in lagging])
     flow = seen.flow
     output.values(
         "flow",
@@ -73,11 +73,11 @@ def show_observed(output: Output, seen: FlowObserved) -> None:
             "flow": flow.flow,
             "observed": flow.observed_at.isoformat(sep=" ", timespec="seconds"),
             "partitions": flow.partitions,
-            "with something to copy": flow.lagging,
-            "standing still": flow.stalled,
-            "records behind": flow.records_behind,
-            "MB behind": None if flow.bytes_behind is None else megabytes(flow.bytes_behind),
-            "seconds behind": flow.seconds_behind,
+            "lagging partitions": flow.lagging,
+            "stalled partitions": flow.stalled,
+            "lag (records)": flow.records_behind,
+            "lag (MB)": None if flow.bytes_behind is None else megabytes(flow.bytes_behind),
+            "lag (seconds)": flow.seconds_behind,
             "caught up in": _duration(flow.catch_up_seconds),
             "retention may delete in": _duration(flow.headroom_seconds),
             "outlook": flow.outlook,

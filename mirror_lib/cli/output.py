@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -18,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mirror_lib.errors import MirrorError
+from mirror_lib.former_names import with_former_members
 from mirror_lib.printable import LINES, printable
 
 #: The option that every command has.
@@ -26,38 +28,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 _PIPE_WIDTH = 240
 
-#: Labels on the console for names that the JSON document keeps.
-_LABELS: Mapping[str, str] = {
-    "MB behind": "lag (MB)",
-    "as of": "observed",
-    "backlogs": "lag",
-    "behind": "lag (records)",
-    "denials left out": "skipped DENY ACLs",
-    "goes on at": "continues at",
-    "left": "lag (offsets)",
-    "left out": "skipped",
-    "left out groups": "skipped groups",
-    "left to copy": "time to copy",
-    "offsets left": "lag (offsets)",
-    "offsets outstanding": "lag (offsets)",
-    "partitions behind": "lagging partitions",
-    "read again": "duplicates",
-    "records behind": "lag (records)",
-    "seconds behind": "lag (seconds)",
-    "seconds of copying": "copying (seconds)",
-    "see to": "first",
-    "standing still": "stalled partitions",
-    "the same result twice": "deterministic",
-    "way": "path",
-    "way on": "resolution",
-    "what": "details",
-    "what it copies": "range",
-    "what it is": "meaning",
-    "what to do": "action",
-    "who acts": "meaning",
-    "with nothing new": "idle partitions",
-    "with something to copy": "lagging partitions",
-}
+#: The one label on the console that is not its name: all errors have `what` in JSON.
+_LABELS: Mapping[str, str] = {"what": "details"}
 
 
 class Progress(Protocol):
@@ -181,15 +153,17 @@ class _Bar:
 
 
 class JsonOutput:
-    """One JSON document on stdout at the end; it always has `exit_code`, and `error` after an error."""
+    """One JSON document on stdout at the end; it always has `exit_code`, and `error` after an error.
+
+    Renamed members are written under both names.
+    """
 
     def __init__(self) -> None:
         self.exit_code = 0
         self._document: dict[str, Any] = {}
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        keys = [column.replace(" ", "_") for column in columns]
-        self._document[name] = [dict(zip(keys, row, strict=True)) for row in rows]
+        self._document[name] = json_rows(columns, rows)
 
     def values(self, name: str, values: Mapping[str, Any]) -> None:
         self._document[name] = dict(values)
@@ -210,7 +184,7 @@ class JsonOutput:
         yield _Silent()
 
     def finish(self) -> None:
-        document = {**self._document, "exit_code": self.exit_code}
+        document = {**with_former_members(self._document), "exit_code": self.exit_code}
         sys.stdout.write(json.dumps(document, indent=2, default=_plain) + "\n")
 
 
@@ -237,6 +211,12 @@ def report_errors(as_json: JsonOption = False) -> Iterator[Output]:
         output.exit_code = error.exit_code
     output.finish()
     raise typer.Exit(output.exit_code)
+
+
+def json_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a table as objects: the column `lag (records)` is the member `lag_records`."""
+    keys = [re.sub(r"[()]", "", column).replace(" ", "_") for column in columns]
+    return [dict(zip(keys, row, strict=True)) for row in rows]
 
 
 def _column_title(name: str) -> str:

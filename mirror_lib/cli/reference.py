@@ -26,7 +26,8 @@ ask for confirmation; `--note` is stored in the ledger. `apply`, `run`, `release
 `--config` is the file that the variable `MIRROR_CONFIG` names, unless it is passed.
 
 **Scripts** use `--json`, which every command has but those of `mirror airflow`: one document on stdout, with
-`exit_code` and, after an error, `error`.
+`exit_code` and, after an error, `error`. A renamed member has both names for one release
+([changelog](../CHANGELOG.md)).
 
 | exit code | meaning |
 |---|---|

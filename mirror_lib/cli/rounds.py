@@ -15,7 +15,7 @@ _COLUMNS = (
     "flow",
     "round",
     "began",
-    "offsets outstanding",
+    "lag (offsets)",
     "MB expected",
     "MB",
     "seconds expected",

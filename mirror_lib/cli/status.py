@@ -21,16 +21,25 @@ from mirror_lib.config.secrets import without_lookups
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import Ledger, OpenGaps, PartitionRunRow, RunRow, default_ledger_url, ledger_url
-from mirror_lib.ledger.queries import LeftOver
+from mirror_lib.ledger.queries import FlowLag
 from mirror_lib.observe import copy_speed, duration, topic_totals
 
 _RUN_COLUMNS = ("run", "flow", "state", "started", "seconds", "partitions", "records", "MB", "started by", "error")
 _TOTAL_COLUMNS = ("topic", "on the target", "partitions", "records", "MB", "seconds", "failed")
 _PARTITION_COLUMNS = ("topic", "partition", "round", "state", "from", "to", "next", "records", "MB", "seconds")
 _FAILURE_COLUMNS = ("topic", "partition", "round", "reason", "what")
-_BACKLOG_COLUMNS = ("flow", "as of", "run", "partitions", "planned", "left", "partitions behind", "left to copy")
+_LAG_COLUMNS = (
+    "flow",
+    "observed",
+    "run",
+    "partitions",
+    "planned",
+    "lag (offsets)",
+    "lagging partitions",
+    "time to copy",
+)
 _GAP_COLUMNS = ("flow", "cause", "gaps", "since", "topics")
-_OTHER_COLUMNS = ("flow", "partitions", "last copied", "behind", "observed", "why it does not run")
+_OTHER_COLUMNS = ("flow", "partitions", "last copied", "lag (records)", "observed", "why it does not run")
 #: Deleted topics are listed this long; `mirror gaps list` has all.
 _DAYS_SHOWN = 7
 #: Of one run: a run with many rounds may have thousands.
@@ -73,7 +82,7 @@ def status(
         output.document(
             {"rounds": [], "expectations": None}
             if rounds
-            else {"runs": [], "backlogs": [], "open_gaps": [], "deleted_topics": []}
+            else {"runs": [], "lag": [], "open_gaps": [], "deleted_topics": []}
         )
         if run is not None:
             raise _no_such_run(run)
@@ -89,7 +98,7 @@ def status(
             _show_run(output, ledger, run)
         else:
             _show_runs(output, ledger, ledger.runs(flow, limit), datetime.now(UTC))
-            _show_backlogs(output, ledger, flow)
+            _show_lag(output, ledger, flow)
             _show_open_gaps(output, ledger, flow)
             _show_other_flows(output, ledger, file, flow)
 
@@ -126,14 +135,14 @@ def _show_runs(output: Output, ledger: Ledger, runs: Sequence[RunRow], now: date
     output.document({"runs": [_run_data(run, now, run.id in dead) for run in runs]})
 
 
-def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
+def _show_lag(output: Output, ledger: Ledger, flow: str | None) -> None:
     """Show the lag that the newest runs found and left, and its duration at the recent speed; connects to no
     cluster.
     """
-    found = [left for name, left in ledger.left_over().items() if flow in (None, name)]
-    timed = [(left, _seconds_left(ledger, left)) for left in found]
-    capped_table(output, "backlogs", _BACKLOG_COLUMNS, [_backlog_cells(left, seconds) for left, seconds in timed])
-    output.document({"backlogs": [_plain(left._asdict()) | {"seconds_left": seconds} for left, seconds in timed]})
+    found = [lag for name, lag in ledger.flow_lags().items() if flow in (None, name)]
+    timed = [(lag, _seconds_left(ledger, lag)) for lag in found]
+    capped_table(output, "lag", _LAG_COLUMNS, [_lag_cells(lag, seconds) for lag, seconds in timed])
+    output.document({"lag": [_plain(lag._asdict()) | {"seconds_left": seconds} for lag, seconds in timed]})
     if found:
         output.note("Offsets as planned by the latest runs; `mirror plan` shows the current lag.")
 
@@ -185,23 +194,23 @@ def _moment(at: datetime) -> str:
     return at.isoformat(sep=" ", timespec="seconds")
 
 
-def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
-    if not left.left:
+def _seconds_left(ledger: Ledger, lag: FlowLag) -> float | None:
+    if not lag.lag_offsets:
         return 0.0
-    speed = copy_speed(ledger.newest_rounds(left.flow))
-    return None if speed is None else round(left.left / speed.records_per_second, 3)
+    speed = copy_speed(ledger.newest_rounds(lag.flow))
+    return None if speed is None else round(lag.lag_offsets / speed.records_per_second, 3)
 
 
-def _backlog_cells(left: LeftOver, seconds: float | None) -> tuple[Any, ...]:
+def _lag_cells(lag: FlowLag, seconds: float | None) -> tuple[Any, ...]:
     return (
-        left.flow,
-        _moment(left.updated_at),
-        left.run_id,
-        left.partitions,
-        left.planned,
-        left.left,
-        left.unfinished,
-        "unknown" if seconds is None else "nothing" if not left.left else duration(seconds),
+        lag.flow,
+        _moment(lag.updated_at),
+        lag.run_id,
+        lag.partitions,
+        lag.planned,
+        lag.lag_offsets,
+        lag.lagging_partitions,
+        "unknown" if seconds is None else "nothing" if not lag.lag_offsets else duration(seconds),
     )
 
 

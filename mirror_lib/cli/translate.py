@@ -28,7 +28,7 @@ from mirror_lib.sync import (
 )
 from mirror_lib.topology import FlowTopology, TopicPartition
 
-_COLUMNS = ("topic", "partition", "source offset", "target topic", "target offset", "landing", "read again")
+_COLUMNS = ("topic", "partition", "source offset", "target topic", "target offset", "landing", "duplicates")
 
 
 app = typer.Typer()
@@ -145,12 +145,12 @@ def _group(output: Output, settings: FlowConfig, maps: FlowMaps, group: str) -> 
     output.values("landings", landing_counts(found.rows))
     output.note(
         f"{counted(len(found.rows), 'partition')}; duplicates on failover: at most "
-        f"{counted(sum(row.read_again for row in found.rows), 'record')}, read by the group before they were copied."
+        f"{counted(sum(row.duplicates for row in found.rows), 'record')}, read by the group before they were copied."
     )
     if found.foreign:
         output.note(f"Not replicated by the flow: {', '.join(found.foreign)}.")
-    capped_errors(output, [each.error for each in found.left_out])
-    output.exit_code = max((each.error.exit_code for each in found.left_out), default=0)
+    capped_errors(output, [each.error for each in found.untranslated])
+    output.exit_code = max((each.error.exit_code for each in found.untranslated), default=0)
     _warn(output, found.rows)
 
 
@@ -164,7 +164,7 @@ def _checkpoint(output: Output, maps: FlowMaps, folder: Path, out: Path) -> None
         f"{out}: {counted(len(done.folder.rewritten), 'file')} translated, {done.folder.copied:,} copied. Start the "
         "query from this folder with the target's bootstrap servers and target topic names."
     )
-    ahead = sum(row.read_again for row in done.newest)
+    ahead = sum(row.duplicates for row in done.newest)
     if ahead:
         output.note(
             f"The query is ahead of the copy: it would re-read up to {counted(ahead, 'record')}. Run the flow, then "

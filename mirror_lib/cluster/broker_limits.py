@@ -38,7 +38,7 @@ class _Sign:
     api_key: int
     version: int
     #: True if the broker is older when it supports that version; false if it is older when it does not.
-    spoken: bool
+    supported: bool
     of_source: str | None
     of_target: str | None
 
@@ -49,17 +49,17 @@ _SIGNS = (
         since="2.8",
         api_key=_METADATA,
         version=_METADATA_WITH_TOPIC_IDS,
-        spoken=False,
+        supported=False,
         of_source="topics have no ids (KIP-516), so a topic that was deleted and created again is detected only by its "
         "offsets",
         of_target=None,
     ),
-    _Sign("3.0", OFFSET_FETCH, BATCH_OFFSET_FETCH, spoken=False, of_source=_SLOW_GROUPS, of_target=_SLOW_GROUPS),
+    _Sign("3.0", OFFSET_FETCH, BATCH_OFFSET_FETCH, supported=False, of_source=_SLOW_GROUPS, of_target=_SLOW_GROUPS),
     _Sign(
         since="4.0",
         api_key=_FETCH,
         version=_OLD_FETCH,
-        spoken=True,
+        supported=True,
         of_source=None,
         of_target="groups of the new protocol (KIP-848) become classic groups there, so their consumers need "
         "group.protocol=classic",
@@ -92,4 +92,4 @@ async def _limits(connection: Connection, *, source: bool) -> tuple[VersionLimit
 
 async def _shows(client: Any, sign: _Sign) -> bool:
     supported = [await client.speaks(node, sign.api_key, sign.version) for node in client.brokers()]
-    return any(spoken is sign.spoken for spoken in supported)
+    return any(each is sign.supported for each in supported)

@@ -329,8 +329,8 @@ class FlowConfig(_Frozen):
     schedule_poll_seconds: float = 2.0
     #: `mirror.verify.schedule`: the same of the flow's verification.
     verify_schedule: str | None = None
-    #: `mirror.way.back`: copies only topics whose writers a cutover has moved to its source.
-    way_back: bool = False
+    #: `mirror.failback`: copies only topics whose writers a cutover has moved to its source.
+    failback: bool = False
     #: The file disables the flow in the other direction (`enabled=false`); without the key this is False.
     opposite_ended: bool = False
     #: Not from the file: hand-overs of cutovers, from `ledger.handovers`.

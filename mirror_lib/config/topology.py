@@ -46,7 +46,7 @@ def flow_topology(flow: FlowConfig, only: Sequence[str] = ()) -> FlowTopology:
         heartbeats_replication_enabled=flow.heartbeats_replication_enabled,
         handovers=flow.handovers,
         aliases=(flow.source_alias, flow.target_alias),
-        way_back=flow.way_back,
+        failback=flow.failback,
     )
     return topology.include_only(only) if only else topology
 

@@ -57,7 +57,7 @@ class AvailablePositions:
         began = time.monotonic()
         with _store(self._flow, seconds) as store:
             self._store, self._snapshot = store, store.read_led(min(self._leader_wait.seconds, seconds / 2))
-        if self._snapshot.left_out is not None:
+        if self._snapshot.unread is not None:
             self._leader_wait.note(began)
         return _positions(self._snapshot)
 

@@ -105,7 +105,7 @@ class Selection:
         handovers = self.topology.handovers
         if topic in handovers.away:
             return "a cutover has moved the producers of the topic"
-        if self.topology.way_back and handovers.restrict and topic not in handovers.here:
+        if self.topology.failback and handovers.restrict and topic not in handovers.here:
             return "the producers of the topic are no longer on the source of this failback flow"
         if excludes_by_name(self.flow, topic):
             return "`topics.exclude` names the topic"

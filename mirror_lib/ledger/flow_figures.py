@@ -72,7 +72,7 @@ class GroupTotals(NamedTuple):
     #: Groups with a reason on some partition.
     behind: int
     #: None, here and below, if no group has a usable offset map.
-    read_again: int | None
+    duplicates: int | None
     skipped: int | None = None
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     DateTime,
     Dialect,
     Double,
@@ -19,6 +20,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     String,
+    Table,
     Text,
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -121,14 +123,23 @@ def column(name: str, kind: type | TypeEngine[Any]) -> Column[Any]:
     return Column(name, _sql_type(kind), nullable=False)
 
 
-def optional(name: str, kind: type | TypeEngine[Any]) -> Column[Any]:
-    """A column that may be NULL."""
-    return Column(name, _sql_type(kind), nullable=True)
+def optional(name: str, kind: type | TypeEngine[Any], *, stored: str | None = None) -> Column[Any]:
+    """A column that may be NULL.
+
+    Args:
+        stored: its name in SQL, if that is a former name.
+    """
+    return Column(stored or name, _sql_type(kind), key=name, nullable=True)
 
 
-def key(name: str, kind: type, *references: ForeignKey) -> Column[Any]:
-    """A column of the primary key, without auto-increment."""
-    return Column(name, _sql_type(kind), *references, primary_key=True, autoincrement=False)
+def key(name: str, kind: type, *references: ForeignKey, stored: str | None = None) -> Column[Any]:
+    """A column of the primary key, without auto-increment; `stored` as in `optional`."""
+    return Column(stored or name, _sql_type(kind), *references, key=name, primary_key=True, autoincrement=False)
+
+
+def selected(table: Table) -> list[ColumnElement[Any]]:
+    """All columns of a table, under the names of their row's fields."""
+    return [each if each.name == each.key else each.label(each.key) for each in table.columns]
 
 
 def _sql_type(kind: type | TypeEngine[Any]) -> TypeEngine[Any]:

@@ -149,7 +149,7 @@ Table(
     key("flow", str),
     key("target_topic", str),
     key("target_partition", int),
-    key("stretch", int),
+    key("range_number", int, stored="stretch"),
     key("topic", str),
     key("partition", int),
     column("own", bool),

@@ -38,7 +38,7 @@ class FlowObservationRow:
     #: Groups that are not in sync.
     groups_behind: int | None = None
     #: Duplicates on failover (records).
-    read_again: int | None = None
+    duplicates: int | None = None
     #: Records skipped on failover.
     skipped: int | None = None
     open_gaps: int = 0
@@ -89,9 +89,9 @@ class GroupObservationRow:
     target_topic: str
     observed_at: datetime
     upstream: int | None = None
-    goes_on_at: int | None = None
+    target_offset: int | None = None
     target_committed: int | None = None
-    read_again: int | None = None
+    duplicates: int | None = None
     skipped: int | None = None
     #: One of `offsets.group_standing.GroupReason`; None when it is in sync.
     reason: str | None = None

@@ -111,7 +111,7 @@ class RoutedRangeRow:
     target_topic: str
     target_partition: int
     #: Rows of one target partition with the same number were written by the same runs; set by the ledger.
-    stretch: int = 0
+    range_number: int = 0
     topic: str
     partition: int
     #: True if this is the target partition that records go to when no transform chooses another.

@@ -124,7 +124,7 @@ class Ledger:
     partition_runs = _reads(run_table.partitions_of)
     copied_topics = _reads(run_table.copied_topics)
     newest_rounds = _reads(copy_rounds.newest_rounds)
-    left_over = _reads(copy_rounds.left_over)
+    flow_lags = _reads(copy_rounds.flow_lags)
     save_round = _writes(round_table.save)
     rounds = _reads(round_table.newest)
     measured_rounds = _reads(round_table.newest_and_largest)

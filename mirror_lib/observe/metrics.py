@@ -410,8 +410,8 @@ def _sync_values(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
     if figures.groups is not None:
         yield GROUPS, float(figures.groups.groups)
         yield GROUPS_BEHIND, float(figures.groups.behind)
-        if figures.groups.read_again is not None:
-            yield REREAD, float(figures.groups.read_again)
+        if figures.groups.duplicates is not None:
+            yield REREAD, float(figures.groups.duplicates)
         if figures.groups.skipped is not None:
             yield SKIPPED, float(figures.groups.skipped)
     for reason, count in sorted(figures.unsynced.items()):

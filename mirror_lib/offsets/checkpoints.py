@@ -115,7 +115,7 @@ def translate_by_map(
         return MapTranslation(None, next_record, is_mapped=False)
     if landing not in (Landing.HOLE, Landing.BEYOND):
         return MapTranslation(first, next_record)
-    first = offset_map.goes_on_at(upstream_offset).offset
+    first = offset_map.resume_at(upstream_offset).offset
     following = _NO_END if next_record is None else next_record
     is_other = any(first <= each.downstream_offset < following for each in syncs if each.upstream_offset != BEFORE_ALL)
     if not is_other or offset_map.to_target(upstream_offset - 1).landing is Landing.EXACT:

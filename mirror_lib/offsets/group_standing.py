@@ -97,21 +97,21 @@ _STAYING = frozenset(
 
 
 def why_not_in_sync(
-    reason: GroupReason | None, *, due: bool, read_again: int | None, skipped: int | None
+    reason: GroupReason | None, *, due: bool, duplicates: int | None, skipped: int | None
 ) -> GroupReason | None:
     """Return why a group is not in sync on a partition, None when it is.
 
     Args:
         reason: what keeps the group from continuing exactly, whether or not the plan is applied.
         due: whether its checkpoint or its offset must still be written.
-        read_again: duplicates on failover (records); None if unknown.
+        duplicates: duplicates on failover (records); None if unknown.
         skipped: records that it would never read; None if unknown.
     """
     if due and reason not in _STAYING:
         return GroupReason.PENDING
     if skipped and reason in (None, GroupReason.BETWEEN_SYNCS):
         return GroupReason.SKIPS_RECORDS
-    if read_again and reason is None:
+    if duplicates and reason is None:
         return GroupReason.BETWEEN_SYNCS
     return reason
 

@@ -136,7 +136,7 @@ class OffsetMap:
         """
         return _one(self.to_target_many([source_offset]))
 
-    def goes_on_at(self, source_offset: int) -> Lookup:
+    def resume_at(self, source_offset: int) -> Lookup:
         """As `to_target`, for readers that must miss nothing.
 
         If a hole contains target offsets without a mapped record, return the first of them: these are markers of
@@ -192,7 +192,7 @@ class OffsetMap:
         last = int(self._target[after - 1] + self._columns.count[after - 1])
         return max(0, target_offset - last)
 
-    def records_read_again(self, source_offset: int, target_offset: int) -> int:
+    def count_duplicates(self, source_offset: int, target_offset: int) -> int:
         """Duplicates on failover (records) of a reader that has read all before `source_offset` on the source and
         continues at `target_offset` on the target; negative for records that it skips.
 

@@ -385,7 +385,7 @@ class Takeover:
     #: Seconds that the earlier writer may be alive if the broker cannot fence it.
     lease_seconds: float = 0.0
     #: Ranges that the earlier writer skipped, by its position; the ledger may not have them. Ascending.
-    left_out: tuple[OmittedRange, ...] = ()
+    skipped: tuple[OmittedRange, ...] = ()
     #: Where its records before this pair are, by its position; the ledger may not have them.
     runs: tuple[OffsetRun, ...] = ()
     #: Other target partitions to which it has written after this pair, by its position.
@@ -590,7 +590,7 @@ class PartitionResult:
             "bytes": self.bytes,
             "batches": self.batches,
             "recovered": self.recovered,
-            "left_out": sum(poison.records or 1 for poison in self.poison),
+            "skipped": sum(poison.records or 1 for poison in self.poison),
             "poison": [poison.to_dict() for poison in self.poison],
             "routed": [each.to_dict() for each in self.routed],
             "aborted": self.aborted,

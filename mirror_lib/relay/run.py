@@ -297,7 +297,7 @@ class _Run:
             opened, refused = open_partitions(
                 self._flow, plan, clusters, run_id=self._options.run_id, ledger=self._ledger
             )
-        self._note(tuple(replace(each, error=self._with_way_on(each.error)) for each in refused))
+        self._note(tuple(replace(each, error=self._with_resolution(each.error)) for each in refused))
         bins = tuple(bin_ for bin_ in opened if bin_)
         if not bins:
             return False
@@ -327,7 +327,7 @@ class _Run:
         began = time.monotonic()
         with account.measure(Step.COPYING), RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
             results = [
-                result if result.error is None else replace(result, error=self._with_way_on(result.error))
+                result if result.error is None else replace(result, error=self._with_resolution(result.error))
                 for result in runner(job)
             ]
         self._rate.end(results)
@@ -337,7 +337,7 @@ class _Run:
         with account.measure(Step.COMMITTING):
             late = commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
         for problem in late:
-            explained = replace(problem, error=self._with_way_on(problem.error))
+            explained = replace(problem, error=self._with_resolution(problem.error))
             self._deletions.setdefault(problem.source, explained)
         account.record_commit(bins, results, datetime.now(UTC))
         self._results += results
@@ -438,8 +438,8 @@ class _Run:
             clusters.positions.write(snapshot.positions[source].position for source in known)
             clusters.positions.forget(snapshot.buried - known - snapshot.unreadable.keys())
 
-    def _with_way_on(self, error: MirrorError) -> MirrorError:
-        return error if self._planner is None else self._planner.with_way_on(error)
+    def _with_resolution(self, error: MirrorError) -> MirrorError:
+        return error if self._planner is None else self._planner.with_resolution(error)
 
     def _note(self, problems: tuple[PartitionProblem, ...]) -> None:
         for problem in problems:

@@ -56,7 +56,7 @@ class Planner(Protocol):
     def after_commit(self, results: Sequence[PartitionResult]) -> None:
         """Called when a round is committed."""
 
-    def with_way_on(self, error: MirrorError) -> MirrorError:
+    def with_resolution(self, error: MirrorError) -> MirrorError:
         """The error of a partition, with the resolution for this run instead of the one for the flow."""
 
 
@@ -93,7 +93,7 @@ class RunReport:
         return sum(result.bytes for result in self.results)
 
     @property
-    def left_out(self) -> int:
+    def skipped(self) -> int:
         """Records that cannot be copied and that the flow's policy skipped; an unreadable batch counts as one."""
         return sum(poison.records or 1 for result in self.results for poison in result.poison)
 
@@ -122,7 +122,7 @@ class RunReport:
             "copy_seconds": round(self.copy_seconds, 3),
             "records": self.records,
             "bytes": self.bytes,
-            "left_out": self.left_out,
+            "skipped": self.skipped,
             "lost": self.lost,
             "idle_partitions": self.idle,
             "exit_code": self.exit_code,

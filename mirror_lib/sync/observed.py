@@ -66,9 +66,9 @@ def group_rows(
             target_topic=row.target.topic,
             observed_at=now,
             upstream=row.upstream,
-            goes_on_at=row.goes_on_at,
+            target_offset=row.target_offset,
             target_committed=row.target_committed,
-            read_again=row.read_again,
+            duplicates=row.duplicates,
             skipped=row.skipped,
             reason=None if reason is None else reason.value,
             what=row.what or None,
@@ -85,7 +85,7 @@ def _limit(rows: list[GroupObservationRow], limit: int) -> tuple[GroupObservatio
     with_reason = [row for row in rows if row.reason is not None]
     groups_shown = {row.group for row in with_reason}
     # The kept row of a group in sync has 0 duplicates and skipped records, so that the sums stay correct.
-    silent = {row.group: replace(row, read_again=0, skipped=0) for row in rows if row.group not in groups_shown}
+    silent = {row.group: replace(row, duplicates=0, skipped=0) for row in rows if row.group not in groups_shown}
     return (*with_reason, *silent.values())[:limit]
 
 

@@ -40,7 +40,7 @@ class Translation:
     landing: Landing
     #: Upper bound of duplicates on failover (records) before the source offset: 0 if the map is complete; records not
     #: copied yet if the reader is ahead of the copy; records that may be in a gap of the map.
-    read_again: int = 0
+    duplicates: int = 0
 
     @property
     def may_miss(self) -> bool:
@@ -56,12 +56,12 @@ class Translation:
             "target_topic": self.target.topic,
             "target_offset": self.target_offset,
             "landing": self.landing.value,
-            "read_again": self.read_again,
+            "duplicates": self.duplicates,
         }
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class Untranslated:
     """A partition with a committed offset of a group, without a translation."""
 
     source: TopicPartition
@@ -76,7 +76,7 @@ class GroupTranslation:
     group: str
     rows: tuple[Translation, ...]
     #: Partitions of topics that the flow replicates.
-    left_out: tuple[LeftOut, ...]
+    untranslated: tuple[Untranslated, ...]
     #: Topics that the flow does not replicate.
     foreign: tuple[str, ...]
 
@@ -141,7 +141,7 @@ class FlowMaps:
         if found.empty:
             self._check_never_copied(source, target)
             return Translation(source, target, offset, 0, Landing.BEYOND, offset)
-        lookup = found.goes_on_at(offset)
+        lookup = found.resume_at(offset)
         if lookup.landing is Landing.HOLE:
             gap = found.to_target(offset).offset - lookup.offset
             return Translation(source, target, offset, lookup.offset, lookup.landing, gap)
@@ -264,7 +264,7 @@ def translate_group(flow: FlowConfig, maps: FlowMaps, group: str) -> GroupTransl
 def translate_committed(maps: FlowMaps, group: str, offsets: Mapping[TopicPartition, int]) -> GroupTranslation:
     """As `translate_group`, for offsets that were already read."""
     rows: list[Translation] = []
-    skipped: list[LeftOut] = []
+    skipped: list[Untranslated] = []
     foreign: set[str] = set()
     for source, offset in sorted(offsets.items()):
         if not maps.replicates(source.topic):
@@ -273,7 +273,7 @@ def translate_committed(maps: FlowMaps, group: str, offsets: Mapping[TopicPartit
         try:
             rows.append(maps.to_target(source, offset))
         except MirrorError as error:
-            skipped.append(LeftOut(source, offset, error))
+            skipped.append(Untranslated(source, offset, error))
     return GroupTranslation(group, tuple(rows), tuple(skipped), tuple(sorted(foreign)))
 
 

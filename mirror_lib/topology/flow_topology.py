@@ -55,7 +55,7 @@ class FlowTopology:
     heartbeats_replication_enabled: bool = True
     handovers: Handovers = NO_HANDOVERS
     #: Failback: copy only topics whose writers a cutover has moved to this flow's source.
-    way_back: bool = False
+    failback: bool = False
     #: Topics of a limited run, see `include_only`.
     limits: tuple[PatternList, ...] = ()
     #: MM2's names of source and target, if they differ from the flow's aliases (`source.cluster.alias`).
@@ -86,7 +86,7 @@ class FlowTopology:
             return Exclusion.FILTERED
         if topic in self.handovers.away:
             return Exclusion.HANDED_OVER
-        if self.way_back and self.handovers.restrict and topic not in self.handovers.here and not heartbeats:
+        if self.failback and self.handovers.restrict and topic not in self.handovers.here and not heartbeats:
             return Exclusion.NOT_HANDED_OVER
         if not all(limit.fullmatch(topic) for limit in self.limits):
             return Exclusion.NOT_REQUESTED
@@ -141,7 +141,7 @@ class FlowTopology:
         This is not a loop: each of the two flows copies the topic only while its writers are on that flow's source.
         """
         return (
-            self.way_back
+            self.failback
             and self.policy.topic_source(topic) == self.target_alias
             and self.remote_topic(topic) == self.policy.upstream_topic(topic)
         )

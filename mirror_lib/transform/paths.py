@@ -30,10 +30,10 @@ class TopicPath(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.topic}: {self.way} ({self.reason})"
+        return f"{self.topic}: {self.names} ({self.reason})"
 
     @property
-    def way(self) -> str:
+    def names(self) -> str:
         """The names of the transforms in one text; the path's name without any."""
         return " -> ".join(self.transforms) or self.path.value
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tests.faces.packages import exports_of
+from tests.public_api.packages import exports_of
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _MODULE_FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)+\.py")
@@ -35,7 +35,7 @@ class SourceFile:
     words: frozenset[str] = frozenset()
     #: Functions at the top level: the fixtures of a conftest.py are among them.
     functions: frozenset[str] = frozenset()
-    #: Names that an `__init__.py` with a face exports -> the modules beside it that define them.
+    #: Names that an `__init__.py` with a public API exports -> the modules next to it that define them.
     exports: Mapping[str, str] = field(default_factory=dict)
     #: The syntax error of a file that cannot be read.
     error: str = ""

@@ -31,8 +31,8 @@ def core(tmp_path: Path) -> Path:
     """A folder with the product, but for the features."""
     folder = tmp_path / "core"
     for name in ("mirror_lib", "spark_jobs", "dags"):
-        left_out = shutil.ignore_patterns("features", "__pycache__")
-        shutil.copytree(_PROJECT / name, folder / name, ignore=left_out)
+        ignored = shutil.ignore_patterns("features", "__pycache__")
+        shutil.copytree(_PROJECT / name, folder / name, ignore=ignored)
     return folder
 
 

@@ -34,7 +34,7 @@ def _both_ways(there: str, back: str, topics: str) -> dict[str, str]:
         "replication.policy.class": IDENTITY,
         f"{back}.enabled": "true",
         f"{back}.topics": topics,
-        f"{back}.mirror.way.back": "true",
+        f"{back}.mirror.failback": "true",
         "sync.group.offsets.enabled": "true",
         "emit.heartbeats.enabled": "false",
         "heartbeats.replication.enabled": "false",
@@ -95,7 +95,7 @@ def _keep_definition(scene: Scene, definition: CutoverDefinition, topic: str) ->
         group=f"group-{topic}",
         style=definition.style.value,
         fence=definition.fence.value,
-        still_seconds=0.5,
+        quiet_seconds=0.5,
     )
 
 

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaExcep
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.features.cutover.context import CutoverContext, Engine
-from mirror_lib.features.cutover.machine import Machine, Progress, Word, create, progress
+from mirror_lib.features.cutover.machine import Machine, Progress, StepConfirmation, create, progress
 from mirror_lib.features.cutover.model import Attempt, CutoverDefinition, CutoverState, Gate, Step, StepState
 from mirror_lib.features.cutover.opening import failback_of, open_cutover
 from mirror_lib.features.cutover.order import last_attempts
@@ -59,7 +59,7 @@ class Migration:
 
     def define(self, name: str, topics: str, *, flow: str = "A->B", **settings: Any) -> CutoverDefinition:
         """A cutover that does not wait longer than a test wants to."""
-        quick: dict[str, Any] = {"still_seconds": 0.5, "drain_seconds": 20.0, "watch_seconds": 0.0}
+        quick: dict[str, Any] = {"quiet_seconds": 0.5, "drain_seconds": 20.0, "watch_seconds": 0.0}
         definition = CutoverDefinition(name=name, flow=flow, topics=(topics,), **{**quick, **settings})
         create(self.ledger, definition, by="test", context=self.context(definition))
         return definition
@@ -81,8 +81,8 @@ class Migration:
         by: str = "ann",
     ) -> Progress:
         """Take it on, as a process of its own would; with the word of a person about what the last one has asked."""
-        word = None if agrees_to is None else Word(agrees_to, by)
-        return Machine(self.context(definition)).run(until=until, wait_seconds=wait, word=word)
+        confirmation = None if agrees_to is None else StepConfirmation(agrees_to, by)
+        return Machine(self.context(definition)).run(until=until, wait_seconds=wait, confirmation=confirmation)
 
     def run_to_the_end(self, definition: CutoverDefinition, *, until: Step | None = None) -> Progress:
         """Take it on, with a person who says yes to everything."""
@@ -141,7 +141,7 @@ def migration(folder: Path, pair: KafkaPair, topics: str, settings: Mapping[str,
             "replication.policy.class": IDENTITY,
             "B->A.enabled": "true",
             "B->A.topics": topics,
-            "B->A.mirror.way.back": "true",
+            "B->A.mirror.failback": "true",
             "A.offset.storage.replication.factor": "1",
             "A.offset.storage.partitions": "5",
             "checkpoints.topic.replication.factor": "1",

@@ -141,7 +141,7 @@ class CopiedBatches(_Batches):
         )
         before = assembler.next_offset
         ready = assembler.feed(data, [(9, _FIRST)])
-        left_out = assembler.take_skipped()
+        skipped = assembler.take_skipped()
         last = assembler.flush()
         ready += [last] if last is not None else []
         if assembler.next_offset < before:
@@ -156,7 +156,7 @@ class CopiedBatches(_Batches):
         failure = assembler.failure
         if failure is not None and any(bug in failure.what for bug in _BUGS):
             raise Wrong(str(failure))
-        return f"{min(len(ready), 3)} ready, {min(len(left_out), 3)} left out, {failure.reason if failure else 'fine'}"
+        return f"{min(len(ready), 3)} ready, {min(len(skipped), 3)} left out, {failure.reason if failure else 'fine'}"
 
 
 def _split(ready: ReadyBatch) -> None:

@@ -109,7 +109,7 @@ class Positions(Target):
             Position(topic, partition, 41, 40, PositionState.CLOSED, 9, 1, "run", "id", 3, 5),
             Position(
                 *(topic, partition, 41, 40, PositionState.OPEN, 9, 1, "run", "id", 3, 5),
-                left_out=(OmittedRange(3, 5, 2, "poison"),),
+                skipped=(OmittedRange(3, 5, 2, "poison"),),
                 runs=(OffsetRun(0, 0, 3), OffsetRun(5, 3, 7)),
                 backfill="b",
             ),

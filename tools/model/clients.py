@@ -141,7 +141,7 @@ class ClientMove:
             f"clusters = a, b\na.bootstrap.servers = {self._source.servers}\n"
             f"b.bootstrap.servers = {self._target.servers}\n"
             f"a->b.enabled = true\na->b.topics = {self._name}-t.*\na->b.groups = {self._name}-g.*\n"
-            f"b->a.enabled = true\nb->a.mirror.way.back = true\n"
+            f"b->a.enabled = true\nb->a.mirror.failback = true\n"
             f"b->a.topics = {', '.join('a[.]' + topic for topic in self._topics)}\nb->a.groups = {self._name}-g.*\n"
             f"b->a.mirror.topics.rename = {', '.join(f'a.{topic}:{topic}' for topic in self._topics)}\n"
             "a.consumer.isolation.level = read_committed\nreplication.factor = 1\n"

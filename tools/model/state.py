@@ -147,7 +147,7 @@ class State:
             ),
             # Copies back what was written to the target after a cutover, and nothing else.
             f"{back}.enabled": "true",
-            f"{back}.mirror.way.back": "true",
+            f"{back}.mirror.failback": "true",
             f"{back}.topics": ", ".join(re.escape(self._remote(topic)) for topic in TOPICS),
             f"{back}.groups": f"{self._name}-.*",
             f"{back}.mirror.topics.rename": self._pairs({self._remote(topic): self._topic(topic) for topic in TOPICS}),

@@ -157,8 +157,8 @@ class _Visitor(ast.NodeVisitor):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
         if self._functions:
-            for left_out in range(len(node.values)):
-                kept = [value for place, value in enumerate(node.values) if place != left_out]
+            for dropped in range(len(node.values)):
+                kept = [value for place, value in enumerate(node.values) if place != dropped]
                 self._add(Kind.BRANCH, node, kept[0] if len(kept) == 1 else ast.BoolOp(node.op, kept))
         self.generic_visit(node)
 

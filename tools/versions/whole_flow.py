@@ -143,8 +143,8 @@ class WholeFlow:
 
         _expect([str(failed.error) for failed in done.failures], [], "rejected topics")
         for step in done.plan.create:
-            if step.left_out:
-                self._degraded.append(f"The target does not have {', '.join(step.left_out)}: not set on new topics.")
+            if step.unsupported:
+                self._degraded.append(f"The target does not have {', '.join(step.unsupported)}: not set on new topics.")
         _expect(workload.config(self._target.servers, self._remote(self._orders), "retention.ms"), "-1", "retention.ms")
 
     def _copy(self) -> None:

@@ -51,7 +51,7 @@ class TriggerChoices:
     dry_run: bool = False
     gaps: str = ASK
     #: Sync steps that this run skips (`OPTIONAL_STEPS`).
-    left_out: frozenset[str] = frozenset()
+    excluded_steps: frozenset[str] = frozenset()
     bytes_per_second: int | None = None
     log_level: str = USUAL_LOG_LEVEL
 
@@ -66,7 +66,7 @@ class TriggerChoices:
             dry_run=bool(params.get("dry_run")),
             gaps=params.get("gaps") or ASK,
             # Airflow's form sends no value, instead of an empty list, for a list that was emptied.
-            left_out=frozenset(OPTIONAL_STEPS).difference(params.get("steps", OPTIONAL_STEPS) or ()),
+            excluded_steps=frozenset(OPTIONAL_STEPS).difference(params.get("steps", OPTIONAL_STEPS) or ()),
             bytes_per_second=chosen_whole(params, "bytes_per_second"),
             log_level=params.get("log_level") or USUAL_LOG_LEVEL,
         )

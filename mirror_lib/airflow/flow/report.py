@@ -12,13 +12,8 @@ from mirror_lib.printable import printable
 STEP_KEY = "step"
 #: Counts of a step that are shown.
 _COUNTS = ("changed", "created", "groups", "checkpoints", "commits", "unchanged")
-#: Numbers that are shown only if not zero.
-_RARE_COUNTS = {
-    "grown": "with new partitions",
-    "read_again": "duplicates",
-    "skipped_records": "records skipped",
-    "denials_left_out": "DENY ACLs not copied",
-}
+#: Counts that are shown only if not zero.
+_RARE_COUNTS = ("grown", "duplicates", "skipped_records", "skipped_denials")
 _HEADER = ("topic", "target topic", "partitions", "records", "size", "seconds", "failed")
 _PLAN_HEADER = ("topic", "target topic", "partitions", "offsets", "size")
 
@@ -56,7 +51,7 @@ def _step_text(done: Mapping[str, Any] | None) -> str:
     if done.get("skipped") is not None:
         return f"skipped, {printable(done['skipped'])}"
     parts = [f"{done[count]:,} {count}" for count in _COUNTS if count in done]
-    parts += [f"{done[name]:,} {words}" for name, words in _RARE_COUNTS.items() if done.get(name)]
+    parts += [f"{done[name]:,} {name.replace('_', ' ')}" for name in _RARE_COUNTS if done.get(name)]
     parts += [f"{count:,} {reason}" for reason, count in done.get("reasons", {}).items()]
     if done["failed"]:
         parts.append(f"{done['failed']:,} failed: " + "; ".join(map(printable, done["problems"])))
@@ -66,10 +61,10 @@ def _step_text(done: Mapping[str, Any] | None) -> str:
 
 
 def _skipped_text(outcome: Mapping[str, Any]) -> str:
-    count = outcome.get("left_out", 0)
+    count = outcome.get("skipped_records", outcome.get("left_out", 0))  # former name: a run before an upgrade
     if not count:
         return ""
-    places = outcome["left_out_ranges"]
+    places = outcome.get("skipped_ranges") or outcome["left_out_ranges"]  # former name
     return f"\n\nSkipped by mirror.poison.policy, {count:,} records:\n" + "\n".join(
         f"- {printable(place)}" for place in places
     )

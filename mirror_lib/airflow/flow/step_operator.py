@@ -25,7 +25,7 @@ class StepOperator(PythonTask):
             AirflowSkipException: the form skips it; the report shows that.
         """
         choices = TriggerChoices.from_params(context["params"])
-        if self.task_id in choices.left_out:
+        if self.task_id in choices.excluded_steps:
             context["ti"].xcom_push(key=STEP_KEY, value={"skipped": _SKIPPED, "failed": 0, "problems": []})
             raise AirflowSkipException(f"{_SKIPPED}.")
         with logging_at(choices.log_level):

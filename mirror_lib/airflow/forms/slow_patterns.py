@@ -17,7 +17,7 @@ _RUN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @lru_cache(maxsize=256)
-def takes_for_ever(pattern: str) -> bool:
+def has_catastrophic_backtracking(pattern: str) -> bool:
     """Return True if a Java regular expression is known to need too long for a topic name.
 
     Others are errors when they match a name, which is bounded in time as well.

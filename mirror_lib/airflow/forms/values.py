@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from mirror_lib.airflow.forms.slow_patterns import takes_for_ever
+from mirror_lib.airflow.forms.slow_patterns import has_catastrophic_backtracking
 from mirror_lib.config import parse_first_start
 from mirror_lib.outside_limits import PATTERN_SECONDS_A_LIST
 from mirror_lib.relay.backfill import FROM_CUTOVER
@@ -64,7 +64,7 @@ def _regex_problem(text: str) -> str | None:
         compile_java(text)
     except ValueError as error:
         return f"is not a valid Java regular expression: {error}"
-    if takes_for_ever(text):
+    if has_catastrophic_backtracking(text):
         return (
             "takes more than a second to match a single name: it has nested repetitions that can match the same "
             "characters. Write it without the inner or the outer one"

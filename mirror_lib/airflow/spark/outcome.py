@@ -35,8 +35,8 @@ def xcom_value(report: JobReport) -> dict[str, Any]:
         "failed": len(problems),
         "problems": [_text(problem) for problem in problems[:_PROBLEMS_KEPT]],
         "planned": [asdict(topic) for topic in report.planned],
-        "left_out": report.left_out,
-        "left_out_ranges": [str(each) for each in report.left_out_ranges[:_PROBLEMS_KEPT]],
+        "skipped_records": report.skipped,
+        "skipped_ranges": [str(each) for each in report.skipped_ranges[:_PROBLEMS_KEPT]],
         "skipped": skip_reason(report),
     }
 

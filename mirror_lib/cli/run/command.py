@@ -32,15 +32,15 @@ from mirror_lib.cli.sync import show_topics
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger import Ledger, PartitionRunRow, existing_ledger, open_ledger
 from mirror_lib.relay import RunOptions, plan_flow
-from mirror_lib.relay.job import Failure, JobArguments, JobReport, LeftOutRange
+from mirror_lib.relay.job import Failure, JobArguments, JobReport, SkippedRange
 from mirror_lib.spark import LOCAL_MASTER
 from mirror_lib.sync.heartbeats import EmittedHeartbeat, emit_heartbeats, emitting_flows
 from mirror_lib.sync.loops import check_loops
 from mirror_lib.sync.topics import apply_flow_topics, plan_flow_topics
 
 #: The members of `--json` about the run as a whole.
-_FIGURES = ("exit_code", "records", "bytes", "left_out", "lost", "rounds", "idle", "seconds", "copy_seconds")
-_LEFT_OUT_COLUMNS = ("topic", "partition", "from", "to", "records", "reason", "what", "quarantined")
+_FIGURES = ("exit_code", "records", "bytes", "skipped", "lost", "rounds", "idle", "seconds", "copy_seconds")
+_SKIPPED_COLUMNS = ("topic", "partition", "from", "to", "records", "reason", "what", "quarantined")
 _POLL_SECONDS = 1.0
 
 
@@ -204,7 +204,7 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
     capped_table(output, "failures", FAILURE_COLUMNS, [tuple(each.values()) for each in failures])
     deletions = [_failure(failure) for failure in report.deletions]
     capped_table(output, "deletions", FAILURE_COLUMNS, [tuple(each.values()) for each in deletions])
-    capped_table(output, "left_out", _LEFT_OUT_COLUMNS, [_skipped_row(each) for each in report.left_out_ranges])
+    capped_table(output, "skipped", _SKIPPED_COLUMNS, [_skipped_row(each) for each in report.skipped_ranges])
     output.values(
         "run",
         {
@@ -212,12 +212,12 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
             "records": report.records,
             "MB": megabytes(report.bytes),
             "partitions": len({(row.topic, row.partition) for row in rows}),
-            "with nothing new": report.idle,
+            "idle partitions": report.idle,
             "failed": len(failures),
-            "left out": report.left_out + report.lost,
+            "skipped": report.skipped + report.lost,
             "rounds": report.rounds,
             "seconds": round(report.seconds, 2),
-            "seconds of copying": round(report.copy_seconds, 2),
+            "copying (seconds)": round(report.copy_seconds, 2),
         },
     )
     show_run_rounds(output, report.round_lags)
@@ -240,8 +240,8 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
     output.exit_code = report.exit_code or output.exit_code
 
 
-def _skipped_row(each: LeftOutRange) -> tuple[object, ...]:
-    """Return the columns of `_LEFT_OUT_COLUMNS`; the last offset is inclusive."""
+def _skipped_row(each: SkippedRange) -> tuple[object, ...]:
+    """Return the columns of `_SKIPPED_COLUMNS`; the last offset is inclusive."""
     place = (each.topic, each.partition, each.first_offset, each.next_offset - 1)
     return (*place, each.records, each.cause, each.detail, each.quarantined)
 

@@ -172,7 +172,7 @@ def _show(output: Output, done: AclSync) -> None:
         drift = [(*_cells(row.acl), row.difference.value, row.winner.value) for row in made.drift]
         capped_table(output, "drift", (*_COLUMNS, "difference", "wins"), drift)
         output.note(f"{made.unchanged} ACLs unchanged")
-        _table(output, "denials_left_out", made.skipped_denials)
+        _table(output, "skipped_denials", made.skipped_denials)
         if done.denials_text is not None:
             output.note(done.denials_text)
     if made.waiting or made.released:

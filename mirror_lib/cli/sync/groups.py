@@ -21,7 +21,7 @@ from mirror_lib.sync.groups import GroupRow, GroupSync, apply_flow_groups, plan_
 
 app = command_group("groups")
 
-_PLACE_COLUMNS = ("group", "topic", "partition", "committed", "goes on at", "read again", "skipped", "on the target")
+_PLACE_COLUMNS = ("group", "topic", "partition", "committed", "target offset", "duplicates", "skipped", "on the target")
 _CHANGE_COLUMNS = (*_PLACE_COLUMNS, "checkpoint", "commit")
 _ROW_COLUMNS = (*_PLACE_COLUMNS, "reason", "what")
 _FINDING_COLUMNS = ("group", "reason", "what")
@@ -123,7 +123,7 @@ def _notices(output: Output, done: GroupSync) -> None:
     for notice in (*done.plan.notices, *done.plan.never_translated, *done.plan.remarks):
         output.note(notice)
     findings = [(finding.group, finding.reason.value, finding.what) for finding in done.plan.findings]
-    capped_table(output, "left_out_groups", _FINDING_COLUMNS, findings)
+    capped_table(output, "skipped_groups", _FINDING_COLUMNS, findings)
 
 
 def _show_reasons(output: Output, rows: Iterable[tuple[GroupRow, GroupReason | None]]) -> None:
@@ -137,4 +137,4 @@ def _change(row: GroupRow) -> tuple[object, ...]:
 
 
 def _place(row: GroupRow) -> tuple[object, ...]:
-    return (row.group, *row.source, row.upstream, row.goes_on_at, row.read_again, row.skipped, row.target_committed)
+    return (row.group, *row.source, row.upstream, row.target_offset, row.duplicates, row.skipped, row.target_committed)

@@ -19,7 +19,7 @@ from mirror_lib.transform import topic_paths
 
 app = command_group("transform")
 
-_TRANSFORM_COLUMNS = ("transform", "topics", "what", "the same result twice")
+_TRANSFORM_COLUMNS = ("transform", "topics", "what", "deterministic")
 #: A single task: the sample is too small for more.
 _MASTER = "local[1]"
 _MOST_RECORDS = 1_000

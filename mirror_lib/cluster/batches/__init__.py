@@ -36,7 +36,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "record_blocks": ["RecordBlock", "read_blocks"],
         "records": ["Record", "RecordError", "key_and_value", "read_records"],
         "rules": ["ANY_RECORD", "RecordRules"],
-        "skipped": ["LeftOut", "Unit", "skipped_damage", "skipped_record"],
+        "skipped": ["SkippedRecords", "Unit", "skipped_damage", "skipped_record"],
         "spans": ["Shown", "Span", "none_shown", "read_spans"],
         "split": ["halves", "skipped_batch", "readable"],
         "stamping": ["stamp"],

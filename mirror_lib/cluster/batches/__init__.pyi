@@ -34,9 +34,9 @@ from .records import Record as Record
 from .records import RecordError as RecordError
 from .rules import ANY_RECORD as ANY_RECORD
 from .rules import RecordRules as RecordRules
-from .skipped import LeftOut as LeftOut
 from .skipped import skipped_damage as skipped_damage
 from .skipped import skipped_record as skipped_record
+from .skipped import SkippedRecords as SkippedRecords
 from .skipped import Unit as Unit
 from .spans import none_shown as none_shown
 from .spans import read_spans as read_spans

@@ -43,7 +43,7 @@ from mirror_lib.cluster.batches.poison import Poison
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.records import Record, read_records
 from mirror_lib.cluster.batches.rules import ANY_RECORD, AllowedTimes, RecordRules, lacks_key
-from mirror_lib.cluster.batches.skipped import LeftOut
+from mirror_lib.cluster.batches.skipped import SkippedRecords
 from mirror_lib.cluster.batches.transactions import TransactionCount, TransactionCounter
 from mirror_lib.errors import (
     CorruptBatchError,
@@ -191,7 +191,7 @@ class BatchAssembler:
         """The count of records of transactions up to a source offset, at the end of the copy."""
         return self._counter.count(read_to=self.next_offset, copied_to=copied_to)
 
-    def take_skipped(self) -> list[LeftOut]:
+    def take_skipped(self) -> list[SkippedRecords]:
         """Skipped data since the last call, in order. Store it before sending the batches returned with it."""
         return self._poison.take_skipped()
 

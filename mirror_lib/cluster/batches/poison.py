@@ -7,7 +7,7 @@ from dataclasses import replace
 from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.batches.damage import Damage
 from mirror_lib.cluster.batches.records import Record, RecordError
-from mirror_lib.cluster.batches.skipped import LeftOut, skipped_damage, skipped_record
+from mirror_lib.cluster.batches.skipped import SkippedRecords, skipped_damage, skipped_record
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
 
 #: Operator action for poison, in addition to removing its cause.
@@ -31,9 +31,9 @@ class Poison:
         self.skip = skip
         #: Why the partition cannot continue; None without an error.
         self.failure: MirrorError | None = None
-        self._skipped: list[LeftOut] = []
+        self._skipped: list[SkippedRecords] = []
 
-    def take_skipped(self) -> list[LeftOut]:
+    def take_skipped(self) -> list[SkippedRecords]:
         """Skipped data since the last call, in order."""
         taken, self._skipped = sorted(self._skipped, key=lambda each: each.first_offset), []
         return taken

@@ -21,7 +21,7 @@ class Unit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedRecords:
     """Source offsets [first_offset, next_offset) that are not copied, and their bytes."""
 
     first_offset: int
@@ -38,9 +38,9 @@ class LeftOut:
     last_timestamp: int | None = None
 
 
-def skipped_record(record: Record, error: MirrorError) -> LeftOut:
+def skipped_record(record: Record, error: MirrorError) -> SkippedRecords:
     """One valid record that is not wanted."""
-    return LeftOut(
+    return SkippedRecords(
         first_offset=record.offset,
         next_offset=record.offset + 1,
         records=1,
@@ -53,7 +53,9 @@ def skipped_record(record: Record, error: MirrorError) -> LeftOut:
     )
 
 
-def skipped_damage(data: bytes | memoryview, damage: Damage, *, first: int, end: int, error: MirrorError) -> LeftOut:
+def skipped_damage(
+    data: bytes | memoryview, damage: Damage, *, first: int, end: int, error: MirrorError
+) -> SkippedRecords:
     """Unreadable data.
 
     Args:
@@ -61,7 +63,7 @@ def skipped_damage(data: bytes | memoryview, damage: Damage, *, first: int, end:
         first: the first missing source offset.
         end: the end of the copy; the damage may extend beyond it.
     """
-    return LeftOut(
+    return SkippedRecords(
         first_offset=first,
         next_offset=min(damage.next_offset, end),
         records=damage.records if damage.next_offset <= end else None,

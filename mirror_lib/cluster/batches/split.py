@@ -10,7 +10,7 @@ from mirror_lib.cluster.batches.damage import known_codec
 from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, parse_header
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.records import Record, RecordError, read_records
-from mirror_lib.cluster.batches.skipped import LeftOut, Unit, skipped_record
+from mirror_lib.cluster.batches.skipped import SkippedRecords, Unit, skipped_record
 from mirror_lib.errors import MirrorError
 
 _NO_LIMIT = 1 << 31
@@ -41,7 +41,7 @@ def readable(batch: ReadyBatch) -> bool:
         return False
 
 
-def skipped_batch(batch: ReadyBatch, error: MirrorError) -> LeftOut:
+def skipped_batch(batch: ReadyBatch, error: MirrorError) -> SkippedRecords:
     """A ready batch that the target rejects: with a single record, or one that cannot be read."""
     if batch.count == 1:
         try:
@@ -49,7 +49,7 @@ def skipped_batch(batch: ReadyBatch, error: MirrorError) -> LeftOut:
         except (RecordError, CodecError):
             pass
     last_first, last_count = batch.source_runs[-1]
-    return LeftOut(
+    return SkippedRecords(
         first_offset=batch.source_runs[0][0],
         next_offset=last_first + last_count,
         records=batch.count,

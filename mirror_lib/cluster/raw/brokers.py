@@ -131,18 +131,18 @@ class DataLink(NamedTuple):
     #: Round-trip time in seconds; measured only for the first connection to a broker.
     round_trip: float
 
-    def spoken(self, api_key: int) -> tuple[int, int]:
+    def supported_versions(self, api_key: int) -> tuple[int, int]:
         """The lowest and highest version of a request that the broker supports; lowest above highest for none."""
         return self.handshake.versions.get(api_key, (0, -1))
 
     def offers(self, api_key: int) -> bool:
         """True if the broker supports any version of a request."""
-        low, high = self.spoken(api_key)
+        low, high = self.supported_versions(api_key)
         return low <= high
 
     def speaks(self, api_key: int, version: int) -> bool:
         """True if the broker supports this version of a request."""
-        low, high = self.spoken(api_key)
+        low, high = self.supported_versions(api_key)
         return low <= version <= high
 
 
@@ -296,7 +296,7 @@ class BrokerConnections:
             if not link.speaks(api_key, version):
                 if not link.offers(api_key):
                     raise self._not_offered(node, api_key)
-                low, high = link.spoken(api_key)
+                low, high = link.supported_versions(api_key)
                 raise self._too_old(node, f"it supports versions {low} to {high} of {api_name(api_key)}, not {version}")
             return await link.connection.request(api_key, version, body, fetch_bytes=fetch_bytes)
         except SILENCE as error:
@@ -316,9 +316,9 @@ class BrokerConnections:
                 raise self._too_old(node, error) from error
             raise self._not_offered(node, request.API_KEY) from error
         except NotImplementedError as error:
-            low, high = (await self.link(node)).spoken(request.API_KEY)
+            low, high = (await self.link(node)).supported_versions(request.API_KEY)
             what = f"it supports versions {low} to {high} of {api_name(request.API_KEY)}, and aiokafka none of them"
-            raise self._unspoken(node, what) from error
+            raise self._unsupported(node, what) from error
         except SILENCE as error:
             raise self.silent(node, error) from error
 
@@ -394,7 +394,7 @@ class BrokerConnections:
             action=f"{how_without(api_key)} See docs/clouds.md for the limits of managed services.".lstrip(),
         )
 
-    def _unspoken(self, node: int, what: str) -> ClusterError:
+    def _unsupported(self, node: int, what: str) -> ClusterError:
         return UnsupportedRequestError(
             f"broker {node} is too new: {what}.",
             where=Where(cluster=self.cluster),

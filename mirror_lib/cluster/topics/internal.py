@@ -95,7 +95,7 @@ class PositionSnapshot:
     #: Parts of maps that no open position needs any more.
     unneeded_parts: frozenset[MapPart] = frozenset()
     #: Partitions of the position topic that were not read; None if all were.
-    left_out: LeaderlessPartitions | None = None
+    unread: LeaderlessPartitions | None = None
 
 
 class PositionStore:
@@ -170,14 +170,14 @@ class PositionStore:
             found = self._read({}, seconds)
         except TopicMissingError:
             return PositionSnapshot()
-        return replace(snapshot_of(self._keys, found.records, found.next_offsets), left_out=found.left_out)
+        return replace(snapshot_of(self._keys, found.records, found.next_offsets), unread=found.unread)
 
     def why_unknown(self, snapshot: PositionSnapshot, source: TopicPartition) -> MirrorError | None:
         """The error of a source partition whose position a snapshot does not have; None if it has it."""
-        left_out = snapshot.left_out
-        if left_out is None or partition_for(self._keys.encode(source), left_out.of) not in left_out.numbers:
+        unread = snapshot.unread
+        if unread is None or partition_for(self._keys.encode(source), unread.of) not in unread.numbers:
             return None
-        return left_out.error
+        return unread.error
 
     @contextmanager
     def reading_all(self) -> Iterator[Callable[[], PositionSnapshot]]:

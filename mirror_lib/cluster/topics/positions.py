@@ -101,7 +101,7 @@ class Position:
     #: The claim that the record belongs to: its number is the last claim's number plus one.
     claim: int | None = None
     #: Of an open position: ranges that this run has skipped, since the ledger may not have them yet. Ascending.
-    left_out: tuple[OmittedRange, ...] = ()
+    skipped: tuple[OmittedRange, ...] = ()
     #: Of an open position: the part of the offset map that the ledger may not have yet.
     runs: tuple[OffsetRun, ...] = ()
     #: Number of separate records with the map before `runs`. Readers join them: 0 if the whole map is in `runs`.
@@ -266,7 +266,7 @@ def encode_value(position: Position) -> bytes:
         "caught_up_at": position.caught_up_at,
         "copy": position.copy,
         "claim": position.claim,
-        "left_out": _list(position.left_out),
+        "left_out": _list(position.skipped),
         "runs": base64.b64encode(encode(position.runs)).decode() if position.runs else None,
         "map_parts": position.map_parts or None,
         "backfill": position.backfill,
@@ -302,6 +302,8 @@ def decode_value(source: TopicPartition, value: bytes | None) -> Position | None
         if value is not None and (read := _READERS.get(name)) is not None
     }
     fields["offset"] = max(fields.get("offset", NOTHING_COPIED), NOTHING_COPIED)
+    if "left_out" in fields:
+        fields["skipped"] = fields.pop("left_out")
     clusters = fields.pop("source_cluster", None), fields.pop("target_cluster", None)
     if None not in clusters:
         fields["clusters"] = ClusterPair(*clusters)

@@ -69,13 +69,13 @@ class TopicContent:
         records: in the order of each partition.
         next_offsets: by partition, the offset to continue from.
         unwanted: number of other records.
-        left_out: partitions that were not read; None if all were.
+        unread: partitions that were not read; None if all were.
     """
 
     records: tuple[TopicRecord, ...]
     next_offsets: Mapping[int, int]
     unwanted: int = 0
-    left_out: LeaderlessPartitions | None = None
+    unread: LeaderlessPartitions | None = None
 
 
 class SmallTopicReader:
@@ -134,10 +134,10 @@ class SmallTopicReader:
             reading.leaders_until = time.monotonic() + leaderless_seconds
         self._run(self._limited(reading, lambda: self._read(reading, start, partitions)))
         return TopicContent(
-            tuple(reading.kept), reading.next_offsets, reading.kept.unwanted, self._left_out(reading.left_out)
+            tuple(reading.kept), reading.next_offsets, reading.kept.unwanted, self._unread(reading.unread)
         )
 
-    def _left_out(self, numbers: Collection[int]) -> LeaderlessPartitions | None:
+    def _unread(self, numbers: Collection[int]) -> LeaderlessPartitions | None:
         if not numbers or self._client is None:
             return None
         error = leaderless_error(self._where, f"read {self.topic}", sorted(numbers))
@@ -273,7 +273,7 @@ class _Reading:
         self.hidden: frozenset[int] = frozenset()
         #: When partitions without a leader are skipped; None if they are waited for.
         self.leaders_until: float | None = None
-        self.left_out: set[int] = set()
+        self.unread: set[int] = set()
         self._topic = topic
         self._where = where
         self._skip_oversized = skip_oversized
@@ -285,7 +285,7 @@ class _Reading:
 
     def leave_out(self, number: int) -> None:
         """Read nothing more of a partition."""
-        self.left_out.add(number)
+        self.unread.add(number)
         self.unfinished.discard(number)
         self.next_offsets.pop(number, None)
 

@@ -51,6 +51,7 @@ from mirror_lib.config.settings import (
 )
 from mirror_lib.config.transforms import FLOW_PREFIXES
 from mirror_lib.config.value_doubts import PATTERN_LISTS, value_doubts
+from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.topology import FlowId, parse_list
 from mirror_lib.transform import is_transform_key
 
@@ -88,7 +89,7 @@ def _effective_settings(settings: FlowSettings) -> Iterator[tuple[tuple[str, str
     """Yield every setting of a flow that is read, by its reader and its name."""
     for name, setting in settings.connector.items():
         of_clients = name.startswith(_FOR_CLIENTS) and name not in NOT_OF_A_CLIENT
-        if not of_clients and name not in CLIENT_SET and name not in OLD_NAMES.values():
+        if not of_clients and name not in CLIENT_SET and name not in OLD_NAMES.values() and name not in FORMER_SETTINGS:
             yield ("connector", name), setting
     yield from ((("worker", name), setting) for name, setting in settings.worker.items())
     for client, properties in settings.clients.items():
@@ -260,7 +261,7 @@ class _Assignment:
             yield self._warn(f"{which} is not replaced", advice_for(None if self._is_secret() else left))
 
     def _at_top_level(self, name: str) -> Iterator[Problem]:
-        definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name) or WORKER_BY_NAME.get(name)
+        definition = MM2_BY_NAME.get(name) or _own(name) or WORKER_BY_NAME.get(name)
         client = name.split(".", 1)[0]
         if definition is not None and definition.scope is Scope.FLOW_ONLY:
             yield self._no_effect("MM2 drops it silently at the top level", self._flow_advice(name))
@@ -338,7 +339,7 @@ class _Assignment:
             yield self._unknown(name, _cluster_names())
 
     def _at_flow(self, name: str) -> Iterator[Problem]:
-        definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name)
+        definition = MM2_BY_NAME.get(name) or _own(name)
         kind = _kind(name, _FLOW_CLIENTS)
         if not name and (whole := self._key_with_blank()) is not None:
             yield self._blank_in_key(whole)
@@ -400,6 +401,8 @@ class _Assignment:
         if definition.instead:
             yield self._warn(definition.instead)
             return
+        if (present := FORMER_SETTINGS.get(self._place.name)) is not None:
+            yield self._renamed(present)
         if definition.name == ENABLED and is_false_with_comment(self._setting.value):
             why = "the text after # is part of the value, which is not true: the flow is disabled, as in MM2"
             yield self._warn(why, COMMENT_TODO)
@@ -513,6 +516,12 @@ class _Assignment:
             f"delete the line, or write {plain} and its value without quotes if it should have an effect",
         )
 
+    def _renamed(self, present: str) -> Problem:
+        key = self._place.prefix + present
+        problem = self._warn(f"it was renamed to {present}, and is still read", f"write {key}")
+        is_fixable = key not in self._file and self._is_valid_as(key)
+        return problem.model_copy(update={"rename_to": key}) if is_fixable else problem
+
     def _unknown(self, name: str, known: frozenset[str]) -> Problem:
         if self._key.startswith(_QUOTES):
             return self._quoted_key()
@@ -577,6 +586,10 @@ class _Assignment:
     def _problem(self, severity: Severity, message: str, suggestion: str | None) -> Problem:
         line = self._setting.line
         return Problem(severity=severity, message=message, key=self._key, line=line, suggestion=suggestion)
+
+
+def _own(name: str) -> Definition | None:
+    return OWN_BY_NAME.get(FORMER_SETTINGS.get(name, name))
 
 
 @cache

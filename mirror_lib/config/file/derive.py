@@ -16,6 +16,7 @@ from mirror_lib.config.file.comments import without_comment
 from mirror_lib.config.file.keys import written_pairs
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.settings import CLIENT_SET, FLOW_KEYS, MM2_FLOW, WORKER, Scope
+from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.outside_limits import CONFIGURATION_CLUSTERS
 from mirror_lib.topology import FlowId, compile_list, parse_list, parse_raw_boolean
 
@@ -35,7 +36,7 @@ OLD_NAMES = {
 #: Names that MM2 copies from the top level into every flow: those in the ConfigDefs of its three connectors.
 _TOP_LEVEL_NAMES = frozenset(
     [definition.name for definition in (*MM2_FLOW, *FLOW_KEYS) if definition.scope is Scope.FLOW]
-    + list(OLD_NAMES.values())
+    + [*OLD_NAMES.values(), *FORMER_SETTINGS]
     + [name for name in CLIENT_SET if name != "bootstrap.servers"]
 )
 _TOP_LEVEL_PREFIXES = ("config.providers", "replication.policy", "mirror.transform")
@@ -254,6 +255,9 @@ def _with_aliases(settings: dict[str, Provenance]) -> dict[str, Provenance]:
     """
     for new, old in OLD_NAMES.items():
         if old in settings and is_pattern_list(settings[old].value):
+            settings.setdefault(new, settings[old])
+    for old, new in FORMER_SETTINGS.items():
+        if old in settings:
             settings.setdefault(new, settings[old])
     return settings
 

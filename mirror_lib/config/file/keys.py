@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mirror_lib.config.settings import MM2_BY_NAME, OWN_BY_NAME
+from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.topology import FlowId
 from mirror_lib.transform import is_transform_key
 
@@ -52,7 +53,7 @@ def place_of(key: str, clusters: Collection[str]) -> Place:
         if pair is None:
             return Place(Level.NO_FLOW, key)
         return Place(Level.FLOW, key.removeprefix(f"{pair}."), flow=pair)
-    if is_transform_key(key) or key in MM2_BY_NAME or key in OWN_BY_NAME:
+    if is_transform_key(key) or key in MM2_BY_NAME or key in OWN_BY_NAME or key in FORMER_SETTINGS:
         return Place(Level.TOP, key)
     alias = max(_heads(key, ".", clusters), key=len, default=None)
     if alias is not None:

@@ -146,7 +146,7 @@ def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
         "schedule_longest": longest,
         "schedule_poll_seconds": parse_interval(text("mirror.schedule.poll")).total_seconds(),
         "verify_schedule": " ".join(verify_schedule.split()) or None,
-        "way_back": parse_raw_boolean(text("mirror.way.back")),
+        "failback": parse_raw_boolean(text("mirror.failback")),
         "airflow_pool": text("mirror.airflow.pool") or None,
         "airflow_execution": AirflowExecution(text("mirror.airflow.execution")),
         "airflow_deadline_seconds": float(text("mirror.airflow.deadline.seconds")),

@@ -12,6 +12,7 @@ from mirror_lib.config.file.keys import ARROW, written_pairs
 from mirror_lib.config.file.placeholders import placeholder_in
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.settings import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE, MM2_BY_NAME
+from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.outside_limits import CONFIGURATION_CLUSTERS
 from mirror_lib.topology import (
     CONFIG_PROPERTIES_EXCLUDE,
@@ -211,7 +212,7 @@ def _no_separator(flow: FlowId, source: str, target: str, setting: Provenance | 
 
 
 def _old_name_problems(settings: FlowSettings) -> Iterator[Problem]:
-    for new, old in OLD_NAMES.items():
+    for new, old in (*OLD_NAMES.items(), *((new, old) for old, new in FORMER_SETTINGS.items())):
         before, now = settings.connector.get(old), settings.connector.get(new)
         if before is not None and now is not None and now.key != before.key:
             yield Problem.warning(f"{before.key} has no effect on flow {settings.flow}: {now.key} is set too", before)

@@ -263,7 +263,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         choices=tuple(ExistingTarget),
     ),
     Definition(
-        "mirror.way.back",
+        "mirror.failback",
         BOOLEAN,
         "false",
         Scope.FLOW,

@@ -70,7 +70,7 @@ app = command_group("cutover")
 _POLL_SECONDS = 0.5
 _LINE_COLUMNS = ("step", "state", "seconds", "found")
 _LIST_COLUMNS = ("cutover", "flow", "state", "step", "begun", "by")
-_GATE_COLUMNS = ("step", "gate", "passed", "found", "what to do")
+_GATE_COLUMNS = ("step", "gate", "passed", "found", "action")
 
 _NameArgument = Annotated[str, typer.Argument(help="Name of the cutover.")]
 
@@ -119,7 +119,7 @@ def new(
         VerifyScope,
         typer.Option("--compare", help="What the rehearsal compares: everything, or only ranges not compared before."),
     ] = VerifyScope.RECENT,
-    max_read_again: Annotated[
+    max_duplicates: Annotated[
         int,
         typer.Option("--max-duplicates", min=0, help="Maximum duplicates on failover (records), across all groups."),
     ] = 0,
@@ -137,7 +137,7 @@ def new(
             help="Java regex of groups that may start at auto.offset.reset where they have no offset; repeatable.",
         ),
     ] = None,
-    still_seconds: Annotated[
+    quiet_seconds: Annotated[
         float,
         typer.Option(
             "--quiet-seconds", min=0, help="Seconds without a new source record before producers count as stopped."
@@ -170,15 +170,15 @@ def new(
         fence=fence,
         writers=tuple(writers or ()),
         scope=compare,
-        max_read_again=max_read_again,
+        max_duplicates=max_duplicates,
         max_skipped=max_skipped,
         may_split=tuple(may_split or ()),
         may_reset=tuple(may_reset or ()),
-        still_seconds=still_seconds,
+        quiet_seconds=quiet_seconds,
         drain_seconds=drain_seconds,
         max_lag=max_lag,
         watch_seconds=watch_seconds,
-        require_way_back=failback,
+        require_failback=failback,
         with_withdrawn=with_withdrawn,
     )
     file = load(config)
@@ -202,7 +202,7 @@ def run(
         float,
         typer.Option("--wait", min=0, help="Seconds to wait for the operator at each step that needs confirmation."),
     ] = 0.0,
-    word: Annotated[
+    confirmation: Annotated[
         Confirmation | None,
         typer.Option("--confirm", help="Confirm the pending step and continue."),
     ] = None,
@@ -224,7 +224,7 @@ def run(
         until,
         wait,
         files.report,
-        confirm=Step(word.value) if word else None,
+        confirm=Step(confirmation.value) if confirmation else None,
         note=note,
     )
     code = _run_job(output, arguments.command_line(), name, files, master, context)
@@ -288,7 +288,7 @@ def states(
             typer.echo(f"{states_shown.markdown()}\n{disaster_states.markdown()}", nl=False)
             return
         output.table("states", states_shown.COLUMNS, states_shown.table())
-        output.table("after_disaster", ("state", "what it is", "what to do"), list(disaster_states.rows()))
+        output.table("after_disaster", ("state", "meaning", "action"), list(disaster_states.rows()))
         found = states_shown.problems()
         output.document({"problems": found})
         for each in found:
@@ -392,7 +392,7 @@ def after_disaster(
         output.exit_code = max(error.exit_code for error in plan.errors)
     partitions = [each.to_dict() for each in plan.partitions]
     todo = do(state, settings.flow)
-    output.document({"partitions": partitions, "staying": list(plan.staying), "done": done, "do": todo})
+    output.document({"partitions": partitions, "staying": list(plan.staying), "done": done, "action": todo})
     output.note(f"{STATES[state].description} {todo}")
 
 

@@ -50,10 +50,10 @@ class Split:
     moves: tuple[str, ...]
     stays: tuple[str, ...]
     #: Its offsets are not moved, regardless of its topics.
-    left_out: bool = False
+    excluded: bool = False
 
     def __str__(self) -> str:
-        if self.left_out:
+        if self.excluded:
             return f"group {self.name} reads {_shorten(self.moves)}, but does not move"
         does = "reads" if self.kind == "group" else "writes in transactions to"
         return f"{self.kind} {self.name} {does} {_shorten(self.moves)}, and also {_shorten(self.stays)}, which stays"
@@ -81,7 +81,7 @@ def _splits(
         )
         excluded = name not in moving
         if moves and (stays or excluded):
-            yield Split(kind, name, moves, stays, left_out=excluded)
+            yield Split(kind, name, moves, stays, excluded=excluded)
 
 
 def nothing_split(use: Belonging, topics: Collection[str], may_split: Sequence[str]) -> Gate:

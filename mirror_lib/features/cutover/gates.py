@@ -324,13 +324,13 @@ def would_be_in_place(rows: Sequence[GroupRow]) -> Gate:
 
 def rereads_are_known(rows: Sequence[GroupRow]) -> Gate:
     """Gate: the duplicates of the groups are known. Their number falls until they move; a missing map stays missing."""
-    read_again = sum(row.read_again or 0 for row in rows)
-    moving = [row for row in rows if row.translated and row.goes_on_at is not None]
-    unknown = [f"{row.group} on {row.source}" for row in moving if row.read_again is None]
+    duplicates = sum(row.duplicates or 0 for row in rows)
+    moving = [row for row in rows if row.translated and row.target_offset is not None]
+    unknown = [f"{row.group} on {row.source}" for row in moving if row.duplicates is None]
     return Gate(
         "duplicates",
         not unknown,
-        f"{counted(read_again, 'duplicate')} on failover now."
+        f"{counted(duplicates, 'duplicate')} on failover now."
         + (f" Unknown for {counted(len(unknown), 'partition')}: {first_places(unknown)}" if unknown else ""),
         "Rebuild the offset map with `mirror map rebuild`.",
     )
@@ -340,7 +340,7 @@ def groups_in_place(
     plan: GroupPlan,
     rows: Sequence[GroupRow],
     groups: Collection[str],
-    max_read_again: int,
+    max_duplicates: int,
     max_skipped: int = 0,
     *,
     gone_on: bool = False,
@@ -350,14 +350,14 @@ def groups_in_place(
 
     Args:
         rows: the positions that move.
-        max_read_again: maximum number of duplicates (records).
+        max_duplicates: maximum number of duplicates (records).
         max_skipped: maximum number of skipped records.
         gone_on: the groups had moved before, and may have read further.
     """
     settled = _SETTLED | _GONE_ON if gone_on else _SETTLED
     missing = [row for row in rows if row.present_reason not in settled]
-    read_again = sum(row.read_again or 0 for row in rows)
-    unknown = sum(row.read_again is None and row.translated for row in rows)
+    duplicates = sum(row.duplicates or 0 for row in rows)
+    unknown = sum(row.duplicates is None and row.translated for row in rows)
     problems = [*plan.problems, *(f"{row.group} on {row.source} ({row.present_reason})" for row in missing)]
     return (
         Gate(
@@ -372,8 +372,8 @@ def groups_in_place(
         ),
         Gate(
             "duplicates",
-            read_again <= max_read_again and not unknown,
-            f"{counted(read_again, 'duplicate')}; the maximum is {max_read_again:,}."
+            duplicates <= max_duplicates and not unknown,
+            f"{counted(duplicates, 'duplicate')}; the maximum is {max_duplicates:,}."
             + (f" Unknown for {counted(unknown, 'partition')}." if unknown else ""),
             f"Rebuild the offset map with `mirror map rebuild`, or {begin_anew('a greater `--max-duplicates`')}.",
         ),

@@ -55,7 +55,7 @@ def plan(context: CutoverContext) -> Handover:
     home = tuple((gone[topic.source], topic.source) for topic in context.topics if topic.source in gone)
     returned = {names[1] for names in home}
     # A failback flow takes only topics that were handed over: otherwise there is nothing to take from it.
-    leads_back = context.flow.way_back
+    leads_back = context.flow.failback
     away = tuple((each.source, each.target) for each in context.topics if not (leads_back and each.source in returned))
     return Handover(context.definition.flow, away, back, home)
 

@@ -11,7 +11,7 @@ from mirror_lib.config import load
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.cutover.context import CutoverContext, Engine
 from mirror_lib.features.cutover.job_arguments import CutoverArguments
-from mirror_lib.features.cutover.machine import Machine, Progress, Word
+from mirror_lib.features.cutover.machine import Machine, Progress, StepConfirmation
 from mirror_lib.features.cutover.opening import open_cutover
 from mirror_lib.features.cutover.report import progress_text
 from mirror_lib.ledger import open_ledger
@@ -51,10 +51,12 @@ def _run(arguments: CutoverArguments, make_engine: Callable[[str], Engine]) -> P
             engine=make_engine(f"mirror cutover {definition.name}"),
             report_progress=lambda text: _log.info("cutover %s: %s", definition.name, text),
         )
-        word = None
+        confirmation = None
         if arguments.confirm is not None:
-            word = Word(arguments.confirm, arguments.by, arguments.note or "")
-        return Machine(context).run(until=arguments.until, wait_seconds=arguments.wait_seconds, word=word)
+            confirmation = StepConfirmation(arguments.confirm, arguments.by, arguments.note or "")
+        return Machine(context).run(
+            until=arguments.until, wait_seconds=arguments.wait_seconds, confirmation=confirmation
+        )
 
 
 def as_data(done: Progress) -> dict[str, Any]:

@@ -59,7 +59,7 @@ _LEASE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Works:
+class StepFunctions:
     """The functions of the steps."""
 
     work: Mapping[Step, Callable[[CutoverContext], Outcome]]
@@ -71,7 +71,7 @@ class Works:
     while_waiting: Callable[[CutoverContext], None]
 
 
-WORKS = Works(
+STEP_FUNCTIONS = StepFunctions(
     work={
         Step.INVENTORY: steps_before.inventory,
         Step.PREFLIGHT: steps_before.preflight,
@@ -97,7 +97,7 @@ WORKS = Works(
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class StepConfirmation:
     """A confirmation that is given at the start of the process that acts on it."""
 
     step: Step
@@ -174,15 +174,17 @@ def _lasting_facts(before: Attempt | None) -> dict[str, Any]:
 class Machine:
     """Carries one cutover out; its own lock keeps a second process from doing the same."""
 
-    def __init__(self, context: CutoverContext, works: Works = WORKS) -> None:
+    def __init__(self, context: CutoverContext, functions: StepFunctions = STEP_FUNCTIONS) -> None:
         self._context = context
-        self._works = works
+        self._functions = functions
         self._name = context.definition.name
         self._carrier = f"cutover-{uuid.uuid4()}"
         self._lease: RunLease | None = None
         self._read()
 
-    def run(self, *, until: Step | None = None, wait_seconds: float = 0.0, word: Word | None = None) -> Progress:
+    def run(
+        self, *, until: Step | None = None, wait_seconds: float = 0.0, confirmation: StepConfirmation | None = None
+    ) -> Progress:
         """Run the steps.
 
         Args:
@@ -196,13 +198,13 @@ class Machine:
             NotNowError: it has ended already, or the confirmation belongs to no open question.
             RunLockedError: another process carries it out, or rolls it back.
         """
-        event = Event.TRIGGER if word is None else Event.TRIGGER_WITH_WORD
+        event = Event.TRIGGER if confirmation is None else Event.TRIGGER_WITH_CONFIRMATION
         try:
             with hold_lock(
                 self._context.ledger, flow=lock_name(self._name), run_id=self._carrier, lease_seconds=_LEASE_SECONDS
             ) as lease:
                 self._lease = lease
-                self._carry_out(until, wait_seconds, word, event)
+                self._carry_out(until, wait_seconds, confirmation, event)
         except RunLockedError as error:
             present = situation_of(self._context.ledger, self._name)
             refused = after(present.state, event)
@@ -212,14 +214,16 @@ class Machine:
             raise
         return progress(self._context.ledger, self._context.definition)
 
-    def _carry_out(self, until: Step | None, wait_seconds: float, word: Word | None, event: Event) -> None:
+    def _carry_out(
+        self, until: Step | None, wait_seconds: float, confirmation: StepConfirmation | None, event: Event
+    ) -> None:
         """Run the steps as the only process; the result is in the ledger before the lock is released."""
         ledger, context = self._context.ledger, self._context
         assert self._lease is not None
         self._read()
         require(situation_of(ledger, self._name, apart_from=self._carrier), event)
-        if word is not None:
-            self._check(word)
+        if confirmation is not None:
+            self._check(confirmation)
         ledger.carriers.begin(
             CarrierRow(
                 cutover=self._name,
@@ -233,7 +237,7 @@ class Machine:
         ended_as = CutoverState.FAILED
         try:
             self._close_what_was_left()
-            ended_as = self._run(until, wait_seconds, word)
+            ended_as = self._run(until, wait_seconds, confirmation)
         finally:
             self._leave(ended_as)
 
@@ -244,11 +248,11 @@ class Machine:
             # The release of the lock shows it, too.
             _log.warning("cutover %s: its end could not be recorded in the ledger: %s", self._name, error)
 
-    def _check(self, word: Word) -> None:
-        attempt = self._context.last.get(word.step)
+    def _check(self, confirmation: StepConfirmation) -> None:
+        attempt = self._context.last.get(confirmation.step)
         if attempt is None or attempt.state is not StepState.WAITING:
             raise NotNowError(
-                f"cutover {self._name} does not wait for an answer to step {word.step.value} yet.",
+                f"cutover {self._name} does not wait for an answer to step {confirmation.step.value} yet.",
                 action=f"Run it up to that step first: `mirror cutover run {self._name}`.",
             )
 
@@ -265,17 +269,17 @@ class Machine:
                 )
                 self._save(replace(attempt, state=StepState.FAILED, error=died.attributes()))
 
-    def _run(self, until: Step | None, wait_seconds: float, word: Word | None) -> CutoverState:
-        self._look_again()
-        if word is not None and self._context.last[word.step].state is StepState.UNDONE:
+    def _run(self, until: Step | None, wait_seconds: float, confirmation: StepConfirmation | None) -> CutoverState:
+        self._undo_what_changed()
+        if confirmation is not None and self._context.last[confirmation.step].state is StepState.UNDONE:
             # It referred to a state that does not hold any more.
-            word = None
+            confirmation = None
         wanted = None if until is None else self._context.last.get(until)
         if until in _REPEATABLE and wanted is not None and has_passed(wanted) and not self._is_frozen():
             self._save(replace(wanted, state=StepState.UNDONE))
         for step in STEPS[self._context.definition.style]:
             if not has_passed(self._context.last.get(step)):
-                state = self._take(step, wait_seconds, word)
+                state = self._take(step, wait_seconds, confirmation)
                 if state is not StepState.PASSED:
                     return self._at(CutoverState.WAITING if state is StepState.WAITING else CutoverState.FAILED, step)
             if step is until:
@@ -289,12 +293,12 @@ class Machine:
         self._context.ledger.cutovers.move(self._name, state=state.value, step=step.value)
         return state
 
-    def _look_again(self) -> None:
+    def _undo_what_changed(self) -> None:
         """Undo what does not hold any more, as long as clients may not have written to the target."""
         if is_released(list(self._context.last.values())):
             return
         for step in STEPS[self._context.definition.style]:
-            attempt, holds = self._context.last.get(step), self._works.holds.get(step)
+            attempt, holds = self._context.last.get(step), self._functions.holds.get(step)
             if attempt is None or holds is None or not has_passed(attempt):
                 continue
             found = holds(self._context)
@@ -316,7 +320,7 @@ class Machine:
             # Including a waiting step: its confirmation referred to another state.
             self._save(replace(attempt, state=StepState.UNDONE))
 
-    def _take(self, step: Step, wait_seconds: float, word: Word | None) -> StepState:
+    def _take(self, step: Step, wait_seconds: float, confirmation: StepConfirmation | None) -> StepState:
         context = self._context
         before = context.last.get(step)
         attempt = Attempt(
@@ -333,12 +337,12 @@ class Machine:
         context.report_progress(f"{step.value}: started")
         try:
             if step in CONFIRMED:
-                attempt, agreed = self._ask(attempt, wait_seconds, word)
+                attempt, agreed = self._ask(attempt, wait_seconds, confirmation)
                 if not agreed:
                     return attempt.state
                 self._save(attempt)
             context.keep = lambda facts: self._keep(step, facts)
-            outcome = self._works.work[step](context)
+            outcome = self._functions.work[step](context)
         except MirrorError as error:
             return self._end(context.last[step], StepState.FAILED, error=error)
         except BaseException as error:
@@ -357,10 +361,12 @@ class Machine:
         attempt = self._context.last[step]
         self._save(replace(attempt, facts={**attempt.facts, **facts}))
 
-    def _ask(self, attempt: Attempt, wait_seconds: float, word: Word | None) -> tuple[Attempt, bool]:
+    def _ask(
+        self, attempt: Attempt, wait_seconds: float, confirmation: StepConfirmation | None
+    ) -> tuple[Attempt, bool]:
         """Wait for the operator; return False if the step ends here: a gate does not hold, or there is no approval."""
         context, step = self._context, attempt.step
-        outcome = self._works.before_asking[step](context)
+        outcome = self._functions.before_asking[step](context)
         attempt = replace(attempt, gates=outcome.gates, facts={**attempt.facts, **outcome.facts})
         if not outcome.has_passed:
             self._end(attempt, StepState.FAILED)
@@ -379,8 +385,8 @@ class Machine:
         context.ledger.carriers.ask(question)
         context.ledger.cutovers.move(self._name, state=CutoverState.WAITING.value, step=step.value)
         context.report_progress(f"{step.value}: waiting for an operator")
-        if word is not None and word.step is step:
-            answer(context.ledger, self._name, step, yes=True, by=word.by, note=word.note)
+        if confirmation is not None and confirmation.step is step:
+            answer(context.ledger, self._name, step, yes=True, by=confirmation.by, note=confirmation.note)
         until = context.monotonic() + wait_seconds
         follow = context.monotonic()
         while True:
@@ -391,7 +397,7 @@ class Machine:
             if context.monotonic() >= until and context.ledger.carriers.give_up(question):
                 return attempt, False
             if step is Step.FREEZE and context.monotonic() >= follow:
-                self._works.while_waiting(context)
+                self._functions.while_waiting(context)
                 follow = context.monotonic() + _FOLLOW_SECONDS
             context.sleep(_POLL_SECONDS)
 

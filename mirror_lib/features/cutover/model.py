@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.former_names import with_present_names
 from mirror_lib.topology import compile_list
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -126,7 +127,7 @@ class CutoverDefinition:
     writers: tuple[str, ...] = ()
     scope: VerifyScope = VerifyScope.RECENT
     #: Maximum number of duplicates (records) of all groups together.
-    max_read_again: int = 0
+    max_duplicates: int = 0
     #: Maximum number of records skipped by all groups together: they are not on the target.
     max_skipped: int = 0
     #: Java regexes for whole names of groups and transactional ids of whose topics only some move.
@@ -136,7 +137,7 @@ class CutoverDefinition:
     may_reset: tuple[str, ...] = ()
     #: How long the source must have been quiet. Writers with cached metadata retry for some seconds after they lost the
     #: right to write.
-    still_seconds: float = 10.0
+    quiet_seconds: float = 10.0
     #: Time limit of the drain.
     drain_seconds: float = 600.0
     #: Maximum lag (records) at the beginning of the freeze.
@@ -144,7 +145,7 @@ class CutoverDefinition:
     #: Time limit for clients to appear on the target; 0 does not wait for them.
     watch_seconds: float = 300.0
     #: True if failback must be possible.
-    require_way_back: bool = True
+    require_failback: bool = True
     #: Also release grants that were since removed on the source to lock out its writers.
     with_withdrawn: bool = False
 
@@ -169,7 +170,7 @@ class CutoverDefinition:
                     compile_list(patterns)
             except ValueError as error:
                 raise ConfigurationError(f"{error}.", action="Correct the regular expression.") from error
-        for name in ("max_read_again", "max_skipped", "still_seconds", "drain_seconds", "max_lag", "watch_seconds"):
+        for name in ("max_duplicates", "max_skipped", "quiet_seconds", "drain_seconds", "max_lag", "watch_seconds"):
             if getattr(self, name) < 0:
                 raise ConfigurationError(f"{name} must not be negative.", action="Use 0 or more.")
 
@@ -181,7 +182,7 @@ class CutoverDefinition:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`; settings of a newer version are ignored, missing ones have their defaults."""
         known = {each.name for each in fields(cls)}
-        values = {name: value for name, value in data.items() if name in known}
+        values = {name: value for name, value in with_present_names(data).items() if name in known}
         for name in ("topics", "groups", "writers", "may_split", "may_reset"):
             if name in values:
                 values[name] = tuple(values[name])

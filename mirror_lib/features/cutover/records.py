@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mirror_lib.features.cutover.model import Attempt, CutoverDefinition, Gate, Step, StepState
 from mirror_lib.features.cutover.order import last_attempts
+from mirror_lib.former_names import with_present_names
 from mirror_lib.ledger import CutoverRow, CutoverStepRow, Ledger
 
 
@@ -17,7 +18,7 @@ def attempt_of(row: CutoverStepRow) -> Attempt:
         started_at=row.started_at,
         finished_at=row.finished_at,
         gates=tuple(Gate.from_dict(each) for each in row.gates),
-        facts=row.facts,
+        facts=with_present_names(row.facts),
         error=row.error,
     )
 

@@ -59,10 +59,10 @@ def sentence(done: Progress) -> str:
         return f"Cutover {name} is finished{pause}."
     if done.state is CutoverState.ROLLED_BACK:
         return f"Cutover {name} was rolled back."
-    return f"{done.present.who} {_what_to_do(done)}"
+    return f"{done.present.who} {_next_action(done)}"
 
 
-def _what_to_do(done: Progress) -> str:
+def _next_action(done: Progress) -> str:
     name, step, state = done.definition.name, done.step, done.present.state
     if state.question is not None:
         return f"{_ASKED[state.question]}: mirror cutover confirm {name} {state.question.value}"

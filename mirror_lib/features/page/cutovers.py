@@ -13,6 +13,7 @@ from mirror_lib.features.cutover import CONFIRMED, STEPS, WRITERS_GO, WRITERS_ST
 from mirror_lib.features.cutover.states import Situation, choices, newest_situations, situation_of
 from mirror_lib.features.page.api_models import Answer, Problem
 from mirror_lib.features.page.context import ThePage, TheVisitor, visible
+from mirror_lib.former_names import with_present_names
 from mirror_lib.ledger import CutoverRow, CutoverStepRow, Ledger
 from mirror_lib.observe import cutover_dag_id_of
 from mirror_lib.topology import FlowId
@@ -120,8 +121,8 @@ class CutoverDetail(Answer):
     passed: int
     partitions_cut: int
     #: Seconds from the freeze to the release; increases while the writers are stopped.
-    writers_stood_still_seconds: float | None
-    writers_stand_still: bool
+    producer_downtime_seconds: float | None
+    producers_are_stopped: bool
 
 
 @router.get("")
@@ -207,8 +208,8 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime, own_dag
         steps=steps,
         passed=sum(step.state == StepState.PASSED for step in steps),
         partitions_cut=len(ledger.cutovers.cuts(row.name)),
-        writers_stood_still_seconds=stopped_seconds,
-        writers_stand_still=is_stopped,
+        producer_downtime_seconds=stopped_seconds,
+        producers_are_stopped=is_stopped,
     )
 
 
@@ -243,7 +244,7 @@ def _attempt(row: CutoverStepRow) -> Attempt:
             )
             for gate in row.gates
         ],
-        facts=dict(row.facts),
+        facts=with_present_names(row.facts),
         error=None
         if not error
         else str(error.get("what") or error.get("reason") or "failed, without an error message"),

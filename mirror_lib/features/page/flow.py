@@ -42,7 +42,7 @@ class FlowSettings(Answer):
     poison_policy: str
     group_translation: str
     isolation_level: str
-    way_back: bool
+    failback: bool
     config_file: str
 
 
@@ -194,7 +194,7 @@ def flow(here: ThePage, looked: TheFlow) -> FlowDetail:
             poison_policy=settings.copy_settings.poison_policy.value,
             group_translation=settings.group_translation.value,
             isolation_level=settings.isolation_level.value,
-            way_back=settings.way_back,
+            failback=settings.failback,
             config_file=served.config.path,
         ),
     )

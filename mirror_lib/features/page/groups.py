@@ -23,7 +23,7 @@ class Group(Answer):
     group: str
     partitions: int
     behind: int
-    read_again: int
+    duplicates: int
     skipped: int
     #: Why it would not continue exactly at its position -> number of partitions.
     reasons: dict[str, int]
@@ -47,9 +47,9 @@ class GroupPartition(Answer):
     partition: int
     target_topic: str
     upstream: int | None
-    goes_on_at: int | None
+    target_offset: int | None
     target_committed: int | None
-    read_again: int | None
+    duplicates: int | None
     skipped: int | None
     reason: str | None
     what: str | None

@@ -61,7 +61,7 @@ class FlowOverview(Answer):
     outlook: Outlook | None = None
     groups: int | None = None
     groups_behind: int | None = None
-    read_again: int | None = None
+    duplicates: int | None = None
     skipped: int | None = None
     #: Stall reason -> partitions.
     reasons: dict[str, int] = Field(default_factory=dict)
@@ -255,7 +255,7 @@ _COUNTS = (
     "bytes_behind",
     "groups",
     "groups_behind",
-    "read_again",
+    "duplicates",
     "skipped",
 )
 _DURATIONS = ("seconds_behind", "catch_up_seconds", "headroom_seconds")

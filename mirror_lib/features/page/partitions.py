@@ -74,7 +74,7 @@ class Strip(Answer):
     now: datetime
     cells: list[Cell]
     #: Number of partitions without a cell, because their lag is smaller.
-    left_out: int
+    not_shown: int
     seen: Seen | None
 
 
@@ -123,7 +123,7 @@ def partitions(
 def strip(looked: TheFlow) -> Strip:
     """Return the lag of many partitions."""
     if looked.ledger is None:
-        return Strip(now=looked.now, cells=[], left_out=0, seen=None)
+        return Strip(now=looked.now, cells=[], not_shown=0, seen=None)
     total, rows = looked.ledger.pages.partitions(
         looked.flow.name, PartitionFilter(), order="behind", descending=True, offset=0, limit=_CELLS
     )
@@ -131,6 +131,6 @@ def strip(looked: TheFlow) -> Strip:
     return Strip(
         now=looked.now,
         cells=[Cell.showing(row, behind=row.records_behind) for row in ordered],
-        left_out=total - len(rows),
+        not_shown=total - len(rows),
         seen=looked.seen_at(min(row.observed_at for row in rows)) if rows else None,
     )

@@ -222,7 +222,7 @@ class _Writing:
             epoch=identity.epoch,
             run_id=self._run_id,
             claim=planned.claim + 1,
-            left_out=(),
+            skipped=(),
             runs=(),
             map_parts=0,
             in_transactions=True,

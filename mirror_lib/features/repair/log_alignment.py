@@ -71,7 +71,7 @@ class LogShape:
     #: Whether the broker set the records' timestamps (`message.timestamp.type=LogAppendTime`).
     own_timestamps: bool = False
 
-    def with_stretches(self, spans: Iterable[Span], read_to: int) -> LogShape:
+    def with_spans(self, spans: Iterable[Span], read_to: int) -> LogShape:
         """The shape including more of the log.
 
         Args:
@@ -271,7 +271,7 @@ class LogMatcher(TwoLogs[_Side]):
         timestamps = not target.own_timestamps
         super().__init__(_Side(source, timestamps=timestamps), _Side(target, timestamps=timestamps))
         self._skipped = None if skipped is None else _Ranges(skipped, source.start)
-        self._without_record = source.hidden + source.holes + self._left_out_before(source.end)
+        self._without_record = source.hidden + source.holes + self._skipped_before(source.end)
         self._end_distance = source.end - (target.end - target.hidden) if certain_end else None
         self._target_holes = target.holes
         self._passed = _Passed() if may_repeat else None
@@ -386,12 +386,12 @@ class LogMatcher(TwoLogs[_Side]):
         return lowest, highest
 
     def _without_record_before(self, here: _Entry) -> int:
-        return here.hidden + here.holes + self._left_out_before(here.offset)
+        return here.hidden + here.holes + self._skipped_before(here.offset)
 
     def _may_be_skipped(self, here: _Entry) -> bool:
-        return self._skipped is None or self._left_out_before(here.offset + 1) > self._left_out_before(here.offset)
+        return self._skipped is None or self._skipped_before(here.offset + 1) > self._skipped_before(here.offset)
 
-    def _left_out_before(self, offset: int) -> int:
+    def _skipped_before(self, offset: int) -> int:
         return 0 if self._skipped is None else self._skipped.before(offset)
 
     def _go_back(self) -> bool | None:

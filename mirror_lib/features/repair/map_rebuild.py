@@ -470,7 +470,7 @@ async def _shape(shape: LogShape, log: LogReader, advance: Advance) -> LogShape:
         spans = [each for each in await log.read(offset) if each.next_offset > offset]
         if not spans:
             return shape.at_end(offset)
-        shape = shape.with_stretches(spans, offset)
+        shape = shape.with_spans(spans, offset)
         read_to = min(spans[-1].next_offset, shape.end)
         advance(read_to - offset)
         offset = read_to

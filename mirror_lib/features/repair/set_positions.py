@@ -349,7 +349,7 @@ def _is_void(before: Position, now: TargetPartition, clusters: ClusterPair | Non
 def keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str) -> None:
     """Record an interrupted run's work that only its position has: its runs, and the ranges that it skipped."""
     ledger.append_segments(segment_rows(flow, before.run_id or "", before.source, before.runs))
-    for row in omission_rows(flow.flow, before.source, before.left_out, run_id=before.run_id or "", by=by):
+    for row in omission_rows(flow.flow, before.source, before.skipped, run_id=before.run_id or "", by=by):
         ledger.record_gap(row)
 
 

@@ -176,7 +176,7 @@ def _show_verdicts(output: Output, name: str, verdicts: tuple[PartitionVerdict, 
             megabytes(verdict.source_bytes),
             verdict.compacted_records,
             verdict.expired_records,
-            verdict.left_out,
+            verdict.skipped,
             verdict.difference_count,
             "; ".join(remarks(verdict)),
         )

@@ -110,7 +110,7 @@ class RangeOutcome:
     #: Records of the map that are gone on both sides.
     gone_on_both: int = 0
     #: Records that the ledger names as not copied, or as changed on the source since.
-    left_out: int = 0
+    skipped: int = 0
     #: Records on the target that belong to other sources of a merge.
     foreign: int = 0
     #: By state: keys whose newest record is not copied yet, and those that the source has from before the map only.
@@ -192,7 +192,7 @@ class PartitionVerdict:
         """True if everything was compared, and neither the logs nor the map have a record of it."""
         ended = self.verdict is Verdict.EQUAL and self.stopped is None
         return ended and not (
-            self.records or self.expired_records or self.compacted_records or self.left_out or self.pending_keys
+            self.records or self.expired_records or self.compacted_records or self.skipped or self.pending_keys
         )
 
     @property
@@ -201,9 +201,9 @@ class PartitionVerdict:
         return sum(each.difference_count for each in self.outcomes)
 
     @property
-    def left_out(self) -> int:
+    def skipped(self) -> int:
         """Records that the ledger names as not copied."""
-        return sum(each.left_out for each in self.outcomes)
+        return sum(each.skipped for each in self.outcomes)
 
     @property
     def compacted_records(self) -> int:
@@ -291,7 +291,7 @@ class PartitionVerdict:
             "seconds": round(self.seconds, 3),
             "compacted": self.compacted_records,
             "expired": self.expired_records,
-            "left_out": self.left_out,
+            "skipped": self.skipped,
             "pending": self.pending_keys,
             "before_map": self.before_map,
             "deletions_lost": self.deletions_lost,
@@ -362,7 +362,7 @@ class RoutedVerdict:
         standing: records on the target in the compared spans.
         compacted: records that compaction removed on either side since they were copied.
         expired: records of spans that one side no longer holds.
-        left_out: records that the ledger names as not copied.
+        skipped: records that the ledger names as not copied.
         difference_count: missing and surplus records; a lower bound if they were too many to identify.
     """
 
@@ -377,7 +377,7 @@ class RoutedVerdict:
     standing: int = 0
     compacted: int = 0
     expired: int = 0
-    left_out: int = 0
+    skipped: int = 0
     target_bytes: int = 0
     timestamps_compared: bool = True
     difference_count: int = 0
@@ -397,7 +397,7 @@ class RoutedVerdict:
             "standing": self.standing,
             "compacted": self.compacted,
             "expired": self.expired,
-            "left_out": self.left_out,
+            "skipped": self.skipped,
             "target_bytes": self.target_bytes,
             "timestamps_compared": self.timestamps_compared,
             "difference_count": self.difference_count,

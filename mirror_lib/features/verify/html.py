@@ -40,7 +40,7 @@ PARTITION_COLUMNS = (
     "MB",
     "compacted",
     "expired",
-    "left out",
+    "skipped",
     "differences",
     "remarks",
 )
@@ -65,7 +65,7 @@ ROUTED_COLUMNS = (
     "standing",
     "compacted",
     "expired",
-    "left out",
+    "skipped",
     "differences",
     "remarks",
 )
@@ -82,7 +82,7 @@ _VERDICT_AT, _DIGEST_AT = 2, 11
 #: With the digest before the remarks.
 _WITH_DIGEST = (*PARTITION_COLUMNS[:-1], "digest", PARTITION_COLUMNS[-1])
 #: Headings that are not the name of their column.
-_HEADINGS = {"left out": "skipped", "what": "difference"}
+_HEADINGS = {"what": "difference"}
 
 
 def to_html(report: VerifyReport) -> str:
@@ -129,7 +129,7 @@ def _partition(verdict: PartitionVerdict) -> tuple[object, ...]:
         round(verdict.source_bytes / 1e6, 2),
         verdict.compacted_records,
         verdict.expired_records,
-        verdict.left_out,
+        verdict.skipped,
         verdict.difference_count,
         (verdict.digest or "")[:16],
         "; ".join(remarks(verdict)),
@@ -160,7 +160,7 @@ def routed_cells(verdict: RoutedVerdict) -> tuple[object, ...]:
         verdict.standing,
         verdict.compacted,
         verdict.expired,
-        verdict.left_out,
+        verdict.skipped,
         verdict.difference_count,
         "; ".join(_routed_remarks(verdict)),
     )

@@ -5,7 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "copy_rounds": ["CopiedRound", "LeftOver"],
+        "copy_rounds": ["CopiedRound", "FlowLag"],
         "metrics": ["MetricsQueries"],
         "page": ["PARTITION_ORDERS", "PageQueries", "PartitionFilter"],
         "verdicts": ["Verdicts", "VerificationSummary"],

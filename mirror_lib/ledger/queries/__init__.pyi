@@ -1,5 +1,5 @@
 from .copy_rounds import CopiedRound as CopiedRound
-from .copy_rounds import LeftOver as LeftOver
+from .copy_rounds import FlowLag as FlowLag
 from .metrics import MetricsQueries as MetricsQueries
 from .page import PageQueries as PageQueries
 from .page import PARTITION_ORDERS as PARTITION_ORDERS

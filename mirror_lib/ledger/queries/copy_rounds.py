@@ -30,16 +30,16 @@ class CopiedRound(NamedTuple):
     partition_records_per_second: float
 
 
-class LeftOver(NamedTuple):
+class FlowLag(NamedTuple):
     """The planned lag of a flow's latest run that is not copied yet, in source offsets."""
 
     flow: str
     run_id: str
     partitions: int
     planned: int
-    left: int
+    lag_offsets: int
     #: Partitions that still have lag.
-    unfinished: int
+    lagging_partitions: int
     #: When the latest row was stored.
     updated_at: datetime
 
@@ -75,7 +75,7 @@ def newest_rounds(connection: Connection, flow: str, runs: int = 10) -> tuple[Co
     )
 
 
-def left_over(connection: Connection) -> dict[str, LeftOver]:
+def flow_lags(connection: Connection) -> dict[str, FlowLag]:
     """The remaining lag of each flow's latest run with partitions, by flow."""
     columns = _PARTITION_RUN.c
     with_rows = select(columns.run_id).where(columns.run_id == _RUN.c.id).exists()
@@ -107,7 +107,7 @@ def left_over(connection: Connection) -> dict[str, LeftOver]:
             func.count().label("partitions"),
             func.sum(rows.c.planned).label("planned"),
             func.sum(rows.c.remaining).label("remaining"),
-            func.sum(case((rows.c.remaining > 0, 1), else_=0)).label("unfinished"),
+            func.sum(case((rows.c.remaining > 0, 1), else_=0)).label("lagging"),
             func.max(rows.c.updated_at).label("updated_at"),
         )
         .where(rows.c.place == 1)
@@ -115,6 +115,6 @@ def left_over(connection: Connection) -> dict[str, LeftOver]:
         .order_by(rows.c.flow)
     )
     return {
-        flow: LeftOver(flow, run_id, partitions, int(planned), int(left), int(unfinished), updated_at)
-        for flow, run_id, partitions, planned, left, unfinished, updated_at in connection.execute(query)
+        flow: FlowLag(flow, run_id, partitions, int(planned), int(lag), int(lagging), updated_at)
+        for flow, run_id, partitions, planned, lag, lagging, updated_at in connection.execute(query)
     }

@@ -19,6 +19,7 @@ from mirror_lib.ledger.flow_figures import (
     UncommittedTotals,
     VerifyTotals,
 )
+from mirror_lib.ledger.metadata import selected
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
@@ -155,7 +156,7 @@ _NEWEST_ROUND = (
     .limit(1)
 )
 _NEWEST_OBSERVED = (
-    select(_FLOWS).where(_FLOWS.c.flow == bindparam("flow")).order_by(_FLOWS.c.observed_at.desc()).limit(2)
+    select(*selected(_FLOWS)).where(_FLOWS.c.flow == bindparam("flow")).order_by(_FLOWS.c.observed_at.desc()).limit(2)
 )
 
 
@@ -343,7 +344,7 @@ def _group_totals(connection: Connection, flows: list[str]) -> dict[str, GroupTo
             columns.flow,
             columns.group,
             func.count(columns.reason).label("reasons"),
-            func.sum(columns.read_again).label("read_again"),
+            func.sum(columns.duplicates).label("duplicates"),
             func.sum(columns.skipped).label("skipped"),
         )
         .where(columns.flow.in_(flows), is_own(columns.reason))
@@ -354,7 +355,7 @@ def _group_totals(connection: Connection, flows: list[str]) -> dict[str, GroupTo
         per_group.c.flow,
         func.count(),
         func.sum(case((per_group.c.reasons > 0, 1), else_=0)),
-        func.sum(per_group.c.read_again),
+        func.sum(per_group.c.duplicates),
         func.sum(per_group.c.skipped),
     ).group_by(per_group.c.flow)
     return {

@@ -27,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.selectable import CTE
 
 from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.metadata import selected
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
@@ -86,7 +87,7 @@ class GroupSummary:
     partitions: int
     #: Partitions where the group is not in sync.
     behind: int
-    read_again: int
+    duplicates: int
     skipped: int
     observed_at: datetime
 
@@ -106,7 +107,9 @@ class PageQueries:
             .correlate(wanted)
             .scalar_subquery()
         )
-        query = select(_FLOWS).join(wanted, and_(_FLOWS.c.flow == wanted.c.flow, _FLOWS.c.observed_at == newest))
+        query = select(*selected(_FLOWS)).join(
+            wanted, and_(_FLOWS.c.flow == wanted.c.flow, _FLOWS.c.observed_at == newest)
+        )
         with self._database.read() as connection:
             return {row["flow"]: FlowObservationRow(**row) for row in _read(connection, flows, query)}
 
@@ -217,14 +220,14 @@ class PageQueries:
         """One page of a flow's consumer groups, most skipped records or duplicates on failover first, and the total."""
         columns = _GROUPS.c
         behind = func.sum(case((is_behind(columns.reason), 1), else_=0))
-        again = func.sum(func.coalesce(columns.read_again, 0))
+        again = func.sum(func.coalesce(columns.duplicates, 0))
         skipped = func.sum(func.coalesce(columns.skipped, 0))
         query = (
             select(
                 columns.group,
                 func.sum(case((is_own(columns.reason), 1), else_=0)).label("partitions"),
                 behind.label("behind"),
-                again.label("read_again"),
+                again.label("duplicates"),
                 skipped.label("skipped"),
                 func.max(columns.observed_at, type_=columns.observed_at.type).label("observed_at"),
             )
@@ -237,7 +240,7 @@ class PageQueries:
             query = query.having(behind > 0)
         total_of = select(func.count()).select_from(query.subquery("found"))
         page = query.order_by(skipped.desc(), again.desc(), behind.desc(), columns.group).offset(offset).limit(limit)
-        numbers = ("partitions", "behind", "read_again", "skipped")
+        numbers = ("partitions", "behind", "duplicates", "skipped")
         with self._database.read() as connection:
             total = connection.scalar(total_of) or 0
             rows = tuple(
@@ -263,9 +266,9 @@ class PageQueries:
     def group_partitions(self, flow: str, group: str, limit: int) -> tuple[GroupObservationRow, ...]:
         """The position of one group by partition; most skipped records or duplicates on failover first."""
         columns = _GROUPS.c
-        again, skipped = func.coalesce(columns.read_again, 0), func.coalesce(columns.skipped, 0)
+        again, skipped = func.coalesce(columns.duplicates, 0), func.coalesce(columns.skipped, 0)
         query = (
-            select(_GROUPS)
+            select(*selected(_GROUPS))
             .where(columns.flow == flow, columns.group == group)
             .order_by(skipped.desc(), again.desc(), columns.topic, columns.partition)
             .limit(limit)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection, Table, delete, func, select
 
 from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.metadata import selected
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
@@ -65,7 +66,7 @@ class Observations:
 
     def history(self, flow: str, since: datetime) -> tuple[FlowObservationRow, ...]:
         """A flow's observations since a moment, oldest first."""
-        query = select(_FLOWS).where(_FLOWS.c.flow == flow, _FLOWS.c.observed_at >= since)
+        query = select(*selected(_FLOWS)).where(_FLOWS.c.flow == flow, _FLOWS.c.observed_at >= since)
         with self._database.read() as connection:
             found = connection.execute(query.order_by(_FLOWS.c.observed_at)).mappings()
             return tuple(FlowObservationRow(**row) for row in found)
@@ -100,7 +101,7 @@ class Observations:
         return found
 
     def _of_flow(self, table: Table, kind: type[_Row], flow: str | None) -> tuple[_Row, ...]:
-        query = select(table).order_by(*table.primary_key.columns)
+        query = select(*selected(table)).order_by(*table.primary_key.columns)
         if flow is not None:
             query = query.where(table.c.flow == flow)
         with self._database.read() as connection:

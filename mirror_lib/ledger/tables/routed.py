@@ -1,7 +1,7 @@
 """The table `routed_range`: ranges of a target partition that hold routed records, and their source partitions.
 
 The ranges of several source partitions overlap on the target, since transforms mix their records. Only the output of
-different runs can be distinguished, in stretches. A stretch includes further runs while it is small: otherwise a flow
+different runs can be distinguished, in ranges. A range includes further runs while it is small: otherwise a flow
 that runs every minute would add rows without limit.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select, text
 
+from mirror_lib.ledger.metadata import selected
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.ledger.tables.writing import upsert
@@ -22,7 +23,7 @@ _log = logging.getLogger(__name__)
 _RANGE: Table = METADATA.tables["routed_range"]
 _RUN: Table = METADATA.tables["run"]
 _PARTITION_RUN: Table = METADATA.tables["partition_run"]
-#: Target offsets after which a stretch includes no more runs. If retention deletes a part of a stretch, none of it can
+#: Target offsets after which a range includes no more runs. If retention deletes a part of a range, none of it can
 #: be verified.
 FULL_OFFSETS = 100_000
 
@@ -31,7 +32,7 @@ _Place = tuple[str, int]
 
 
 def append(connection: Connection, rows: Sequence[RoutedRangeRow], *, resumed: Set[_Place] = frozenset()) -> None:
-    """Add the output of a round; `stretch` is assigned here.
+    """Add the output of a round; `range_number` is assigned here.
 
     A repeated copy from an earlier offset replaces the rows from there on: the latest copy counts, as in the offset
     map. Adding the same rows again has no effect.
@@ -66,10 +67,10 @@ def forget(connection: Connection, flow: str, source: TopicPartition) -> None:
 
 
 def of_flow(connection: Connection, flow: str) -> tuple[RoutedRangeRow, ...]:
-    """All rows of a flow, by target partition, stretch and source partition."""
+    """All rows of a flow, by target partition, range and source partition."""
     columns = _RANGE.c
-    order = (columns.target_topic, columns.target_partition, columns.stretch, columns.topic, columns.partition)
-    query = select(_RANGE).where(columns.flow == flow).order_by(*order)
+    order = (columns.target_topic, columns.target_partition, columns.range_number, columns.topic, columns.partition)
+    query = select(*selected(_RANGE)).where(columns.flow == flow).order_by(*order)
     return tuple(RoutedRangeRow(**row) for row in connection.execute(query).mappings())
 
 
@@ -125,7 +126,7 @@ def _append_to(
     rows: Sequence[RoutedRangeRow],
     covered: dict[tuple[str, _Place], RoutedRangeRow] | None,
 ) -> list[RoutedRangeRow]:
-    """Add rows of one target partition, as a new stretch or to the last one; return them as stored.
+    """Add rows of one target partition, as a new range or to the last one; return them as stored.
 
     Args:
         covered: last rows of the source partitions' own targets; None when those rows are being added.
@@ -133,14 +134,14 @@ def _append_to(
     known = _near(connection, flow, target, rows)
     if all(any(_holds(each, row) for each in known) for row in rows):
         return [next(each for each in reversed(known) if _holds(each, row)) for row in rows]
-    number = max((each.stretch for each in known), default=-1)
+    number = max((each.range_number for each in known), default=-1)
     contradicted = False
     for row in rows:
         for each in [each for each in known if _source(each) == _source(row) and each.source_next > row.source_first]:
             contradicted = True
             known.remove(each)
             known += _remainder(connection, each, row)
-    last = {_source(each): each for each in known if each.stretch == number}
+    last = {_source(each): each for each in known if each.range_number == number}
     width = max((each.target_next for each in last.values()), default=0) - min(
         (each.target_first for each in last.values()), default=0
     )
@@ -154,18 +155,18 @@ def _append_to(
         stored = [_join(last[_source(row)], row) if _source(row) in last else row for row in rows]
     else:
         stored, number = list(rows), number + 1
-    stored = [replace(row, stretch=number) for row in stored]
+    stored = [replace(row, range_number=number) for row in stored]
     upsert(connection, _RANGE, stored)
     return stored
 
 
 def _near(connection: Connection, flow: str, target: _Place, rows: Sequence[RoutedRangeRow]) -> list[RoutedRangeRow]:
-    """The rows of the last stretch, and rows that end after the start of the new ones."""
+    """The rows of the last range, and rows that end after the start of the new ones."""
     columns = _RANGE.c
-    newest = select(func.max(columns.stretch)).where(_is_of(flow, target)).scalar_subquery()
+    newest = select(func.max(columns.range_number)).where(_is_of(flow, target)).scalar_subquery()
     first = min(row.source_first for row in rows)
-    reaching = (columns.stretch == newest) | (columns.source_next > first)
-    query = select(_RANGE).where(_is_of(flow, target), reaching).order_by(columns.stretch)
+    reaching = (columns.range_number == newest) | (columns.source_next > first)
+    query = select(*selected(_RANGE)).where(_is_of(flow, target), reaching).order_by(columns.range_number)
     return [RoutedRangeRow(**row) for row in connection.execute(query).mappings()]
 
 
@@ -234,7 +235,9 @@ def _is_of(flow: str, target: _Place) -> ColumnElement[bool]:
 
 def _is_row(row: RoutedRangeRow) -> ColumnElement[bool]:
     columns = _RANGE.c
-    return and_(columns.stretch == row.stretch, columns.topic == row.topic, columns.partition == row.partition)
+    return and_(
+        columns.range_number == row.range_number, columns.topic == row.topic, columns.partition == row.partition
+    )
 
 
 def _lock_flows(connection: Connection, flows: Iterable[str]) -> None:

@@ -58,7 +58,7 @@ def _upsert_statement(dialect: str, table: Table, where: Replaces | None) -> Exe
     insert = _insert(dialect, table)
     replacing: Executable = insert.on_conflict_do_update(
         index_elements=list(table.primary_key.columns),
-        set_={column.name: insert.excluded[column.name] for column in table.columns if not column.primary_key},
+        set_={column.key: insert.excluded[column.key] for column in table.columns if not column.primary_key},
         where=None if where is None else where(table.columns, insert.excluded),
     )
     return replacing

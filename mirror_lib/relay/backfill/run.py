@@ -30,8 +30,8 @@ from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.relay.backfill.define import backfill_flow, backfill_topology, stored_backfill
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.relay.backfill.plan import clip_facts, within_budget
-from mirror_lib.relay.backfill.same_topic import LiveSide
-from mirror_lib.relay.backfill.states import again, with_way_on
+from mirror_lib.relay.backfill.same_topic import LivePositions
+from mirror_lib.relay.backfill.states import again, with_resolution
 from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, PartitionResult, RunPlan
 from mirror_lib.relay.planning import FlowClusters, find_late_writes, gather_facts, plan_round
@@ -89,7 +89,7 @@ def run_backfill(
     run_id = options.run_id
     with (
         hold_lock(ledger, flow=str(flow.flow), run_id=run_id, lease_seconds=flow.run_lease_seconds) as lease,
-        LiveSide(flow, backfill, ledger, lease, run_id=run_id) as live,
+        LivePositions(flow, backfill, ledger, lease, run_id=run_id) as live,
     ):
         planner.live = live
         try:
@@ -127,7 +127,7 @@ class BackfillPlanner:
     ) -> None:
         self.connector = backfill.connector
         #: Set if the backfill writes to the flow's own topics.
-        self.live: LiveSide | None = None
+        self.live: LivePositions | None = None
         self._flow = backfill_flow(flow, backfill)
         self._topology = backfill_topology(flow, backfill)
         self._backfill = backfill
@@ -170,7 +170,7 @@ class BackfillPlanner:
         if self._left is not None:
             self._left -= sum(result.bytes for result in results)
 
-    def with_way_on(self, error: MirrorError) -> MirrorError:
+    def with_resolution(self, error: MirrorError) -> MirrorError:
         """The error of a partition, with the resolution for a backfill."""
         return self._with_action(error)
 
@@ -184,7 +184,7 @@ class BackfillPlanner:
         marked_at = None
         if self.live is not None and topic is not None and partition is not None:
             marked_at = self.live.marked_at(TopicPartition(topic, partition))
-        return with_way_on(self._backfill, error, interrupted=interrupted, marked_at=marked_at)
+        return with_resolution(self._backfill, error, interrupted=interrupted, marked_at=marked_at)
 
     def _rejections(
         self,

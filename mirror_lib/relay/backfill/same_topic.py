@@ -46,7 +46,7 @@ from mirror_lib.relay.run_lock import RunLease
 from mirror_lib.topology import TopicPartition
 
 
-class LiveSide:
+class LivePositions:
     """A context that marks and closes the positions of the flow itself, for a backfill into its topics."""
 
     def __init__(self, flow: FlowConfig, backfill: Backfill, ledger: Ledger, lease: RunLease, *, run_id: str) -> None:

@@ -51,7 +51,7 @@ class Situation:
             "name": self.backfill.name,
             "state": self.state.value,
             "what": self.what,
-            "do": self.do,
+            "action": self.do,
             "offsets": self.left,
             "request": self.backfill.request.to_dict(),
             "last_run": None if self.run is None else self.run.id,

@@ -51,7 +51,7 @@ class State(StrEnum):
     FINISHED = "finished"
 
 
-class Way(StrEnum):
+class Resolution(StrEnum):
     """How a stopped partition of a backfill continues."""
 
     REPEAT = "repeat it"
@@ -91,7 +91,7 @@ STATES: Mapping[State, StateText] = {
 class Stop:
     """Why a partition of a backfill stops, and how it continues."""
 
-    way: Way
+    resolution: Resolution
     #: Text in front of the command.
     advice: str = ""
     #: The source has another history: the offsets of the range have no meaning there.
@@ -102,26 +102,28 @@ _KEPT = "Copied records are kept. "
 #: By reason code. All others are fixed outside (credentials, a setting, a cluster that does not respond), and a
 #: repeated run then continues.
 STOPS: Mapping[str, Stop] = {
-    RetentionGapError.reason: Stop(Way.ACCEPT, "Raise the source topic's retention. "),
-    OffsetOutOfRangeError.reason: Stop(Way.REPEAT, "The next run reports which records were deleted. "),
-    TopicMissingError.reason: Stop(Way.REPEAT, "Each run creates the target topics that are missing. "),
-    TopologyError.reason: Stop(Way.REPEAT, "Each run adds the target partitions that are missing. "),
-    SourceTruncatedError.reason: Stop(Way.ANEW, _KEPT, whole=True),
-    SourceRecreatedError.reason: Stop(Way.ANEW, _KEPT, whole=True),
-    SourceClusterChangedError.reason: Stop(Way.ANEW, _KEPT, whole=True),
-    TargetClusterChangedError.reason: Stop(Way.ANEW),
-    TargetDeletedError.reason: Stop(Way.ANEW, "Find out who deleted it. "),
-    TargetRecreatedError.reason: Stop(Way.ANEW, "Find out who deleted it. "),
-    TargetRenamedError.reason: Stop(Way.ANEW),
-    TargetTruncatedError.reason: Stop(Way.ANEW, "Find out why the target lost records. "),
-    TargetDivergedError.reason: Stop(Way.ANEW, "Find the other producer: only the backfill may write there. "),
+    RetentionGapError.reason: Stop(Resolution.ACCEPT, "Raise the source topic's retention. "),
+    OffsetOutOfRangeError.reason: Stop(Resolution.REPEAT, "The next run reports which records were deleted. "),
+    TopicMissingError.reason: Stop(Resolution.REPEAT, "Each run creates the target topics that are missing. "),
+    TopologyError.reason: Stop(Resolution.REPEAT, "Each run adds the target partitions that are missing. "),
+    SourceTruncatedError.reason: Stop(Resolution.ANEW, _KEPT, whole=True),
+    SourceRecreatedError.reason: Stop(Resolution.ANEW, _KEPT, whole=True),
+    SourceClusterChangedError.reason: Stop(Resolution.ANEW, _KEPT, whole=True),
+    TargetClusterChangedError.reason: Stop(Resolution.ANEW),
+    TargetDeletedError.reason: Stop(Resolution.ANEW, "Find out who deleted it. "),
+    TargetRecreatedError.reason: Stop(Resolution.ANEW, "Find out who deleted it. "),
+    TargetRenamedError.reason: Stop(Resolution.ANEW),
+    TargetTruncatedError.reason: Stop(Resolution.ANEW, "Find out why the target lost records. "),
+    TargetDivergedError.reason: Stop(Resolution.ANEW, "Find the other producer: only the backfill may write there. "),
     TargetNotEmptyError.reason: Stop(
-        Way.ANEW, "To append after these records, set mirror.target.existing=append and repeat the command. "
+        Resolution.ANEW, "To append after these records, set mirror.target.existing=append and repeat the command. "
     ),
-    DirtyStartError.reason: Stop(Way.ANEW, "The last copied offset of the interrupted run is unknown. "),
-    OversizedBatchError.reason: Stop(Way.ANEW, "A copy that starts at the first offset of the batch can skip it. "),
+    DirtyStartError.reason: Stop(Resolution.ANEW, "The last copied offset of the interrupted run is unknown. "),
+    OversizedBatchError.reason: Stop(
+        Resolution.ANEW, "A copy that starts at the first offset of the batch can skip it. "
+    ),
     DeletionsPossiblyLostError.reason: Stop(
-        Way.ANEW, "Keys that were deleted between two runs may still exist in the copy. Use fewer runs. "
+        Resolution.ANEW, "Keys that were deleted between two runs may still exist in the copy. Use fewer runs. "
     ),
 }
 
@@ -141,7 +143,7 @@ class Known:
 
 
 #: Reason codes of runs that ended without an error of their own.
-_UNSPOKEN = frozenset({"run-died", "spark-job", "interrupted", "unexpected"})
+_WITHOUT_ERROR = frozenset({"run-died", "spark-job", "interrupted", "unexpected"})
 
 
 def state_of(known: Known) -> State:
@@ -150,7 +152,7 @@ def state_of(known: Known) -> State:
         return State.RUNNING
     if known.run_state is None:
         return State.DEFINED if known.left else State.FINISHED
-    if known.run_state == "running" or known.reason in _UNSPOKEN:
+    if known.run_state == "running" or known.reason in _WITHOUT_ERROR:
         return State.INTERRUPTED
     if known.reason is not None:
         return State.STOPPED
@@ -194,7 +196,7 @@ def _bounds(backfill: Backfill, ranges: Sequence[BackfillRange]) -> tuple[str, s
     return request["from"], request["to"]
 
 
-def with_way_on(
+def with_resolution(
     backfill: Backfill, error: MirrorError, *, interrupted: bool = False, marked_at: int | None = None
 ) -> MirrorError:
     """The error of a partition, with the resolution for a backfill instead of the one for the flow.
@@ -212,9 +214,9 @@ def with_way_on(
             f"Run the flow, which creates its topics and partitions: `mirror run --flow '{backfill.request.flow}'`. "
             f"Then repeat: {again(backfill.flow, backfill.name)}."
         )
-    elif stop.way is Way.REPEAT:
+    elif stop.resolution is Resolution.REPEAT:
         explained.action = f"{stop.advice}Repeat it: {again(backfill.flow, backfill.name)}, {or_dag(backfill.name)}."
-    elif stop.way is Way.ACCEPT and not interrupted:
+    elif stop.resolution is Resolution.ACCEPT and not interrupted:
         explained.action = (
             f"{stop.advice}To skip the deleted records and continue: "
             f"{again(backfill.flow, backfill.name, '--accept-gaps')}, {or_dag(backfill.name, ' and Accept gaps')}."
@@ -242,7 +244,7 @@ def rows() -> Iterator[tuple[str, str, str]]:
 def stop_rows() -> Iterator[tuple[str, str, str]]:
     """Each reason code that stops a partition of a backfill, how it continues, and what to check before."""
     for reason, stop in sorted(STOPS.items()):
-        yield reason, stop.way.value, stop.advice.strip()
+        yield reason, stop.resolution.value, stop.advice.strip()
 
 
 def markdown() -> str:
@@ -250,5 +252,5 @@ def markdown() -> str:
     lines = ["| state | meaning | action |", "|---|---|---|"]
     lines += [f"| `{state}` | {described} | {do} |" for state, described, do in rows()]
     lines += ["", "| stop reason | resolution | first |", "|---|---|---|"]
-    lines += [f"| `{reason}` | {way} | {advice} |" for reason, way, advice in stop_rows()]
+    lines += [f"| `{reason}` | {resolution} | {advice} |" for reason, resolution, advice in stop_rows()]
     return "\n".join(lines) + "\n"

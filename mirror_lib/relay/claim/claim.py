@@ -153,7 +153,7 @@ def _from_claimant(
         producer_id=claim.other.producer_id,
         epoch=claim.other.epoch,
         lease_seconds=flow.run_lease_seconds,
-        left_out=claim.other.left_out,
+        skipped=claim.other.skipped,
         runs=claim.other.runs,
         routes=claim.other.routes,
         in_transactions=claim.other.in_transactions,

@@ -96,7 +96,7 @@ def start_of(
             producer_id=position.producer_id,
             epoch=position.epoch,
             lease_seconds=rules.lease_seconds,
-            left_out=position.left_out,
+            skipped=position.skipped,
             runs=position.runs,
             routes=position.routes,
             # Some sources of a merge may have been closed before the others were claimed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mirror_lib.cluster.batches import LeftOut, TransactionCount
+from mirror_lib.cluster.batches import SkippedRecords, TransactionCount
 from mirror_lib.errors import MirrorError
 
 
@@ -57,7 +57,7 @@ class Assembler(Protocol):
         """Return the count of records of transactions; None if they are not counted."""
         return None
 
-    def take_skipped(self) -> list[LeftOut]:
+    def take_skipped(self) -> list[SkippedRecords]:
         """Return the records skipped since the last call."""
         return []
 

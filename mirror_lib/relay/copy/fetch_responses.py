@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from mirror_lib.cluster.batches import LeftOut, find_last_records
+from mirror_lib.cluster.batches import SkippedRecords, find_last_records
 from mirror_lib.cluster.protocol import UNKNOWN_EPOCH, ErrorCode, Needed, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, RawClient, may_pass
 from mirror_lib.errors import (
@@ -142,7 +142,7 @@ class FetchResponses:
         self.settled(copy)
         return not copy.read_done
 
-    async def _handle_skipped(self, copy: PartitionCopy, ready: Sequence[Part], skipped: list[LeftOut]) -> bool:
+    async def _handle_skipped(self, copy: PartitionCopy, ready: Sequence[Part], skipped: list[SkippedRecords]) -> bool:
         """Record skipped records before anything after them is sent; return whether the partition continues."""
         try:
             await self.omissions.skip(copy, skipped)

@@ -71,7 +71,7 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         last_record=plan.last_record,
         target_record=plan.target_record,
         claim=opened.claim,
-        left_out=() if takeover is None else takeover.left_out,
+        skipped=() if takeover is None else takeover.skipped,
         runs=() if takeover is None else takeover.runs,
         routes=() if takeover is None else takeover.routes,
         in_transactions=opened.transactions is not None and (takeover is None or takeover.in_transactions),
@@ -96,7 +96,7 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
         last_record=copy.last_record,
         target_record=copy.target_record,
         claim=opened.claim,
-        left_out=tuple(
+        skipped=tuple(
             OmittedRange(each.first_offset, each.next_offset, each.records, each.cause, each.quarantined)
             for each in copy.skipped_records
         ),

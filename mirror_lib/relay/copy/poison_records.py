@@ -12,7 +12,16 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.batches import Codec, LeftOut, ReadyBatch, Record, encode_varint, rebuild, stamp, with_size
+from mirror_lib.cluster.batches import (
+    Codec,
+    ReadyBatch,
+    Record,
+    SkippedRecords,
+    encode_varint,
+    rebuild,
+    stamp,
+    with_size,
+)
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.cluster.topics import OmittedRange
 from mirror_lib.config import PoisonPolicy
@@ -62,7 +71,9 @@ class Omissions:
         """True if records may be skipped."""
         return self._policy is not PoisonPolicy.FAIL
 
-    async def skip(self, copy: PartitionCopy, skipped: Sequence[LeftOut], *, small_requests: bool = False) -> None:
+    async def skip(
+        self, copy: PartitionCopy, skipped: Sequence[SkippedRecords], *, small_requests: bool = False
+    ) -> None:
         """Record the ranges that are skipped; with `quarantine`, after their copies are acknowledged.
 
         When this returns, a take-over of this run will find it.
@@ -97,7 +108,7 @@ class Omissions:
         )
 
 
-def poison_of(skipped: LeftOut, *, quarantined: bool) -> Poison:
+def poison_of(skipped: SkippedRecords, *, quarantined: bool) -> Poison:
     """A skipped range as an entry of a partition's account."""
     return Poison(
         first_offset=skipped.first_offset,
@@ -114,7 +125,7 @@ def poison_of(skipped: LeftOut, *, quarantined: bool) -> Poison:
 def quarantine_batches(
     flow: FlowId,
     source: TopicPartition,
-    skipped: Sequence[LeftOut],
+    skipped: Sequence[SkippedRecords],
     *,
     now_ms: int,
     part_bytes: int = PART_BYTES,
@@ -128,7 +139,9 @@ def quarantine_batches(
     return rebuild(records, codec=Codec.NONE, batch_max_bytes=part_bytes, max_message_bytes=MAX_MESSAGE_BYTES)
 
 
-def _records(flow: FlowId, source: TopicPartition, skipped: LeftOut, now_ms: int, part_bytes: int) -> Iterator[Record]:
+def _records(
+    flow: FlowId, source: TopicPartition, skipped: SkippedRecords, now_ms: int, part_bytes: int
+) -> Iterator[Record]:
     parts = max(-(-len(skipped.raw) // part_bytes), 1)
     headers = {
         "flow": str(flow),

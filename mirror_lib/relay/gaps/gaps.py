@@ -323,8 +323,8 @@ def apply_decisions(
         store_decided(flow, clusters.positions, ledger, moved, before, run_id=moved[0].run_id or "")
     for resolution in wanted:
         former, after = resolution.before, resolution.after
-        if former is not None and after is not None and not after.left_out:
-            for row in omission_rows(flow.flow, former.source, former.left_out, run_id=former.run_id or "", by=by):
+        if former is not None and after is not None and not after.skipped:
+            for row in omission_rows(flow.flow, former.source, former.skipped, run_id=former.run_id or "", by=by):
                 ledger.record_gap(row)
         if resolution.map_is_void:
             ledger.replace_segments(str(flow.flow), *resolution.source, [])

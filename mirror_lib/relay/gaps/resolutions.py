@@ -197,7 +197,7 @@ def decide(
         state=PositionState.OPEN,
         producer_id=before.producer_id,
         epoch=before.epoch,
-        left_out=before.left_out if same_history else (),
+        skipped=before.skipped if same_history else (),
         runs=before.runs if same_history else (),
     )
 

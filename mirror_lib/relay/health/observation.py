@@ -207,7 +207,7 @@ def observed_rows(seen: Seen) -> FlowObserved:
         writes_per_second=_writes_per_second(seen, partitions),
         groups=seen.groups.groups if seen.groups else None,
         groups_behind=seen.groups.behind if seen.groups else None,
-        read_again=seen.groups.read_again if seen.groups else None,
+        duplicates=seen.groups.duplicates if seen.groups else None,
         skipped=seen.groups.skipped if seen.groups else None,
         open_gaps=seen.open_gaps,
     )

@@ -8,6 +8,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "arguments": ["ASK", "GAP_CHOICES", "JobArguments"],
         "sign_of_life": ["LEASE_SECONDS"],
         "command": ["main"],
-        "report": ["Failure", "JobReport", "LeftOutRange", "error_report", "read_report", "write_report"],
+        "report": ["Failure", "JobReport", "SkippedRange", "error_report", "read_report", "write_report"],
     },
 )

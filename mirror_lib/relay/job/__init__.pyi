@@ -5,7 +5,7 @@ from .command import main as main
 from .report import error_report as error_report
 from .report import Failure as Failure
 from .report import JobReport as JobReport
-from .report import LeftOutRange as LeftOutRange
 from .report import read_report as read_report
+from .report import SkippedRange as SkippedRange
 from .report import write_report as write_report
 from .sign_of_life import LEASE_SECONDS as LEASE_SECONDS

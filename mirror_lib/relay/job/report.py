@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from mirror_lib.errors import NOWHERE, MirrorError, Where
+from mirror_lib.former_names import with_present_names
 from mirror_lib.private_files import write_private
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class PlannedTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOutRange:
+class SkippedRange:
     """Source offsets [first_offset, next_offset) that the flow's policy has skipped."""
 
     topic: str
@@ -139,8 +140,8 @@ class JobReport:
     #: A dry run's plan, added up per topic.
     planned: tuple[PlannedTopic, ...] = ()
     #: Records that the flow's policy skipped; an unreadable batch counts as one.
-    left_out: int = 0
-    left_out_ranges: tuple[LeftOutRange, ...] = ()
+    skipped: int = 0
+    skipped_ranges: tuple[SkippedRange, ...] = ()
     #: Source offsets that were lost before the copy and skipped as the run was asked to.
     lost: int = 0
     #: Rows of `RoundRow.to_dict` for the rounds that had something to copy.
@@ -159,6 +160,7 @@ class JobReport:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Parse the output of `error_report`, `plan_report` or `RunReport.to_dict`."""
+        data = with_present_names(data)
         if "error" in data:
             return cls(exit_code=data["exit_code"], error=Failure.from_attributes(data["error"]))
         if data.get("dry_run"):
@@ -181,8 +183,8 @@ class JobReport:
             seconds=data["seconds"],
             copy_seconds=data["copy_seconds"],
             failures=tuple(_failures(data)),
-            left_out=data.get("left_out", 0),
-            left_out_ranges=tuple(_skipped_ranges(data["partitions"])),
+            skipped=data.get("skipped", 0),
+            skipped_ranges=tuple(_skipped_ranges(data["partitions"])),
             lost=data.get("lost", 0),
             round_lags=tuple(data.get("round_lags", ())),
             deletions=tuple(_at_source(row, row) for row in data.get("deletions", ())),
@@ -198,10 +200,10 @@ def _failures(data: Mapping[str, Any]) -> Iterator[Failure]:
         yield _at_source(row, row)
 
 
-def _skipped_ranges(partitions: Iterable[Mapping[str, Any]]) -> Iterator[LeftOutRange]:
+def _skipped_ranges(partitions: Iterable[Mapping[str, Any]]) -> Iterator[SkippedRange]:
     for row in partitions:
         for poison in row.get("poison", ()):
-            yield LeftOutRange(topic=row["topic"], partition=row["partition"], **poison)
+            yield SkippedRange(topic=row["topic"], partition=row["partition"], **poison)
 
 
 def _at_source(row: Mapping[str, Any], attributes: Mapping[str, Any]) -> Failure:

@@ -40,7 +40,7 @@ class CopiedSpan:
     caught_up_at: int | None
 
 
-def holed_stretches(
+def ranges_with_holes(
     results: Iterable[PartitionResult], plans: Mapping[TopicPartition, PartitionPlan]
 ) -> list[CopiedSpan]:
     """The spans with fewer records than offsets: without a hole, the cleaner has removed nothing.
@@ -115,7 +115,7 @@ def find_lost_deletions(
     Only the configs of topics with holes are requested.
     """
     now = int(datetime.now(UTC).timestamp() * 1000)
-    spans = holed_stretches(results, plans)
+    spans = ranges_with_holes(results, plans)
     if not spans:
         return ()
     kept = _tombstones_kept(clusters.source_admin, {each.source.topic for each in spans})

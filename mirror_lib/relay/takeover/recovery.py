@@ -120,7 +120,7 @@ class _Recovery:
         if self._takeover.in_transactions and not await self._holds_records(end):
             # Uncommitted records are aborted by now.
             found = TailMatch(self._takeover.source_offset, records=0, unknown=0, runs=(), skipped=())
-            skipped: Sequence[OmittedRange] = self._takeover.left_out
+            skipped: Sequence[OmittedRange] = self._takeover.skipped
         else:
             found, skipped = await self._match(end)
         if found.source_next < self._opened.plan.start:
@@ -160,7 +160,7 @@ class _Recovery:
 
     async def _match(self, end: int) -> tuple[TailMatch, Sequence[OmittedRange]]:
         """Compare the target's tail with the source; also return the ranges that were certainly skipped."""
-        skipped = self._takeover.left_out
+        skipped = self._takeover.skipped
         try:
             return await self._match_tail(end, skipped), skipped
         except (TargetDivergedError, CorruptBatchError):
@@ -213,7 +213,7 @@ class _Recovery:
             each
             for position in stored
             if position.source == plan.source and position.topic_id == plan.topic_id
-            for each in position.left_out
+            for each in position.skipped
             if each.next_offset > self._takeover.source_offset
         ]
 

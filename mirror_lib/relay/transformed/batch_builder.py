@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches import Codec, LeftOut, ReadyBatch, Unit
+from mirror_lib.cluster.batches import Codec, ReadyBatch, SkippedRecords, Unit
 from mirror_lib.cluster.batches.arrow import ArrowBatchBuilder
 from mirror_lib.cluster.rows import RowColumns
 from mirror_lib.config import CopySettings
@@ -54,7 +54,7 @@ class OutgoingBatches(Assembler):
         if builder is not None:
             yield from builder.flush(source_next)
 
-    def without_too_large(self, rows: RowColumns, codec: Codec) -> tuple[list[RowColumns], list[LeftOut]]:
+    def without_too_large(self, rows: RowColumns, codec: Codec) -> tuple[list[RowColumns], list[SkippedRecords]]:
         """The rows that the target accepts, and the other ones as skipped ranges by the flow's policy.
 
         The result for the same rows is always the same.
@@ -62,7 +62,7 @@ class OutgoingBatches(Assembler):
         if not self._skip:
             return [rows], []
         suspects = np.flatnonzero(rows.sizes() + _OVERHEAD > self._largest).tolist()
-        found: list[LeftOut] = []
+        found: list[SkippedRecords] = []
         parts: list[RowColumns] = []
         first = 0
         for row in suspects:
@@ -110,6 +110,6 @@ def _feed(builder: ArrowBatchBuilder, rows: RowColumns) -> Iterator[ReadyBatch]:
     )
 
 
-def _skipped_row(rows: RowColumns, row: int, error: MirrorError) -> LeftOut:
+def _skipped_row(rows: RowColumns, row: int, error: MirrorError) -> SkippedRecords:
     offset = int(rows.offsets[row])
-    return LeftOut(offset, offset + 1, 1, error, rows.encoded_record(row), Unit.RECORD, Codec.NONE)
+    return SkippedRecords(offset, offset + 1, 1, error, rows.encoded_record(row), Unit.RECORD, Codec.NONE)

@@ -25,7 +25,7 @@ _MOST_RUNS = 100_000
 
 
 @dataclass(slots=True, eq=False)
-class Outlet:
+class PartitionSink:
     """One target partition for rows of one source partition."""
 
     #: Used only by the event loop once rows come.
@@ -44,8 +44,8 @@ class Output:
 
     #: The partition as it was claimed.
     opened: OpenPartition
-    main: Outlet
-    routed: dict[TopicPartition, Outlet] = field(default_factory=dict)
+    main: PartitionSink
+    routed: dict[TopicPartition, PartitionSink] = field(default_factory=dict)
     #: First offset written in each of `routed` for this claim, or for the one that it took over.
     routes: tuple[Route, ...] = ()
     #: The transaction of its rows; None if they are written without one.
@@ -56,14 +56,14 @@ class Output:
     broken: bool = False
 
     @property
-    def outlets(self) -> tuple[Outlet, ...]:
-        """All outlets, its own first."""
+    def sinks(self) -> tuple[PartitionSink, ...]:
+        """All sinks, its own first."""
         return (self.main, *self.routed.values())
 
     @property
     def has_failed(self) -> bool:
         """True if nothing more is written for it."""
-        return any(outlet.copy.error is not None for outlet in self.outlets)
+        return any(sink.copy.error is not None for sink in self.sinks)
 
     def claim_position(self, run_id: str) -> Position:
         """The position that claims it, with the present writer: the pair of offsets after which nothing is certain.

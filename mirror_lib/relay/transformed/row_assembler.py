@@ -19,8 +19,8 @@ from mirror_lib.cluster.batches import (
     MAGIC_AT,
     Codec,
     DecodeLimits,
-    LeftOut,
     Record,
+    SkippedRecords,
     measure_damage,
     read_spans,
     skipped_damage,
@@ -90,7 +90,7 @@ class RowAssembler:
         self._fed: _Fed | None = None
         self._failed = {each.offset: each.error for each in failed if each.offset >= start}
         self._stop = first_stop(failed, skip=skip, start=start, end=end)
-        self._skipped: list[LeftOut] = []
+        self._skipped: list[SkippedRecords] = []
         self.leader_epoch = _UNKNOWN_EPOCH
         self.next_offset = start
         self.failure: MirrorError | None = None
@@ -148,7 +148,7 @@ class RowAssembler:
     def transactions(self, copied_to: int) -> None:
         """Not counted: the rows that transforms drop are known to the writing half only."""
 
-    def take_skipped(self) -> list[LeftOut]:
+    def take_skipped(self) -> list[SkippedRecords]:
         """Return the ranges skipped since the last call, in order."""
         taken, self._skipped = sorted(self._skipped, key=lambda each: each.first_offset), []
         return taken

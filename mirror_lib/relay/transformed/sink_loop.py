@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import uvloop
 
-from mirror_lib.cluster.batches import LeftOut, ReadyBatch
+from mirror_lib.cluster.batches import ReadyBatch, SkippedRecords
 from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
 from mirror_lib.cluster.topics import Route
 from mirror_lib.errors import MirrorError
@@ -32,9 +32,9 @@ from mirror_lib.relay.copy import (
 )
 from mirror_lib.relay.model import CopyJob, Poison
 from mirror_lib.relay.transformed.model import ReadEnd
-from mirror_lib.relay.transformed.outputs import Outlet, Output
+from mirror_lib.relay.transformed.outputs import Output, PartitionSink
 from mirror_lib.relay.transformed.routes import RouteOpener
-from mirror_lib.relay.transformed.sink_start import Beginning, ends_in_parts, failed_output, new_outlet
+from mirror_lib.relay.transformed.sink_start import SinkStart, ends_in_parts, failed_output, new_sink
 from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology import TopicPartition
 
@@ -44,7 +44,7 @@ _Answer = TypeVar("_Answer")
 _MEMORY_PART = 4
 
 
-class Sending:
+class SinkLoop:
     """Sends the batches of the rows' thread. All methods without a leading underscore are for that thread."""
 
     def __init__(self, job: CopyJob, number: int, *, exact: bool, routes: bool) -> None:
@@ -70,7 +70,7 @@ class Sending:
         self._outputs: list[Output] = []
         self._transactions: Sequence[Transaction] = ()
         self._open = OpenCopies()
-        #: Outlets without further rows.
+        #: Sinks without further rows.
         self._over: set[int] = set()
         self._writer: TargetWriter | None = None
         self._omissions: Omissions | None = None
@@ -84,50 +84,50 @@ class Sending:
         self._ready.wait()
         return self._outputs
 
-    def send(self, output: Output, outlet: Outlet, batch: ReadyBatch) -> None:
+    def send(self, output: Output, sink: PartitionSink, batch: ReadyBatch) -> None:
         """Hand over a batch; wait while too many bytes are in flight.
 
         Raises:
             MirrorError: its target partition cannot be added to the transaction.
         """
         transaction = output.transaction
-        if transaction is not None and outlet.copy.target not in transaction.partitions:
-            self.run(transaction.cover(outlet.copy.target))
+        if transaction is not None and sink.copy.target not in transaction.partitions:
+            self.run(transaction.cover(sink.copy.target))
         size = len(batch.payload)
         with self._room:
             # One batch beyond the limit is accepted: a batch larger than the limit must be sent, too.
             while self._held and self._held + size > self._limit and self._open.error is None:
                 self._room.wait()
             self._held += size
-        self._call(self._write, outlet.copy, batch)
+        self._call(self._write, sink.copy, batch)
 
-    def route(self, output: Output, target: TopicPartition) -> Outlet:
-        """The outlet for rows that a transform sends elsewhere.
+    def route(self, output: Output, target: TopicPartition) -> PartitionSink:
+        """The sink for rows that a transform sends elsewhere.
 
         Raises:
             MirrorError: the partition does not exist, or cannot be written.
         """
         return output.routed.get(target) or self.run(self._open_route(output, target))
 
-    def skip(self, outlet: Outlet, skipped: Sequence[LeftOut]) -> None:
+    def skip(self, sink: PartitionSink, skipped: Sequence[SkippedRecords]) -> None:
         """Record the ranges that the flow's policy skips, before anything after them is sent.
 
         Raises:
             MirrorError: they cannot be recorded; the partition must stop.
         """
         assert self._omissions is not None
-        self.run(self._omissions.skip(outlet.copy, skipped))
+        self.run(self._omissions.skip(sink.copy, skipped))
 
-    def record_recovered(self, outlet: Outlet, runs: Sequence[OffsetRun], source_next: int) -> None:
+    def record_recovered(self, sink: PartitionSink, runs: Sequence[OffsetRun], source_next: int) -> None:
         """Record what an interrupted run had written."""
 
         async def note() -> None:
-            outlet.copy.record_recovered(runs, source_next)
+            sink.copy.record_recovered(runs, source_next)
 
         self.run(note())
 
     def fail(self, output: Output, error: MirrorError, *, certain: bool) -> None:
-        """End a partition with all its outlets, and all partitions that share its transaction."""
+        """End a partition with all its sinks, and all partitions that share its transaction."""
         transaction = output.transaction
         together = [output] if transaction is None else self.outputs_of(transaction)
         if transaction is not None:
@@ -136,13 +136,13 @@ class Sending:
         async def fail_all() -> None:
             for each in together:
                 each.broken = True
-                for outlet in each.outlets:
-                    outlet.copy.fail(error, certain=certain and transaction is None)
+                for sink in each.sinks:
+                    sink.copy.fail(error, certain=certain and transaction is None)
             if transaction is not None:
                 await transaction.abort()
 
-        for outlet in (outlet for each in together for outlet in each.outlets):
-            outlet.batches.discard()
+        for sink in (sink for each in together for sink in each.sinks):
+            sink.batches.discard()
         # After a crash of the loop all partitions fail anyway.
         if self._open.error is None:
             self.run(fail_all())
@@ -190,7 +190,7 @@ class Sending:
         if self._open.error is not None:
             failure = internal_error(self._open.error, _WHO)
             for output in self._outputs:
-                for copy in (outlet.copy for outlet in output.outlets if not outlet.copy.finished):
+                for copy in (sink.copy for sink in output.sinks if not sink.copy.finished):
                     copy.fail(failure, certain=copy.unacknowledged_batches == 0 and output.transaction is None)
         return self._outputs
 
@@ -240,7 +240,7 @@ class Sending:
             try:
                 async with open_clients(self._job.target) as (target,):
                     self._opener = RouteOpener(self._job, target)
-                    begin = Beginning(self._job, target, self._opener, exact=self._exact, routes=self._routes)
+                    begin = SinkStart(self._job, target, self._opener, exact=self._exact, routes=self._routes)
                     self._outputs = await begin.outputs(self._job.bins[self._number])
                     found = (output.transaction for output in self._outputs)
                     self._transactions = tuple(dict.fromkeys(each for each in found if each is not None))
@@ -253,7 +253,7 @@ class Sending:
                 await asyncio.sleep(backoff.pause_left)
 
     async def _send_all(self, target: RawClient) -> None:
-        copies = [outlet.copy for output in self._outputs for outlet in output.outlets]
+        copies = [sink.copy for output in self._outputs for sink in output.sinks]
         background = Background(self._open.crash)
         # With transactions, positions are a part of them.
         flushed = [output.main.copy for output in self._outputs if output.transaction is None]
@@ -284,21 +284,21 @@ class Sending:
             await background.stop()
             await flush.close()
 
-    async def _open_route(self, output: Output, target: TopicPartition) -> Outlet:
+    async def _open_route(self, output: Output, target: TopicPartition) -> PartitionSink:
         assert self._opener is not None
         assert self._writer is not None
         main = output.main.copy
         opened = await self._opener.open(main.opened, target, self._writer.end_of(target))
-        outlet = new_outlet(self._job, replace(opened, plan=replace(opened.plan, start=main.source_next)))
+        sink = new_sink(self._job, replace(opened, plan=replace(opened.plan, start=main.source_next)))
         routes = (*output.routes, Route(target.topic, target.partition, opened.target_offset))
         if output.transaction is None:
             # A take-over must find this target partition, so the route is stored before any row.
             await self._flush.declare(replace(output.claim_position(self._job.run_id), routes=routes))
         output.routes = routes
-        output.routed[target] = outlet
+        output.routed[target] = sink
         self._open.add()
-        self._writer.add(outlet.copy)
-        return outlet
+        self._writer.add(sink.copy)
+        return sink
 
     def _write(self, copy: PartitionCopy, batch: ReadyBatch) -> None:
         assert self._writer is not None
@@ -309,8 +309,8 @@ class Sending:
     async def _commit(self, transaction: Transaction, nexts: Mapping[TopicPartition, int]) -> None:
         assert self._writer is not None
         outputs = self.outputs_of(transaction)
-        await self._wait_until_settled([outlet.copy for output in outputs for outlet in output.outlets])
-        for error in (outlet.copy.error for output in outputs for outlet in output.outlets):
+        await self._wait_until_settled([sink.copy for output in outputs for sink in output.sinks])
+        for error in (sink.copy.error for output in outputs for sink in output.sinks):
             if error is not None:
                 raise error
         ends = {target: (self._writer.end_of(target) or 0) + 1 for target in transaction.partitions}
@@ -322,7 +322,7 @@ class Sending:
         await transaction.commit(positions, ends)
         for target in ends:
             self._writer.ended_transaction(target)
-        for copy in (outlet.copy for output in outputs for outlet in output.outlets):
+        for copy in (sink.copy for output in outputs for sink in output.sinks):
             if copy.target in ends:
                 copy.ended_transaction(ends[copy.target])
 
@@ -343,8 +343,8 @@ class Sending:
             self._room.notify()
 
     def _end(self, output: Output, end: ReadEnd) -> None:
-        for outlet in output.outlets:
-            copy, batches = outlet.copy, outlet.batches
+        for sink in output.sinks:
+            copy, batches = sink.copy, sink.batches
             self._over.add(id(copy))
             if not copy.read_done:
                 # All rows before it have come, and dropped records after the last of them are settled.
@@ -362,4 +362,4 @@ class Sending:
 
 
 async def _kept_by_all(_copies: Sequence[PartitionCopy]) -> None:
-    """Store nothing: a take-over finds the skipped records again; no position is between a partition's outlets."""
+    """Store nothing: a take-over finds the skipped records again; no position is between a partition's sinks."""

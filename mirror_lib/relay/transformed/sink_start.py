@@ -29,7 +29,7 @@ from mirror_lib.relay.takeover import (
 )
 from mirror_lib.relay.transformed.batch_builder import OutgoingBatches
 from mirror_lib.relay.transformed.model import reading_start
-from mirror_lib.relay.transformed.outputs import Outlet, Output
+from mirror_lib.relay.transformed.outputs import Output, PartitionSink
 from mirror_lib.relay.transformed.routes import RouteOpener, stored_positions, stored_routes
 from mirror_lib.relay.transformed.row_match import Tail
 from mirror_lib.relay.transformed.transactions import Transaction
@@ -45,7 +45,7 @@ _TRANSACTION_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class SinkStart:
     """Creates the outputs of a bin."""
 
     job: CopyJob
@@ -90,7 +90,7 @@ class Beginning:
 
     async def _begin(self, opened: OpenPartition) -> Output:
         if opened.takeover is None:
-            return Output(opened, new_outlet(self.job, opened))
+            return Output(opened, new_sink(self.job, opened))
         output = Output(opened, await self._taken_over(opened))
         output.main.known_to = opened.plan.start
         if self.routes:
@@ -99,7 +99,7 @@ class Beginning:
                 await self._take_over_route(output, opened, route)
         return output
 
-    async def _taken_over(self, opened: OpenPartition) -> Outlet:
+    async def _taken_over(self, opened: OpenPartition) -> PartitionSink:
         takeover = opened.takeover
         assert takeover is not None
         log = self._log(opened)
@@ -113,11 +113,11 @@ class Beginning:
             takeover=None,
             taken_over=True,
         )
-        outlet = new_outlet(self.job, taken, recovered=takeover.runs)
+        sink = new_sink(self.job, taken, recovered=takeover.runs)
         if self.exact and not takeover.in_transactions:
             first = max(takeover.target_offset, takeover.target_log_start)
-            outlet.tail = Tail(log, opened.plan.target, first, end, settings=self.job.settings)
-        return outlet
+            sink.tail = Tail(log, opened.plan.target, first, end, settings=self.job.settings)
+        return sink
 
     async def _take_over_route(self, output: Output, opened: OpenPartition, route: Route) -> None:
         assert opened.takeover is not None
@@ -129,11 +129,11 @@ class Beginning:
             # The earlier writer there had its own identity; fencing by the transactional id reaches it.
             producer_id=None,
             epoch=None,
-            left_out=(),
+            skipped=(),
             runs=(),
         )
-        outlet = await self._taken_over(replace(routed, takeover=takeover, taken_over=False))
-        output.routed[outlet.copy.target] = outlet
+        sink = await self._taken_over(replace(routed, takeover=takeover, taken_over=False))
+        output.routed[sink.copy.target] = sink
         output.routes = (*output.routes, route)
 
     # ------------------------------------------------------------ in transactions
@@ -163,8 +163,8 @@ class Beginning:
             output = before.get(opened.plan.source)
             if output is None:
                 output = await self._behind_transactions(name, opened, stored.get(opened.plan.source))
-            for outlet in output.outlets:
-                outlet.copy.opened = _written_by(outlet.copy.opened, name, identity, at)
+            for sink in output.sinks:
+                sink.copy.opened = _written_by(sink.copy.opened, name, identity, at)
             output.transaction = transaction
             output.start = output.main.copy.opened.plan.start
             outputs.append(output)
@@ -207,7 +207,7 @@ class Beginning:
 
     async def _behind_transactions(self, name: str, opened: OpenPartition, position: Position | None) -> Output:
         if opened.takeover is None:
-            return Output(opened, new_outlet(self.job, opened))
+            return Output(opened, new_sink(self.job, opened))
         assert position is not None
         plan = opened.plan
         where = Where(flow=str(self.job.flow), topic=plan.source.topic, partition=plan.source.partition)
@@ -223,14 +223,14 @@ class Beginning:
             takeover=None,
             taken_over=True,
         )
-        outlet = new_outlet(self.job, taken, recovered=position.runs)
-        outlet.copy.note_poison([known_poison(each) for each in position.left_out])
-        output = Output(opened, outlet, routes=position.routes)
+        sink = new_sink(self.job, taken, recovered=position.runs)
+        sink.copy.note_poison([known_poison(each) for each in position.skipped])
+        output = Output(opened, sink, routes=position.routes)
         for route in position.routes:
             target = TopicPartition(route.topic, route.partition)
             routed = await self.opener.open(_written_by(taken, name, None), target, None)
             start = replace(routed.plan, start=position.offset + 1)
-            output.routed[target] = new_outlet(self.job, replace(routed, plan=start))
+            output.routed[target] = new_sink(self.job, replace(routed, plan=start))
         return output
 
     def _log(self, opened: OpenPartition) -> PartitionReader:
@@ -270,8 +270,8 @@ def _written_by(opened: OpenPartition, name: str, identity: ProducerIdentity | N
     return replace(opened, transactional_id=name, producer_id=identity.producer_id, epoch=identity.epoch, claimed_at=at)
 
 
-def new_outlet(job: CopyJob, opened: OpenPartition, recovered: Iterable[OffsetRun] = ()) -> Outlet:
-    """An outlet for rows, starting after the recovered ones."""
+def new_sink(job: CopyJob, opened: OpenPartition, recovered: Iterable[OffsetRun] = ()) -> PartitionSink:
+    """A sink for rows, starting after the recovered ones."""
     settings = job.settings
     skip = settings.poison_policy is not PoisonPolicy.FAIL
     batches = OutgoingBatches(opened.plan, settings, start=opened.plan.start, skip=skip)
@@ -283,11 +283,11 @@ def new_outlet(job: CopyJob, opened: OpenPartition, recovered: Iterable[OffsetRu
         recovered=tuple(recovered),
         assembler=batches,
     )
-    return Outlet(copy, batches)
+    return PartitionSink(copy, batches)
 
 
 def failed_output(job: CopyJob, opened: OpenPartition, error: MirrorError) -> Output:
     """A partition whose take-over failed or was not tried; its position stays open."""
-    outlet = new_outlet(job, replace(opened, plan=replace(opened.plan, start=reading_start(opened))))
-    outlet.copy.fail(error, certain=opened.takeover is None and opened.transactions is None)
-    return Output(opened, outlet, broken=True)
+    sink = new_sink(job, replace(opened, plan=replace(opened.plan, start=reading_start(opened))))
+    sink.copy.fail(error, certain=opened.takeover is None and opened.transactions is None)
+    return Output(opened, sink, broken=True)

@@ -106,7 +106,7 @@ def sync_flow_acls(
             "unchanged": done.plan.unchanged,
             "problems": [str(error) for _, error in done.failed[:_LINES_SHOWN]],
             "failed": len(done.failed),
-            "denials_left_out": len(done.plan.skipped_denials),
+            "skipped_denials": len(done.plan.skipped_denials),
             "notices": [] if done.denials_text is None else [done.denials_text],
         }
         # A run that is limited to some topics leaves the step due for the others.

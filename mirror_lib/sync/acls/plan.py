@@ -112,7 +112,7 @@ class AclPlan:
             ],
             "waiting": [asdict(acl) for acl in self.waiting],
             "released": [asdict(acl) for acl in self.released],
-            "denials_left_out": [asdict(acl) for acl in self.skipped_denials],
+            "skipped_denials": [asdict(acl) for acl in self.skipped_denials],
             "unchanged": self.unchanged,
             "notice": self.notice,
         }

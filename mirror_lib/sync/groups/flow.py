@@ -19,7 +19,7 @@ from mirror_lib.sync.due_steps import StepResult, run_if_due, why_not_emitted
 from mirror_lib.sync.groups.changed_logs import LookScope, choose_logs, with_changed_logs
 from mirror_lib.sync.groups.plan import GroupPartition, GroupPlan
 from mirror_lib.sync.groups.read import gather_group_facts, read_target_groups
-from mirror_lib.sync.groups.rules import after_applying, looked_again, plan_groups
+from mirror_lib.sync.groups.rules import after_applying, plan_groups, with_targets_reread
 from mirror_lib.sync.intervals import SyncStep
 from mirror_lib.sync.observed import save_groups
 from mirror_lib.sync.topics import checkpoints_topic, ensure_checkpoints_topic
@@ -198,7 +198,7 @@ def _commit(flow: FlowConfig, plan: GroupPlan, target: GroupAdmin) -> GroupPlan:
     drops_metadata = flow.group_metadata is GroupMetadata.DROP
     for part in batches(list(plan.commits), _GROUPS_AT_ONCE):
         now = read_target_groups(target, set(part), drops_metadata=drops_metadata)
-        plan = looked_again(plan, set(part), now)
+        plan = with_targets_reread(plan, set(part), now)
         wanted = {group: offsets for group, offsets in plan.commits.items() if group in part}
         refused |= {
             GroupPartition(group, partition): error
@@ -227,11 +227,11 @@ def _log_sync(done: GroupSync) -> None:
         _log.warning("Flow %s: %s", summary["flow"], notice)
     for finding in done.plan.findings[:_LINES_SHOWN]:
         _log.warning("Group %s is skipped (%s): %s", finding.group, finding.reason, finding.what)
-    spoken = [row for row in done.plan.rows if row.what]
-    for row in spoken[:_LINES_SHOWN]:
+    explained = [row for row in done.plan.rows if row.what]
+    for row in explained[:_LINES_SHOWN]:
         _log.warning("Group %s on %s (%s): %s", row.group, row.source, row.reason, row.what)
-    if len(spoken) > _LINES_SHOWN:
-        _log.warning("... and %d more.", len(spoken) - _LINES_SHOWN)
+    if len(explained) > _LINES_SHOWN:
+        _log.warning("... and %d more.", len(explained) - _LINES_SHOWN)
 
 
 def _check_enabled(flow: FlowConfig) -> None:

@@ -74,10 +74,10 @@ class GroupRow:
     exact: int | None = None
     #: The target's log start offset if it is after the translated offset: retention has deleted what is before it.
     log_start: int | None = None
-    #: Duplicates on failover (records) if the group continues at `goes_on_at`; None without a usable map.
-    read_again: int | None = None
+    #: Duplicates on failover (records) if the group continues at `target_offset`; None without a usable map.
+    duplicates: int | None = None
     #: Upper bound of the records that the group has not read on the source and would not find on the target if it
-    #: continues at `goes_on_at`. None without a usable map.
+    #: continues at `target_offset`. None without a usable map.
     skipped: int | None = None
     #: The group's committed offset on the target; None if there is none, or if it was not read.
     target_committed: int | None = None
@@ -87,7 +87,7 @@ class GroupRow:
     translated: bool = False
     #: The checkpoint must be written.
     emit: bool = False
-    #: `goes_on_at` must be committed on the target.
+    #: `target_offset` must be committed on the target.
     commit: bool = False
     #: Why the group will not be in sync after the plan is applied; None if it will be.
     reason: GroupReason | None = None
@@ -95,7 +95,7 @@ class GroupRow:
     what: str = ""
 
     @property
-    def goes_on_at(self) -> int | None:
+    def target_offset(self) -> int | None:
         """The target offset at which the group continues; None if unknown.
 
         Never before the log start: a consumer resets an offset out of range, with `latest` to the log end.
@@ -115,7 +115,7 @@ class GroupRow:
         return self._why_not(due=self.emit or self.commit)
 
     def _why_not(self, *, due: bool) -> GroupReason | None:
-        return why_not_in_sync(self.reason, due=due, read_again=self.read_again, skipped=self.skipped)
+        return why_not_in_sync(self.reason, due=due, duplicates=self.duplicates, skipped=self.skipped)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json`."""
@@ -128,7 +128,7 @@ class GroupRow:
             "checkpoint": None if self.checkpoint is None else self.checkpoint.downstream_offset,
             "exact": self.exact,
             "log_start": self.log_start,
-            "read_again": self.read_again,
+            "duplicates": self.duplicates,
             "skipped": self.skipped,
             "target_committed": self.target_committed,
             "emit": self.emit,
@@ -170,13 +170,13 @@ class GroupPlan:
             last: the rows stored at the last observation.
         """
         refused = {
-            (row.group, TopicPartition(row.topic, row.partition), row.goes_on_at): row.what or ""
+            (row.group, TopicPartition(row.topic, row.partition), row.target_offset): row.what or ""
             for row in last
             if row.reason == GroupReason.REFUSED
         }
 
         def with_refusal(row: GroupRow) -> GroupRow:
-            what = refused.get((row.group, row.source, row.goes_on_at)) if row.commit else None
+            what = refused.get((row.group, row.source, row.target_offset)) if row.commit else None
             return (
                 row if what is None else replace(row, commit=False, emit=False, reason=GroupReason.REFUSED, what=what)
             )
@@ -224,8 +224,8 @@ class GroupPlan:
         """The offsets to commit on the target, by group."""
         wanted: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         for row in self.rows:
-            if row.commit and row.goes_on_at is not None:
-                wanted.setdefault(row.group, {})[row.target] = CommittedOffset(row.goes_on_at, row.metadata)
+            if row.commit and row.target_offset is not None:
+                wanted.setdefault(row.group, {})[row.target] = CommittedOffset(row.target_offset, row.metadata)
         return wanted
 
     @property
@@ -273,7 +273,7 @@ class GroupPlan:
             "partitions": len(self.rows),
             "checkpoints": sum(row.emit for row in self.rows),
             "commits": sum(row.commit for row in self.rows),
-            "read_again": sum(row.read_again or 0 for row in self.rows),
+            "duplicates": sum(row.duplicates or 0 for row in self.rows),
             "skipped_records": sum(row.skipped or 0 for row in self.rows),
             "target_read": self.target_read,
             "reasons": self.counts(),

@@ -43,13 +43,13 @@ def more_partitions(topics: Sequence[tuple[str, int, int]]) -> Iterator[str]:
 
 
 def _about_metadata(rows: Iterable[GroupRow]) -> Iterator[str]:
-    found = [row for row in rows if row.goes_on_at not in (None, row.upstream) and _may_hold_offsets(row.metadata)]
+    found = [row for row in rows if row.target_offset not in (None, row.upstream) and _may_hold_offsets(row.metadata)]
     if found:
         first = found[0]
         yield (
             f"{counted(len(found), 'committed offset has', 'committed offsets have')} metadata, and another offset on "
             f"the target, such as {printable(first.group)} on {first.source} ({first.upstream:,} -> "
-            f"{first.goes_on_at:,}). The metadata is copied unchanged: if the client stores offsets in it (parallel "
+            f"{first.target_offset:,}). The metadata is copied unchanged: if the client stores offsets in it (parallel "
             "consumers do), it would skip or repeat records there. If so, set mirror.group.metadata=drop."
         )
 

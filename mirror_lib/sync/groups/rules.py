@@ -108,7 +108,7 @@ def after_applying(
     return replace(plan, rows=tuple(map(outcome, plan.rows))) if refused else plan
 
 
-def looked_again(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> GroupPlan:
+def with_targets_reread(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> GroupPlan:
     """The plan with the state of groups on the target right before their commit.
 
     A group that has joined, committed and left since the plan was made is not set back.
@@ -143,7 +143,7 @@ def _compare(row: GroupRow, groups: TargetGroups) -> GroupRow:
     committed = groups.committed.get(row.group, {}).get(row.target)
     if committed is not None:
         row = replace(row, target_committed=committed.offset)
-    wanted = row.goes_on_at
+    wanted = row.target_offset
     if wanted is None:
         return row
     if committed is None or committed.offset < wanted:
@@ -280,7 +280,7 @@ class _Planner:
         if groups is None or not row.translated:
             return row
         found = _compare(row, groups)
-        wanted = row.goes_on_at
+        wanted = row.target_offset
         if wanted is not None and found.reason not in _CLOSED and self._is_beyond_end(row.source, wanted):
             return self._beyond_end(replace(found, commit=False), wanted)
         return found
@@ -357,7 +357,7 @@ class _Planner:
 
     def _within_target(self, row: GroupRow) -> GroupRow:
         """The row with the target's log start if retention has deleted the record at the translated offset."""
-        start, begin = row.goes_on_at, self._facts.target_starts.get(row.source)
+        start, begin = row.target_offset, self._facts.target_starts.get(row.source)
         if start is None or begin is None or begin <= start:
             return row
         return replace(row, log_start=begin)
@@ -398,7 +398,7 @@ class _Planner:
         return None if by_map.is_mapped else by_rule
 
     def _counted(self, row: GroupRow, *, is_mapped: bool) -> GroupRow:
-        """The row with the records that the group reads again or skips, by the map, if it continues at `goes_on_at`.
+        """The row with the records that the group reads again or skips, by the map, if it continues at `target_offset`.
 
         Args:
             is_mapped: as of `MapTranslation`. Otherwise the records that it reads again are unknown.
@@ -407,14 +407,14 @@ class _Planner:
         if not row.translated or upstream is None:
             return row
         if found is None or found.empty:
-            return self._behind_nothing(row) if row.exact is None else replace(row, read_again=0, skipped=0)
-        if row.goes_on_at is None:
+            return self._behind_nothing(row) if row.exact is None else replace(row, duplicates=0, skipped=0)
+        if row.target_offset is None:
             return row
-        again, skipped = found.records_read_again(upstream, row.goes_on_at), self._count_skipped(row, found)
+        again, skipped = found.count_duplicates(upstream, row.target_offset), self._count_skipped(row, found)
         # The offset of a checkpoint from before, or no record is between the two offsets.
         reason = None if is_mapped and not again and row.reason in _IMPRECISE else row.reason
-        read_again = max(0, again) if is_mapped or reason is None else None
-        return replace(row, read_again=read_again, skipped=max(0, -again) + skipped, reason=reason)
+        duplicates = max(0, again) if is_mapped or reason is None else None
+        return replace(row, duplicates=duplicates, skipped=max(0, -again) + skipped, reason=reason)
 
     def _begin_of_empty(self, row: GroupRow) -> int | None:
         """The log start offset of a target partition that has no copy because the source is empty.
@@ -441,7 +441,7 @@ class _Planner:
         logs knows nothing of them.
         """
         end, copied_to = self._facts.target_ends.get(row.source), self._facts.copied_to.get(row.source)
-        upstream, start = row.upstream, row.goes_on_at
+        upstream, start = row.upstream, row.target_offset
         if end is None or copied_to is None or upstream is None or start is None:
             return row
         # Records that retention has deleted at the source are missing for the group there, too.
@@ -464,7 +464,7 @@ class _Planner:
 
     def _count_skipped(self, row: GroupRow, found: OffsetMap) -> int:
         """Upper bound of the records after the group's offset on the source that the target does not hold."""
-        upstream, start = row.upstream, row.goes_on_at
+        upstream, start = row.upstream, row.target_offset
         assert upstream is not None
         assert start is not None
         # Records that retention has deleted at the source are missing for the group there, too.

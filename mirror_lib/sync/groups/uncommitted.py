@@ -81,14 +81,14 @@ class PartitionSizes:
 
     sizes: Mapping[str, TopicSize] = field(default_factory=dict)
 
-    def missing(self, committed: Collection[TopicPartition], left_out: Container[str] = ()) -> Iterator[TopicPartition]:
+    def missing(self, committed: Collection[TopicPartition], excluded: Container[str] = ()) -> Iterator[TopicPartition]:
         """Partitions of the topics of these partitions that are not among them, also those that only the target has.
 
         Args:
-            left_out: topics without such partitions.
+            excluded: topics without such partitions.
         """
         for topic, count in Counter(each.topic for each in committed).items():
-            size = None if topic in left_out else self.sizes.get(topic)
+            size = None if topic in excluded else self.sizes.get(topic)
             if size is not None and count < size.read:
                 every = (TopicPartition(topic, number) for number in range(size.read))
                 yield from (each for each in every if each not in committed)
@@ -116,7 +116,7 @@ def judge(
         what = f"its offset on the target is {committed}, but the log end offset of {row.target} is {end}"
         return replace(row, reason=GroupReason.BEYOND_TARGET_END, what=what)
     if committed is not None and (begin is None or committed >= begin):
-        row = replace(row, exact=committed, read_again=0, skipped=0)
+        row = replace(row, exact=committed, duplicates=0, skipped=0)
         if not logs.on_source or logs.unread(found) == 0:
             return row
         what = f"it has no offset on the source; on the target it continues at its offset there, {committed}"
@@ -125,7 +125,7 @@ def judge(
     if not logs.on_source or from_start or logs.holds_nothing(found):
         if begin is None:
             return replace(row, reason=GroupReason.NO_OFFSET_SYNC_YET) if logs.on_source else None
-        return replace(row, exact=begin, commit=on_target.known, read_again=0, skipped=0) if on_target.known else None
+        return replace(row, exact=begin, commit=on_target.known, duplicates=0, skipped=0) if on_target.known else None
     return replace(row, reason=GroupReason.PARTITION_UNCOMMITTED, what=_by_policy(logs, found, committed))
 
 

@@ -36,7 +36,7 @@ def refuse_ledger_loops(
         LedgerError: the ledger cannot be used.
     """
     # A failback flow selects only topics that a cutover has moved, which the other flow no longer copies.
-    if ledger is None or clusters is None or flow.way_back:
+    if ledger is None or clusters is None or flow.failback:
         return
     name, since = ledger_name(flow.flow), datetime.now(UTC) - _STILL_COPIED
     ended = {name, str(flow.flow.opposite)} if flow.opposite_ended else {name}

@@ -60,11 +60,13 @@ class CreateTopic:
     replication_factor: int
     configs: Mapping[str, str]
     #: Configs of the source that the target's version of Kafka does not know; with them it would reject the topic.
-    left_out: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         configs = "".join(f", {key}={value}" for key, value in sorted(self.configs.items()))
-        without = f"; without {', '.join(self.left_out)}, which the target does not support" if self.left_out else ""
+        without = (
+            f"; without {', '.join(self.unsupported)}, which the target does not support" if self.unsupported else ""
+        )
         return (
             f"create {self.name}: {counted(self.partitions, 'partition')}, "
             f"{counted(self.replication_factor, 'replica')}{configs}{without}"

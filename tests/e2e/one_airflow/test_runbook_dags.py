@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(1200)
 CUTOVER, AFTER_DISASTER = "mirror_cutover__A__B", "mirror_after_disaster__A__B"
 RECORDS, PARTITIONS = 200, 2
 WAITS = "The configuration file has errors; waiting at most"
-FORM = {"name": "wave-1", "still_seconds": 2, "watch_seconds": 0, "wait_hours": 0.2}
+FORM = {"name": "wave-1", "quiet_seconds": 2, "watch_seconds": 0, "wait_hours": 0.2}
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ class Scene:
         """What `mirror backfill list` says of the only backfill."""
         (said,) = self.console.say("backfill", "list").document["backfills"]
         assert said["state"] == state, said
-        return {"action": said["do"]}
+        return {"action": said["action"]}
 
     def stopped(self, reason: str, name: str = "history") -> dict[str, object]:
         said = self.repeat(name)

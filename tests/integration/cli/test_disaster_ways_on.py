@@ -82,7 +82,7 @@ def scene(mirrored: MirroredTopic) -> Iterator[Scene]:
 def test_shown_and_then_carried_out(scene: Scene) -> None:
     scene.fail_over()
     shown = scene.returns("--dry-run")
-    scene.console.follow({"action": shown.document["do"]}, "cutover after-disaster")
+    scene.console.follow({"action": shown.document["action"]}, "cutover after-disaster")
     # Nothing is left to hand over, which is said with what is left to do
     again = scene.returns("--yes")
     assert (again.exit_code, again.reasons) == (2, {"configuration"})
@@ -155,8 +155,8 @@ def copied_all_back(scene: Scene, error: dict[str, object]) -> None:
     action = str(error["action"])
     assert "Delete the topic on the source" in action
     delete_topic(scene.pair.source, scene.topic)
-    assert "set A->B.enabled = false and B->A.mirror.way.back = false in the file" in action
-    scene.console.change({"A->B.enabled": "false", "B->A.mirror.way.back": "false"})
+    assert "set A->B.enabled = false and B->A.mirror.failback = false in the file" in action
+    scene.console.change({"A->B.enabled": "false", "B->A.mirror.failback": "false"})
     scene.console.follow(error, "run")
     assert scene.values() == scene.values(target=True)
 

@@ -113,8 +113,8 @@ def test_what_an_interrupted_run_left_out_and_where_its_records_are_is_kept(mirr
     code, _ = scene.say("set", "--to", "15", "--note", "as agreed", "--yes")
 
     assert code == 0
-    left_out, was_set = sorted(scene.flow.ledger.gaps("A->B"), key=lambda gap: gap.cause != "record-too-large")
-    assert (left_out.first_offset, left_out.next_offset, left_out.state) == (10, 11, "accepted")
+    skipped, was_set = sorted(scene.flow.ledger.gaps("A->B"), key=lambda gap: gap.cause != "record-too-large")
+    assert (skipped.first_offset, skipped.next_offset, skipped.state) == (10, 11, "accepted")
     assert (was_set.cause, was_set.first_offset, was_set.next_offset) == ("position-set", 0, 15)
     assert (was_set.state, was_set.note, was_set.decided_by not in (None, "unknown")) == ("accepted", "as agreed", True)
     assert scene.flow.run().records == 6

@@ -121,7 +121,7 @@ class TestTranslate:
         (row,) = transactional.translated("--group", group)
 
         assert (row["target_topic"], row["target_offset"]) == (f"A.{transactional.topic}", truth[behind])
-        assert (row["landing"], row["read_again"]) == ("exact", 0)
+        assert (row["landing"], row["duplicates"]) == ("exact", 0)
         commit(transactional.pair.source, group, transactional.topic, {0: ahead})
         (row,) = transactional.translated("--group", group)
         assert (row["target_offset"], row["landing"]) == (max(truth.values()) + 1, "beyond")

@@ -164,7 +164,7 @@ def test_history_goes_into_the_topic_of_a_flow_that_goes_on_before_and_after(mir
     [
         ("run.open_partitions", 5),
         # Before it closed the flow's position.
-        ("backfill.same_topic.LiveSide.settle", 0),
+        ("backfill.same_topic.LivePositions.settle", 0),
     ],
 )
 def test_given_a_backfill_that_died_before_it_wrote_or_ended_when_it_is_repeated_then_the_flow_has_its_topic_back(
@@ -180,7 +180,7 @@ def test_given_a_backfill_that_died_before_it_wrote_or_ended_when_it_is_repeated
 
     with monkeypatch.context() as patched:
         # A process that is killed tidies nothing up.
-        for each in (dies_in, "backfill.same_topic.LiveSide.settle"):
+        for each in (dies_in, "backfill.same_topic.LivePositions.settle"):
             patched.setattr(f"mirror_lib.relay.{each}", die)
         with pytest.raises(DriverKilledError):
             run(flow, name)

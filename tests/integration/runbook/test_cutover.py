@@ -8,7 +8,7 @@ from mirror_lib.features.cutover.model import CutoverState, Step, StepState, Sty
 from mirror_lib.features.cutover.order import STEPS, last_attempts, writers_stood_still
 from mirror_lib.features.cutover.states.cutover import State
 from mirror_lib.features.cutover.states.situation import NotNowError
-from mirror_lib.features.cutover.steps.rollback import NoWayBackError, roll_back
+from mirror_lib.features.cutover.steps.rollback import PointOfNoReturnError, roll_back
 from tests.support.cutovers import (
     Migration,
     Reader,
@@ -163,7 +163,7 @@ def test_a_writer_that_comes_back_after_the_cut_opens_the_freeze_again(
 
 
 def test_a_writer_that_does_not_stop_is_noticed_before_the_switch(moving: Migration, topic_name: str) -> None:
-    scope = moving.define("scope", topic_name, still_seconds=1.5, drain_seconds=3.0)
+    scope = moving.define("scope", topic_name, quiet_seconds=1.5, drain_seconds=3.0)
     writer = Writer(moving.pair.source, topic_name, PARTITIONS, start=100)
     try:
         done = moving.run_to_the_end(scope)
@@ -271,7 +271,7 @@ def test_a_cutover_cannot_be_taken_back_once_somebody_has_written_to_the_target(
     moving.run_to_the_end(scope, until=Step.RELEASE)
     produce(moving.pair.target, topic_name, numbered(100, 101))
 
-    with pytest.raises(NoWayBackError, match="mirror cutover back"):
+    with pytest.raises(PointOfNoReturnError, match="mirror cutover back"):
         roll_back(moving.context(scope))
 
     assert moving.ledger.cutovers.handed_over()
@@ -283,7 +283,7 @@ def test_without_a_way_back_the_preflight_fails_unless_that_is_wanted(mirrored: 
     made.there.run()
 
     careful = made.run(made.define("careful", mirrored.name))
-    bold = made.run_to_the_end(made.define("bold", mirrored.name, require_way_back=False))
+    bold = made.run_to_the_end(made.define("bold", mirrored.name, require_failback=False))
 
     assert (careful.state, careful.step) == (CutoverState.FAILED, Step.PREFLIGHT)
     assert bold.state is CutoverState.FAILED  # The first one still has these topics.

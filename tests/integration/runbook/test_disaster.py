@@ -37,7 +37,7 @@ SETTINGS = {
     "checkpoints.topic.replication.factor": "1",
     "A.offset.storage.replication.factor": "1",
     "A.offset.storage.partitions": "5",
-    "B->A.mirror.way.back": "true",
+    "B->A.mirror.failback": "true",
 }
 
 

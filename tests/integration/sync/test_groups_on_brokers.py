@@ -182,7 +182,7 @@ def test_by_the_exact_map_neither_a_group_nor_its_checkpoint_reads_anything_agai
     expected["end"] = max(at.values()) + 1
     for name, offset in expected.items():
         assert committed(mirrored.target, f"{mirrored.name}-{name}")[mirrored.remote, 0] == offset, name
-    assert {row.read_again for row in done.plan.rows} == {0}
+    assert {row.duplicates for row in done.plan.rows} == {0}
     assert done.plan.counts() == {"in-sync": 4}
     for name, offset in expected.items():
         group = f"{mirrored.name}-{name}"
@@ -470,7 +470,7 @@ def test_the_command_shows_what_is_due_does_it_and_says_what_is_not_in_sync(mirr
 
     due = json.loads(planned.stdout)
     assert (due["exit_code"], due["checkpoints"], due["commits"], due["applied"]) == (0, 1, 1, False)
-    assert [(row["partition"], row["goes_on_at"], row["commit"]) for row in due["changes"]] == [(0, 20, True)]
+    assert [(row["partition"], row["target_offset"], row["commit"]) for row in due["changes"]] == [(0, 20, True)]
     assert applied.exit_code == 0
     assert "wrote 1 checkpoint and committed 1 offset: 1 group, " in applied.stdout
     assert after.exit_code == 1
@@ -495,10 +495,10 @@ def test_groups_are_kept_by_the_step_that_moves_them(mirrored: MirroredTopic) ->
 
     kept = {row.group: row for row in flow.ledger.observations.groups("A->B")}
     follows, ahead = kept[f"{mirrored.name}-follows"], kept[f"{mirrored.name}-ahead"]
-    assert (follows.upstream, follows.goes_on_at, follows.read_again, follows.reason) == (30, 30, 0, None)
-    assert (ahead.upstream, ahead.goes_on_at, ahead.reason) == (55, 50, "upstream-beyond-copied")
+    assert (follows.upstream, follows.target_offset, follows.duplicates, follows.reason) == (30, 30, 0, None)
+    assert (ahead.upstream, ahead.target_offset, ahead.reason) == (55, 50, "upstream-beyond-copied")
     seen = observe_flow(flow.config, flow.ledger).flow
-    assert (seen.groups, seen.groups_behind, seen.read_again) == (2, 1, 0)
+    assert (seen.groups, seen.groups_behind, seen.duplicates) == (2, 1, 0)
 
 
 def test_a_look_at_some_topics_leaves_what_is_known_of_all(mirrored: MirroredTopic) -> None:

@@ -132,7 +132,7 @@ def test_checkpoints_of_both_agree_whoever_goes_on(mirrored: MirroredTopic) -> N
         # MirrorMaker may have set back the group on the target, or not: it clears what it knows of idle groups.
         reasons = {row.group: row.reason for row in done.rows if row.group != back}
         assert reasons == {**dict.fromkeys(offsets.keys() - {back}), between: reason}
-        assert [row.read_again for row in done.rows if row.group == between] == [None if rebuild else 0]
+        assert [row.duplicates for row in done.rows if row.group == between] == [None if rebuild else 0]
         options = ["--config", str(flow.path), "--flow", flow.name]
         if rebuild:
             assert CliRunner().invoke(app, ["map", "rebuild", *options, "--apply"]).exit_code == 0

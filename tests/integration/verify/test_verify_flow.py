@@ -285,13 +285,13 @@ def test_what_a_policy_has_left_out_is_no_difference(mirrored: MirroredTopic) ->
     for part in (records(50), records(1, start=50, size=60_000), records(49, start=51)):
         mirrored.produce(part)
     flow = mirrored.flow({"mirror.poison.policy": "skip", "sync.topic.configs.enabled": "false"})
-    assert flow.run().left_out == 1
+    assert flow.run().skipped == 1
 
     report = verify(flow)
 
     assert report.exit_code == 0, report.to_dict()
     (verdict,) = report.verdicts
-    assert (verdict.records, verdict.left_out) == (99, 1)
+    assert (verdict.records, verdict.skipped) == (99, 1)
 
 
 def test_the_sources_of_a_merge_are_compared_each_by_itself(mirrored: MirroredTopic) -> None:

@@ -73,7 +73,7 @@ def rows_of(records: Sequence[SourceRecord], sources: Sequence[int]) -> RowColum
 
 
 def compared_rows(
-    check: PartitionCheck, given: Made, target: bytes, *, rows_at_once: int = 1_000, stretches_at_once: int = 1_000
+    check: PartitionCheck, given: Made, target: bytes, *, rows_at_once: int = 1_000, ranges_at_once: int = 1_000
 ) -> RangeOutcome:
     """The whole comparison of what was made with a log, with so much fed at a time."""
     (range_,) = check.ranges
@@ -86,7 +86,7 @@ def compared_rows(
     while not comparer.finished:
         assert comparer.needs_source or comparer.needs_target
         if comparer.needs_target:
-            part = theirs[fed : fed + stretches_at_once]
+            part = theirs[fed : fed + ranges_at_once]
             fed += len(part)
             comparer.feed_target(part, part[-1].next_offset if part else comparer.target.end)
         elif (start := next(starts, None)) is not None and whole is not None:

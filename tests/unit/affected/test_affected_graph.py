@@ -32,8 +32,8 @@ def test_the_shortest_chain_of_imports_is_kept() -> None:
 
 
 def test_a_name_that_a_package_exports_leads_to_the_module_that_defines_it_and_to_no_other() -> None:
-    face = 'lazy_loader.attach(__name__, submod_attrs={"a": ["One"], "b": ["Other"]})'
-    found = graph({"p/__init__.py": face, "p/a.py": "", "p/b.py": "", TEST: "from p import One"})
+    api = 'lazy_loader.attach(__name__, submod_attrs={"a": ["One"], "b": ["Other"]})'
+    found = graph({"p/__init__.py": api, "p/a.py": "", "p/b.py": "", TEST: "from p import One"})
 
     assert selected(found, "p/a.py") == {TEST}
     assert selected(found, "p/b.py") == set()

@@ -19,7 +19,7 @@ HEAVY = ("confluent_kafka", "aiokafka", "pyarrow", "pyspark", "alembic")
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    return write_flow(tmp_path, "A->B.mirror.way.back = false", "B->A.enabled = true", "B->A.mirror.way.back = true")
+    return write_flow(tmp_path, "A->B.mirror.failback = false", "B->A.enabled = true", "B->A.mirror.failback = true")
 
 
 def test_every_task_of_every_dag_has_a_function_that_takes_its_arguments(config: Path) -> None:

@@ -5,9 +5,12 @@ from collections.abc import Callable
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
+from mirror_lib.cli.main import app
 from mirror_lib.cli.output import report_errors
 from mirror_lib.errors import TargetDivergedError, Where
+from mirror_lib.former_names import FIELDS, JSON_MEMBERS, OPTIONS
 
 
 def _exit_code(command: Callable[[], None]) -> int:
@@ -21,7 +24,9 @@ def test_json_is_one_document_with_the_exit_code(capsys: pytest.CaptureFixture[s
         with report_errors(True) as output:
             output.note("for people")
             output.table("topics", ("name", "bytes moved"), [("a", 1), ("b", 2)])
-            output.values("summary", {"records": 3})
+            output.table("other_flows", ("flow", "lag (records)"), [("A->B", 7)])
+            output.values("summary", {"records": 3, "skipped": 1})
+            output.document({"attempts": [{"facts": {"duplicates": 3, "by_group": {"duplicates": 3}}}]})
             with output.progress("copying", 2) as progress:
                 progress.advance()
                 progress.update(2, total=2, description="done")
@@ -30,9 +35,26 @@ def test_json_is_one_document_with_the_exit_code(capsys: pytest.CaptureFixture[s
     assert _exit_code(command) == 1
     assert json.loads(capsys.readouterr().out) == {
         "topics": [{"name": "a", "bytes_moved": 1}, {"name": "b", "bytes_moved": 2}],
-        "summary": {"records": 3},
+        # Renamed members have both names, and names that users chose one.
+        "other_flows": [{"flow": "A->B", "lag_records": 7, "behind": 7}],
+        "summary": {"records": 3, "skipped": 1},
+        "attempts": [{"facts": {"duplicates": 3, "by_group": {"duplicates": 3}, "read_again": 3}}],
         "exit_code": 1,
     }
+
+
+def test_no_name_is_present_and_former_at_one_place() -> None:
+    for members in (OPTIONS, FIELDS, *JSON_MEMBERS.values()):
+        assert not members.keys() & set(members.values())
+        assert len(set(members.values())) == len(members)
+
+
+def test_former_options_are_read_and_not_shown() -> None:
+    words = ["cutover", "new", "wave", "--config", "/none", "--flow", "A->B", "--topics", "x"]
+    refused = CliRunner().invoke(app, [*words, "--no-way-back", "--max-read-again", "1", "--still-seconds", "-1"])
+    assert (refused.exit_code, "--quiet-seconds" in refused.output) == (2, True)
+    shown = CliRunner().invoke(app, ["cutover", "new", "--help"], env={"COLUMNS": "200"}).output
+    assert ("--quiet-seconds" in shown, "--still-seconds" in shown) == (True, False)
 
 
 def test_the_console_shows_the_same_and_nothing_of_the_document(capsys: pytest.CaptureFixture[str]) -> None:

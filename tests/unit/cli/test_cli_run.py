@@ -167,13 +167,13 @@ def test_executors_of_a_cluster_have_their_own_python_and_a_servers_address_does
 def test_what_was_left_out_is_shown(terminal: Terminal) -> None:
     poison = {"first_offset": 40, "next_offset": 42, "records": 2, "cause": "record-too-large"}
     poison |= {"detail": "too large.", "quarantined": True}
-    terminal.job_reports(left_out=2, partitions=[{"topic": "t", "partition": 3, "error": None, "poison": [poison]}])
+    terminal.job_reports(skipped=2, partitions=[{"topic": "t", "partition": 3, "error": None, "poison": [poison]}])
 
     _, shown, _ = terminal.run()
     _, found = terminal.json()
 
     assert any(line.split()[:6] == ["t", "3", "40", "41", "2", "record-too-large"] for line in shown.splitlines())
-    (row,) = found["left_out"]
+    (row,) = found["skipped"]
     assert (row["topic"], row["partition"], row["from"], row["to"], row["quarantined"]) == ("t", 3, 40, 41, True)
 
 

@@ -36,7 +36,7 @@ def test_the_settings_alone_tell_the_transforms_in_their_order(terminal: Termina
         ("live", "orders.*", "filter"),
         ("dice", "orders-eu", "filter"),
     ]
-    assert [each["the_same_result_twice"] for each in found["transforms"]] == ["deterministic", "not deterministic"]
+    assert [each["deterministic"] for each in found["transforms"]] == ["deterministic", "not deterministic"]
     assert "topics" not in found, "no cluster was asked"
 
     write_flow(terminal.folder, *_LINES)

@@ -57,7 +57,7 @@ def offsets(*numbers: int) -> list[str]:
 def test_offsets_of_a_partition_with_their_landings(terminal: Maps) -> None:
     rows = terminal.translated("orders", *offsets(0, 5, 15, 27, 30))
 
-    assert [(row["source_offset"], row["target_offset"], row["landing"], row["read_again"]) for row in rows] == [
+    assert [(row["source_offset"], row["target_offset"], row["landing"], row["duplicates"]) for row in rows] == [
         (0, 100, "before", 0),
         (5, 100, "exact", 0),
         (15, 110, "hole", 0),
@@ -75,8 +75,8 @@ def test_a_run_that_did_not_reach_the_ledger_is_not_skipped(terminal: Maps) -> N
 
     hole, after = terminal.translated("more", *offsets(20, 30))
 
-    assert (hole["target_offset"], hole["landing"], hole["read_again"]) == (10, "hole", 20)
-    assert (after["target_offset"], after["read_again"]) == (30, 0)
+    assert (hole["target_offset"], hole["landing"], hole["duplicates"]) == (10, "hole", 20)
+    assert (after["target_offset"], after["duplicates"]) == (30, 0)
 
 
 def test_a_topic_that_the_flow_does_not_replicate_is_refused_before_the_source_is_asked(terminal: Maps) -> None:

@@ -164,6 +164,7 @@ def test_what_has_no_effect_here_is_a_warning_that_says_so(file: ConfigFile) -> 
         # Renamed, and honoured here.
         "topics.blacklist = x",
         "A->B.groups.blacklist = x",
+        "A->B.mirror.way.back = true",
         # What MM2 has and this program does not do.
         "A->B.transforms.x.type = y",
         "A->B.exactly.once.support = required",

@@ -83,6 +83,7 @@ def test_old_names_count_where_the_new_one_is_absent() -> None:
         ("topics.exclude", "topics.blacklist"),
         ("groups.exclude", "groups.blacklist"),
         ("config.properties.exclude", "config.properties.blacklist"),
+        ("mirror.failback", "mirror.way.back"),
     ]:
         assert _settings({old: "x"}).connector[new].value == "x", new
         assert _settings({f"A->B.{old}": "x"}).connector[new].value == "x", new

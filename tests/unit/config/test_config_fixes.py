@@ -51,6 +51,7 @@ def test_given_a_key_of_another_cluster_then_the_copy_changes_no_other_flow_or_c
     for line, fixed in [
         (b"b->a.enabled = true", b"B->A.enabled = true"),
         (b"a->b.topics = x", b"A->B.topics = x"),
+        (b"A->B.mirror.way.back = true", b"A->B.mirror.failback = true"),
         (b"a.security.protocol = SSL", b"A.security.protocol = SSL"),
         ("A\u2192B.topics = x".encode(), b"A->B.topics = x"),
         (b"A-&gt;B.topics = x", b"A->B.topics = x"),

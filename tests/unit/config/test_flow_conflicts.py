@@ -48,7 +48,7 @@ def test_flows_that_do_not_meet_are_fine(tmp_path: Path) -> None:
         BOTH_WAYS,
         FAN_IN,
         (*BOTH_WAYS, IDENTITY, "A->B.topics = east-.*", "B->A.topics = west-.*"),
-        (*BOTH_WAYS, IDENTITY, "B->A.mirror.way.back = true"),
+        (*BOTH_WAYS, IDENTITY, "B->A.mirror.failback = true"),
         (*FAN_IN, IDENTITY, "A->C.topics = one", "B->C.topics = two"),
         ("A->B.enabled = true", IDENTITY),
     ]:

@@ -6,7 +6,7 @@ from mirror_lib.problems import Problem, Severity
 from tests.support.config_files import ConfigFile
 
 
-def left_out(file: ConfigFile, topics: str, *more: str) -> list[Problem]:
+def exclusions(file: ConfigFile, topics: str, *more: str) -> list[Problem]:
     problems = file.problems("\n".join((f"A->B.topics = {topics}", *more)))
     return [each for each in problems if "is not copied" in each.message]
 
@@ -20,17 +20,17 @@ def test_a_named_topic_that_is_left_out_is_told_with_its_reason(file: ConfigFile
         ("mm2-offsets.A.internal", "internal"),
         ("orders.replica", "it matches `topics.exclude`"),
     ]:
-        (problem,) = left_out(file, f"orders, {topic}")
+        (problem,) = exclusions(file, f"orders, {topic}")
 
         assert (problem.severity, problem.line) == (Severity.WARNING, 5), topic
         assert f"names {topic.replace(chr(92), '')}," in problem.message, topic
         assert why in problem.message, topic
 
-    (problem,) = left_out(file, "__a|__b, __c")
+    (problem,) = exclusions(file, "__a|__b, __c")
 
     assert "names __a, __b, __c, which is not copied (internal)" in problem.message
 
-    (problem,) = left_out(file, "orders, orders-old", "A->B.topics.exclude = .*-old")
+    (problem,) = exclusions(file, "orders, orders-old", "A->B.topics.exclude = .*-old")
 
     assert "names orders-old" in problem.message
 
@@ -44,4 +44,4 @@ def test_a_named_group_that_an_exclusion_drops_is_told(file: ConfigFile) -> None
 
 def test_what_is_copied_and_what_is_no_name_is_not_told(file: ConfigFile) -> None:
     for topics in ["orders, A.orders", ".*", "orders.*, __.*", "heartbeats"]:
-        assert left_out(file, topics) == [], topics
+        assert exclusions(file, topics) == [], topics

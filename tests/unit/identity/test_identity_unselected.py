@@ -45,8 +45,8 @@ def test_what_is_meant() -> None:
     away, back = Handovers(away=frozenset({"dropped"})), Handovers(here=frozenset({"orders"}))
     assert selection().why_meant("dropped") is None
     assert "a cutover" in (selection(handovers=away).why_meant("dropped") or "")
-    assert "failback" in (selection(handovers=back, way_back=True).why_meant("dropped") or "")
-    assert selection(handovers=back, way_back=True).why_meant("orders") is None
+    assert "failback" in (selection(handovers=back, failback=True).why_meant("dropped") or "")
+    assert selection(handovers=back, failback=True).why_meant("orders") is None
     assert selection(topics_exclude=("x", "drop.*")).why_meant("dropped") is None
     assert "names the topic" in (selection(topics_exclude=("x", "dropped")).why_meant("dropped") or "")
     assert "heartbeats" in (selection().why_meant("C.heartbeats") or "")

@@ -13,20 +13,20 @@ REASONS = st.none() | st.sampled_from(GroupReason)
 RECORDS = st.none() | st.integers(0, 10)
 
 
-@given(reason=REASONS, due=st.booleans(), read_again=RECORDS, skipped=RECORDS)
+@given(reason=REASONS, due=st.booleans(), duplicates=RECORDS, skipped=RECORDS)
 def test_a_position_is_in_sync_when_nothing_is_due_read_again_or_skipped(
-    reason: GroupReason | None, due: bool, read_again: int | None, skipped: int | None
+    reason: GroupReason | None, due: bool, duplicates: int | None, skipped: int | None
 ) -> None:
-    told = why_not_in_sync(reason, due=due, read_again=read_again, skipped=skipped)
+    told = why_not_in_sync(reason, due=due, duplicates=duplicates, skipped=skipped)
 
-    assert (told is None) == (reason is None and not due and not read_again and not skipped)
+    assert (told is None) == (reason is None and not due and not duplicates and not skipped)
 
 
-@given(reason=REASONS, read_again=RECORDS, skipped=RECORDS)
+@given(reason=REASONS, duplicates=RECORDS, skipped=RECORDS)
 def test_a_cause_of_its_own_is_told_before_its_numbers(
-    reason: GroupReason | None, read_again: int | None, skipped: int | None
+    reason: GroupReason | None, duplicates: int | None, skipped: int | None
 ) -> None:
-    told = why_not_in_sync(reason, due=False, read_again=read_again, skipped=skipped)
+    told = why_not_in_sync(reason, due=False, duplicates=duplicates, skipped=skipped)
 
     if reason not in (None, GroupReason.BETWEEN_SYNCS):
         assert told is reason
@@ -36,9 +36,9 @@ def test_a_cause_of_its_own_is_told_before_its_numbers(
 
 @given(reason=st.sampled_from([GroupReason.GROUP_ACTIVE_ON_TARGET, GroupReason.OTHER_GROUP_ON_TARGET]))
 def test_a_checkpoint_that_is_due_hides_no_reason_that_it_does_not_end(reason: GroupReason) -> None:
-    assert why_not_in_sync(reason, due=True, read_again=0, skipped=0) is reason
-    assert why_not_in_sync(None, due=True, read_again=0, skipped=0) is GroupReason.PENDING
-    assert why_not_in_sync(GroupReason.SKIPS_RECORDS, due=True, read_again=0, skipped=1) is GroupReason.PENDING
+    assert why_not_in_sync(reason, due=True, duplicates=0, skipped=0) is reason
+    assert why_not_in_sync(None, due=True, duplicates=0, skipped=0) is GroupReason.PENDING
+    assert why_not_in_sync(GroupReason.SKIPS_RECORDS, due=True, duplicates=0, skipped=1) is GroupReason.PENDING
 
 
 def test_what_counts_as_behind_is_the_same_for_the_ledger() -> None:

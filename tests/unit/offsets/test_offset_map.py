@@ -81,11 +81,11 @@ def test_what_is_read_again_and_what_is_missed(runs: tuple[OffsetRun, ...], comm
     to_read = {target for _, target in records(runs) if target >= goes_on}
     everything = {target for _, target in records(runs)}
 
-    again = found.records_read_again(committed, goes_on)
+    again = found.count_duplicates(committed, goes_on)
 
     assert max(again, 0) == len(read & to_read)
     assert max(-again, 0) == len(everything - read - to_read)
-    assert found.records_read_again(committed, found.to_target(committed).offset) == 0
+    assert found.count_duplicates(committed, found.to_target(committed).offset) == 0
 
 
 @given(runs=run_lists(), target=st.integers(0, 200))

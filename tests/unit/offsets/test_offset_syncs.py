@@ -152,9 +152,9 @@ def test_thinning_keeps_the_ends_the_order_and_a_bounded_distance(steps: list[in
     places = {sync: place for place, sync in enumerate(syncs)}
     for older, newer in itertools.pairwise(kept):
         # Nothing between them was left out, or the next distance is at most half again as far as had to be.
-        left_out = syncs[places[older] + 1 : places[newer]]
+        between = syncs[places[older] + 1 : places[newer]]
         distance = end - newer.upstream_offset
-        assert all(end - sync.upstream_offset < distance + max(distance // 2, 1) for sync in left_out)
+        assert all(end - sync.upstream_offset < distance + max(distance // 2, 1) for sync in between)
 
 
 def test_thinning_ten_million_syncs_leaves_about_a_hundred_and_always_the_last() -> None:

@@ -119,11 +119,11 @@ def test_groups_are_told_with_what_they_would_read_again_and_why(client: Client)
     billing = client.get(f"{STALLED}/groups/partitions?group=billing").json()["rows"]
 
     # Six partitions: 100 + 101 + ... + 105.
-    assert [(row["group"], row["read_again"], row["reasons"]) for row in rows[:2]] == [
+    assert [(row["group"], row["duplicates"], row["reasons"]) for row in rows[:2]] == [
         ("billing", 615, {"between-syncs": 6}),
         ("search-indexer", 615, {"between-syncs": 6}),
     ]
-    assert [row["read_again"] for row in billing] == [105, 104, 103, 102, 101, 100]
+    assert [row["duplicates"] for row in billing] == [105, 104, 103, 102, 101, 100]
 
 
 def test_a_difference_is_told_with_its_place(client: Client) -> None:
@@ -148,7 +148,7 @@ def test_a_cutover_has_every_step_in_its_order_with_its_attempts(client: Client)
         ("approve", "waiting", 1),
         *((step, "to come", 0) for step in ("switch", "release", "watch", "finish")),
     ]
-    assert (cutover["passed"], cutover["writers_stand_still"]) == (7, True)
+    assert (cutover["passed"], cutover["producers_are_stopped"]) == (7, True)
 
 
 def test_a_cutover_leads_to_the_dag_that_carries_it_on_where_airflow_has_it(client: Client, airflow: Airflow) -> None:

@@ -34,7 +34,7 @@ from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import LedgerError, MirrorError, RunLockedError
 from mirror_lib.features.cutover import machine
 from mirror_lib.features.cutover.context import CutoverContext
-from mirror_lib.features.cutover.machine import Machine, Word, Works, create, progress
+from mirror_lib.features.cutover.machine import Machine, StepConfirmation, StepFunctions, create, progress
 from mirror_lib.features.cutover.model import CutoverDefinition, Gate, Step, StepState
 from mirror_lib.features.cutover.opening import failback_of
 from mirror_lib.features.cutover.order import RELEASING, last_attempts
@@ -61,7 +61,7 @@ B.bootstrap.servers = b.example:9092
 A->B.enabled = true
 B->A.enabled = true
 replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy
-B->A.mirror.way.back = true
+B->A.mirror.failback = true
 """
 
 
@@ -197,20 +197,20 @@ class CutoverEvents(RuleBasedStateMachine):
         assert refusal.reason in refused.value.what
         assert refused.value.action == refusal.do.format(name=WAVE.name)
 
-    def start(self, word: Step | None = None) -> None:
+    def start(self, confirmation: Step | None = None) -> None:
         freeze = last_attempts(progress(self.ledger, WAVE).attempts).get(Step.FREEZE)
         lapses = self.source_grew and freeze is not None and freeze.state is StepState.PASSED
-        self.with_word = word is not None and not lapses
-        given = None if word is None else Word(word, "ann")
+        self.with_word = confirmation is not None and not lapses
+        given = None if confirmation is None else StepConfirmation(confirmation, "ann")
 
         def carry_out(process: Process) -> object:
-            process.machine = Machine(process.context, self.works(process))
-            return process.machine.run(wait_seconds=1000.0, word=given)
+            process.machine = Machine(process.context, self.functions(process))
+            return process.machine.run(wait_seconds=1000.0, confirmation=given)
 
         self.process = Process(self.ledger, self.config, carry_out)
         self.arrives()
 
-    def works(self, process: Process | None = None) -> Works:
+    def functions(self, process: Process | None = None) -> StepFunctions:
         def work(step: Step) -> Callable[[CutoverContext], Outcome]:
             def do(context: CutoverContext) -> Outcome:
                 assert process is not None
@@ -226,7 +226,7 @@ class CutoverEvents(RuleBasedStateMachine):
             grew, self.source_grew = self.source_grew, False
             return (Gate("no new source records", not grew, "the ends.", "Stop the writers."),)
 
-        return Works(
+        return StepFunctions(
             work={step: work(step) for step in Step},
             before_asking=dict.fromkeys((Step.FREEZE, Step.APPROVE), lambda _: Outcome(())),
             holds={Step.FREEZE: holds},
@@ -278,24 +278,26 @@ class CutoverEvents(RuleBasedStateMachine):
             self.happens(Event.TRIGGER)
             self.start()
         elif self.process is None:
-            self.is_refused(Event.TRIGGER, lambda: Machine(self.context(), self.works()).run())
+            self.is_refused(Event.TRIGGER, lambda: Machine(self.context(), self.functions()).run())
         else:
             # A process would first wait for the lock's next renewal.
             self.is_refused(Event.TRIGGER, lambda: require(situation_of(self.ledger, WAVE.name), Event.TRIGGER))
 
     @rule(step=st.sampled_from([Step.FREEZE, Step.APPROVE]))
     def triggered_with_the_word(self, step: Step) -> None:
-        if isinstance(after(self.expected, Event.TRIGGER_WITH_WORD), Refusal):
+        if isinstance(after(self.expected, Event.TRIGGER_WITH_CONFIRMATION), Refusal):
             if self.process is None:
-                run = Machine(self.context(), self.works()).run
-                self.is_refused(Event.TRIGGER_WITH_WORD, lambda: run(word=Word(step, "ann")))
+                run = Machine(self.context(), self.functions()).run
+                self.is_refused(
+                    Event.TRIGGER_WITH_CONFIRMATION, lambda: run(confirmation=StepConfirmation(step, "ann"))
+                )
             return
         attempt = last_attempts(progress(self.ledger, WAVE).attempts).get(step)
         if attempt is None or attempt.state is not StepState.WAITING:
             with pytest.raises(MirrorError, match=f"does not wait for an answer to step {step.value}"):
-                Machine(self.context(), self.works()).run(word=Word(step, "ann"))
+                Machine(self.context(), self.functions()).run(confirmation=StepConfirmation(step, "ann"))
             return
-        self.happens(Event.TRIGGER_WITH_WORD)
+        self.happens(Event.TRIGGER_WITH_CONFIRMATION)
         self.start(step)
 
     @rule(yes=st.booleans())

@@ -28,7 +28,7 @@ CUT = CutRow(
     cutover="w", topic="orders", partition=0, target_topic="orders-copy", source_end=10, target_end=7, cut_at=NOON
 )
 TOPIC = ScopeTopic("orders", "orders-copy", 2, 2)
-ROW = GroupRow("billing", ORDERS, COPY, upstream=5, exact=5, read_again=0, translated=True)
+ROW = GroupRow("billing", ORDERS, COPY, upstream=5, exact=5, duplicates=0, translated=True)
 
 
 def ends(source: int = 10, target: int = 7, stable: int | None = None) -> LogEnds:
@@ -84,7 +84,7 @@ def test_lag_is_what_the_source_has_beyond_the_positions(end: int, position: int
 
 
 def test_groups_are_in_place_where_all_offsets_are_and_as_few_records_are_read_again_as_is_allowed() -> None:
-    again = replace(ROW, read_again=5, reason=GroupReason.BETWEEN_SYNCS)
+    again = replace(ROW, duplicates=5, reason=GroupReason.BETWEEN_SYNCS)
     ahead = replace(ROW, reason=GroupReason.TARGET_AHEAD)
     for row, allowed, in_place, few in (
         (ROW, 0, True, True),
@@ -95,7 +95,7 @@ def test_groups_are_in_place_where_all_offsets_are_and_as_few_records_are_read_a
         (again, 4, True, False),
         (again, 5, True, True),
         # Nobody knows how many.
-        (replace(ROW, read_again=None), 100, True, False),
+        (replace(ROW, duplicates=None), 100, True, False),
     ):
         placed, reread, *others = gates.groups_in_place(plan(), [row], {"billing"}, allowed)
         assert (placed.passed, reread.passed) == (in_place, few), row
@@ -134,8 +134,8 @@ def test_what_will_not_pass_by_itself_is_told_before_the_writers_stop() -> None:
 
 
 def test_the_rehearsal_does_not_pass_what_nobody_will_know_when_the_groups_move() -> None:
-    again = replace(ROW, read_again=5, reason=GroupReason.BETWEEN_SYNCS)
-    unknown = replace(ROW, read_again=None)
+    again = replace(ROW, duplicates=5, reason=GroupReason.BETWEEN_SYNCS)
+    unknown = replace(ROW, duplicates=None)
 
     assert gates.rereads_are_known([again]).passed
     assert gates.rereads_are_known([again]).what == "5 duplicates on failover now."

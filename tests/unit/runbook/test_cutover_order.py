@@ -77,7 +77,7 @@ def test_writers_stand_still_from_the_word_to_their_rights_on_the_target() -> No
 
 def test_a_definition_comes_back_from_the_ledger_as_it_was() -> None:
     definition = CutoverDefinition(
-        name="wave-1", flow="a->b", topics=("orders", "pay.*"), style=Style.PRODUCERS_FIRST, max_read_again=7
+        name="wave-1", flow="a->b", topics=("orders", "pay.*"), style=Style.PRODUCERS_FIRST, max_duplicates=7
     )
 
     assert CutoverDefinition.from_dict(definition.to_dict()) == definition
@@ -92,7 +92,7 @@ def test_what_cannot_be_a_cutover_is_refused_by_name() -> None:
         ({"topics": ()}, "topics"),
         ({"topics": ("(",)}, "regular expression"),
         ({"groups": ("[",)}, "regular expression"),
-        ({"still_seconds": -1.0}, "still_seconds"),
+        ({"quiet_seconds": -1.0}, "quiet_seconds"),
         ({"max_lag": -1}, "max_lag"),
         ({"fence": Fence.ACL}, "principals of the writers"),
     ]

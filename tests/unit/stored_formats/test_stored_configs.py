@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.config.loader import load
+from mirror_lib.former_names import FIELDS, SETTINGS
 from tests.stored_formats.config_files import effective_settings
 from tests.stored_formats.folder import read_json
 
@@ -21,7 +22,8 @@ def changed(stored: Any, present: Any, where: str = "") -> list[str]:
     if isinstance(stored, dict) and isinstance(present, dict):
         return [
             each
-            for name, value in stored.items()
+            for old, value in stored.items()
+            for name in (SETTINGS.get(old) or FIELDS.get(old) or old,)
             for each in (changed(value, present[name], f"{where}/{name}") if name in present else [f"{where}/{name}"])
         ]
     return [] if stored == present else [f"{where}: {stored!r} is now {present!r}"]
@@ -56,6 +58,5 @@ def written_for(file: Path, flow: str) -> dict[str, str]:
     lines = (line.partition("=") for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
     keys = {key.strip(): value.strip() for key, _, value in lines if key.strip()}
     own = {key: value for key, value in keys.items() if key.startswith("mirror.") and "ledger.url" not in key}
-    return own | {
-        key.removeprefix(f"{flow}."): value for key, value in keys.items() if key.startswith(f"{flow}.mirror.")
-    }
+    own |= {key.removeprefix(f"{flow}."): value for key, value in keys.items() if key.startswith(f"{flow}.mirror.")}
+    return {SETTINGS.get(key, key): value for key, value in own.items()}

@@ -17,6 +17,7 @@ from mirror_lib.features.cutover.model import StepState
 from mirror_lib.features.cutover.opening import open_cutover
 from mirror_lib.features.cutover.records import attempt_of
 from mirror_lib.features.cutover.states.cutover import Event, choices
+from mirror_lib.former_names import with_present_names
 from mirror_lib.ledger.rows import GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.offset_map import Landing, OffsetMap
@@ -186,10 +187,10 @@ def test_cutovers_are_defined_as_they_were_asked_for(stored: Stored) -> None:
     for fact in stored.facts("cutover_definitions"):
         found = open_cutover(stored.ledger, fact["name"])
         assert (found.flow, found.topics, found.groups) == (fact["flow"], (fact["topic"],), (fact["group"],))
-        assert (found.style.value, found.fence.value, found.still_seconds) == (
+        assert (found.style.value, found.fence.value, found.quiet_seconds) == (
             fact["style"],
             fact["fence"],
-            fact["still_seconds"],
+            with_present_names(fact)["quiet_seconds"],
         )
     for fact in stored.facts("failbacks"):
         found = open_cutover(stored.ledger, fact["name"])
@@ -234,13 +235,13 @@ def test_observations_say_what_is_not_copied_and_why(stored: Stored) -> None:
         row = one(observations.partitions(fact["flow"]), fact, "topic", "partition")
         assert (row.log_end, row.position, row.records_behind) == (None, None, 0)
         group = one(observations.groups(fact["flow"]), fact, "group", "topic", "partition")
-        assert (group.upstream, group.read_again, group.reason) == (None, None, "unreadable")
+        assert (group.upstream, group.duplicates, group.reason) == (None, None, "unreadable")
 
 
 def test_groups_have_the_offsets_that_they_committed(stored: Stored) -> None:
     for fact in stored.facts("groups"):
         row = one(stored.ledger.observations.groups(fact["flow"]), fact, "group", "topic", "partition")
-        assert row.target_committed == row.goes_on_at
+        assert row.target_committed == row.target_offset
 
 
 def test_heartbeats_have_their_verdicts(stored: Stored) -> None:

@@ -36,11 +36,11 @@ def test_reports_of_runs_have_the_records_of_their_runs(folder: Path) -> None:
 
 def test_a_report_says_what_was_skipped_by_policy(folder: Path) -> None:
     found = report_of(folder, "run-report-quarantine")
-    skipped = {(each.topic, each.first_offset, each.cause, each.quarantined) for each in found.left_out_ranges}
+    skipped = {(each.topic, each.first_offset, each.cause, each.quarantined) for each in found.skipped_ranges}
     facts = read_json(folder / FACTS[SQLITE])["quarantine"]
     wanted = [fact for fact in facts if fact["topic"] == "parcels"]
     assert skipped == {(fact["topic"], fact["offset"], fact["reason"], True) for fact in wanted}
-    assert found.left_out == len(wanted)
+    assert found.skipped == len(wanted)
 
 
 def test_a_report_says_which_partition_failed(folder: Path) -> None:

@@ -106,13 +106,13 @@ def test_a_group_that_is_not_exactly_in_sync_has_a_reason() -> None:
 def test_a_group_after_the_log_end_of_the_source_does_not_wait_for_the_copy() -> None:
     # Its records may still be copied.
     waits = the_row(plan(51, points=((49, 149),), target=NOBODY, source_ends={ORDERS: 51}))
-    assert (waits.reason, waits.goes_on_at) == (GroupReason.UPSTREAM_BEYOND_COPIED, 150)
+    assert (waits.reason, waits.target_offset) == (GroupReason.UPSTREAM_BEYOND_COPIED, 150)
 
     # Where its own policy would reset it on the source is unknown: it gets all records that are written from now on.
     beyond = GroupReason.BEYOND_SOURCE_END
-    for end, points, goes_on_at in ((50, ((49, 149),), 150), (0, (), None)):
+    for end, points, target_offset in ((50, ((49, 149),), 150), (0, (), None)):
         row = the_row(plan(51, points=points, target=NOBODY, source_ends={ORDERS: end}))
-        assert (row.reason, row.present_reason, row.goes_on_at) == (beyond, beyond, goes_on_at)
+        assert (row.reason, row.present_reason, row.target_offset) == (beyond, beyond, target_offset)
         assert row.what == f"its offset is 51, but the log end offset on the source is {end}"
 
 
@@ -243,7 +243,7 @@ def test_the_summary_counts_and_the_document_has_every_row() -> None:
         "checkpoint": 111,
         "exact": None,
         "log_start": None,
-        "read_again": None,
+        "duplicates": None,
         "skipped": None,
         "target_committed": None,
         "emit": True,
@@ -336,21 +336,22 @@ class TestByTheExactMap:
             (60, 145),
         ):
             row = self.planned(committed)
-            assert (row.goes_on_at, row.commit, row.read_again, row.reason) == (target_offset, True, 0, None), committed
+            found = (row.target_offset, row.commit, row.duplicates, row.reason)
+            assert found == (target_offset, True, 0, None), committed
 
         ahead_of_the_copy = self.planned(75)
-        assert (ahead_of_the_copy.goes_on_at, ahead_of_the_copy.reason) == (145, GroupReason.UPSTREAM_BEYOND_COPIED)
+        assert (ahead_of_the_copy.target_offset, ahead_of_the_copy.reason) == (145, GroupReason.UPSTREAM_BEYOND_COPIED)
         # Markers behind the last record are no lead.
         assert self.planned(62, copied_to={ORDERS: 62}).reason is None
 
     def test_the_checkpoint_is_the_maps_and_without_a_map_or_by_setting_mm2s(self) -> None:
         for row in (self.planned(25), self.planned(25, target=None), self.planned(25, last=(20, 101))):
-            assert (row.checkpoint, row.emit, row.read_again, row.reason) == ((25, 115), True, 0, None)
+            assert (row.checkpoint, row.emit, row.duplicates, row.reason) == ((25, 115), True, 0, None)
         by_rule, no_map = self.planned(25, exact=False), self.planned(25, maps={})
 
         # One behind the sync at 10: MM2 knows no more.
-        assert (by_rule.goes_on_at, by_rule.read_again, by_rule.reason) == (101, 14, GroupReason.BETWEEN_SYNCS)
-        assert (no_map.exact, no_map.goes_on_at, no_map.read_again) == (None, 101, None)
+        assert (by_rule.target_offset, by_rule.duplicates, by_rule.reason) == (101, 14, GroupReason.BETWEEN_SYNCS)
+        assert (no_map.exact, no_map.target_offset, no_map.duplicates) == (None, 101, None)
         # What was exact stays, also by MM2's rule.
         for exact in (True, False):
             row = self.planned(26, last=(26, 116), exact=exact)
@@ -372,7 +373,7 @@ class TestByTheExactMap:
             upstream = points[1][0] + 2
             facts: dict[str, Any] = {"maps": {ORDERS: found}, "points": points, "copied_to": {ORDERS: 100}}
             row = self.planned(upstream, **facts)
-            assert (row.exact, row.goes_on_at) == (None, points[1][1] + 1)
+            assert (row.exact, row.target_offset) == (None, points[1][1] + 1)
             # It wrote it when its syncs were nearer.
             assert not self.planned(upstream, last=(upstream, points[1][1] + 2), **facts).emit
 
@@ -380,7 +381,7 @@ class TestByTheExactMap:
         """The map begins where MirrorMaker 2 was taken over: records before that are on the target too."""
         row = self.planned(7, points=((5, 90), (10, 100), (59, 144)))
 
-        assert (row.exact, row.goes_on_at, row.reason) == (None, 91, GroupReason.BETWEEN_SYNCS)
+        assert (row.exact, row.target_offset, row.reason) == (None, 91, GroupReason.BETWEEN_SYNCS)
 
     def test_before_the_first_record_that_was_ever_copied_a_group_goes_on_at_it(self) -> None:
         """Retention had deleted 0 to 9 before the copy began."""
@@ -388,7 +389,7 @@ class TestByTheExactMap:
 
         row = self.planned(3, maps={ORDERS: first}, points=((10, 0), (39, 29)), source_starts={ORDERS: 10})
 
-        assert (row.goes_on_at, row.commit, row.read_again, row.reason) == (0, True, 0, None)
+        assert (row.target_offset, row.commit, row.duplicates, row.reason) == (0, True, 0, None)
 
     def test_in_a_hole_on_both_sides_nothing_that_may_be_a_record_is_passed_over(self) -> None:
         """A run that died before its round reached the ledger may have written what neither map nor syncs know."""
@@ -396,7 +397,7 @@ class TestByTheExactMap:
 
         row = self.planned(42, maps={ORDERS: gap})
 
-        assert (row.goes_on_at, row.commit) == (130, True)
+        assert (row.target_offset, row.commit) == (130, True)
 
     def test_a_group_is_never_set_back(self) -> None:
         assert self.planned(25, target=on_target(120)).reason is GroupReason.TARGET_AHEAD
@@ -419,7 +420,7 @@ def test_nothing_is_done_where_the_target_is_not_what_was_copied_to() -> None:
     ):
         made = plan(50, target=NOBODY, target_errors={ORDERS: error})
         row = the_row(made)
-        assert (row.reason, row.emit, row.commit, row.goes_on_at) == (reason, False, False, None)
+        assert (row.reason, row.emit, row.commit, row.target_offset) == (reason, False, False, None)
         assert error.what in row.what
         assert made.problems
 
@@ -435,7 +436,7 @@ def test_nothing_is_committed_behind_the_end_of_the_targets_log() -> None:
     # By the exact map neither.
     maps = {ORDERS: OffsetMap.of_runs((OffsetRun(0, 100, 100),))}
     row = the_row(plan(80, points=[(0, 100)], target=NOBODY, maps=maps, exact=True, target_ends={ORDERS: 170}))
-    assert (row.reason, row.commit, row.goes_on_at) == (GroupReason.BEYOND_TARGET_END, False, None)
+    assert (row.reason, row.commit, row.target_offset) == (GroupReason.BEYOND_TARGET_END, False, None)
 
 
 class TestAGroupAtTheEndOfATargetWithoutAMap:
@@ -450,7 +451,7 @@ class TestAGroupAtTheEndOfATargetWithoutAMap:
     def test_what_it_has_not_read_and_the_source_still_holds_is_skipped(self) -> None:
         for exact in (True, False):
             row = self.row(0, exact=exact)
-            assert (row.goes_on_at, row.skipped, row.reason) == (0, 20, GroupReason.SKIPS_RECORDS), exact
+            assert (row.target_offset, row.skipped, row.reason) == (0, 20, GroupReason.SKIPS_RECORDS), exact
 
         assert self.row(0, source_starts={ORDERS: 15}).skipped == 5
         assert self.row(0, copied_to=0).reason is None
@@ -461,7 +462,7 @@ class TestAGroupAtTheEndOfATargetWithoutAMap:
         """Seed 2037 of the model: `in sync` after the map was rebuilt from a target that held a marker only."""
         for start, end, skipped in ((15, 22, 15), (21, 22, 20)):
             row = self.row(0, target_starts={ORDERS: start}, target_ends={ORDERS: end})
-            assert (row.goes_on_at, row.skipped, row.reason) == (start, skipped, GroupReason.SKIPS_RECORDS), start
+            assert (row.target_offset, row.skipped, row.reason) == (start, skipped, GroupReason.SKIPS_RECORDS), start
 
     def test_so_it_is_when_the_copy_has_continued_there_behind_the_marker_of_a_take_over(self) -> None:
         """The sync with which the decision has voided the earlier ones says that nothing stands in front of the map."""
@@ -476,14 +477,14 @@ class TestAGroupAtTheEndOfATargetWithoutAMap:
         )
 
         row = the_row(made)
-        assert (row.goes_on_at, row.skipped, row.reason) == (1, 20, GroupReason.SKIPS_RECORDS)
+        assert (row.target_offset, row.skipped, row.reason) == (1, 20, GroupReason.SKIPS_RECORDS)
 
     def test_so_it_is_when_nothing_but_markers_stands_behind_the_decision(self) -> None:
         """A position set to the end, in an empty topic: fences write markers, and there is no map."""
         made = plan(0, points=[(-1, -1)], target=NOBODY, exact=True, copied_to={ORDERS: 22}, target_ends={ORDERS: 2})
 
         row = the_row(made)
-        assert (row.goes_on_at, row.skipped, row.reason) == (0, 22, GroupReason.SKIPS_RECORDS)
+        assert (row.target_offset, row.skipped, row.reason) == (0, 22, GroupReason.SKIPS_RECORDS)
 
     def test_what_mirror_maker_copied_in_front_of_a_map_is_not_skipped(self) -> None:
         maps = {ORDERS: OffsetMap.of_runs((OffsetRun(20, 20, 5),))}
@@ -520,11 +521,11 @@ class TestRecordsThatAGroupWouldSkip:
         counted = self.row(20, OffsetRun(0, 0, 50), **{**ends, "source_starts": {ORDERS: 0}})
         later = self.row(40, OffsetRun(0, 0, 50), **ends)
 
-        assert (row.goes_on_at, row.commit, row.skipped, row.reason) == (30, True, 0, None)
+        assert (row.target_offset, row.commit, row.skipped, row.reason) == (30, True, 0, None)
         # Its checkpoint is the translation, as that of MirrorMaker.
         assert (row.checkpoint and row.checkpoint.downstream_offset, row.exact) == (20, 20)
-        assert (counted.goes_on_at, counted.skipped, counted.reason) == (30, 10, GroupReason.SKIPS_RECORDS)
-        assert later.goes_on_at == 40
+        assert (counted.target_offset, counted.skipped, counted.reason) == (30, 10, GroupReason.SKIPS_RECORDS)
+        assert later.target_offset == 40
 
     def test_such_records_are_counted_too_if_later_ones_were_copied(self) -> None:
         runs = OffsetRun(0, 0, 50), OffsetRun(62, 62, 30)
@@ -540,12 +541,12 @@ class TestRecordsThatAGroupWouldSkip:
     @given(
         upstream=st.integers(0, 120),
         copied=st.sets(st.integers(0, 99)),
-        left_out=st.tuples(st.integers(0, 99), st.integers(0, 99)),
+        skipped=st.tuples(st.integers(0, 99), st.integers(0, 99)),
         deleted=st.integers(0, 100),
         held=st.integers(0, 100),
     )
     def test_each_record_that_the_source_still_holds_counts_once(
-        self, upstream: int, copied: set[int], left_out: tuple[int, int], deleted: int, held: int
+        self, upstream: int, copied: set[int], skipped: tuple[int, int], deleted: int, held: int
     ) -> None:
         """Against a model of single records: all offsets are records, and what is not copied was left out.
 
@@ -554,7 +555,7 @@ class TestRecordsThatAGroupWouldSkip:
         offsets = sorted(copied)
         if not offsets:
             return
-        first, following = min(left_out), max(left_out)
+        first, following = min(skipped), max(skipped)
         runs = [OffsetRun(offset, place, 1) for place, offset in enumerate(offsets)]
         starts = {"target_starts": {ORDERS: deleted}, "source_starts": {ORDERS: held}}
 
@@ -581,11 +582,11 @@ class TestAPlanForOneGroup:
         assert (both.problems != (), only.problems) == (True, ())
 
     def test_keeps_what_is_known_of_a_group_that_is_left_out(self) -> None:
-        left_out = GroupFinding("g2", GroupReason.GROUP_KIND_NOT_SUPPORTED, "it is a share group")
+        skipped = GroupFinding("g2", GroupReason.GROUP_KIND_NOT_SUPPORTED, "it is a share group")
 
-        made = plan(30, findings=(left_out,)).of_group("g2", taken=True)
+        made = plan(30, findings=(skipped,)).of_group("g2", taken=True)
 
-        assert (made.rows, made.findings) == ((), (left_out,))
+        assert (made.rows, made.findings) == ((), (skipped,))
 
 
 def test_a_copied_topic_without_syncs_whose_records_are_routed_has_a_lasting_reason() -> None:

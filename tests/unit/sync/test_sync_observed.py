@@ -39,7 +39,7 @@ def row(group: str, number: int = 0, **values: object) -> GroupRow:
 
 
 def test_a_group_is_kept_with_where_it_stands_and_why_it_does_not_follow() -> None:
-    stands = {"upstream": 7, "exact": 6, "target_committed": 5, "read_again": 2, "skipped": 3}
+    stands = {"upstream": 7, "exact": 6, "target_committed": 5, "duplicates": 2, "skipped": 3}
     plan = GroupPlan(FLOW, (row("x", **stands, reason=GroupReason.REFUSED, what="no"),))
 
     (kept,) = group_rows(plan, NOON, applied=True)
@@ -47,7 +47,7 @@ def test_a_group_is_kept_with_where_it_stands_and_why_it_does_not_follow() -> No
     assert (kept.flow, kept.group, kept.topic, kept.partition, kept.target_topic) == (
         "A->B", "x", "orders", 0, "A.orders",
     )  # fmt: skip
-    assert (kept.upstream, kept.goes_on_at, kept.target_committed, kept.read_again, kept.skipped) == (7, 6, 5, 2, 3)
+    assert (kept.upstream, kept.target_offset, kept.target_committed, kept.duplicates, kept.skipped) == (7, 6, 5, 2, 3)
     assert (kept.reason, kept.what, kept.observed_at) == ("refused", "no", NOON)
 
 

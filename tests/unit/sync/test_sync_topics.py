@@ -250,7 +250,7 @@ def test_an_override_that_the_target_does_not_know_is_left_to_the_targets_judgem
 
     (step,) = plan_topics(flow, flow_topology(flow), facts).create
 
-    assert (step.configs, step.left_out) == ({"retention.mz": "1"}, ())
+    assert (step.configs, step.unsupported) == ({"retention.mz": "1"}, ())
 
 
 def test_one_topics_error_stops_no_other() -> None:

@@ -107,7 +107,7 @@ def test_a_flow_back_takes_copies_of_the_target_that_a_rule_leads_home() -> None
         ("target.east.stock", Exclusion.CYCLE),
         ("target.more", Exclusion.CYCLE),
     ]:
-        back = replace(topology(rename=HOME), way_back=True, handovers=UNRESTRICTED)
+        back = replace(topology(rename=HOME), failback=True, handovers=UNRESTRICTED)
 
         assert back.exclusion(topic) is exclusion, topic
         assert topology(rename=HOME).exclusion(topic) is Exclusion.CYCLE, topic
@@ -130,7 +130,7 @@ def test_with_moved_topics_a_flow_selects_what_it_copied_before_cutovers() -> No
 def test_with_moved_topics_a_failback_flow_selects_only_what_cutovers_have_ever_given_it() -> None:
     # It copies `here`, and copied `back-again` until the failback.
     handovers = Handovers(here=frozenset({"here"}), away=frozenset({"back-again"}))
-    back = replace(topology(policy=IDENTITY), way_back=True, handovers=handovers)
+    back = replace(topology(policy=IDENTITY), failback=True, handovers=handovers)
 
     found = back.with_moved_topics()
 

@@ -31,7 +31,7 @@ def test_a_partition_whose_comparison_was_stopped_is_not_known_to_be_empty(stopp
 
 
 @pytest.mark.parametrize(
-    "found", ["records", "expired", "compacted_source", "compacted_target", "gone_on_both", "left_out", "pending"]
+    "found", ["records", "expired", "compacted_source", "compacted_target", "gone_on_both", "skipped", "pending"]
 )
 def test_a_partition_of_which_something_is_known_is_not_empty(found: str) -> None:
     assert not replace(EMPTY, outcomes=(replace(RANGE, **{found: 1}),)).is_empty

@@ -80,7 +80,7 @@ def row(source: tuple[int, int], target: tuple[int, int], to: TopicPartition = T
 
 #: 60 records stayed, 40 were sent away.
 ROWS = (row((0, 100), (0, 60), HERE), row((0, 100), (0, 40)))
-TWO_STRETCHES = (ROWS[0], row((0, 30), (0, 10)), row((30, 100), (10, 40), stretch=1))
+TWO_STRETCHES = (ROWS[0], row((0, 30), (0, 10)), row((30, 100), (10, 40), range_number=1))
 
 
 def routed(rows: Sequence[RoutedRangeRow] = ROWS, *, start: int = 0, end: int = 40, **more: Any) -> RoutedFacts:
@@ -143,7 +143,7 @@ def test_behind_an_interrupted_run_only_that_is_compared_of_which_it_is_known_wh
 
 
 def test_what_stands_between_two_runs_is_looked_at() -> None:
-    rows = (ROWS[0], row((0, 50), (0, 20)), row((50, 100), (22, 40), stretch=1))
+    rows = (ROWS[0], row((0, 50), (0, 20)), row((50, 100), (22, 40), range_number=1))
 
     (check,) = plan(of=routed(rows)).routed.checks
 

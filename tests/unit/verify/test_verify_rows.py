@@ -64,7 +64,7 @@ def _compared(
     whole = _made(counts)
     check = _check(counts, whole, len(copy), several=several, **more)
     raw = log(at(copy, _TARGET_FIRST), sizes)
-    return compared_rows(check, whole, raw, rows_at_once=at_once[0], stretches_at_once=at_once[1])
+    return compared_rows(check, whole, raw, rows_at_once=at_once[0], ranges_at_once=at_once[1])
 
 
 def _found(outcome: RangeOutcome) -> list[tuple[DifferenceKind, int | None, int | None]]:
@@ -90,7 +90,7 @@ def test_what_the_transforms_make_is_equal_in_any_batches(
         whole,
         log(whole.rows, sizes, codec=codec),
         rows_at_once=at_once[0],
-        stretches_at_once=at_once[1],
+        ranges_at_once=at_once[1],
     )
 
     assert outcome.differences == ()
@@ -236,7 +236,7 @@ def test_what_the_ledger_names_as_left_out_is_no_difference(shape: tuple[list[in
     outcome = compared_rows(check, mapped, log(copy) if copy else b"")
 
     assert outcome.differences == ()
-    assert outcome.records + outcome.left_out >= len(whole)
+    assert outcome.records + outcome.skipped >= len(whole)
 
 
 def test_times_that_the_broker_has_replaced_are_not_compared() -> None:

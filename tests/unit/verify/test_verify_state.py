@@ -59,7 +59,7 @@ class World:
     source: list[Row] = field(default_factory=list)
     target: list[Row] = field(default_factory=list)
     copied: list[tuple[int, int]] = field(default_factory=list)
-    left_out: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
     position: int = 0
     target_end: int = 0
     source_start: int = 0
@@ -68,12 +68,12 @@ class World:
         self.source.append((len(self.history), key, value))
         self.history.append((key, value))
 
-    def run(self, left_out: int, markers: int) -> None:
+    def run(self, skipped: int, markers: int) -> None:
         """Copy what the source still holds behind the position."""
         self.target_end += markers
         for number, (offset, key, value) in enumerate(row for row in self.source if row[0] >= self.position):
-            if number + 1 == left_out:
-                self.left_out.append(offset)
+            if number + 1 == skipped:
+                self.skipped.append(offset)
                 continue
             self.target.append((self.target_end, key, value))
             self.copied.append((offset, self.target_end))
@@ -102,7 +102,7 @@ class World:
             map=OffsetMap.of_runs(runs),
             source_end=len(self.history),
             target_end=self.target_end,
-            skipped=[(offset, offset + 1) for offset in self.left_out],
+            skipped=[(offset, offset + 1) for offset in self.skipped],
         )
 
     def state(self, side: str) -> dict[str, Row]:
@@ -128,8 +128,8 @@ def test_lost_deletions_and_nothing_else_are_found_however_the_logs_are_cleaned(
         match name, words:
             case "produce", [key, value]:
                 world.produce(key, value)  # type: ignore[arg-type]
-            case "run", [left_out, markers]:
-                world.run(left_out, markers)  # type: ignore[arg-type]
+            case "run", [skipped, markers]:
+                world.run(skipped, markers)  # type: ignore[arg-type]
             case "clean", [side, upto, tombstones]:
                 world.clean(side, upto, tombstones=tombstones)  # type: ignore[arg-type]
             case "expire", [start]:
@@ -232,7 +232,7 @@ def test_what_the_ledger_knows_is_no_difference() -> None:
     assert (found.difference_count, found.counts) == (
         0,
         {
-            KeyState.LEFT_OUT: 2,
+            KeyState.SKIPPED: 2,
             KeyState.FOREIGN: 1,
             KeyState.EQUAL: 0,
             KeyState.PENDING: 0,

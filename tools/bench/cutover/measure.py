@@ -114,7 +114,7 @@ def run(pair: Pair, folder: Path, *, topics: int, partitions: int, groups: int, 
         lost=sum(reader.missed for reader in readers),
         repeated=sum(reader.repeated for reader in readers),
         writers_stopped_seconds=round(back, 2),
-        noted_seconds=facts["writers_stood_still_seconds"],
+        noted_seconds=facts["producer_downtime_seconds"],
         seconds_by_step=dict(facts["seconds_by_step"]),
     )
 
@@ -130,7 +130,7 @@ def _configure(pair: Pair, folder: Path) -> tuple[Path, Ledger]:
         "A->B.topics": "topic-.*",
         "B->A.enabled": "true",
         "B->A.topics": "topic-.*",
-        "B->A.mirror.way.back": "true",
+        "B->A.mirror.failback": "true",
         "emit.heartbeats.enabled": "false",
         "tasks.max": "2",
         "sync.group.offsets.enabled": "true",

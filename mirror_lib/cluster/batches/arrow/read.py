@@ -148,7 +148,7 @@ def _decode_response(
             if old:
                 yield from _of_messages(run, wanted, limits)
             else:
-                yield from _of_stretches([span for span, _ in run], wanted, limits)
+                yield from _of_spans([span for span, _ in run], wanted, limits)
 
 
 def _with_timestamp_types(data: memoryview, spans: Sequence[Span]) -> Iterator[tuple[Span, int]]:
@@ -203,7 +203,7 @@ def _of_messages(run: Iterator[tuple[Span, int]], wanted: OffsetsWanted, limits:
     yield from gather()
 
 
-def _of_stretches(run: Sequence[Span], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
+def _of_spans(run: Sequence[Span], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
     headers = np.array([_header_of(span) for span in run], dtype=_HEADERS)
     sizes = np.array([len(span.body) for span in run], dtype=np.int64)
     ends = np.cumsum(sizes)

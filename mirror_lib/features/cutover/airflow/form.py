@@ -22,6 +22,7 @@ from mirror_lib.airflow.forms import (
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.cutover import CutoverDefinition, Fence, Style, VerifyScope
+from mirror_lib.former_names import FIELDS
 
 _WHAT, _HOW, _LIMITS = "What to move", "How to move", "Limits"
 #: Names that `CutoverDefinition` accepts, or empty.
@@ -106,11 +107,11 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             "after the rehearsal are always compared in full.",
             section=_HOW,
         ),
-        "still_seconds": _seconds(10.0, "Required time without new records on the source", _LIMITS),
+        "quiet_seconds": _seconds(10.0, "Required time without new records on the source", _LIMITS),
         "drain_seconds": _seconds(600.0, "Maximum duration of the drain", _LIMITS),
         "watch_seconds": _seconds(300.0, "Maximum wait for clients on the target", _LIMITS),
         "max_lag": limit_field(10_000, title="Maximum lag when the producers are stopped (offsets)", section=_LIMITS),
-        "max_read_again": limit_field(0, title="Maximum duplicates (records, all groups)", section=_LIMITS),
+        "max_duplicates": limit_field(0, title="Maximum duplicates (records, all groups)", section=_LIMITS),
         "max_skipped": limit_field(0, title="Maximum skipped (records, all groups)", section=_LIMITS),
         "may_split": patterns_field(
             title="Groups and transactional ids that may be split",
@@ -124,7 +125,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             "with records: there their consumers read all records (earliest) or skip them (latest).",
             section=_LIMITS,
         ),
-        "require_way_back": flag_field(
+        "require_failback": flag_field(
             default=True,
             title="Require failback",
             description_md="The cutover starts only if the file has an enabled failback flow.",
@@ -187,8 +188,10 @@ def _shown(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _values(params: Mapping[str, Any]) -> dict[str, Any]:
+def _values(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `CutoverDefinition` that the form has."""
+    # A trigger by API may still have former names; the present ones then have their defaults.
+    params = {**given, **{FIELDS[name]: value for name, value in given.items() if name in FIELDS}}
     return {
         "topics": chosen_topics(params),
         "groups": chosen_names(params, "groups") or (".*",),
@@ -196,14 +199,14 @@ def _values(params: Mapping[str, Any]) -> dict[str, Any]:
         "fence": Fence(params["fence"]),
         "writers": chosen_names(params, "writers"),
         "scope": VerifyScope(params["scope"]),
-        "still_seconds": float(params["still_seconds"]),
+        "quiet_seconds": float(params["quiet_seconds"]),
         "drain_seconds": float(params["drain_seconds"]),
         "watch_seconds": float(params["watch_seconds"]),
         "max_lag": int(params["max_lag"]),
-        "max_read_again": int(params["max_read_again"]),
+        "max_duplicates": int(params["max_duplicates"]),
         "max_skipped": int(params["max_skipped"]),
         "may_split": chosen_names(params, "may_split"),
         "may_reset": chosen_names(params, "may_reset"),
-        "require_way_back": bool(params["require_way_back"]),
+        "require_failback": bool(params["require_failback"]),
         "with_withdrawn": bool(params["with_withdrawn"]),
     }

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "after_disaster": ["apply_return"],
-        "failback": ["ensure_topics", "prepare_way_back", "why_no_way_back"],
+        "failback": ["ensure_topics", "prepare_failback", "why_no_failback"],
         "return_plan": ["ReturnPlan", "plan_return"],
     },
 )

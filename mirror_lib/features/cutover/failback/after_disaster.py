@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import PlanChangedError, Where
-from mirror_lib.features.cutover.failback.failback import prepare_way_back
+from mirror_lib.features.cutover.failback.failback import prepare_failback
 from mirror_lib.features.cutover.failback.return_plan import ReturningPartition, ReturnPlan, plan_return
 from mirror_lib.features.cutover.handover import handed_over_rows
 from mirror_lib.features.cutover.states import DisasterState, do
@@ -74,7 +74,7 @@ def apply_return(
                 # An attempt that was interrupted before the topics were handed over has recorded it already.
                 if _range(loss) not in noted:
                     ledger.record_gap(loss)
-        prepare_way_back(flow, opposite, [_cut_row(each, now) for each in plan.partitions], ledger)
+        prepare_failback(flow, opposite, [_cut_row(each, now) for each in plan.partitions], ledger)
         # Last: from here on the failback flow copies them, and this flow does not.
         names = dict.fromkeys((each.source.topic, each.target.topic) for each in plan.partitions)
         ledger.cutovers.hand_over(handed_over_rows(str(flow.flow), names, cutover=_NAMED, since=now, by=by))

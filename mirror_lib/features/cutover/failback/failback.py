@@ -25,7 +25,7 @@ from mirror_lib.topology import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
+class FailbackStart:
     """The result of preparing failback."""
 
     flow: str
@@ -33,7 +33,7 @@ class WayBack:
     segments: int
 
 
-def why_no_way_back(flow: FlowConfig, opposite: FlowConfig | None, topics: Iterable[ScopeTopic]) -> str | None:
+def why_no_failback(flow: FlowConfig, opposite: FlowConfig | None, topics: Iterable[ScopeTopic]) -> str | None:
     """Return why no failback is possible after a cutover; None if it is possible.
 
     Args:
@@ -66,7 +66,7 @@ def ensure_topics(opposite: FlowConfig) -> None:
         ensure_internal_topics(opposite, source, target)
 
 
-def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutRow], ledger: Ledger) -> WayBack:
+def prepare_failback(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutRow], ledger: Ledger) -> FailbackStart:
     """Let the failback flow continue at the cut, with the inverse of this flow's offset map.
 
     The caller holds the run lock of the failback flow. The operation is idempotent. It copies no records and changes
@@ -127,7 +127,7 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
         # The map first: as soon as there is a position, groups are translated.
         clusters.positions.write(written)
         ledger.save_positions([position_row(opposite, position) for position in written])
-    return WayBack(back, len(written), segments)
+    return FailbackStart(back, len(written), segments)
 
 
 def inverse(row: SegmentRow, *, flow: str, topic: str, unique: str) -> SegmentRow:

@@ -32,7 +32,7 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     Where,
 )
-from mirror_lib.features.cutover.failback.failback import why_no_way_back
+from mirror_lib.features.cutover.failback.failback import why_no_failback
 from mirror_lib.features.cutover.scope import ScopeTopic, scope_topics, without_handovers
 from mirror_lib.features.cutover.states import after_disaster, copy_all_back, run_back
 from mirror_lib.identity import TargetPartition, copied_to, target_change, target_cluster_change
@@ -187,12 +187,12 @@ def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[
     found = scope_topics(flow, topics)
     if not found:
         raise _no_topic(flow, topics)
-    missing = why_no_way_back(flow, opposite, found)
-    if missing is None and opposite is not None and not opposite.way_back:
-        missing = f"flow {opposite.flow} would copy all records: mirror.way.back = true is missing."
+    missing = why_no_failback(flow, opposite, found)
+    if missing is None and opposite is not None and not opposite.failback:
+        missing = f"flow {opposite.flow} would copy all records: mirror.failback = true is missing."
     if missing is not None:
         raise ConfigurationError(missing, action="Add the failback flow to the file (docs/runbooks.md, 1).")
-    # `why_no_way_back` returns an error for None.
+    # `why_no_failback` returns an error for None.
     assert opposite is not None
     both = [topic for topic in found if topic.target_partitions]
     if not both:
@@ -378,7 +378,7 @@ class _Tail:
         assert position is not None
         try:
             end = await self._end_of_own(position.producer_id)
-            matcher = TailMatcher(partition.copied_to, partition.target_next, end, skipped=position.left_out)
+            matcher = TailMatcher(partition.copied_to, partition.target_next, end, skipped=position.skipped)
             await walk_along(matcher, self._source.read, partial(self._read_target, end))
         except (MismatchError, RecordError, CodecError) as error:
             return replace(partition, error=self._unexplained_error(str(error)))

@@ -66,7 +66,7 @@ class Event(StrEnum):
     #: `mirror cutover run`, or the DAG with the cutover's name.
     TRIGGER = "trigger"
     #: `mirror cutover run --confirm STEP`: the confirmation is given to the process that acts on it.
-    TRIGGER_WITH_WORD = "trigger and confirm"
+    TRIGGER_WITH_CONFIRMATION = "trigger and confirm"
     YES = "yes"
     NO = "no"
     ROLL_BACK = "roll back"
@@ -93,7 +93,7 @@ class Event(StrEnum):
 #: Events from operators, Airflow and the environment; the others come from the cutover's own process.
 OUTSIDE = (
     Event.TRIGGER,
-    Event.TRIGGER_WITH_WORD,
+    Event.TRIGGER_WITH_CONFIRMATION,
     Event.YES,
     Event.NO,
     Event.ROLL_BACK,
@@ -184,7 +184,7 @@ def _unattended_row(state: State, phase: _Phase) -> _Row:
         "has not moved anything yet", "Roll it back with `mirror cutover rollback {name}`.", Event.ROLL_BACK
     )
     row: dict[Event, State | Refusal] = {
-        **_same(phase.works, Event.TRIGGER, Event.TRIGGER_WITH_WORD, Event.CLEAR),
+        **_same(phase.works, Event.TRIGGER, Event.TRIGGER_WITH_CONFIRMATION, Event.CLEAR),
         **_refuse(nobody, Event.YES, Event.NO),
         Event.ROLL_BACK: phase.rolls_back,
         Event.BRING_BACK: state if phase is _RELEASED else not_moved,
@@ -192,7 +192,7 @@ def _unattended_row(state: State, phase: _Phase) -> _Row:
         **_refuse(no_process, *INSIDE),
     }
     if state is State.DEFINED or phase is _RELEASED:
-        row[Event.TRIGGER_WITH_WORD] = Refusal("has no open question", _AGAIN, Event.TRIGGER)
+        row[Event.TRIGGER_WITH_CONFIRMATION] = Refusal("has no open question", _AGAIN, Event.TRIGGER)
     return row
 
 
@@ -216,7 +216,7 @@ def _attended_row(state: State, phase: _Phase) -> dict[Event, State | Refusal]:
     not_due = Refusal("cannot do that in this state", "Wait until it waits for an answer or ends.", Event.LEAVES)
     return {
         **_refuse(not_due, *INSIDE),
-        **_refuse(taken, Event.TRIGGER, Event.TRIGGER_WITH_WORD),
+        **_refuse(taken, Event.TRIGGER, Event.TRIGGER_WITH_CONFIRMATION),
         Event.ROLL_BACK: busy,
         Event.BRING_BACK: state if phase is _RELEASED else not_moved,
         Event.CLEAR: phase.works,
@@ -244,7 +244,7 @@ def _asks(state: State, phase: _Phase) -> _Row:
     assert answered is not None
     open_question = Refusal("is already running, and waits for an answer", "Answer its question.", Event.YES)
     return _attended_row(state, phase) | {
-        **_refuse(open_question, Event.TRIGGER, Event.TRIGGER_WITH_WORD),
+        **_refuse(open_question, Event.TRIGGER, Event.TRIGGER_WITH_CONFIRMATION),
         Event.YES: answered,
         # The process ends. A rollback stops it in the same way.
         Event.NO: phase.works,

@@ -88,7 +88,7 @@ def copy_all_back(flow: FlowId) -> str:
     """Return what to do if the failback flow cannot continue at the source's end."""
     back = flow.opposite
     return (
-        f"Delete the topic on the source, set {flow}.enabled = false and {back}.mirror.way.back = false in the file, "
+        f"Delete the topic on the source, set {flow}.enabled = false and {back}.mirror.failback = false in the file, "
         f"and let flow {back} copy it from the beginning: {run_back(flow)} (docs/runbooks.md, 7)."
     )
 

@@ -13,7 +13,7 @@ from mirror_lib.features.cutover import acl_fence, gates, uncommitted
 from mirror_lib.features.cutover.context import CutoverContext
 from mirror_lib.features.cutover.dependencies import Belonging, every_topic_has_an_offset, find_splits, nothing_split
 from mirror_lib.features.cutover.dependency_facts import read_belonging
-from mirror_lib.features.cutover.failback import ensure_topics, why_no_way_back
+from mirror_lib.features.cutover.failback import ensure_topics, why_no_failback
 from mirror_lib.features.cutover.model import CutoverState, Fence, Gate, Step, StepState, VerifyScope
 from mirror_lib.features.cutover.open_transactions import aborted_notes_of, before_the_writers_stop, open_transactions
 from mirror_lib.features.cutover.order import has_passed, is_released, last_attempts
@@ -184,8 +184,8 @@ def preflight(context: CutoverContext) -> Outcome:
 
 
 def _reverse_flow_gate(context: CutoverContext, flow: FlowConfig) -> Gate:
-    missing = why_no_way_back(flow, context.opposite, context.topics)
-    required = context.definition.require_way_back
+    missing = why_no_failback(flow, context.opposite, context.topics)
+    required = context.definition.require_failback
     return Gate(
         "failback",
         missing is None or not required,
@@ -199,7 +199,7 @@ def rehearse(context: CutoverContext) -> Outcome:
     flow, wanted = context.flow, context.definition
     began = context.monotonic()
     opposite = context.opposite
-    if opposite is not None and why_no_way_back(flow, opposite, context.topics) is None:
+    if opposite is not None and why_no_failback(flow, opposite, context.topics) is None:
         ensure_topics(opposite)
     seconds, problems = _catch_up(context)
     context.report_progress("Comparing the copied records")
@@ -213,8 +213,8 @@ def rehearse(context: CutoverContext) -> Outcome:
     names = {group.name for group in groups}
     plan = plan_flow_groups(flow, context.topology(), commit=True, ledger=context.ledger).plan
     rows = gates.rows_of_wave(plan, names, context.topics)
-    read_again = sum(row.read_again or 0 for row in rows)
-    expected = wanted.still_seconds + tail_seconds + tail.seconds
+    duplicates = sum(row.duplicates or 0 for row in rows)
+    expected = wanted.quiet_seconds + tail_seconds + tail.seconds
     return Outcome(
         (
             gates.counts("copied", problems, "all partitions are copied.", "`mirror plan` shows each reason."),
@@ -236,7 +236,7 @@ def rehearse(context: CutoverContext) -> Outcome:
             "tail_copy_seconds": round(tail_seconds, 3),
             "tail_verify_seconds": round(tail.seconds, 3),
             "expected_stop_seconds": round(expected, 1),
-            "read_again": read_again,
+            "duplicates": duplicates,
             "seconds": round(context.monotonic() - began, 3),
         },
     )

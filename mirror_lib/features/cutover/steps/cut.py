@@ -89,11 +89,11 @@ def drain(context: CutoverContext) -> Outcome:
             context.report_progress("Writers still wrote to the source")
         ends = now
         still = context.monotonic() - still_since
-        if still >= wanted.still_seconds and not _is_behind(context, ends):
+        if still >= wanted.quiet_seconds and not _is_behind(context, ends):
             break
         if context.monotonic() - began > wanted.drain_seconds:
             break
-        context.sleep(min(_LOOK_SECONDS, max(wanted.still_seconds - still, 0.01)))
+        context.sleep(min(_LOOK_SECONDS, max(wanted.quiet_seconds - still, 0.01)))
     return _cut_outcome(context, ends, still, rounds, context.monotonic() - began)
 
 
@@ -109,7 +109,7 @@ def _cut_outcome(context: CutoverContext, ends: LogEnds, still: float, rounds: i
     problems = _problems(plan)
     if plan.stopped:
         problems.append(f"{counted(plan.stopped, 'partition')} whose replication an operator stopped (`mirror gaps`)")
-    long_enough = still >= context.definition.still_seconds and after.source == ends.source
+    long_enough = still >= context.definition.quiet_seconds and after.source == ends.source
     found = (
         gates.topics_same(context.topics, scope_topics(context.flow, context.definition.topics, context.ledger)),
         gates.everything_copied(after, waiting, problems),
@@ -119,13 +119,13 @@ def _cut_outcome(context: CutoverContext, ends: LogEnds, still: float, rounds: i
             long_enough,
             f"no writes to the source for {still:.1f} s."
             if long_enough
-            else f"the source was written to within the last {context.definition.still_seconds:g} s.",
+            else f"the source was written to within the last {context.definition.quiet_seconds:g} s.",
             "Stop the writers, and confirm it again.",
         ),
     )
     outcome = Outcome(
         found,
-        {"rounds": rounds, "seconds": round(seconds, 3), "still_seconds": round(still, 3)},
+        {"rounds": rounds, "seconds": round(seconds, 3), "quiet_seconds": round(still, 3)},
         # The writers were not stopped, against the confirmation.
         undoes=None if long_enough else Step.FREEZE,
     )

@@ -27,7 +27,7 @@ _LEASE_SECONDS = 30.0
 _LEAVE_SECONDS = 60.0
 
 
-class NoWayBackError(MirrorError):
+class PointOfNoReturnError(MirrorError):
     """The cutover cannot be rolled back any more: clients have written to the target."""
 
     reason = "past-the-point-of-no-return"
@@ -50,7 +50,7 @@ def roll_back(
 
     Raises:
         NotNowError: the cutover has ended already; a finished one needs a failback.
-        NoWayBackError: records were written to the target that are on no other cluster: a failback copies them back.
+        PointOfNoReturnError: records were written to the target that are on no other cluster: a failback copies them.
         RunLockedError: another process carries the cutover out.
         MirrorError: a cluster or the ledger cannot be used.
     """
@@ -148,7 +148,7 @@ def _undo(context: CutoverContext) -> tuple[Gate, ...]:
 def _check_untouched(context: CutoverContext) -> None:
     gate = gates.cut_holds(cuts(context), log_ends(context.whole_flow, context.topics), target_too=True)[-1]
     if not gate.passed:
-        raise NoWayBackError(
+        raise PointOfNoReturnError(
             f"cutover {context.definition.name} cannot be rolled back: {gate.what}.",
             where=Where(flow=context.definition.flow),
             action=f"Fail back with `mirror cutover back {context.definition.name}`.",

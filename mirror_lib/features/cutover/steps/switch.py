@@ -10,7 +10,7 @@ from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.counted import counted
 from mirror_lib.features.cutover import acl_fence, gates, handover, uncommitted
 from mirror_lib.features.cutover.context import CutoverContext
-from mirror_lib.features.cutover.failback import prepare_way_back, why_no_way_back
+from mirror_lib.features.cutover.failback import prepare_failback, why_no_failback
 from mirror_lib.features.cutover.model import Gate, Step, Style
 from mirror_lib.features.cutover.order import RELEASING, STEPS, comes_before, last_attempts, writers_stood_still
 from mirror_lib.features.cutover.outcome import Outcome
@@ -54,8 +54,8 @@ def translate(context: CutoverContext) -> Outcome:
     facts = {
         "groups": len(names),
         "positions": len(rows),
-        "read_again": sum(row.read_again or 0 for row in rows),
-        "by_group": {name: sum(row.read_again or 0 for row in rows if row.group == name) for name in sorted(names)},
+        "duplicates": sum(row.duplicates or 0 for row in rows),
+        "by_group": {name: sum(row.duplicates or 0 for row in rows if row.group == name) for name in sorted(names)},
     }
     return Outcome((*first, *placed), facts)
 
@@ -76,7 +76,7 @@ def _check_offsets(
     rows = gates.rows_of_wave(plan, names, context.topics)
     # Readers that moved first have read further by the time this is repeated.
     gone_on = wanted.style is Style.CONSUMERS_FIRST and context.last[Step.TRANSLATE].number > 1
-    placed = gates.groups_in_place(plan, rows, names, wanted.max_read_again, wanted.max_skipped, gone_on=gone_on)
+    placed = gates.groups_in_place(plan, rows, names, wanted.max_duplicates, wanted.max_skipped, gone_on=gone_on)
     settled = gates.counts(
         "pending offsets",
         pending_offsets(flow, names),
@@ -121,11 +121,11 @@ def switch(context: CutoverContext) -> Outcome:
     """Stop copying these topics, and prepare failback."""
     flow, wanted = context.whole_flow, context.definition
     opposite = context.opposite
-    missing = why_no_way_back(flow, opposite, context.topics)
+    missing = why_no_failback(flow, opposite, context.topics)
     # No run of the flow is active when its topics are taken from it: it could copy what a late writer produces.
     with context.hold_lock(flow):
         found = [*cut_holds(context), *_readers_stay_away(context)]
-        if missing is not None and wanted.require_way_back:
+        if missing is not None and wanted.require_failback:
             found.append(
                 Gate(
                     "failback", False, missing, "Add the failback flow to the file, or start a new cutover without it."
@@ -136,8 +136,8 @@ def switch(context: CutoverContext) -> Outcome:
         facts: dict[str, object] = {}
         if missing is None and opposite is not None:
             with context.hold_lock(opposite):
-                prepared = prepare_way_back(flow, opposite, cuts(context), context.ledger)
-            facts["way_back"] = {"flow": prepared.flow, "partitions": prepared.partitions}
+                prepared = prepare_failback(flow, opposite, cuts(context), context.ledger)
+            facts["failback"] = {"flow": prepared.flow, "partitions": prepared.partitions}
         change = handover.plan(context)
         # Recorded before it is done, so that an interruption can be undone.
         context.keep(change.to_facts())
@@ -263,4 +263,4 @@ def finish(context: CutoverContext) -> Outcome:
     what = (
         "the downtime of the writers is unknown." if stopped is None else f"downtime of the writers: {stopped:.1f} s."
     )
-    return Outcome((Gate("finished", True, what),), {"writers_stood_still_seconds": stopped, "seconds_by_step": line})
+    return Outcome((Gate("finished", True, what),), {"producer_downtime_seconds": stopped, "seconds_by_step": line})

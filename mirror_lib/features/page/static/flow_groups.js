@@ -47,7 +47,7 @@ function groupTable(found, open) {
   return table("Consumer groups", [
     { label: "Group", plain: true, cell: (row) => h("button", { type: "button", class: "quiet-button", onclick: () => open(row.group) }, row.group) },
     { label: "On failover now", cell: (row) => outlook(row) },
-    { label: "Duplicates on failover", number: true, cell: (row) => count(row.read_again) },
+    { label: "Duplicates on failover", number: true, cell: (row) => count(row.duplicates) },
     { label: "Skipped on failover", number: true, cell: (row) => count(row.skipped) },
     { label: "Partitions", number: true, cell: (row) => count(row.partitions) },
     { label: "Partitions not exact", number: true, cell: (row) => count(row.behind) },
@@ -68,9 +68,9 @@ function groupPanel(found) {
     table(`Group ${found.group}`, [
       { label: "Partition", plain: true, cell: (row) => [`${row.topic}-${row.partition}`, h("span", { class: "detail" }, `to ${row.target_topic}`)] },
       { label: "Source offset", number: true, cell: (row) => count(row.upstream) },
-      { label: "Target offset", number: true, cell: (row) => count(row.goes_on_at) },
+      { label: "Target offset", number: true, cell: (row) => count(row.target_offset) },
       { label: "Committed on target", number: true, cell: (row) => count(row.target_committed) },
-      { label: "Duplicates on failover", number: true, cell: (row) => count(row.read_again) },
+      { label: "Duplicates on failover", number: true, cell: (row) => count(row.duplicates) },
       { label: "Skipped on failover", number: true, cell: (row) => count(row.skipped) },
       { label: "Reason", cell: (row) => [words(row.reason ?? "") === "–" ? "exact" : words(row.reason), row.what ? h("span", { class: "detail" }, row.what) : null] },
     ], found.rows));

@@ -15,7 +15,7 @@ export function partitionStrip(strip, choose) {
       ["no lag", "low lag", "", "", `lag ${count(most)}`].map((text, heat) =>
         h("span", {}, h("span", { class: `cell heat-${heat}` }), text)),
       h("span", {}, h("span", { class: "cell stands" }), "stalled"),
-      strip.left_out ? h("span", {}, `${count(strip.left_out)} more partitions with less lag`) : null));
+      strip.not_shown ? h("span", {}, `${count(strip.not_shown)} more partitions with less lag`) : null));
 }
 
 function one(cell, most, choose) {

@@ -58,8 +58,8 @@ function tiles(flow) {
     tile("Time until deletion", duration(flow.headroom_seconds), flow.seen ? `outlook: ${words(flow.outlook)}` : "not observed", uneasy),
     tile("Stalled partitions", flow.stalled === null ? "–" : count(flow.stalled), Object.entries(flow.reasons)
       .map(([reason, times]) => `${times} ${words(reason)}`).join(", ") || (flow.seen ? "none" : "not observed"), flow.stalled ? "bad" : null),
-    tile("Duplicates on failover", known(flow, flow.read_again), flow.groups === null ? "not observed"
-      : `${flow.read_again === null ? "" : "records · "}${count(flow.groups_behind)} of ${count(flow.groups)} groups not exact`),
+    tile("Duplicates on failover", known(flow, flow.duplicates), flow.groups === null ? "not observed"
+      : `${flow.duplicates === null ? "" : "records · "}${count(flow.groups_behind)} of ${count(flow.groups)} groups not exact`),
     tile("Skipped on failover", known(flow, flow.skipped), flow.groups === null ? "not observed" : "records that no group would read", flow.skipped ? "bad" : null),
     tile("Verified", flow.different ? `${flow.different} different` : flow.verified_at ? "equal" : "never",
       flow.verified_at ? ago(flow.verified_at) : "no recent verification", flow.different ? "bad" : null),

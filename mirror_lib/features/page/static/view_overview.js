@@ -121,7 +121,7 @@ function flowTable(data) {
     { label: "Time to catch up", number: true, cell: (flow) => duration(flow.catch_up_seconds) },
     { label: "Stalled", number: true, cell: (flow) => flow.stalled ? h("span", { title: Object.entries(flow.reasons)
       .map(([reason, times]) => `${times} ${words(reason)}`).join(", ") }, count(flow.stalled)) : flow.seen ? "0" : "–" },
-    { label: "Duplicates on failover", number: true, cell: (flow) => short(flow.read_again) },
+    { label: "Duplicates on failover", number: true, cell: (flow) => short(flow.duplicates) },
     { label: "Skipped on failover", number: true, cell: (flow) => short(flow.skipped) },
     { label: "Verified", cell: (flow) => flow.different ? badge("danger", `${flow.different} different`) : ago(flow.verified_at) },
     { label: "Last run", cell: (flow) => flow.last_run_state ? [known("runs", flow.last_run_state), " ", ago(flow.last_run_at)] : "–" },

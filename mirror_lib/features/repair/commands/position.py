@@ -42,7 +42,7 @@ ToOption = Annotated[
     ),
 ]
 
-_COLUMNS = ("topic", "partition", "next offset", "target offset", "state", "claim", "run", "leader epoch", "left out")
+_COLUMNS = ("topic", "partition", "next offset", "target offset", "state", "claim", "run", "leader epoch", "skipped")
 
 
 @app.command()
@@ -61,7 +61,7 @@ def show(command: FlowCommand, topic: AnyTopicOption = None) -> None:
             each.claim,
             each.run_id,
             each.leader_epoch,
-            len(each.left_out),
+            len(each.skipped),
         )
         for source, stored in sorted(snapshot.positions.items())
         if topic in (None, source.topic)

@@ -326,8 +326,8 @@ class RangeComparer:
             self._tally.expired += 1
         elif self._check.source_compacted:
             self._tally.compacted_source += 1
-        elif self._is_left_out(source_offset) or self._is_left_out(source_offset, rewritten=True):
-            self._tally.left_out += 1
+        elif self._is_skipped(source_offset) or self._is_skipped(source_offset, rewritten=True):
+            self._tally.skipped += 1
         else:
             self._add(DifferenceKind.EXTRA, None, self.target.at)
         self._tally.accounted += 1
@@ -336,8 +336,8 @@ class RangeComparer:
     def _lone_source(self, kind: DifferenceKind) -> None:
         """The source's next record has no counterpart."""
         source = self.source
-        if self._is_left_out(source.offsets[source.at]):
-            self._tally.left_out += 1
+        if self._is_skipped(source.offsets[source.at]):
+            self._tally.skipped += 1
         else:
             self._add(kind, source.at, None)
         self._tally.accounted += kind is DifferenceKind.MISSING
@@ -376,9 +376,9 @@ class RangeComparer:
     def _part(self) -> None:
         """Two records at the same offset differ: find the cause as far as possible."""
         row = self.source.offsets[self.source.at]
-        if self._row_bits and self._is_left_out(row):
+        if self._row_bits and self._is_skipped(row):
             # Any of several rows may have been skipped, and others not.
-            self._tally.left_out += 1
+            self._tally.skipped += 1
             self._placement.skip_row(row)
             self.source.advance(1)
             return
@@ -395,8 +395,8 @@ class RangeComparer:
                 self._compare_pair(i + ahead, j + ahead)
         skipped = 0
         for ahead in range(found.source if found.kind is DifferenceKind.MISSING else 0):
-            if self._is_left_out(self.source.offsets[i + ahead]):
-                self._tally.left_out += 1
+            if self._is_skipped(self.source.offsets[i + ahead]):
+                self._tally.skipped += 1
                 skipped += self._placement.skip_row(self.source.offsets[i + ahead])
             else:
                 self._add(DifferenceKind.MISSING, i + ahead, None)
@@ -429,7 +429,7 @@ class RangeComparer:
         if not self._range.to_end:
             self.target.end = min(self._range.target_next + self._placement.drift, self._check.target_end)
 
-    def _is_left_out(self, source_offset: int, *, rewritten: bool = False) -> bool:
+    def _is_skipped(self, source_offset: int, *, rewritten: bool = False) -> bool:
         """Return True if a gap explains a record that only one side has.
 
         Args:

@@ -36,7 +36,7 @@ class Tally:
         #: Records of the map that were judged, with any result.
         self.accounted = 0
         self.compacted_source = self.compacted_target = 0
-        self.expired = self.left_out = self.foreign = 0
+        self.expired = self.skipped = self.foreign = 0
         self.timestamps_compared = True
 
     def equal(self, count: int, *, decoded: bool) -> None:
@@ -93,7 +93,7 @@ class Tally:
             compacted_target=self.compacted_target,
             expired=self.expired,
             gone_on_both=max(gone, 0),
-            left_out=self.left_out,
+            skipped=self.skipped,
             foreign=self.foreign,
             timestamps_compared=self.timestamps_compared,
             digest=self._digest.hexdigest() if complete else None,

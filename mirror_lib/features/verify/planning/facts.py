@@ -432,7 +432,7 @@ def _settled_mark(position: Position | None) -> VerifiedMark | None:
 
 def _skipped_gaps(position: Position | None) -> Iterator[KnownGap]:
     """Yield what a run skipped but did not record in the ledger before it ended."""
-    for each in position.left_out if position is not None else ():
+    for each in position.skipped if position is not None else ():
         yield KnownGap(each.first_offset, each.next_offset, each.cause)
 
 

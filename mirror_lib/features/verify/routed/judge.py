@@ -127,7 +127,7 @@ class _Account:
     records: int = 0
     made: int = 0
     on_target: int = 0
-    left_out: int = 0
+    skipped: int = 0
     compacted: int = 0
     difference_count: int = 0
     unequal: list[_Unequal] = field(default_factory=list)
@@ -180,7 +180,7 @@ class _Account:
         self.on_target += found.count
         if found.same_as(made):
             self.records += made.count
-            self.left_out += doubtful.count
+            self.skipped += doubtful.count
             return
         if doubtful.count and found.same_as(made.plus(doubtful)):
             self.records += found.count
@@ -304,7 +304,7 @@ class _Account:
             standing=self.on_target + self.digests.unexpected,
             compacted=self.compacted,
             expired=check.expired,
-            left_out=self.left_out,
+            skipped=self.skipped,
             target_bytes=self.digests.read_bytes,
             timestamps_compared=check.timed,
             difference_count=self.difference_count,

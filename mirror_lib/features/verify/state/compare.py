@@ -32,7 +32,7 @@ class KeyState(StrEnum):
     #: Its newest record is not copied yet, or may have changed while both sides were read.
     PENDING = "pending"
     #: An operator or a policy skipped its newest record.
-    LEFT_OUT = "left-out"
+    SKIPPED = "skipped"
     #: The record on one side is older than the log start of the other.
     EXPIRED = "expired"
     #: Deleted on both sides; one still holds the tombstone.
@@ -124,7 +124,7 @@ def _both(source: Entries, target: Entries, late: Entries, rules: StateRules, fi
     skipped = ~open_ & _within(source["offset"], rules.skipped)
     foreign = ~open_ & ~skipped & _within(target["offset"], rules.foreign)
     findings.note(KeyState.PENDING, open_)
-    findings.note(KeyState.LEFT_OUT, skipped)
+    findings.note(KeyState.SKIPPED, skipped)
     findings.note(KeyState.FOREIGN, foreign)
     differ = ~(open_ | skipped | foreign)
     aborted = differ & (_within(origin, rules.aborted_on_source) | _aborted_there(source, rules))
@@ -150,7 +150,7 @@ def _only_on_target(target: Entries, late: Entries, rules: StateRules, findings:
     expired = older & ~(open_ | foreign | lost_at_source)
     findings.note(KeyState.PENDING, open_)
     findings.note(KeyState.FOREIGN, foreign)
-    findings.note(KeyState.LEFT_OUT, lost_at_source)
+    findings.note(KeyState.SKIPPED, lost_at_source)
     findings.note(KeyState.EXPIRED, expired)
     differ = ~(open_ | foreign | lost_at_source | expired)
     aborted = differ & _within(origin, rules.aborted_on_source)
@@ -174,7 +174,7 @@ def _only_on_source(source: Entries, late: Entries, rules: StateRules, findings:
     expired = (codes == _EXACT) & (offsets < rules.target_start) & ~(open_ | skipped)
     before = (codes == _BEFORE) & ~(open_ | skipped)
     findings.note(KeyState.PENDING, open_)
-    findings.note(KeyState.LEFT_OUT, skipped)
+    findings.note(KeyState.SKIPPED, skipped)
     findings.note(KeyState.EXPIRED, expired)
     findings.note(KeyState.BEFORE_MAP, before)
     differ = ~(open_ | skipped | expired | before)

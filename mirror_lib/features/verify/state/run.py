@@ -281,7 +281,7 @@ class StateComparison:
             records=counts[KeyState.EQUAL],
             gone_on_both=counts[KeyState.DELETED],
             expired=counts[KeyState.EXPIRED],
-            left_out=counts[KeyState.LEFT_OUT],
+            skipped=counts[KeyState.SKIPPED],
             foreign=counts[KeyState.FOREIGN],
             pending=counts[KeyState.PENDING],
             before_map=counts[KeyState.BEFORE_MAP],

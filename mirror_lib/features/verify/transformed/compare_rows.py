@@ -177,7 +177,7 @@ class _Walk:
         Raises:
             MirrorError: the target cannot be read.
         """
-        self._skipped += end.left_out
+        self._skipped += end.skipped
         if max(self._log_start, end.log_start):
             self._log_start = max(self._log_start, end.log_start)
             self._expire()
@@ -193,7 +193,7 @@ class _Walk:
     def outcome(self) -> RangeOutcome:
         """Return the findings so far."""
         found = self._comparer.outcome()
-        return replace(found, left_out=found.left_out + self._skipped)
+        return replace(found, skipped=found.skipped + self._skipped)
 
     def _expire(self) -> None:
         self._comparer.source_expired(self._log_start)

@@ -42,13 +42,13 @@ class RangeEnd:
     Attributes:
         bytes: of the source's log that were read.
         log_start: where retention moved the start of the log meanwhile; 0: nowhere.
-        left_out: records that were not read, since the ledger names them as skipped.
+        skipped: records that were not read, since the ledger names them as skipped.
     """
 
     source_next: int
     bytes: int = 0
     log_start: int = 0
-    left_out: int = 0
+    skipped: int = 0
     stopped: Stopped | None = None
     error: MirrorError | None = None
 
@@ -106,11 +106,11 @@ def numbered_ranges(job: RowVerifyJob, bin_number: int) -> Iterator[NumberedRang
 def first_refusal(job: RowVerifyJob, check: PartitionCheck, range_: CheckRange) -> tuple[int, MirrorError | None]:
     """Return where a range ends because a record that should have been transformed cannot be, and its error."""
     for refused in job.refused.get(check.source, ()):
-        if range_.source_first <= refused.offset < range_.source_next and not is_left_out(check, refused.offset):
+        if range_.source_first <= refused.offset < range_.source_next and not is_skipped(check, refused.offset):
             return refused.offset, refused.error
     return range_.source_next, None
 
 
-def is_left_out(check: PartitionCheck, offset: int) -> bool:
+def is_skipped(check: PartitionCheck, offset: int) -> bool:
     """Return True if the ledger names a record as not copied."""
     return any(gap.first_offset <= offset < gap.next_offset for gap in check.known_gaps if not gap.rewritten)

@@ -29,7 +29,7 @@ from mirror_lib.features.verify.transformed.model import (
     RangeEnd,
     RowVerifyJob,
     first_refusal,
-    is_left_out,
+    is_skipped,
     numbered_ranges,
 )
 from mirror_lib.topology import TopicPartition
@@ -207,7 +207,7 @@ class _Reading:
         refused = self._job.refused.get(check.source, ())
         return [
             *((gap.first_offset, gap.next_offset) for gap in failed),
-            *((each.offset, each.offset + 1) for each in refused if is_left_out(check, each.offset)),
+            *((each.offset, each.offset + 1) for each in refused if is_skipped(check, each.offset)),
         ]
 
 

@@ -82,7 +82,7 @@ def poisoned(scene: Scene, target: Mapping[str, str]) -> tuple[list[int], str]:
     return [4, 5, 9], "record-refused"
 
 
-def left_out(report: RunReport) -> list[int]:
+def skipped(report: RunReport) -> list[int]:
     return [
         offset
         for result in report.results
@@ -101,9 +101,9 @@ class TestGivenRecordsThatTheTargetRefuses:
         report = scene.run()
 
         assert report.errors == ()
-        assert left_out(report) == bad
+        assert skipped(report) == bad
         assert {poison.cause for result in report.results for poison in result.poison} == {reason}
-        assert report.left_out == len(bad)
+        assert report.skipped == len(bad)
         assert scene.copied == scene.written(without=bad)
         if policy == "quarantine":
             assert [kept.key for kept in consume(mirrored.target, scene.quarantine)] == [
@@ -163,7 +163,7 @@ def assert_stopped(report: RunReport, kind: type[MirrorError], offset: int) -> N
     assert isinstance(error, kind), error
     assert error.where.offset == offset
     assert "mirror.poison.policy" in error.action
-    assert report.left_out == 0
+    assert report.skipped == 0
 
 
 @LEAVING_OUT
@@ -177,7 +177,7 @@ def test_a_time_so_close_to_the_bound_that_only_the_broker_can_tell(mirrored: Mi
     report = scene.run()
 
     assert report.errors == ()
-    assert left_out(report) == [5, 16, 27]
+    assert skipped(report) == [5, 16, 27]
     assert scene.copied == scene.written(without=[5, 16, 27])
 
 
@@ -196,7 +196,7 @@ def test_what_the_broker_alone_refused_is_found_and_known_to_the_run_that_takes_
     report = scene.run()
 
     assert report.errors == ()
-    assert (left_out(report), report.records) == ([20], 0)
+    assert (skipped(report), report.records) == ([20], 0)
     assert scene.copied == scene.written(without=[20])
     (kept,) = consume(mirrored.target, scene.quarantine)
     assert dict(kept.headers)["reason"] == b"record-refused"
@@ -218,7 +218,7 @@ class TestGivenADamagedBatch:
         report = scene.run()
 
         assert report.errors == ()
-        assert left_out(report) == [10, 11]
+        assert skipped(report) == [10, 11]
         assert [poison.cause for poison in report.results[0].poison] == ["corrupt-batch"]
         assert [value for _, value, _ in scene.copied] == [each.value for each in [*small(10), *small(5)]]
         if policy == "quarantine":
@@ -234,7 +234,7 @@ class TestGivenADamagedBatch:
         report = scene.run()
 
         assert report.errors == ()
-        assert (left_out(report), report.records, report.results[0].recovered) == ([10, 11], 0, 15)
+        assert (skipped(report), report.records, report.results[0].recovered) == ([10, 11], 0, 15)
         assert [value for _, value, _ in scene.copied] == [each.value for each in [*small(10), *small(5)]]
         assert [(gap.first_offset, gap.next_offset) for gap in scene.flow.ledger.gaps("A->B")] == [(10, 12)]
 

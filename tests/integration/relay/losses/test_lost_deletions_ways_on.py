@@ -121,8 +121,8 @@ def test_written_deletions_make_both_sides_equal_and_the_flow_goes_on(scene: Sce
         # A group goes on at the deletions, or at the record that is next for it where there is one.
         scene.mirror("groups", "apply")
         later = [record.offset or 0 for record in consume(scene.pair.target, scene.target) if record.key == b"later"]
-        goes_on_at = {(scene.target, 0): min(later, default=copied_to)}
-        assert committed_offsets(scene.pair.target, f"{scene.topic}-group") == goes_on_at
+        target_offset = {(scene.target, 0): min(later, default=copied_to)}
+        assert committed_offsets(scene.pair.target, f"{scene.topic}-group") == target_offset
         by_state = verify(scene.flow, mode=VerifyMode.STATE)
         assert (by_state.exit_code, by_state.difference_count) == (0, 0)
         scene.runs_again()

@@ -46,7 +46,7 @@ class Scene:
     def exact(self) -> list[int]:
         """The same by the offset map."""
         found = OffsetMap.of_segments(self.flow.ledger.segments("A->B", self.topic, 0))
-        return [found.goes_on_at(offset).offset for offset in (0, 5, 9, 10, 13)]
+        return [found.resume_at(offset).offset for offset in (0, 5, 9, 10, 13)]
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def target(kafka_pair: KafkaPair) -> Iterator[KafkaCluster]:
 def leave_out(monkeypatch: pytest.MonkeyPatch) -> LeaveOut:
     """Let the coordinator hear nothing of some partitions, and the run do nothing about it."""
 
-    def begin(left_out: Callable[[TopicPartition], bool]) -> None:
+    def begin(unmarked: Callable[[TopicPartition], bool]) -> None:
         add = Producers.add_to_transaction
 
         async def add_others(
@@ -57,7 +57,7 @@ def leave_out(monkeypatch: pytest.MonkeyPatch) -> LeaveOut:
             *,
             deadline: float,
         ) -> None:
-            heard = [each for each in partitions if not left_out(each)]
+            heard = [each for each in partitions if not unmarked(each)]
             if heard:
                 await add(self, name, identity, heard, deadline=deadline)
 

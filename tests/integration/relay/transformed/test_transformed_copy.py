@@ -139,7 +139,7 @@ def test_given_records_that_fail_when_the_policy_leaves_them_out_then_the_others
 
     report = flow.run(runner=TransformHere(failed=failing(mirrored.name, 10, 11, 299)))
 
-    assert (report.errors, report.records, report.left_out) == ((), 297, 3)
+    assert (report.errors, report.records, report.skipped) == ((), 297, 3)
     assert [result.source_next for result in report.results] == [300]
     found = mirrored.copied()
     assert {10, 11, 299}.isdisjoint(number_of(each.value) for each in found)

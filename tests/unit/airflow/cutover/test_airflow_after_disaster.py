@@ -17,7 +17,7 @@ from tests.support.flow_files import write_flow
 
 DAG_ID = "mirror_after_disaster__A__B"
 _IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-_BACK = ("B->A.enabled = true", "B->A.mirror.way.back = true")
+_BACK = ("B->A.enabled = true", "B->A.mirror.failback = true")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_flow_with_a_way_back_has_the_dag_and_the_way_back_has_none(config: Pa
     assert set(build_after_disaster_dags([config])) == {DAG_ID}
 
     # With names of their own two flows may copy everything both ways.
-    for back in (("B->A.enabled = true",), ("B->A.enabled = false", "B->A.mirror.way.back = true")):
+    for back in (("B->A.enabled = true",), ("B->A.enabled = false", "B->A.mirror.failback = true")):
         assert build_after_disaster_dags([write_flow(config.parent, *back)]) == {}, back
 
 

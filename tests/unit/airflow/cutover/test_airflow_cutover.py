@@ -24,6 +24,7 @@ from mirror_lib.features.cutover.airflow.form import definition_from, refuse_oth
 from mirror_lib.features.cutover.airflow.patient_load import load_patiently
 from mirror_lib.features.cutover.airflow.tasks import answer, await_question, begin
 from mirror_lib.features.cutover.model import CutoverDefinition, Step, StepState
+from mirror_lib.former_names import FIELDS
 from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.location import ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
@@ -304,15 +305,15 @@ OTHERS: dict[str, Any] = {
     "fence": "acl",
     "writers": ["User:app"],
     "scope": "full",
-    "still_seconds": 3,
+    "quiet_seconds": 3,
     "drain_seconds": 4,
     "watch_seconds": 0,
     "max_lag": 5,
-    "max_read_again": 6,
+    "max_duplicates": 6,
     "max_skipped": 7,
     "may_split": ["audit"],
     "may_reset": ["billing"],
-    "require_way_back": False,
+    "require_failback": False,
     "with_withdrawn": True,
 }
 
@@ -333,6 +334,11 @@ def test_the_name_alone_or_the_same_values_continue_an_existing_cutover(dag: DAG
 
     refuse_other_values(form, created)
     refuse_other_values({**form, **OTHERS}, created)
+    # As a trigger by Airflow's API had them before the fields were renamed.
+    former = {old: OTHERS[new] for old, new in FIELDS.items() if new in OTHERS}
+    assert len(former) == 3
+    present = {name: value for name, value in OTHERS.items() if name not in FIELDS.values()}
+    assert definition_from({**form, **present, **former}, WAVE.flow, WAVE.name) == created
 
 
 def test_a_trigger_with_other_topics_does_not_continue_an_existing_cutover(config: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_run_that_left_the_copy_to_another_is_skipped_and_says_so_unless_a_ste
                 "notices": ["B refuses segment.bytes."],
             },
             (
-                "- sync_topics: 2 created, 3 unchanged, 1 with new partitions, 1 failed: topic a: a conflict.; ",
+                "- sync_topics: 2 created, 3 unchanged, 1 grown, 1 failed: topic a: a conflict.; ",
                 "note: B refuses segment.bytes.",
             ),
             id="notices and conflicts about topics, which fail nothing",
@@ -234,7 +234,8 @@ def test_a_dry_run_shows_the_plan():
 
 
 def test_what_was_left_out_is_told_though_the_run_succeeded():
-    outcome = {**OUTCOME, "left_out": 1_200, "left_out_ranges": ["[record-too-large] orders-0, offset 7 (skipped): x"]}
+    place = "[record-too-large] orders-0, offset 7 (skipped): x"
+    outcome = {**OUTCOME, "skipped_records": 1_200, "skipped_ranges": [place]}
     assert report_text("A->B", outcome, []).splitlines()[-2:] == [
         "Skipped by mirror.poison.policy, 1,200 records:",
         "- [record-too-large] orders-0, offset 7 (skipped): x",
@@ -242,9 +243,9 @@ def test_what_was_left_out_is_told_though_the_run_succeeded():
 
 
 def test_records_that_groups_would_skip_or_read_again_and_denials_left_out_are_told():
-    groups = {"skipped": None, "failed": 0, "problems": [], "groups": 2, "read_again": 3, "skipped_records": 60}
-    acls = {"skipped": None, "failed": 0, "problems": [], "denials_left_out": 1, "notices": ["1 denials ..."]}
+    groups = {"skipped": None, "failed": 0, "problems": [], "groups": 2, "duplicates": 3, "skipped_records": 60}
+    acls = {"skipped": None, "failed": 0, "problems": [], "skipped_denials": 1, "notices": ["1 denials ..."]}
     assert steps_text({"sync_group_offsets": groups, "sync_topic_acls": acls}).splitlines()[1:] == [
-        "- sync_group_offsets: 2 groups, 3 duplicates, 60 records skipped",
-        "- sync_topic_acls: 1 DENY ACLs not copied; note: 1 denials ...",
+        "- sync_group_offsets: 2 groups, 3 duplicates, 60 skipped records",
+        "- sync_topic_acls: 1 skipped denials; note: 1 denials ...",
     ]

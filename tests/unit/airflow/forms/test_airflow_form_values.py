@@ -16,7 +16,7 @@ from mirror_lib.airflow.compatibility import ParamsDict
 from mirror_lib.airflow.flow.form import TriggerChoices, trigger_form
 from mirror_lib.airflow.forms.conf import check_conf
 from mirror_lib.airflow.forms.fields import chosen_topics
-from mirror_lib.airflow.forms.slow_patterns import takes_for_ever
+from mirror_lib.airflow.forms.slow_patterns import has_catastrophic_backtracking
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.cutover.airflow.after_disaster.dag import after_disaster_form
 from mirror_lib.features.cutover.airflow.form import cutover_form, definition_from
@@ -65,7 +65,7 @@ BY_FIELD: Mapping[str, tuple[Any, ...]] = {
     "writers": (["app"], ["User:"], [":app"]),
     "steps": (["replicate"], ["nonsense"]),
     **dict.fromkeys(("tasks", "max_bytes", "bytes_per_second"), (0, -1)),
-    **dict.fromkeys(("max_seconds", "poll_seconds", "wait_hours", "max_lag", "max_read_again", "still_seconds"), (-1,)),
+    **dict.fromkeys(("max_seconds", "poll_seconds", "wait_hours", "max_lag", "max_duplicates", "quiet_seconds"), (-1,)),
 }
 
 
@@ -154,13 +154,13 @@ def test_what_means_something_is_taken() -> None:
 
 def test_whole_numbers_that_are_written_with_a_point_are_whole_numbers() -> None:
     assert repr(TriggerChoices.from_params({"tasks": 3.0, "bytes_per_second": 1e6})) == repr(
-        TriggerChoices(left_out=frozenset(), tasks=3, bytes_per_second=1_000_000)
+        TriggerChoices(excluded_steps=frozenset(), tasks=3, bytes_per_second=1_000_000)
     )
 
 
 def test_usual_patterns_take_no_time() -> None:
     for pattern in (".*", r".*orders.*", r"([a-z]+\.)*orders", r"(\w+-)*x", r".*a.*b.*c.*d", "(?i)us|eu"):
-        assert not takes_for_ever(pattern), pattern
+        assert not has_catastrophic_backtracking(pattern), pattern
 
 
 def test_a_list_of_slow_patterns_is_not_checked_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

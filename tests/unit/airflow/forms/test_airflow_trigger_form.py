@@ -47,9 +47,9 @@ def test_a_scheduled_run_does_every_step_and_one_with_all_steps_taken_away_the_c
 
     assert TriggerChoices.from_params(defaults) == TriggerChoices()
     for emptied in (None, []):
-        assert TriggerChoices.from_params({"steps": emptied}).left_out == set(OPTIONAL_STEPS)
+        assert TriggerChoices.from_params({"steps": emptied}).excluded_steps == set(OPTIONAL_STEPS)
     # Of an API call that does not speak of steps.
-    assert TriggerChoices.from_params({}).left_out == frozenset()
+    assert TriggerChoices.from_params({}).excluded_steps == frozenset()
 
 
 def test_every_step_that_can_be_left_out_is_a_task_of_the_dag_and_all_its_tasks_can_bear_it(make_flow):

@@ -98,16 +98,16 @@ def test_memory_that_may_be_written_to_gives_the_same_batches_as_other_memory(si
 @given(
     kinds=st.lists(st.sampled_from(sorted(KINDS)) | st.just("full"), max_size=12),
     start=st.integers(0, 4),
-    left_out=st.integers(0, 4),
+    skipped=st.integers(0, 4),
     cut=st.integers(0, 4_000),
 )
 def test_whatever_stands_among_full_batches_the_same_becomes_of_it(
-    kinds: list[str], start: int, left_out: int, cut: int
+    kinds: list[str], start: int, skipped: int, cut: int
 ) -> None:
     # Three offsets apart: full batches have offsets missing before them, too.
     data = b"".join(KINDS[kind](3 * number) for number, kind in enumerate(kinds))
     data = data[: max(len(data) - cut, 0)]
-    end = max(3 * len(kinds) - left_out, start)
+    end = max(3 * len(kinds) - skipped, start)
 
     outcomes = []
     for memory in (bytearray(data), data):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.cluster.batches.damage import measure_damage
 from mirror_lib.cluster.batches.rules import ANY_RECORD, AllowedTimes, RecordRules, lacks_key
-from mirror_lib.cluster.batches.skipped import LeftOut, Unit
+from mirror_lib.cluster.batches.skipped import SkippedRecords, Unit
 from mirror_lib.cluster.batches.split import halves, skipped_batch
 from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.errors import CorruptBatchError, RecordRefusedError
@@ -49,8 +49,8 @@ def offsets(out: Sequence[ReadyBatch]) -> list[int]:
     return found
 
 
-def places(left_out: Sequence[LeftOut]) -> list[tuple[int, int]]:
-    return [(each.first_offset, each.next_offset) for each in left_out]
+def places(skipped: Sequence[SkippedRecords]) -> list[tuple[int, int]]:
+    return [(each.first_offset, each.next_offset) for each in skipped]
 
 
 def values(out: Sequence[ReadyBatch]) -> list[bytes | None]:
@@ -98,12 +98,12 @@ class TestTimes:
         out = fed(subject, b"".join(raws))
 
         surely_refused = [n for n, shift in enumerate(shifts) if abs(shift) > HOUR + MINUTE]
-        left_out = [each.first_offset for each in subject.take_skipped()]
+        skipped = [each.first_offset for each in subject.take_skipped()]
         # A record further back than its batch's first one is left to the target.
-        assert set(left_out) <= set(surely_refused)
-        assert sorted([*offsets(out), *left_out]) == list(range(len(shifts)))
+        assert set(skipped) <= set(surely_refused)
+        assert sorted([*offsets(out), *skipped]) == list(range(len(shifts)))
         if per_batch == 1:
-            assert left_out == surely_refused
+            assert skipped == surely_refused
 
 
 class TestKeys:
@@ -164,11 +164,11 @@ class TestSize:
 
                 out = fed(subject, batch(records, codec=codec))
 
-                left_out = subject.take_skipped()
-                assert sorted([*offsets(out), *(each.first_offset for each in left_out)]) == list(range(8))
-                assert {each.first_offset for each in left_out} <= {0, 4, 5}
+                skipped = subject.take_skipped()
+                assert sorted([*offsets(out), *(each.first_offset for each in skipped)]) == list(range(8))
+                assert {each.first_offset for each in skipped} <= {0, 4, 5}
                 if codec == 0:
-                    assert places(left_out) == [(0, 1), (4, 5), (5, 6)]
+                    assert places(skipped) == [(0, 1), (4, 5), (5, 6)]
                 assert all(len(ready.payload) <= 1_000 for ready in out)
 
 
@@ -197,7 +197,7 @@ class TestDamage:
 
         out = fed(subject, log[0] + bytes(raw) + b"".join(log[2:]))
 
-        left_out = places(subject.take_skipped())
+        skipped = places(subject.take_skipped())
         arrived = offsets(out)
         assert arrived[:2] == [0, 1]
         if at % len(raw) < 8 or 12 <= at % len(raw) < 16:
@@ -205,10 +205,10 @@ class TestDamage:
             return
         if subject.is_finished or subject.next_offset == 7:
             assert arrived == [0, 1, 5, 6]
-            assert left_out == [(2, 5)]
+            assert skipped == [(2, 5)]
         else:
             # A length beyond the fetch: the batch looks incomplete, and nothing after it is taken.
-            assert (arrived, left_out, subject.next_offset) == ([0, 1], [], 2)
+            assert (arrived, skipped, subject.next_offset) == ([0, 1], [], 2)
             assert 8 <= at % len(raw) < 12 or at % len(raw) == 16
 
     def test_a_body_that_cannot_be_read_under_a_right_checksum_is_left_out_with_its_number(self) -> None:
@@ -219,11 +219,11 @@ class TestDamage:
 
         out = fed(subject, good[0] + sealed(raw) + good[1])
 
-        (left_out,) = subject.take_skipped()
+        (skipped,) = subject.take_skipped()
         assert offsets(out) == [0, 1, 5]
-        assert (left_out.first_offset, left_out.next_offset, left_out.records) == (2, 5, 3)
-        assert (left_out.unit, left_out.raw) == (Unit.BATCH, sealed(raw))
-        assert left_out.first_timestamp == self.RECORDS[0].timestamp
+        assert (skipped.first_offset, skipped.next_offset, skipped.records) == (2, 5, 3)
+        assert (skipped.unit, skipped.raw) == (Unit.BATCH, sealed(raw))
+        assert skipped.first_timestamp == self.RECORDS[0].timestamp
 
     def test_a_batch_that_waited_alone_and_cannot_be_read_is_left_out(self) -> None:
         raw = bytearray(batch([SourceRecord(0), SourceRecord(1)], codec=1))
@@ -306,15 +306,15 @@ class TestHalves:
         (whole,) = fed(judging(passthrough_min_bytes=0), batch([SourceRecord(0), SourceRecord(1)], codec=1))
         whole.payload[61:] = b"\xff" * (len(whole.payload) - 61)
         assert halves(whole) is None
-        left_out = skipped_batch(whole, CorruptBatchError("damaged."))
-        assert (left_out.first_offset, left_out.next_offset, left_out.unit) == (0, 2, Unit.BATCH)
+        skipped = skipped_batch(whole, CorruptBatchError("damaged."))
+        assert (skipped.first_offset, skipped.next_offset, skipped.unit) == (0, 2, Unit.BATCH)
 
     def test_a_single_record_is_left_out_as_a_record(self) -> None:
         (whole,) = fed(judging(passthrough_min_bytes=0), batch([SourceRecord(7, NOW, b"k", b"v")], codec=3))
-        left_out = skipped_batch(whole, RecordRefusedError("no."))
-        assert (left_out.first_offset, left_out.unit, left_out.first_timestamp) == (7, Unit.RECORD, NOW)
+        skipped = skipped_batch(whole, RecordRefusedError("no."))
+        assert (skipped.first_offset, skipped.unit, skipped.first_timestamp) == (7, Unit.RECORD, NOW)
         # KIP-98: length 8, no attributes, both deltas 0, key and value of a byte, no headers.
-        assert left_out.raw == bytes((16, 0, 0, 0, 2)) + b"k" + bytes((2,)) + b"v" + bytes((0,))
+        assert skipped.raw == bytes((16, 0, 0, 0, 2)) + b"k" + bytes((2,)) + b"v" + bytes((0,))
 
 
 class TestRules:

@@ -156,7 +156,7 @@ def test_how_the_records_are_written_does_not_matter(history: Sequence[Written])
         leader_epoch=st.none() | st.integers(0, 9),
         last_record=st.none() | st.builds(LastRecord, *[st.integers(0, 10**18 - 1)] * 3),
         claim=st.none() | st.integers(0, 2**63 - 1),
-        left_out=st.just(()) | st.just((OmittedRange(1, 2, 1, "corrupt-batch"),)),
+        skipped=st.just(()) | st.just((OmittedRange(1, 2, 1, "corrupt-batch"),)),
     )
 )
 def test_what_is_told_of_a_claim_is_what_reading_the_whole_record_tells(written: Position) -> None:

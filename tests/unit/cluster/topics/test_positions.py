@@ -83,7 +83,7 @@ def test_a_connector_in_a_shared_connect_cluster_may_have_any_name() -> None:
 
 
 def test_a_value_carries_mm2s_offset_first_and_our_fields_after_it(subtests: pytest.Subtests) -> None:
-    left_out = (OmittedRange(3, 5, None, "corrupt-batch"), OmittedRange(9, 10, 1, "record-too-large", True))
+    skipped = (OmittedRange(3, 5, None, "corrupt-batch"), OmittedRange(9, 10, 1, "record-too-large", True))
     pair = ClusterPair("cluster-1", "cluster-2")
     known = LastRecord(offset=38, batch_bytes=1_024, checksum=4_294_967_295)
     # Most records of a large flow are only looked at for their claims.
@@ -96,7 +96,7 @@ def test_a_value_carries_mm2s_offset_first_and_our_fields_after_it(subtests: pyt
             None,
         ),
         (
-            Position("foo", 0, 41, state=OPEN, claim=7, left_out=left_out),
+            Position("foo", 0, 41, state=OPEN, claim=7, skipped=skipped),
             '{"offset":41,"state":"open","claim":7,"left_out":"[[3,5,null,\\"corrupt-batch\\",false],'
             '[9,10,1,\\"record-too-large\\",true]]"}',
             None,
@@ -139,7 +139,7 @@ def test_every_field_is_one_that_connect_takes() -> None:
         "8Iu1",
         5,
         7,
-        left_out=(OmittedRange(3, 5, None, "corrupt-batch"),),
+        skipped=(OmittedRange(3, 5, None, "corrupt-batch"),),
         runs=(OffsetRun(0, 0, 3),),
         backfill="history",
         routes=(Route("other", 1, 17),),
@@ -168,7 +168,7 @@ def test_lists_as_version_0_1_0_wrote_them_are_read() -> None:
     position = decode_value(SOURCE, value)
 
     assert position is not None
-    assert position.left_out == (OmittedRange(3, 5, None, "corrupt-batch"),)
+    assert position.skipped == (OmittedRange(3, 5, None, "corrupt-batch"),)
     assert position.routes == (Route("other", 1, 17),)
 
 

@@ -61,18 +61,19 @@ def test_what_is_left_is_what_the_last_round_of_the_newest_run_did_not_reach(led
     )
     run(ledger, "idle")
 
-    left = ledger.left_over()["A->B"]
+    lag = ledger.flow_lags()["A->B"]
 
-    assert (left.run_id, left.partitions, left.planned, left.left, left.unfinished) == ("r", 2, 100, 30, 1)
-    assert left.updated_at.tzinfo is not None
+    assert (lag.run_id, lag.partitions, lag.planned) == ("r", 2, 100)
+    assert (lag.lag_offsets, lag.lagging_partitions) == (30, 1)
+    assert lag.updated_at.tzinfo is not None
 
 
 def test_while_a_round_copies_the_target_tells_how_far_it_is(ledger: Ledger) -> None:
     copying = row("r", 0, start_offset=10, source_next=10, target_first=500, target_next=560, state="copying")
     run(ledger, "r", copying, ended=False)
 
-    assert ledger.left_over()["A->B"].left == 30
+    assert ledger.flow_lags()["A->B"].lag_offsets == 30
 
 
 def test_without_runs_nothing_is_known(ledger: Ledger) -> None:
-    assert ledger.left_over() == {}
+    assert ledger.flow_lags() == {}

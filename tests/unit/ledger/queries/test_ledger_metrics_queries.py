@@ -174,21 +174,21 @@ def test_groups_count_once_and_not_for_topics_that_are_not_the_flows(ledger: Led
 
     # Where no map can tell what would be read again, there is no sum.
     ledger.observations.save_groups(FLOW, [rows.observed_group("x"), rows.observed_group("y")])
-    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=2, behind=0, read_again=None)
+    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=2, behind=0, duplicates=None)
 
     ledger.observations.save_groups(
         FLOW,
         [
-            rows.observed_group("x", 0, read_again=5, skipped=9),
-            rows.observed_group("x", 1, read_again=7, reason="between-syncs"),
+            rows.observed_group("x", 0, duplicates=5, skipped=9),
+            rows.observed_group("x", 1, duplicates=7, reason="between-syncs"),
             rows.observed_group("y", 0),
             rows.observed_group("z", 0, reason="topic-not-replicated"),
             rows.observed_group("w", 0, reason="topic-handed-over"),
-            rows.observed_group("w", 1, read_again=1, skipped=2),
+            rows.observed_group("w", 1, duplicates=1, skipped=2),
         ],
     )
-    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=3, behind=1, read_again=13, skipped=11)
-    assert only(ledger).groups == GroupTotals(groups=3, behind=1, read_again=13, skipped=11)
+    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=3, behind=1, duplicates=13, skipped=11)
+    assert only(ledger).groups == GroupTotals(groups=3, behind=1, duplicates=13, skipped=11)
 
 
 def test_steps_heartbeats_and_cutovers_belong_to_their_flow(ledger: Ledger) -> None:

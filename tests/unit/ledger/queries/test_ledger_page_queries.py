@@ -110,16 +110,16 @@ def test_partitions_are_counted_by_outlook_and_reason(ledger: Ledger) -> None:
 
 def test_groups_are_summed_up_those_that_would_read_most_again_first(ledger: Ledger) -> None:
     late_rows = [
-        rows.observed_group("late", 0, read_again=5, reason="between-syncs"),
+        rows.observed_group("late", 0, duplicates=5, reason="between-syncs"),
         rows.observed_group("late", 1, reason="pending"),
     ]
-    ledger.observations.save_groups("a->b", [rows.observed_group("exact", read_again=0), *late_rows])
+    ledger.observations.save_groups("a->b", [rows.observed_group("exact", duplicates=0), *late_rows])
 
     everyone = ledger.pages.groups("a->b", name=None, behind_only=False, offset=0, limit=10)
     behind = ledger.pages.groups("a->b", name="LAT", behind_only=True, offset=0, limit=10)
 
-    late = GroupSummary(group="late", partitions=2, behind=2, read_again=5, skipped=0, observed_at=NOON)
-    exact = GroupSummary(group="exact", partitions=1, behind=0, read_again=0, skipped=0, observed_at=NOON)
+    late = GroupSummary(group="late", partitions=2, behind=2, duplicates=5, skipped=0, observed_at=NOON)
+    exact = GroupSummary(group="exact", partitions=1, behind=0, duplicates=0, skipped=0, observed_at=NOON)
     assert everyone == (2, (late, exact))
     assert behind == (1, (late,))
     assert ledger.pages.group_reasons("a->b", ["late"]) == {"late": {"between-syncs": 1, "pending": 1}}

@@ -41,9 +41,9 @@ def own(source: tuple[int, int], **more: Any) -> RoutedRangeRow:
 
 def elsewhere(ledger: Ledger, to: str = "payments.de") -> list[tuple[int, int, tuple[int, int], tuple[int, int]]]:
     return [
-        (each.stretch, each.partition, (each.source_first, each.source_next), (each.target_first, each.target_next))
-        for each in ledger.routed_ranges(FLOW)
-        if each.target_topic == to
+        (row.range_number, row.partition, (row.source_first, row.source_next), (row.target_first, row.target_next))
+        for row in ledger.routed_ranges(FLOW)
+        if row.target_topic == to
     ]
 
 

@@ -20,7 +20,7 @@ from mirror_lib.errors import MirrorError, RetentionGapError, TargetDivergedErro
 from mirror_lib.features.cutover.states import disaster as disaster_states
 from mirror_lib.relay.backfill import states as backfill_states
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange, BackfillRequest
-from mirror_lib.relay.backfill.states import STATES, STOPS, Known, State, state_of, with_way_on
+from mirror_lib.relay.backfill.states import STATES, STOPS, Known, State, state_of, with_resolution
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
@@ -89,7 +89,7 @@ def test_a_stopped_partition_names_commands_about_the_backfill_and_not_about_the
             where = {"topic": backfill(into="old"), "suffix": backfill(suffix=".old"), "same": backfill()}[into]
             marked_at = 40 if where.into_live else None
 
-            told = with_way_on(where, error, interrupted=interrupted, marked_at=marked_at)
+            told = with_resolution(where, error, interrupted=interrupted, marked_at=marked_at)
 
             assert (told.reason, told.what, told.where) == (error.reason, error.what, error.where)
             assert "mirror gaps" not in told.action
@@ -111,7 +111,7 @@ def test_a_command_for_another_topic_names_the_range_where_it_is_the_same_for_al
 
 
 def diverged(of: Backfill) -> str:
-    return with_way_on(of, TargetDivergedError("foreign.", where=PLACE)).action
+    return with_resolution(of, TargetDivergedError("foreign.", where=PLACE)).action
 
 
 def test_errors_that_are_corrected_outside_keep_their_words() -> None:
@@ -119,7 +119,7 @@ def test_errors_that_are_corrected_outside_keep_their_words() -> None:
         errors.AuthorizationError("no.", where=PLACE, action="Grant it."),
         RetentionGapError("no place.", action="Look."),
     ):
-        assert with_way_on(backfill(into="old"), error).action == error.action
+        assert with_resolution(backfill(into="old"), error).action == error.action
 
 
 def test_the_documentation_shows_the_tables_of_the_program() -> None:

@@ -237,14 +237,14 @@ def test_a_run_that_was_overtaken_and_stores_something_late_is_not_taken_over_fr
 
 
 def test_what_an_interrupted_run_left_out_goes_on_with_the_claim() -> None:
-    left_out = (OmittedRange(4, 5, 1, "record-refused"),)
-    clusters = of_first(closed(FIRST, 40, state=PositionState.OPEN, left_out=left_out), target_end=43)
+    skipped = (OmittedRange(4, 5, 1, "record-refused"),)
+    clusters = of_first(closed(FIRST, 40, state=PositionState.OPEN, skipped=skipped), target_end=43)
 
     partition = opened_first(clusters)
 
     assert partition.takeover is not None
-    assert partition.takeover.left_out == left_out
-    assert [each.left_out for each in clusters.written] == [left_out]
+    assert partition.takeover.skipped == skipped
+    assert [each.skipped for each in clusters.written] == [skipped]
 
 
 def test_a_run_that_opened_after_us_does_not_stop_us() -> None:

@@ -198,10 +198,10 @@ class TestDeciding:
 
 
 class TestDecidingAboutAnInterruptedCopy:
-    LEFT_OUT = (OmittedRange(20, 21, 1, "record-refused"),)
+    SKIPPED = (OmittedRange(20, 21, 1, "record-refused"),)
 
     def decided(self, fact: PartitionFacts, cause: str, **changes: Any) -> Position:
-        before = position(state=PositionState.OPEN, producer_id=4, epoch=2, left_out=self.LEFT_OUT, **changes)
+        before = position(state=PositionState.OPEN, producer_id=4, epoch=2, skipped=self.SKIPPED, **changes)
         after = decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 40, run_id="r2", before=before, claim=6)
         assert after is not None
         return after
@@ -211,10 +211,10 @@ class TestDecidingAboutAnInterruptedCopy:
 
         assert (after.offset, after.target_offset, after.claim) == (59, 40, 6)
         assert (after.state, after.producer_id, after.epoch) == (PositionState.OPEN, 4, 2)
-        assert after.left_out == self.LEFT_OUT
+        assert after.skipped == self.SKIPPED
 
     def test_what_was_left_out_of_another_history_is_forgotten(self) -> None:
-        assert self.decided(facts(log_end=30), "source-truncated").left_out == ()
+        assert self.decided(facts(log_end=30), "source-truncated").skipped == ()
 
     def test_in_a_merge_it_is_closed_since_nobody_could_take_it_over(self) -> None:
         before = position(state=PositionState.OPEN, producer_id=4, epoch=2)

@@ -228,7 +228,7 @@ def test_without_an_earlier_look_the_forecast_says_what_is_written() -> None:
 def test_groups_and_losses_come_along() -> None:
     seen = observe(fact(0), groups=GroupTotals(5, 2, 30), open_gaps=3, run_id="r").flow
 
-    assert (seen.groups, seen.groups_behind, seen.read_again, seen.open_gaps, seen.run_id) == (5, 2, 30, 3, "r")
+    assert (seen.groups, seen.groups_behind, seen.duplicates, seen.open_gaps, seen.run_id) == (5, 2, 30, 3, "r")
     assert observe(fact(0)).flow.groups is None
 
 

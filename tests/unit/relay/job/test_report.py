@@ -13,8 +13,8 @@ from mirror_lib.errors import FencedError, MirrorError, TopicMissingError, Where
 from mirror_lib.relay.job.report import (
     Failure,
     JobReport,
-    LeftOutRange,
     PlannedTopic,
+    SkippedRange,
     error_report,
     plan_report,
     write_report,
@@ -124,11 +124,11 @@ def test_what_was_left_out_comes_back_with_its_place(tmp_path: Path) -> None:
 
     report = _read_back(tmp_path, _report(replace(_DONE, poison=(known, hidden))).to_dict())
 
-    assert (report.exit_code, report.left_out) == (0, 4)
-    assert report.left_out_ranges == (
-        LeftOutRange("orders", 0, 2, 5, 3, "record-too-large", "It is too large.", quarantined=True),
-        LeftOutRange("orders", 0, 7, 9, None, "corrupt-batch", "Its CRC is wrong.", quarantined=False),
+    assert (report.exit_code, report.skipped) == (0, 4)
+    assert report.skipped_ranges == (
+        SkippedRange("orders", 0, 2, 5, 3, "record-too-large", "It is too large.", quarantined=True),
+        SkippedRange("orders", 0, 7, 9, None, "corrupt-batch", "Its CRC is wrong.", quarantined=False),
     )
-    assert str(report.left_out_ranges[0]) == (
+    assert str(report.skipped_ranges[0]) == (
         "[record-too-large] orders-0, offsets 2 to 4 (in the quarantine topic): It is too large."
     )

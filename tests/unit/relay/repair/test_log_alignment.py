@@ -63,7 +63,7 @@ class Log:
 
 
 def shape_of(log: Log, spans: Sequence[Span]) -> LogShape:
-    shape = LogShape(log.start, log.end).with_stretches(spans, log.start)
+    shape = LogShape(log.start, log.end).with_spans(spans, log.start)
     read_to = max((each.next_offset for each in spans), default=log.start)
     return shape if read_to >= log.end else shape.at_end(read_to)
 
@@ -73,14 +73,14 @@ def match(
     target: Log,
     *,
     certain_end: bool = True,
-    left_out: Sequence[tuple[int, int]] | None = (),
+    skipped: Sequence[tuple[int, int]] | None = (),
     step: int = 2,
     attributes: int = 0,
 ) -> LogMatch:
     """Both logs are read a few batches at a time, as fetches would."""
     mine, theirs = source.spans(), target.spans(per_batch=4, attributes=attributes)
     shapes = shape_of(source, mine), shape_of(target, theirs)
-    matcher = LogMatcher(*shapes, certain_end=certain_end, skipped=left_out)
+    matcher = LogMatcher(*shapes, certain_end=certain_end, skipped=skipped)
     sources, targets = iter(mine), iter(theirs)
     for _ in range(100_000):
         if matcher.is_finished:
@@ -168,8 +168,8 @@ def test_timestamps_that_the_target_gave_do_not_count() -> None:
 
 
 def test_records_that_a_policy_has_left_out(subtests: pytest.Subtests) -> None:
-    for left_out in (((4, 5), (9, 11)), None):
-        with subtests.test(left_out=left_out):
+    for skipped in (((4, 5), (9, 11)), None):
+        with subtests.test(skipped=skipped):
             source, target = Log(), Log()
             truth = {}
             for number in range(20):
@@ -177,7 +177,7 @@ def test_records_that_a_policy_has_left_out(subtests: pytest.Subtests) -> None:
                 if number not in (4, 9, 10):
                     truth[offset] = target.append(f"r{number}")
 
-            found = match(source, target, left_out=left_out)
+            found = match(source, target, skipped=skipped)
 
             assert pairs(found) == list(truth.items())
             assert found.only_on_source == 3
@@ -376,7 +376,7 @@ def test_what_stands_behind_the_end_changes_nothing(behind: list[str | None], on
     for text in behind:
         (here if on_source else there).append(text)
     spans = here.spans(), there.spans()
-    shapes = [LogShape(0, 3).with_stretches(each, 0) for each in spans]
+    shapes = [LogShape(0, 3).with_spans(each, 0) for each in spans]
 
     matcher = LogMatcher(shapes[0], shapes[1], certain_end=True)
     matcher.feed_source(spans[0])

@@ -127,9 +127,9 @@ class TestSkippedRecords:
 
     def test_what_was_left_out_for_certain_is_not_taken_for_its_like(self) -> None:
         """The second X is on the target, the first is not: only the position tells."""
-        left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
+        skipped = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
 
-        found = self.matched(here("aXXb"), "aXb", skipped=left_out)
+        found = self.matched(here("aXXb"), "aXb", skipped=skipped)
 
         assert found.source_next == SOURCE_START + 4
         assert found.runs == (run(0, 0, 1), run(2, 1, 2))
@@ -139,14 +139,14 @@ class TestSkippedRecords:
         two = batch([record(SOURCE_START + 1, "X"), record(SOURCE_START + 2, "Y")])
         damaged = with_body(two, two[61:], count=9)
         source = log(batch([record(SOURCE_START, "a")]), damaged, batch([record(SOURCE_START + 3, "b")]))
-        left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 3, None, "corrupt-batch")]
+        skipped = [OmittedRange(SOURCE_START + 1, SOURCE_START + 3, None, "corrupt-batch")]
 
-        assert self.matched(source, "ab", skipped=left_out).source_next == SOURCE_START + 4
+        assert self.matched(source, "ab", skipped=skipped).source_next == SOURCE_START + 4
 
     def test_what_was_left_out_last_is_tried_again(self) -> None:
-        left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
+        skipped = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
 
-        assert self.matched(here("aX"), "a", skipped=left_out).source_next == SOURCE_START + 1
+        assert self.matched(here("aX"), "a", skipped=skipped).source_next == SOURCE_START + 1
 
 
 def test_a_foreign_record_is_a_mismatch_with_both_places() -> None:

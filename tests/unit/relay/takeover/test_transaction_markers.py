@@ -45,12 +45,12 @@ class Coordinator:
         self,
         *,
         late: Iterable[TopicPartition] = (),
-        left_out: Iterable[TopicPartition] = (),
+        unmarked: Iterable[TopicPartition] = (),
         never: Iterable[TopicPartition] = (),
     ) -> None:
         #: Where each log ends; five rows stand on both.
         self.ends = {ORDERS: 5, PAYMENTS: 5, POSITIONS: 0}
-        self._late, self._left_out, self._never = set(late), set(left_out), set(never)
+        self._late, self._unmarked, self._never = set(late), set(unmarked), set(never)
         #: Where rows stand that have no marker yet.
         self.open = {ORDERS, PAYMENTS}
         self._covered: list[TopicPartition] = [ORDERS, PAYMENTS]
@@ -78,7 +78,7 @@ class Coordinator:
         for partition in self._covered:
             if first and partition in self._late:
                 self._owed.append(partition)
-            elif partition not in self._never and not (first and partition in self._left_out):
+            elif partition not in self._never and not (first and partition in self._unmarked):
                 self._mark(partition)
         (self.commits if commit else self.aborts).append(self._covered)
         self._covered = []
@@ -147,11 +147,11 @@ def test_given_markers_that_are_late_or_left_out_when_committed_then_those_that_
     # At the end of the positions: the position, and the marker that shows it to readers.
     for case, given, written, said, positions_end in (
         ("in time", {}, [], "", 2),
-        ("left out", {"left_out": [PAYMENTS, POSITIONS]}, [[POSITIONS, PAYMENTS]], "no marker for A.payments-0", 2),
+        ("left out", {"unmarked": [PAYMENTS, POSITIONS]}, [[POSITIONS, PAYMENTS]], "no marker for A.payments-0", 2),
         ("late: not written twice", {"late": [PAYMENTS]}, [[POSITIONS]], "", 3),
         (
             "only that of the positions left out",
-            {"left_out": [POSITIONS]},
+            {"unmarked": [POSITIONS]},
             [[POSITIONS]],
             "no marker for mm2-offsets.A.internal-0",
             2,
@@ -182,7 +182,7 @@ def test_given_a_marker_that_never_appears_when_committed_then_that_is_told(subt
 def test_given_a_commit_that_fails_when_aborted_then_the_position_topic_has_its_marker_even_if_that_was_left_out() -> (
     None
 ):
-    target = Coordinator(left_out=[POSITIONS])
+    target = Coordinator(unmarked=[POSITIONS])
     target.refuse = AuthorizationError("not allowed.")
 
     async def scene() -> None:
@@ -226,7 +226,7 @@ def test_given_one_partition_when_its_marker_is_there_then_the_next_batch_is_exp
 ) -> None:
     for case, given, end, written, said in (
         ("in time", {}, 6, [], ""),
-        ("left out: it is written", {"left_out": [ORDERS]}, 6, [[ORDERS]], "wrote no marker for A.orders-0"),
+        ("left out: it is written", {"unmarked": [ORDERS]}, 6, [[ORDERS]], "wrote no marker for A.orders-0"),
         ("late: behind both", {"late": [ORDERS]}, 7, [[ORDERS]], ""),
     ):
         with subtests.test(case=case):

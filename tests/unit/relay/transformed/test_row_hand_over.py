@@ -60,7 +60,7 @@ _RANGE_ENDS = st.builds(
     source_next=_OFFSETS,
     bytes=_OFFSETS,
     log_start=_OFFSETS,
-    left_out=_OFFSETS,
+    skipped=_OFFSETS,
     stopped=st.none() | st.sampled_from(Stopped),
     error=st.none() | mirror_errors(),
 )
@@ -93,7 +93,7 @@ def test_given_the_progress_of_a_comparison_when_it_goes_through_json_then_it_is
     for key, end in ends.items():
         assert same(back.ends[key].error) == same(end.error)
         assert back.ends[key].stopped is end.stopped
-        for field in ("source_next", "bytes", "log_start", "left_out"):
+        for field in ("source_next", "bytes", "log_start", "skipped"):
             assert getattr(back.ends[key], field) == getattr(end, field)
 
 

@@ -34,7 +34,7 @@ the same on the command line.
 def build_after_disaster_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
     """Return the DAGs for flows that have a failback flow, as `flow_dags.dags_of_flows` makes them."""
     return dags_of_flows(
-        paths, only, dag_id=after_disaster_dag_id, build=build_after_disaster_dag, takes=_has_a_way_back
+        paths, only, dag_id=after_disaster_dag_id, build=build_after_disaster_dag, takes=_has_failback_flow
     )
 
 
@@ -102,6 +102,6 @@ def after_disaster_form(flow: FlowConfig) -> dict[str, Param]:
     }
 
 
-def _has_a_way_back(config: MirrorConfig, flow: FlowConfig) -> bool:
+def _has_failback_flow(config: MirrorConfig, flow: FlowConfig) -> bool:
     opposite = enabled_opposite_of(config, flow)
-    return opposite is not None and opposite.way_back
+    return opposite is not None and opposite.failback

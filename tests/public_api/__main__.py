@@ -1,20 +1,20 @@
-"""`./run faces`: write the stubs of all faces, and name imports that reach past a face and exports that nobody uses."""
+"""`./run public`: write the stubs of public APIs; name imports that reach past one, and exports that nobody uses."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from tests.faces.packages import faces, reaching_past, stub_of, unused
+from tests.public_api.packages import public_apis, reaching_past, stub_of, unused
 
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
     """Write and look; returns the exit code."""
-    for package, face in faces(_ROOT).items():
-        stub_of(_ROOT, package).write_text(face.stub(), encoding="utf-8")
-    problems = [f"reaches past a face: {each}" for each in reaching_past(_ROOT)]
+    for package, api in public_apis(_ROOT).items():
+        stub_of(_ROOT, package).write_text(api.stub(), encoding="utf-8")
+    problems = [f"reaches past a public API: {each}" for each in reaching_past(_ROOT)]
     problems += [f"no other package uses {name}" for name in unused(_ROOT)]
     sys.stdout.writelines(f"{problem}\n" for problem in problems)
     return int(bool(problems))

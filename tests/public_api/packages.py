@@ -1,7 +1,7 @@
-"""The faces of packages: what an `__init__.py` exports of the modules beside it.
+"""The public APIs of packages: what an `__init__.py` exports of the modules next to it.
 
-A face is declared once, as the dictionary that `lazy_loader.attach` is given: nothing is imported before it is used.
-The stub beside it (`__init__.pyi`) says the same to type checkers and editors, and is made from it.
+It is declared once, as the dictionary that `lazy_loader.attach` is given: nothing is imported before it is used.
+The stub next to it (`__init__.pyi`) says the same to type checkers and editors, and is made from it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from grimp import ImportGraph
 
-#: Whose modules keep to faces. Tests look behind them.
+#: Whose modules import from public APIs only. Tests look behind them.
 CODE = ("mirror_lib", "spark_jobs", "dags", "plugins", "examples/feature")
 #: The modules right below it are everybody's.
 TOP = "mirror_lib"
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class PublicApi:
     """What one package exports."""
 
     package: str
@@ -50,7 +50,7 @@ class Use:
 
 
 def exports_of(tree: ast.AST) -> dict[str, str]:
-    """The names that an `__init__.py` exports, and their modules; none where it has no face."""
+    """The names that an `__init__.py` exports, and their modules; none without a public API."""
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "submod_attrs":
             declared: dict[str, list[str]] = ast.literal_eval(node.value)
@@ -58,13 +58,13 @@ def exports_of(tree: ast.AST) -> dict[str, str]:
     return {}
 
 
-def faces(root: Path) -> dict[str, Face]:
-    """The packages that have a face, by name."""
+def public_apis(root: Path) -> dict[str, PublicApi]:
+    """The packages that have a public API, by name."""
     found = {}
     for path in sorted((root / TOP).rglob("__init__.py")):
         if exports := exports_of(ast.parse(path.read_text(encoding="utf-8"))):
             package = _dotted(path.relative_to(root))
-            found[package] = Face(package, exports)
+            found[package] = PublicApi(package, exports)
     return found
 
 
@@ -92,16 +92,16 @@ def reaching_past(root: Path) -> list[Use]:
 def unused(root: Path) -> list[str]:
     """Exported names that no other package imports."""
     wanted = {f"{each.imported}.{each.name}" for each in uses(root)}
-    exported = (f"{face.package}.{name}" for face in faces(root).values() for name in face.exports)
+    exported = (f"{api.package}.{name}" for api in public_apis(root).values() for name in api.exports)
     return [name for name in exported if name not in wanted]
 
 
-def open_faces(graph: ImportGraph, root: Path) -> None:
-    """Add to a graph of imports what its imports from faces lead to, which no statement says."""
-    found = faces(root)
+def open_public_apis(graph: ImportGraph, root: Path) -> None:
+    """Add to a graph of imports what its imports from public APIs lead to, which no statement says."""
+    found = public_apis(root)
     for use in uses(root):
-        face = found.get(use.imported)
-        module = None if face is None else face.exports.get(use.name)
+        api = found.get(use.imported)
+        module = None if api is None else api.exports.get(use.name)
         importer = use.importer.removesuffix(".__init__")
         if module is not None and _has_import(graph, importer, use):
             graph.add_import(importer=importer, imported=f"{use.imported}.{module}")
