@@ -33,6 +33,9 @@ class Feature:
     commands: Mapping[str, Command] = field(default_factory=dict)
     #: Kind of DAGs -> `module:builder`, called with the configuration files.
     dags: Mapping[str, str] = field(default_factory=dict)
+    #: What the core asks features for -> its `module:name`: `transforms` makes a reader of a file's transforms
+    #: (`mirror_lib.config.transforms_reader`), `row-copy` copies partitions as rows (`spark_jobs.replicate`).
+    provides: Mapping[str, str] = field(default_factory=dict)
     #: Packages that it imports and the core does not need, as Python names them.
     imports: tuple[str, ...] = ()
     #: The extra that brings them: `batch-mirror[page]`.

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from pkgutil import resolve_name
+from typing import Any
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.feature import Feature
@@ -49,6 +51,25 @@ class Features:
 def installed_features() -> Features:
     """Return the features of this environment; without those whose code is missing."""
     return read_features(sorted(entry_points(group=GROUP), key=lambda each: each.name))
+
+
+def provided(name: str, *, by: str) -> Any:
+    """Return what a feature provides to the core.
+
+    Args:
+        by: the project's own feature that provides it.
+
+    Raises:
+        ConfigurationError: no installed feature does; its text begins with the verb.
+    """
+    features = installed_features()
+    places = (each.provides[name] for each in features.ready if name in each.provides)
+    if (place := next(places, None)) is not None:
+        return resolve_name(place)
+    failed = next((each for each in features.failed if each.name == by), None)
+    if failed is not None:
+        raise ConfigurationError(f"needs the feature {by}: {failed.why}.", action=failed.action)
+    raise ConfigurationError(f"needs the feature {by}, which is not installed.", action=f"Install batch-mirror[{by}].")
 
 
 def read_features(points: list[EntryPoint]) -> Features:

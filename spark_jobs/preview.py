@@ -21,9 +21,10 @@ from mirror_lib.transform.preview import MadeRecord, PreviewResult, RecordPlace
 from mirror_lib.transform.smt import model as smt
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.executor_wait import executors_within
-from spark_jobs.failures import lost_its_jvm, spark_errors, spark_failure, words_of
+from spark_jobs.failures import lost_its_jvm, spark_errors, spark_failure
 from spark_jobs.spark_versions import from_arrow_table, to_arrow
 from spark_jobs.transforms.frame import frame_of
+from spark_jobs.transforms.record_failures import words_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "control_plane": ["has_only_heartbeats", "replicate_control_plane"],
         "model": ["CopyJob", "OpenPartition", "PartitionResult", "PositionTopic", "RunPlan", "WHOLE_TOPIC"],
         "flow_plan": ["compare_flow_logs", "plan_flow"],
+        "record_paths": ["TopicPath", "topic_paths"],
         "run": ["replicate"],
         "run_lock": ["LockHolder", "RunLease", "hold_lock", "shown_holder"],
         "run_options": ["CopyRunner", "RunOptions", "RunReport"],

@@ -8,6 +8,8 @@ from .model import PartitionResult as PartitionResult
 from .model import PositionTopic as PositionTopic
 from .model import RunPlan as RunPlan
 from .model import WHOLE_TOPIC as WHOLE_TOPIC
+from .record_paths import topic_paths as topic_paths
+from .record_paths import TopicPath as TopicPath
 from .run import replicate as replicate
 from .run_lock import hold_lock as hold_lock
 from .run_lock import LockHolder as LockHolder

@@ -22,10 +22,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "TARGET_COLUMNS",
             "Transform",
             "TransformChain",
+            "members_of",
+            "transforms_of",
         ],
-        "paths": ["TopicPath", "topic_paths"],
         "record_mark": ["UntransformableRecordError", "mark", "read_mark", "refuse_record"],
-        "setting_keys": ["PREFIX", "REGISTRY", "REGISTRY_KEYS", "SUB_KEYS", "TRANSFORMS", "is_transform_key"],
         "settings": ["listed_names", "parse_transforms", "statement_files", "unlisted_problems"],
     },
 )

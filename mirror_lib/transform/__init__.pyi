@@ -6,6 +6,7 @@ from .model import Determinism as Determinism
 from .model import FlowTransforms as FlowTransforms
 from .model import FunctionKind as FunctionKind
 from .model import FunctionReference as FunctionReference
+from .model import members_of as members_of
 from .model import NO_TRANSFORMS as NO_TRANSFORMS
 from .model import RECORDS as RECORDS
 from .model import SchemaRegistry as SchemaRegistry
@@ -14,18 +15,11 @@ from .model import SOURCE_COLUMNS as SOURCE_COLUMNS
 from .model import TARGET_COLUMNS as TARGET_COLUMNS
 from .model import Transform as Transform
 from .model import TransformChain as TransformChain
-from .paths import topic_paths as topic_paths
-from .paths import TopicPath as TopicPath
+from .model import transforms_of as transforms_of
 from .record_mark import mark as mark
 from .record_mark import read_mark as read_mark
 from .record_mark import refuse_record as refuse_record
 from .record_mark import UntransformableRecordError as UntransformableRecordError
-from .setting_keys import is_transform_key as is_transform_key
-from .setting_keys import PREFIX as PREFIX
-from .setting_keys import REGISTRY as REGISTRY
-from .setting_keys import REGISTRY_KEYS as REGISTRY_KEYS
-from .setting_keys import SUB_KEYS as SUB_KEYS
-from .setting_keys import TRANSFORMS as TRANSFORMS
 from .settings import listed_names as listed_names
 from .settings import parse_transforms as parse_transforms
 from .settings import statement_files as statement_files

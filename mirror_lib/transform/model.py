@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
+from mirror_lib.config import FlowChains, TopicChain
 from mirror_lib.topology import compile_list
 from mirror_lib.transform.smt import SmtChain
+
+if TYPE_CHECKING:
+    from mirror_lib.config import FlowConfig
 
 #: The columns that expressions see: those of Spark's Kafka source, after key and value are decoded.
 SOURCE_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
@@ -208,6 +213,16 @@ class Transform:
         return Determinism.UNKNOWN if self.function is not None or self.non_determinism else Determinism.YES
 
     @property
+    def what(self) -> str:
+        """What it does, in short."""
+        if self.select is not None:
+            return f"SELECT of {self.select.file}"
+        if self.function is not None:
+            return f"function {self.function}"
+        parts = [*(["filter"] if self.filter is not None else []), *(column for column, _ in self.columns)]
+        return ", ".join(parts)
+
+    @property
     def sets(self) -> frozenset[str]:
         """The columns that it sets; empty for a function, where it is unknown."""
         if self.select is not None:
@@ -247,7 +262,7 @@ class SchemaRegistry:
 
 
 @dataclass(frozen=True, slots=True)
-class TransformChain:
+class TransformChain(TopicChain):
     """The transforms of a topic's records: Connect's first, then the project's own in their order."""
 
     transforms: tuple[Transform, ...] = ()
@@ -265,6 +280,11 @@ class TransformChain:
         return next((each for each in (Determinism.NO, Determinism.UNKNOWN) if each in found), Determinism.YES)
 
     @property
+    def is_deterministic(self) -> bool:
+        """True if all of its members certainly are."""
+        return self.determinism is Determinism.YES
+
+    @property
     def may_route(self) -> bool:
         """True if some records may go to a target partition other than their source partition's own."""
         return (self.smt is not None and self.smt.may_route) or any(
@@ -277,19 +297,22 @@ class TransformChain:
         return any("partition" in each.sets for each in self.transforms)
 
     @property
-    def comparable(self) -> bool:
-        """True if the output of an interrupted run can always be identified by making the rows again."""
-        return self.determinism is Determinism.YES and not self.may_route
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The names of its members, in their order."""
         of_smt = () if self.smt is None else tuple(stage.name for stage in self.smt.settings.stages)
         return (*of_smt, *(each.name for each in self.transforms))
 
+    def why(self, topic: str) -> Iterator[str]:
+        """Yield why each of its members applies to a topic."""
+        if self.smt is not None:
+            yield "Connect's transforms apply to all topics"
+        for each in self.transforms:
+            pattern = each.matching_pattern(topic)
+            yield f"{each.name} applies to all topics" if pattern is None else f"{each.name} applies to {pattern}"
+
 
 @dataclass(frozen=True, slots=True)
-class FlowTransforms:
+class FlowTransforms(FlowChains):
     """All transforms of a flow, in the order they are applied; without any, batches are copied unchanged."""
 
     transforms: tuple[Transform, ...] = ()
@@ -315,9 +338,43 @@ class FlowTransforms:
         return tuple(transform for transform in self.transforms if transform.takes(topic))
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the own transforms, in their order."""
+        return tuple(each.name for each in self.transforms)
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return which transforms exist, as plain data; their texts may contain values of a config provider."""
+        of_smt = () if self.smt is None else self.smt.settings.stages
+        return [
+            *({"name": stage.name, "type": stage.transform.class_name, "topics": None} for stage in of_smt),
+            *({"name": each.name, "topics": each.topics} for each in self.transforms),
+        ]
+
+    def described(self) -> tuple[tuple[str, str, str, str], ...]:
+        """Return name, topics, kind and determinism of each transform, in the order they are applied."""
+        of_smt = () if self.smt is None else self.smt.settings.stages
+        return (
+            *((each.name, "all", each.transform.class_name, Determinism.YES.value) for each in of_smt),
+            *(
+                (each.name, "all" if each.topics is None else ", ".join(each.topics), each.what, each.determinism.value)
+                for each in self.transforms
+            ),
+        )
+
+    @property
     def files(self) -> tuple[str, ...]:
         """The files that the settings were read from besides the properties file."""
         return tuple(transform.select.file for transform in self.transforms if transform.select is not None)
 
 
 NO_TRANSFORMS = FlowTransforms()
+
+
+def transforms_of(flow: FlowConfig) -> FlowTransforms:
+    """Return the transforms of a flow."""
+    return flow.transforms if isinstance(flow.transforms, FlowTransforms) else NO_TRANSFORMS
+
+
+def members_of(chain: TopicChain) -> TransformChain:
+    """Return a chain with its members; those of a chain of the core are none."""
+    return chain if isinstance(chain, TransformChain) else TransformChain()

@@ -8,11 +8,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
+from mirror_lib.config.settings import PREFIX, REGISTRY
 from mirror_lib.operator_limits import read_named
 from mirror_lib.outside_limits import TRANSFORM_BYTES
 from mirror_lib.printable import Lines, printable
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.topology import ValueType, compile_list, parse_list, parse_value
+from mirror_lib.transform.key_problems import problem
 from mirror_lib.transform.model import (
     TARGET_COLUMNS,
     ColumnExpressions,
@@ -24,7 +26,6 @@ from mirror_lib.transform.model import (
     Transform,
 )
 from mirror_lib.transform.python_functions import NoFunction, PythonFunction, look_at_function
-from mirror_lib.transform.setting_keys import PREFIX, REGISTRY, problem
 from mirror_lib.transform.sql import CheckedSql, Finding, check_column, check_filter, check_schema, check_select
 
 Side = Literal["key", "value"]

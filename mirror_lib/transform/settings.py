@@ -7,10 +7,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from mirror_lib.config.settings import OWN_TRANSFORMS, PREFIX, REGISTRY, REGISTRY_KEYS, SUB_KEYS
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.topology import parse_list
+from mirror_lib.transform.key_problems import problem
 from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms, SchemaRegistry, Transform
-from mirror_lib.transform.setting_keys import PREFIX, REGISTRY, REGISTRY_KEYS, SUB_KEYS, TRANSFORMS, problem
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?")
@@ -35,7 +36,7 @@ def parse_transforms(
         The transforms, without those that cannot be used, and every problem, each with its key. With an error among
         them the transforms are incomplete: the flow must not run.
     """
-    own = {key: text for key, text in settings.items() if key.startswith((TRANSFORMS, PREFIX))}
+    own = {key: text for key, text in settings.items() if key.startswith((OWN_TRANSFORMS, PREFIX))}
     return _Parse(own, hidden, shared, folder).run() if own else (NO_TRANSFORMS, ())
 
 
@@ -56,8 +57,10 @@ def unlisted_problems(keys: Iterable[str], listed: Collection[str]) -> Iterator[
         if not (key.startswith(PREFIX) and name and dot and rest) or name == REGISTRY or name in listed:
             continue
         guess = _closest(name, listed, 0.6)
-        advice = f"did you mean {guess}?" if guess else f"add {name} to {TRANSFORMS}"
-        yield problem(Severity.WARNING, key, f"it has no effect, because {TRANSFORMS} does not contain {name}", advice)
+        advice = f"did you mean {guess}?" if guess else f"add {name} to {OWN_TRANSFORMS}"
+        yield problem(
+            Severity.WARNING, key, f"it has no effect, because {OWN_TRANSFORMS} does not contain {name}", advice
+        )
 
 
 def statement_files(settings: Mapping[str, str], folder: Path = Path()) -> tuple[Path, ...]:
@@ -82,7 +85,7 @@ class _Parse:
         by_name = self._by_name()
         names = tuple(self._names(by_name))
         registries = self._registries(by_name.pop(REGISTRY, {}))
-        listed = {*names, *listed_names(self._settings.get(TRANSFORMS, ""))}
+        listed = {*names, *listed_names(self._settings.get(OWN_TRANSFORMS, ""))}
         self._problems += unlisted_problems((key for key in self._settings if key not in self._shared), listed)
         transforms = [self._transform(name, by_name.get(name, {}), registries) for name in names]
         flow = FlowTransforms(
@@ -94,11 +97,11 @@ class _Parse:
         """Return the settings of each transform, by the part after its name."""
         by_name: dict[str, dict[str, str]] = {}
         for key, text in self._settings.items():
-            if key == TRANSFORMS:
+            if key == OWN_TRANSFORMS:
                 continue
             name, dot, rest = key.removeprefix(PREFIX).partition(".")
             if not key.startswith(PREFIX):
-                instead = f"{PREFIX}{key.removeprefix(TRANSFORMS).lstrip('.')}"
+                instead = f"{PREFIX}{key.removeprefix(OWN_TRANSFORMS).lstrip('.')}"
                 self._error(key, "unknown setting", f"did you mean {instead}?")
             elif not (name and dot and rest):
                 self._error(key, "the name of the setting is missing", f"write {PREFIX}<name>.filter, for example")
@@ -109,22 +112,22 @@ class _Parse:
     def _names(self, by_name: Collection[str]) -> Iterator[str]:
         """Yield the names of `mirror.transforms` that can be used."""
         seen: set[str] = set()
-        for name in listed_names(self._settings.get(TRANSFORMS, "")):
+        for name in listed_names(self._settings.get(OWN_TRANSFORMS, "")):
             if name in seen:
-                self._error(TRANSFORMS, f"{name} is in it twice", "use each transform once")
+                self._error(OWN_TRANSFORMS, f"{name} is in it twice", "use each transform once")
             elif name == REGISTRY:
                 self._error(
-                    TRANSFORMS,
+                    OWN_TRANSFORMS,
                     f"{REGISTRY} is not allowed as the name of a transform",
                     "it is reserved for the settings of schema registries",
                 )
             elif _NAME.fullmatch(name) is None:
                 advice = "names consist of letters, digits, - and _, and start with a letter or digit"
-                self._error(TRANSFORMS, f"{name!r} is not a valid name of a transform", advice)
+                self._error(OWN_TRANSFORMS, f"{name!r} is not a valid name of a transform", advice)
             elif name not in by_name:
                 guess = _closest(name, by_name, 0.6)
                 advice = f"did you mean {guess}?" if guess else f"set {PREFIX}{name}.filter, for example"
-                self._error(TRANSFORMS, f"the transform {name} has no settings", advice)
+                self._error(OWN_TRANSFORMS, f"the transform {name} has no settings", advice)
             else:
                 yield name
             seen.add(name)

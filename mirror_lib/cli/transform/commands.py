@@ -12,10 +12,9 @@ from mirror_lib.cli.flow_options import PartitionOption, TopicsOption, capped_ta
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.transform.preflight import show_preflight
 from mirror_lib.cli.transform.preview import Wanted, show_preview
-from mirror_lib.config.transforms import describe_transforms
+from mirror_lib.relay import topic_paths
 from mirror_lib.relay.preview import SampleStart
 from mirror_lib.sync import source_admin
-from mirror_lib.transform import topic_paths
 
 app = command_group("transform")
 
@@ -36,7 +35,7 @@ def list_transforms(
     """Show the transforms of a flow in order, and the transforms that apply to each topic; changes nothing."""
     output, settings = command.output, command.settings
     output.document({"flow": str(settings.flow)})
-    capped_table(output, "transforms", _TRANSFORM_COLUMNS, describe_transforms(settings.transforms))
+    capped_table(output, "transforms", _TRANSFORM_COLUMNS, settings.transforms.described())
     if not settings.transforms:
         output.note(f"Flow {settings.flow} has no transforms: every topic is copied unchanged.")
     if not offline:

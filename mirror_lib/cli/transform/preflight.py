@@ -13,6 +13,7 @@ from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.relay.preview import TopicSchemas, chain_of, sampled_schemas, topics_with_schemas
 from mirror_lib.schemas import Place
 from mirror_lib.topology import FlowTopology
+from mirror_lib.transform import transforms_of
 from mirror_lib.transform.schemas import (
     SIDES,
     Finding,
@@ -46,7 +47,7 @@ def show_preflight(output: Output, flow: FlowConfig, topics: Sequence[str], most
         SchemaRegistryError: a registry does not respond, or rejects a schema.
         MirrorError: the source does not respond.
     """
-    registries = registries_of(flow.transforms, str(flow.flow))
+    registries = registries_of(transforms_of(flow), str(flow.flow))
     output.document({"flow": str(flow.flow), "is_sample": True})
     topology = flow_topology(flow, topics)
     samples, uses = _looked_at(output, flow, topology, most)

@@ -11,6 +11,7 @@ from mirror_lib.cli.run import Job, running_job
 from mirror_lib.config import FlowConfig, PoisonPolicy, flow_topology, quarantine_topic
 from mirror_lib.errors import SparkJobError, Where
 from mirror_lib.processes import tail
+from mirror_lib.relay import topic_paths
 from mirror_lib.relay.preview import (
     MOST_BYTES,
     PreviewArguments,
@@ -23,7 +24,7 @@ from mirror_lib.relay.preview import (
 )
 from mirror_lib.spark import job_file
 from mirror_lib.sync import source_admin
-from mirror_lib.transform import Determinism, TransformChain, topic_paths
+from mirror_lib.transform import Determinism, TransformChain
 from mirror_lib.transform.preview import Preview, PreviewResult, PreviewText, SchemaTexts, summary
 
 _POLL_SECONDS = 0.2

@@ -18,7 +18,7 @@ from mirror_lib.config import FlowConfig, load_flow, replication_policy
 from mirror_lib.errors import MirrorError
 from mirror_lib.private_files import draft_of
 from mirror_lib.spark import CommandLine
-from mirror_lib.transform import TransformChain
+from mirror_lib.transform import TransformChain, transforms_of
 from mirror_lib.transform.preview import PreviewResult
 
 _log = logging.getLogger("mirror")
@@ -61,7 +61,7 @@ def main(argv: Sequence[str], make_runner: Callable[[PreviewArguments, FlowConfi
 
 def chain_of(flow: FlowConfig, topic: str) -> TransformChain:
     """The transform chain of a source topic in this flow."""
-    return flow.transforms.chain_of(topic, heartbeats=replication_policy(flow).is_heartbeats_topic(topic))
+    return transforms_of(flow).chain_of(topic, heartbeats=replication_policy(flow).is_heartbeats_topic(topic))
 
 
 def write_rows(path: Path, rows: pa.Table) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from uuid import UUID
 
+from mirror_lib.config.settings import PREFIX, REGISTRY
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.schemas import (
     IdentityPlan,
@@ -31,7 +32,6 @@ from mirror_lib.transform.schemas.preflight import (
     is_written,
 )
 from mirror_lib.transform.schemas.registry_sides import access_of, reader_of, registry_at
-from mirror_lib.transform.setting_keys import PREFIX, REGISTRY
 
 #: For a side that is not decoded, this many of the most frequent ids show if they are ids at all.
 _PROBED = 20

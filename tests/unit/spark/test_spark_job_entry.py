@@ -11,8 +11,9 @@ from mirror_lib.cluster.rows.layout import READ_SCHEMA, place_of
 from mirror_lib.errors import ConfigurationError, SparkJobError
 from mirror_lib.transform.model import TransformChain
 from spark_jobs.entry import take_remote
-from spark_jobs.failures import blames_no_record, spark_errors, spark_failure
+from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.preview import preview_with
+from spark_jobs.transforms.record_failures import blames_no_record
 
 
 def test_the_argument_goes_before_the_variable() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.config.file.problems import describe
 from mirror_lib.config.model import Problem, Severity
+from mirror_lib.config.settings.keys_of_transforms import REGISTRY_KEYS, SUB_KEYS, is_transform_key
 from mirror_lib.topology.java_types import parse_list
 from mirror_lib.transform.model import (
     ColumnExpressions,
@@ -27,7 +28,6 @@ from mirror_lib.transform.model import (
     SchemaRegistry,
     Transform,
 )
-from mirror_lib.transform.setting_keys import REGISTRY_KEYS, SUB_KEYS, is_transform_key
 from mirror_lib.transform.settings import parse_transforms, statement_files
 
 REGISTRY = {"mirror.transform.registry.source.url": "http://registry:8081"}

@@ -45,7 +45,7 @@ from mirror_lib.ledger import DISASTER, REPEATED, Ledger, MapPart, RoutedRangeRo
 from mirror_lib.offsets import OffsetRun, Segment, merge
 from mirror_lib.sync import in_words, source_admin, target_admin, unseen_topics
 from mirror_lib.topology import FlowTopology, TopicPartition
-from mirror_lib.transform import TransformChain
+from mirror_lib.transform import TransformChain, transforms_of
 
 
 def routed_targets_of(rows: Iterable[RoutedRangeRow], target: ClusterAdmin) -> Mapping[TopicPartition, RoutedTarget]:
@@ -299,7 +299,7 @@ class _Gathering:
 
     def _chains(self, sources: Iterable[TopicPartition]) -> Mapping[str, TransformChain]:
         """Return the transform chain of each topic that is not copied unchanged."""
-        transforms, is_heartbeats = self._flow.transforms, self._topology.policy.is_heartbeats_topic
+        transforms, is_heartbeats = transforms_of(self._flow), self._topology.policy.is_heartbeats_topic
         if not transforms:
             return {}
         topics = {source.topic for source in sources}

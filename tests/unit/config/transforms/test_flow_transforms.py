@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.config.data_plane import UNCHANGED
 from mirror_lib.config.file.stamps import are_unchanged
 from mirror_lib.config.loader import InvalidConfigurationError, explain, explain_with_transforms, load
 from mirror_lib.config.model import Severity, jsonable
 from mirror_lib.config.secrets.masking import printable_value
-from mirror_lib.transform.model import NO_TRANSFORMS, Transform
+from mirror_lib.transform.model import Transform
 from tests.support.config_files import ConfigFile
 
 _BASE = """\
@@ -132,9 +133,9 @@ class TestOwnTransforms:
     def test_without_settings_and_for_heartbeats_alone_there_are_none(self, file: ConfigFile) -> None:
         without = file.flow("")
 
-        assert without.transforms == NO_TRANSFORMS
+        assert without.transforms == UNCHANGED
         assert not without.transforms
-        assert file.flow(_MASK, "B->A").transforms == NO_TRANSFORMS
+        assert file.flow(_MASK, "B->A").transforms == UNCHANGED
         assert file.flow(_MASK).transforms.smt is None
 
     def test_an_alias_that_looks_like_the_beginning_of_a_key_takes_none_of_them(self, file: ConfigFile) -> None:

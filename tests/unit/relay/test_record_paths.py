@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.relay.record_paths import Path, TopicPath, topic_paths
 from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms, Transform
-from mirror_lib.transform.paths import Path, TopicPath, topic_paths
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.model import ChainSettings, RegexRouter, Stage
 

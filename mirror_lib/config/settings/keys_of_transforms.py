@@ -1,12 +1,10 @@
-"""The keys of `mirror.transforms` and `mirror.transform.*`, their meaning, and problems of a key."""
+"""The keys of transforms, which the feature `transforms` reads: the project's own with their meaning, and Connect's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mirror_lib.problems import Problem, Severity
-
-TRANSFORMS = "mirror.transforms"
+OWN_TRANSFORMS = "mirror.transforms"
 PREFIX = "mirror.transform."
 
 #: Settings of one transform, after `mirror.transform.<name>.`, with their meaning.
@@ -43,10 +41,16 @@ REGISTRY_KEYS: Mapping[str, str] = {
 
 
 def is_transform_key(name: str) -> bool:
-    """Return True if `parse_transforms` checks a key of a flow, known or not."""
-    return name == TRANSFORMS or name.startswith((PREFIX, f"{TRANSFORMS}."))
+    """Return True for the key of a flow, known or not, that belongs to the project's own transforms."""
+    return name == OWN_TRANSFORMS or name.startswith((PREFIX, f"{OWN_TRANSFORMS}."))
 
 
-def problem(severity: Severity, key: str, sentence: str, advice: str) -> Problem:
-    """Return a problem of one key."""
-    return Problem(severity=severity, message=f"{key}: {sentence}", key=key, suggestion=advice)
+CONNECT_TRANSFORMS, PREDICATES = "transforms", "predicates"
+CONVERTERS = ("key.converter", "value.converter", "header.converter")
+#: Settings of transforms that MM2 reads only in a flow: no ConfigDef has these names (`connectorBaseConfig`).
+FLOW_PREFIXES = (f"{CONNECT_TRANSFORMS}.", f"{PREDICATES}.", *(f"{converter}." for converter in CONVERTERS))
+
+
+def is_connect_key(name: str) -> bool:
+    """Return True if a key of a flow, without its prefix, belongs to Connect's transforms or converters."""
+    return name in (CONNECT_TRANSFORMS, PREDICATES, *CONVERTERS) or name.startswith(FLOW_PREFIXES)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from mirror_lib.transform.model import Determinism, FlowTransforms, TransformChain
+from mirror_lib.config import FlowChains, TopicChain
 
 _IN_TRANSACTIONS = "written in transactions, for read_committed consumers"
 
@@ -53,7 +53,7 @@ def _none(topic: str) -> bool:  # noqa: ARG001 - the signature of `topic_paths`'
 
 def topic_paths(
     topics: Iterable[str],
-    transforms: FlowTransforms,
+    transforms: FlowChains,
     is_heartbeats: Callable[[str], bool] = _none,
     *,
     transactions: bool = False,
@@ -77,33 +77,22 @@ def topic_paths(
     )
 
 
-def _topic_path(
-    topic: str, transforms: FlowTransforms, *, heartbeats: bool, transactions: bool, merged: bool
-) -> TopicPath:
+def _topic_path(topic: str, transforms: FlowChains, *, heartbeats: bool, transactions: bool, merged: bool) -> TopicPath:
     chain = transforms.chain_of(topic, heartbeats=heartbeats)
     if merged and transactions and not chain:
         return TopicPath(topic, Path.TRANSFORM, (), f"it is merged with other topics; {_IN_TRANSACTIONS}")
     if not transforms:
         return TopicPath(topic, Path.RAW_COPY, (), "the flow has no transforms")
     if chain:
-        reason = "; ".join((*_why(chain, topic), *_how(chain, transactions=transactions, merged=merged)))
+        reason = "; ".join((*chain.why(topic), *_how(chain, transactions=transactions, merged=merged)))
         return TopicPath(topic, Path.TRANSFORM, chain.names, reason)
     if heartbeats:
         return TopicPath(topic, Path.RAW_COPY, (), "heartbeats, which no transform selects")
-    names = ", ".join(each.name for each in transforms.transforms)
-    return TopicPath(topic, Path.RAW_COPY, (), f"no transform selects it: {names}")
+    return TopicPath(topic, Path.RAW_COPY, (), f"no transform selects it: {', '.join(transforms.names)}")
 
 
-def _how(chain: TransformChain, *, transactions: bool, merged: bool) -> Iterator[str]:
+def _how(chain: TopicChain, *, transactions: bool, merged: bool) -> Iterator[str]:
     if transactions and (merged or not chain.comparable):
         yield _IN_TRANSACTIONS
-    elif chain.determinism is not Determinism.YES:
+    elif not chain.is_deterministic:
         yield "at least once, because its results may differ between runs"
-
-
-def _why(chain: TransformChain, topic: str) -> Iterator[str]:
-    if chain.smt is not None:
-        yield "Connect's transforms apply to all topics"
-    for transform in chain.transforms:
-        pattern = transform.matching_pattern(topic)
-        yield f"{transform.name} applies to all topics" if pattern is None else f"{transform.name} applies to {pattern}"

@@ -4,39 +4,35 @@ reported at its line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from mirror_lib.config import Fencing, connect_settings, own_settings
 from mirror_lib.config.file import TOP_LEVEL, FileSettings, FileStamp, FlowSettings, Settings
-from mirror_lib.config.model import Fencing, Provenance
-from mirror_lib.config.transforms.connect_transforms import (
-    TRANSFORMS,
-    connect_settings,
-    converter_problems,
+from mirror_lib.config.settings import (
+    CONNECT_TRANSFORMS,
+    OWN_TRANSFORMS,
+    PREFIX,
+    SUB_KEYS,
     is_connect_key,
-    parse_connect,
+    is_transform_key,
 )
-from mirror_lib.config.transforms.router_renames import router_problems
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.transform import (
     NO_TRANSFORMS,
-    PREFIX,
-    SUB_KEYS,
     Determinism,
     FlowTransforms,
     Transform,
-    is_transform_key,
     listed_names,
     parse_transforms,
     statement_files,
     unlisted_problems,
 )
-from mirror_lib.transform import TRANSFORMS as OWN_TRANSFORMS
+from mirror_lib.transform.file_settings.connect_transforms import converter_problems, parse_connect
+from mirror_lib.transform.file_settings.router_renames import router_problems
 
-#: Every key that concerns transforms contains one of these.
-_PARTS = ("transform", "predicates", ".converter")
 _NOT_SHOWN = "it cannot be used; the reason is not shown, because its value comes from a config provider"
 _AT_LEAST_ONCE = (
     "a record that is copied again after a failure may have another result, so its topics are copied at least once, "
@@ -73,8 +69,6 @@ class TransformsReader:
         """
         self._file = file
         self._folder = folder
-        # Most files have none: for these, one check serves all flows.
-        self._any = any(part in key for key in file for part in _PARTS)
         self._known: dict[tuple[_Text, ...], _Parsed] = {}
         self._stamps: dict[Path, FileStamp] = {}
         self._listed: set[str] = set()
@@ -97,7 +91,7 @@ class TransformsReader:
     def read(self, settings: FlowSettings) -> FlowTransforms:
         """Return the transforms of a flow; incomplete if there is an error among its problems."""
         enabled = settings.connector.get("enabled")
-        if not self._any or enabled is None or enabled.value.strip().lower() != "true":
+        if enabled is None or enabled.value.strip().lower() != "true":
             return NO_TRANSFORMS
         self._read_any = True
         connect = connect_settings(settings, self._file)
@@ -151,11 +145,6 @@ def _without_ids(settings: FlowSettings) -> Iterator[Problem]:
         )
 
 
-def own_settings(settings: FlowSettings) -> dict[str, Provenance]:
-    """Return the effective settings of `mirror.transforms` of a flow, by names without a prefix."""
-    return {name: setting for name, setting in settings.connector.items() if is_transform_key(name)}
-
-
 class _Places:
     """The places of one flow's settings in the file."""
 
@@ -174,7 +163,7 @@ class _Places:
         setting = self._effective.get(name)
         if setting is None or setting.key is None:
             # Something is missing: report it at the setting that requires it.
-            asks = self._effective.get(OWN_TRANSFORMS if is_transform_key(name) else TRANSFORMS)
+            asks = self._effective.get(OWN_TRANSFORMS if is_transform_key(name) else CONNECT_TRANSFORMS)
             key, line = f"{self._flow}.{name}", None if asks is None else asks.line
         else:
             key, line = setting.key, setting.line
@@ -213,29 +202,3 @@ def _not_deterministic(transforms: FlowTransforms, places: _Places) -> Iterator[
         )
         message = f"{setting}: the transform {transform.name} is not deterministic ({reasons}): {notice}"
         yield places.locate(Problem(severity=Severity.WARNING, message=message, key=setting, suggestion=advice))
-
-
-def describe_transforms(transforms: FlowTransforms) -> tuple[tuple[str, str, str, str], ...]:
-    """Return name, topics, kind and determinism of each transform, in the order they are applied."""
-    of_smt = () if transforms.smt is None else transforms.smt.settings.stages
-    return (
-        *((each.name, "all", each.transform.class_name, Determinism.YES.value) for each in of_smt),
-        *(
-            (each.name, "all" if each.topics is None else ", ".join(each.topics), _what(each), each.determinism.value)
-            for each in transforms.transforms
-        ),
-    )
-
-
-def _what(transform: Transform) -> str:
-    if transform.select is not None:
-        return f"SELECT of {transform.select.file}"
-    if transform.function is not None:
-        return f"function {transform.function}"
-    parts = [*(["filter"] if transform.filter is not None else []), *(column for column, _ in transform.columns)]
-    return ", ".join(parts)
-
-
-def transform_settings(settings: FlowSettings, file: FileSettings) -> Mapping[str, Provenance]:
-    """Return all effective settings of the transforms of a flow, by names without a prefix."""
-    return own_settings(settings) | connect_settings(settings, file)

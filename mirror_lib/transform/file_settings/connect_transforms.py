@@ -1,39 +1,15 @@
-"""Connect's single message transforms of a flow: their effective settings, and their problems."""
+"""Connect's single message transforms of a flow: their chain, and their problems."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from mirror_lib.config.file import FileSettings, FlowSettings, Settings
-from mirror_lib.config.model import Provenance
+from mirror_lib.config.settings import CONNECT_TRANSFORMS, CONVERTERS
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.transform.smt import SettingProblem, SmtChain, parse_settings
 
-TRANSFORMS, PREDICATES = "transforms", "predicates"
-CONVERTERS = ("key.converter", "value.converter", "header.converter")
-#: Settings of transforms that MM2 reads only in a flow: no ConfigDef has these names (`connectorBaseConfig`).
-FLOW_PREFIXES = (f"{TRANSFORMS}.", f"{PREDICATES}.", *(f"{converter}." for converter in CONVERTERS))
-
 _BYTES = frozenset({"org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter"})
-
-
-def is_connect_key(name: str) -> bool:
-    """Return True if a key of a flow, without its prefix, belongs to Connect's transforms or converters."""
-    return name in (TRANSFORMS, PREDICATES, *CONVERTERS) or name.startswith(FLOW_PREFIXES)
-
-
-def connect_settings(settings: FlowSettings, file: FileSettings) -> dict[str, Provenance]:
-    """Return the effective settings of the transforms and converters of a flow, by names without a prefix.
-
-    A converter that the connector does not set is the worker's, with all its settings (`Worker.startTask` and
-    `Plugins.newConverter`); the worker has the settings of the target cluster, overridden by those of the top level.
-    """
-    connector = settings.connector
-    found = {name: setting for name, setting in connector.items() if name.startswith((TRANSFORMS, PREDICATES))}
-    worker = {**file.cluster(settings.flow.target), **file.of_all_workers}
-    for converter in CONVERTERS:
-        found |= _under(connector if converter in connector else worker, converter)
-    return {name: setting for name, setting in found.items() if is_connect_key(name)}
 
 
 def parse_connect(texts: Mapping[str, str]) -> tuple[SmtChain | None, tuple[Problem, ...]]:
@@ -49,7 +25,7 @@ def converter_problems(settings: FlowSettings, effective: Settings, file: FileSe
     """Yield warnings for converters without effect here, and for converter settings that MM2 does not pass to the
     connector.
     """
-    has_transforms = TRANSFORMS in effective and effective[TRANSFORMS].value.strip()
+    has_transforms = CONNECT_TRANSFORMS in effective and effective[CONNECT_TRANSFORMS].value.strip()
     for converter in CONVERTERS:
         setting = effective.get(converter)
         if not has_transforms:
@@ -73,10 +49,6 @@ def _unused_converter_settings(settings: FlowSettings, converter: str, file: Fil
                     "worker"
                 )
                 yield Problem.warning(message, setting, f"write {flow}.{name}")
-
-
-def _under(settings: Settings, prefix: str) -> Mapping[str, Provenance]:
-    return {name: setting for name, setting in settings.items() if name.startswith(prefix)}
 
 
 def _problem(found: SettingProblem) -> Problem:

@@ -1,0 +1,1 @@
+"""Changes to records between the source and the target."""
