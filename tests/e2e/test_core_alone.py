@@ -31,7 +31,7 @@ def core(tmp_path: Path) -> Path:
     """A folder with the product, but for the features."""
     folder = tmp_path / "core"
     for name in ("mirror_lib", "spark_jobs", "dags"):
-        left_out = shutil.ignore_patterns("features", "__pycache__")
+        left_out = shutil.ignore_patterns("features", "transforms", "__pycache__")
         shutil.copytree(_PROJECT / name, folder / name, ignore=left_out)
     return folder
 
@@ -67,6 +67,10 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
     for step in ("configs", "groups"):
         mirror(step, "apply", *place)
     mirror("verify", *place, exit_code=2)
+    changed = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.transforms": "t", "transforms": "u"})
+    (own, connect) = mirror("config", "check", str(changed.path), exit_code=2)["problems"]
+    for problem in (own, connect):
+        assert (problem["severity"], problem["suggestion"]) == ("error", "install batch-mirror[transforms]"), problem
 
     assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 10
     assert committed_offsets(kafka_pair.target, f"{topic_name}-readers")[f"A.{topic_name}", 0] == 4

@@ -1,12 +1,17 @@
 """What transforms add to the core."""
 
-from mirror_lib.feature import Feature
+from mirror_lib.feature import Command, Feature
 
 FEATURE = Feature(
     name="transforms",
     summary="Records changed between source and target: by Spark SQL, Python functions and Connect's transforms.",
+    commands={
+        "transform": Command(
+            "mirror_lib.features.transforms.cli.commands", "The transforms of a flow.", after="backfill"
+        ),
+    },
     provides={
-        "transforms": "mirror_lib.transform.file_settings.flow_transforms:TransformsReader",
+        "transforms": "mirror_lib.features.transforms.file_settings.flow_transforms:TransformsReader",
         "row-copy": "spark_jobs.transforms.job:transform_copy",
     },
     imports=("fastavro", "google.protobuf", "sqlglot"),

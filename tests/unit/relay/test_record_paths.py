@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.features.transforms.model import NO_TRANSFORMS, FlowTransforms, Transform
+from mirror_lib.features.transforms.smt.chain import SmtChain
+from mirror_lib.features.transforms.smt.model import ChainSettings, RegexRouter, Stage
 from mirror_lib.relay.record_paths import Path, TopicPath, topic_paths
-from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms, Transform
-from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.model import ChainSettings, RegexRouter, Stage
 
 DROP_TESTS = Transform("drop-tests", topics=("orders.*", "payments"))
 MASK = Transform("mask")

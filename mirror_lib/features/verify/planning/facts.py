@@ -27,6 +27,7 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
+from mirror_lib.features.transforms import TransformChain, transforms_of
 from mirror_lib.features.verify.findings import PartitionVerdict, VerifiedMark
 from mirror_lib.features.verify.model import NO_CHAIN, KnownGap, Obstacle, OppositeFacts, VerifyFacts
 from mirror_lib.features.verify.planning.routed_plan import NO_ROUTED_FACTS, RoutedFacts, RoutedTarget, target_of
@@ -45,7 +46,6 @@ from mirror_lib.ledger import DISASTER, REPEATED, Ledger, MapPart, RoutedRangeRo
 from mirror_lib.offsets import OffsetRun, Segment, merge
 from mirror_lib.sync import in_words, source_admin, target_admin, unseen_topics
 from mirror_lib.topology import FlowTopology, TopicPartition
-from mirror_lib.transform import TransformChain, transforms_of
 
 
 def routed_targets_of(rows: Iterable[RoutedRangeRow], target: ClusterAdmin) -> Mapping[TopicPartition, RoutedTarget]:

@@ -12,7 +12,7 @@ from mirror_lib.config.file.stamps import are_unchanged
 from mirror_lib.config.loader import InvalidConfigurationError, explain, explain_with_transforms, load
 from mirror_lib.config.model import Severity, jsonable
 from mirror_lib.config.secrets.masking import printable_value
-from mirror_lib.transform.model import Transform
+from mirror_lib.features.transforms.model import Transform
 from tests.support.config_files import ConfigFile
 
 _BASE = """\

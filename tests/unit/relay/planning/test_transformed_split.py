@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mirror_lib.config import NO_CHAIN
+from mirror_lib.features.transforms.model import ColumnExpressions, Transform, TransformChain
 from mirror_lib.relay.model import CopyJob, RunPlan, Takeover
 from mirror_lib.relay.planning.by_transform_chain import split_job, whole_takeovers
-from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
 from tests.support.brokers.fake_cluster import FakeCluster, job, opened
 
 FILTER = TransformChain((Transform("live", filter="value is not null"),))

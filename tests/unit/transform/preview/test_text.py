@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.transform.preview.preview import (
+from mirror_lib.features.transforms.preview.preview import (
     Change,
     Headers,
     MadeRecord,
@@ -18,7 +18,7 @@ from mirror_lib.transform.preview.preview import (
     RecordPlace,
     SourceRecord,
 )
-from mirror_lib.transform.preview.text import (
+from mirror_lib.features.transforms.preview.text import (
     PreviewText,
     as_data,
     moment,

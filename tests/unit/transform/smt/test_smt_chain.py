@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import Where
-from mirror_lib.transform.smt import model
-from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.errors import SmtError
-from mirror_lib.transform.smt.record import RawRecord, Side, SmtRecord
+from mirror_lib.features.transforms.smt import model
+from mirror_lib.features.transforms.smt.chain import SmtChain
+from mirror_lib.features.transforms.smt.errors import SmtError
+from mirror_lib.features.transforms.smt.record import RawRecord, Side, SmtRecord
 from tests.support.smt_chains import smt_chain
 
 MASK = {"type": "MaskField$Value", "fields": "card"}
