@@ -134,7 +134,6 @@ class TestOwnTransforms:
         without = file.flow("")
 
         assert without.transforms == UNCHANGED
-        assert not without.transforms
         assert file.flow(_MASK, "B->A").transforms == UNCHANGED
         assert file.flow(_MASK).transforms.smt is None
 
