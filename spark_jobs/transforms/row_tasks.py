@@ -12,9 +12,9 @@ from mirror_lib.features.transforms.copy import RowJob, finish_bin, read_bin, wr
 from mirror_lib.features.transforms.rows import ReaderResult
 from mirror_lib.relay.copy import to_arrow
 from spark_jobs.bins import bin_numbers
-from spark_jobs.input_end import to_the_end
 from spark_jobs.sealing import unsealed
 from spark_jobs.task_place import task_place
+from spark_jobs.transforms.input_end import to_the_end
 
 #: Schema of `drain_rows`.
 DRAINED_DDL = "rows bigint"
