@@ -1,19 +1,20 @@
 """The features of this environment, the project's own and those of other packages, by their entry points.
 
-Used by commands and DAG files; a copy task never imports it.
+Used by commands, DAGs and drivers; a copy task never imports it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
-from pkgutil import resolve_name
 from typing import Any
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.feature import Feature
+from mirror_lib.feature import Feature, Hook
 
 #: Entry points with a `Feature` each.
 GROUP = "batch_mirror.features"
@@ -47,27 +48,32 @@ class Features:
         return None
 
 
+def imported(place: str) -> Callable[..., Any]:
+    """Import what a manifest names as `module:function`."""
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
 @cache
 def installed_features() -> Features:
     """Return the features of this environment; without those whose code is missing."""
     return read_features(sorted(entry_points(group=GROUP), key=lambda each: each.name))
 
 
-def provided(name: str, *, by: str) -> Any:
-    """Return what a feature provides to the core.
+def provided(hook: Hook, *, by: str) -> Callable[..., Any]:
+    """Return what a feature names at a place that the core cannot do without.
 
     Args:
-        by: the project's own feature that provides it.
+        by: the project's own feature.
 
     Raises:
-        ConfigurationError: no installed feature does; its text begins with the verb.
+        ConfigurationError: no installed feature names anything there; its text begins with the verb.
     """
     features = installed_features()
-    places = (each.provides[name] for each in features.ready if name in each.provides)
-    if (place := next(places, None)) is not None:
-        return resolve_name(place)
-    failed = next((each for each in features.failed if each.name == by), None)
-    if failed is not None:
+    if (place := next((each.hooks[hook] for each in features.ready if hook in each.hooks), None)) is not None:
+        return imported(place)
+    if (failed := next((each for each in features.failed if each.name == by), None)) is not None:
         raise ConfigurationError(f"needs the feature {by}: {failed.why}.", action=failed.action)
     raise ConfigurationError(f"needs the feature {by}, which is not installed.", action=f"Install batch-mirror[{by}].")
 

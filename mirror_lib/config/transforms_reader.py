@@ -18,6 +18,7 @@ from mirror_lib.config.settings import (
     is_transform_key,
 )
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.feature import Hook
 from mirror_lib.installed_features import provided
 from mirror_lib.problems import Problem
 
@@ -49,7 +50,7 @@ def transforms_reader(file: FileSettings, folder: Path) -> TransformsReader:
     if not any(part in key for key in file for part in _PARTS):
         return _Absent()
     try:
-        reader: TransformsReader = provided("transforms", by="transforms")(file, folder)
+        reader: TransformsReader = provided(Hook.TRANSFORMS, by="transforms")(file, folder)
     except ConfigurationError as error:
         return _Absent(error)
     return reader

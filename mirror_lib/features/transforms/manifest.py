@@ -1,6 +1,6 @@
 """What transforms add to the core."""
 
-from mirror_lib.feature import Command, Feature
+from mirror_lib.feature import Command, Feature, Hook
 
 FEATURE = Feature(
     name="transforms",
@@ -10,9 +10,9 @@ FEATURE = Feature(
             "mirror_lib.features.transforms.cli.commands", "The transforms of a flow.", after="backfill"
         ),
     },
-    provides={
-        "transforms": "mirror_lib.features.transforms.file_settings.flow_transforms:TransformsReader",
-        "row-copy": "spark_jobs.transforms.job:transform_copy",
+    hooks={
+        Hook.TRANSFORMS: "mirror_lib.features.transforms.file_settings.flow_transforms:TransformsReader",
+        Hook.ROW_COPY: "spark_jobs.transforms.job:transform_copy",
     },
     imports=("fastavro", "google.protobuf", "sqlglot"),
     extra="transforms",

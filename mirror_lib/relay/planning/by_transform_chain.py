@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from mirror_lib.config import NO_CHAIN, TopicChain
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.feature import Hook
 from mirror_lib.installed_features import provided
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult, RunPlan
 from mirror_lib.relay.planning.bin_packing import pack_bins
@@ -27,7 +28,7 @@ def row_copy(flow: str) -> Callable[[Any, ChainJob], list[PartitionResult]]:
         ConfigurationError: the feature that has it is not installed.
     """
     try:
-        copy: Callable[[Any, ChainJob], list[PartitionResult]] = provided("row-copy", by="transforms")
+        copy: Callable[[Any, ChainJob], list[PartitionResult]] = provided(Hook.ROW_COPY, by="transforms")
     except ConfigurationError as error:
         raise ConfigurationError(
             f"a copy in transactions, or with transforms, {error.what}", where=Where(flow=flow), action=error.action
