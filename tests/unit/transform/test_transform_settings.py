@@ -286,10 +286,7 @@ def test_a_flow_judges_its_own_settings_and_leaves_transforms_with_errors_out() 
     assert [transform.name for transform in flow.transforms] == ["fine"]
     assert {each.key for each in problems} == {"mirror.transform.bad.filter"}
 
-    settings = one("a", filter="key is not null") | {
-        "mirror.transform.b.filter": "(",
-        "mirror.transform.c.filter": "(",
-    }
+    settings = one("a", filter="key is not null") | {"mirror.transform.b.filter": "(", "mirror.transform.c.filter": "("}
 
     _, problems = parse_transforms(settings, shared={"mirror.transform.b.filter"})
 
