@@ -68,11 +68,17 @@ def provided(hook: Hook, *, by: str) -> Callable[..., Any]:
         by: the project's own feature.
 
     Raises:
-        ConfigurationError: no installed feature names anything there; its text begins with the verb.
+        ConfigurationError: no installed feature names anything that can be used; its text begins with the verb.
     """
     features = installed_features()
     if (place := next((each.hooks[hook] for each in features.ready if hook in each.hooks), None)) is not None:
-        return imported(place)
+        try:
+            return imported(place)
+        except ImportError as error:
+            raise ConfigurationError(
+                f"needs the feature {by}, which cannot be imported: {error}.",
+                action=f"Install batch-mirror[{by}] again.",
+            ) from error
     if (failed := next((each for each in features.failed if each.name == by), None)) is not None:
         raise ConfigurationError(f"needs the feature {by}: {failed.why}.", action=failed.action)
     raise ConfigurationError(f"needs the feature {by}, which is not installed.", action=f"Install batch-mirror[{by}].")
