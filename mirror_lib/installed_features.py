@@ -122,7 +122,7 @@ def _is_there(name: str) -> bool:
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:
-        # Not even the package that it is in.
+        # The package of a package.
         return False
 
 
