@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,15 @@ class Command:
     after: str = ""
 
 
+class Hook(StrEnum):
+    """Places of the core at which features take part: it calls what they name there, with what is said here."""
+
+    #: `(spark, part)`: copy the partitions of one chain as rows (`relay.planning.ChainJob`); their `PartitionResult`s.
+    ROW_COPY = "row-copy"
+    #: `(file, folder)`: the reader of a file's transforms (`config.transforms_reader.TransformsReader`).
+    TRANSFORMS = "transforms"
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """What one feature adds."""
@@ -33,7 +43,9 @@ class Feature:
     commands: Mapping[str, Command] = field(default_factory=dict)
     #: Kind of DAGs -> `module:builder`, called with the configuration files.
     dags: Mapping[str, str] = field(default_factory=dict)
-    #: Packages that it imports and the core does not need, as Python names them.
+    #: Place in the core -> `module:function`.
+    hooks: Mapping[Hook, str] = field(default_factory=dict)
+    #: What it imports and the core does not need, as Python names it: packages, and features that it builds on.
     imports: tuple[str, ...] = ()
     #: The extra that brings them: `batch-mirror[page]`.
     extra: str = ""

@@ -1,17 +1,20 @@
 """The features of this environment, the project's own and those of other packages, by their entry points.
 
-Used by commands and DAG files; a copy task never imports it.
+Used by commands, DAGs and drivers; a copy task never imports it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from typing import Any
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.feature import Feature
+from mirror_lib.feature import Feature, Hook
 
 #: Entry points with a `Feature` each.
 GROUP = "batch_mirror.features"
@@ -45,10 +48,40 @@ class Features:
         return None
 
 
+def imported(place: str) -> Callable[..., Any]:
+    """Import what a manifest names as `module:function`."""
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
 @cache
 def installed_features() -> Features:
     """Return the features of this environment; without those whose code is missing."""
     return read_features(sorted(entry_points(group=GROUP), key=lambda each: each.name))
+
+
+def provided(hook: Hook, *, by: str) -> Callable[..., Any]:
+    """Return what a feature names at a place that the core cannot do without.
+
+    Args:
+        by: the project's own feature.
+
+    Raises:
+        ConfigurationError: no installed feature names anything that can be used; its text begins with the verb.
+    """
+    features = installed_features()
+    if (place := next((each.hooks[hook] for each in features.ready if hook in each.hooks), None)) is not None:
+        try:
+            return imported(place)
+        except ImportError as error:
+            raise ConfigurationError(
+                f"needs the feature {by}, which cannot be imported: {error}.",
+                action=f"Install batch-mirror[{by}] again.",
+            ) from error
+    if (failed := next((each for each in features.failed if each.name == by), None)) is not None:
+        raise ConfigurationError(f"needs the feature {by}: {failed.why}.", action=failed.action)
+    raise ConfigurationError(f"needs the feature {by}, which is not installed.", action=f"Install batch-mirror[{by}].")
 
 
 def read_features(points: list[EntryPoint]) -> Features:
@@ -78,11 +111,19 @@ def _read(point: EntryPoint) -> Feature | FailedFeature | None:
         return _failed(point, f"{type(error).__name__}: {error}")
     if not isinstance(feature, Feature):
         return _failed(point, f"{point.value} is not a Feature but a {type(feature).__name__}")
-    missing = [name for name in feature.imports if find_spec(name) is None]
+    missing = [name for name in feature.imports if not _is_there(name)]
     if missing:
         action = f"Install batch-mirror[{feature.extra}]." if feature.extra else "Install what it needs."
         return FailedFeature(feature.name, f"it needs {', '.join(missing)}, which is not installed", action, feature)
     return feature
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        # The package of a package.
+        return False
 
 
 def _failed(point: EntryPoint, why: str, feature: Feature | None = None) -> FailedFeature:

@@ -40,13 +40,16 @@ from spark_jobs.job_log import configure_log
 #: Modules that may be run.
 MODULES = ("spark_jobs.replicate", "spark_jobs.verify", "spark_jobs.cutover")
 #: Loaded if installed.
-_OPTIONAL = ("psycopg", "sqlalchemy.dialects.postgresql.psycopg")
+_OPTIONAL = (
+    "psycopg",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "spark_jobs.transforms.job",
+    "mirror_lib.features.transforms.sql.select_text",
+)
 #: In addition, modules that these load after their start: Spark's client, modules for connections to it and to the
 #: ledger, and modules for flows with transforms. Each driver loads the users' functions itself.
 PRELOADED = (
     *MODULES,
-    "spark_jobs.transforms.job",
-    "mirror_lib.transform.sql.select_text",
     "pyspark.sql.functions",
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.client.retries",

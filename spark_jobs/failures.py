@@ -6,7 +6,6 @@ import re
 
 from mirror_lib import __version__
 from mirror_lib.errors import ConfigurationError, MirrorError, SparkJobError, Where
-from mirror_lib.transform import read_mark
 from spark_jobs.sealing import other_version
 
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
@@ -15,14 +14,6 @@ _OTHER_VERSION = re.compile(r"workers have batch-mirror (\S+), and the job's dri
 _OTHER_TASK = re.compile(r"TypeError: (?:copy|verify)_bins\(\) takes ")
 #: The start of messages of Spark's own errors; the excluded prefixes are about the job and not about its cause.
 _ERROR_CLASS = re.compile(r"\[(?!JOB_|PYTHON_|UNKNOWN)[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)*\] [^\n]*")
-_FAILED_TASK = re.compile(r"Task (\d+) in stage \S+ failed")
-_TRACEBACK = "Traceback (most recent call last):"
-#: Records choose texts of errors: each expression here takes linear time.
-_SQL_STATE = re.compile(r"(?<![. ])[. ]*+SQLSTATE: \w+\.?$")
-_NO_RECORD = re.compile(
-    r"ExecutorLostFailure|OutOfMemory|has been cancelled|Connection refused|MemoryError|ImportError|ModuleNotFoundError"
-    r"|PYTHON_VERSION_MISMATCH|\bmirror_lib\.[\w.]{1,200}: "
-)
 #: Errors of py4j if the JVM ends during a call; a response of the JVM itself is a Py4JJavaError or has a trace.
 _NO_ANSWER = frozenset({"Py4JNetworkError", "Py4JError"})
 _OTHER_PYTHON = "PYTHON_VERSION_MISMATCH"
@@ -86,38 +77,6 @@ def spark_failure(error: Exception, doing: str, flow: str | None) -> MirrorError
         action="Copied records are kept; the next run continues there. See the executors' logs: check for "
         "out-of-memory errors.",
     )
-
-
-def words_of(error: Exception) -> str:
-    """The message of a Spark error, without its location in Spark."""
-    marked = read_mark(str(error))
-    if marked is not None:
-        message = marked.what
-    else:
-        # The exception itself is the first line after the frames of a Python worker's last traceback.
-        _, found, trace = str(error).rpartition(_TRACEBACK)
-        behind = (line for line in trace.splitlines() if line and not line[0].isspace()) if found else iter(())
-        message = next(behind, None) or in_short(error)
-    return _SQL_STATE.sub("", message).rstrip(". ")
-
-
-def blames_no_record(error: Exception) -> bool:
-    """True if a job failed for another reason than a record: its workers, its memory, its connections.
-
-    The project's own errors about a record have its mark.
-    """
-    message = str(error)
-    return read_mark(message) is None and (lost_its_jvm(error) or _NO_RECORD.search(message) is not None)
-
-
-def failed_task(error: Exception, tasks: int) -> int | None:
-    """The number of the task whose failure ended a Spark job, None if unknown.
-
-    Args:
-        tasks: number of tasks of the job's only stage.
-    """
-    found = _FAILED_TASK.search(str(error))
-    return int(found[1]) if found is not None and int(found[1]) < tasks else None
 
 
 def in_short(error: Exception) -> str:

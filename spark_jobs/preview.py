@@ -12,18 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.batches.arrow import InexactRowError, outgoing_rows
-from mirror_lib.cluster.rows import SOURCE_COLUMN, number_of
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.relay.preview import PreviewArguments, PreviewRunner, headers_of, main, places_of
-from mirror_lib.transform import Determinism, Transform, TransformChain, UntransformableRecordError, read_mark
-from mirror_lib.transform.preview import MadeRecord, PreviewResult, RecordPlace
-from mirror_lib.transform.smt import model as smt
+from mirror_lib.features.transforms import Determinism, Transform, TransformChain, UntransformableRecordError, read_mark
+from mirror_lib.features.transforms.arrow import InexactRowError, outgoing_rows
+from mirror_lib.features.transforms.preview import MadeRecord, PreviewResult, RecordPlace
+from mirror_lib.features.transforms.rows import SOURCE_COLUMN, number_of
+from mirror_lib.features.transforms.sampling import PreviewArguments, PreviewRunner, headers_of, main, places_of
+from mirror_lib.features.transforms.smt import model as smt
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.executor_wait import executors_within
-from spark_jobs.failures import lost_its_jvm, spark_errors, spark_failure, words_of
+from spark_jobs.failures import lost_its_jvm, spark_errors, spark_failure
 from spark_jobs.spark_versions import from_arrow_table, to_arrow
 from spark_jobs.transforms.frame import frame_of
+from spark_jobs.transforms.record_failures import words_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

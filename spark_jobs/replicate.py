@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mirror_lib.relay import CopyJob, PartitionResult
 from mirror_lib.relay.copy import RESULT_DDL, from_arrow
 from mirror_lib.relay.job import main
-from mirror_lib.relay.planning import split_job
+from mirror_lib.relay.planning import row_copy, split_job
 from spark_jobs.bins import map_bins
 from spark_jobs.copy_results import COPY_RESULTS
 from spark_jobs.copy_task import copy_bins
@@ -53,10 +53,8 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
         results = copy(raw) if raw.bins else []
         if not transformed:
             return results
-        # Most flows have no transforms, so these modules are only loaded on demand.
-        from spark_jobs.transforms.job import transform_copy
-
-        return [*results, *(result for each in transformed for result in transform_copy(spark, each))]
+        copy_rows = row_copy(str(job.flow))
+        return [*results, *(result for each in transformed for result in copy_rows(spark, each))]
 
     return run
 

@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "capped_table",
             "megabytes",
             "not_compared",
+            "show_paths",
         ],
         "frame": ["begin_with"],
         "gaps": ["GapPartitionOption"],

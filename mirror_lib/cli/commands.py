@@ -51,7 +51,6 @@ _OWN: Mapping[str, Command] = {
     "backfill": Command(
         "mirror_lib.cli.backfill", "Copy a bounded range of topics next to a flow: history, or records to copy again."
     ),
-    "transform": Command("mirror_lib.cli.transform.commands", "The transforms of a flow."),
     "observe": Command(
         "mirror_lib.cli.observe",
         "Read both clusters once and store the lag of the flow in the ledger, for `mirror metrics` and the page.",
@@ -71,10 +70,12 @@ _OWN: Mapping[str, Command] = {
 def commands() -> Mapping[str, Command]:
     """Return all commands, those of the features too, in the order of `mirror --help`."""
     found = dict(_OWN)
-    for feature in installed_features().ready:
-        for name, command in feature.commands.items():
-            if " " not in name:
-                found = _inserted(found, name, command, command.after)
+    added = [each for feature in installed_features().ready for each in feature.commands.items() if " " not in each[0]]
+    # One may be listed after that of another feature.
+    while added:
+        name, command = chosen = next((each for each in added if each[1].after in found), added[0])
+        added.remove(chosen)
+        found = _inserted(found, name, command, command.after)
     return found
 
 

@@ -5,6 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "data_plane": ["FlowChains", "NO_CHAIN", "TopicChain"],
         "first_start": ["EARLIEST", "FirstStarts", "first_starts", "parse_first_start"],
         "fixes": ["fix", "fix_safely"],
         "flow_conflicts": ["meeting_problems"],
@@ -52,6 +53,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "named_exclusions": ["about_excluded", "about_excluded_groups"],
         "schedule": ["longest_interval_seconds", "parse_schedule"],
+        "transforms_reader": ["connect_settings", "own_settings"],
         "topology": [
             "config_property_filter",
             "flow_topology",

@@ -1,3 +1,6 @@
+from .data_plane import FlowChains as FlowChains
+from .data_plane import NO_CHAIN as NO_CHAIN
+from .data_plane import TopicChain as TopicChain
 from .first_start import EARLIEST as EARLIEST
 from .first_start import first_starts as first_starts
 from .first_start import FirstStarts as FirstStarts
@@ -57,3 +60,5 @@ from .topology import loops as loops
 from .topology import offset_syncs_topic as offset_syncs_topic
 from .topology import quarantine_topic as quarantine_topic
 from .topology import replication_policy as replication_policy
+from .transforms_reader import connect_settings as connect_settings
+from .transforms_reader import own_settings as own_settings

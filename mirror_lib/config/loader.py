@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from mirror_lib.config.data_plane import UNCHANGED, FlowChains
 from mirror_lib.config.file import (
     ENABLED,
     TOP_LEVEL,
@@ -54,12 +55,11 @@ from mirror_lib.config.secrets import (
 from mirror_lib.config.security import security_problems
 from mirror_lib.config.settings import FLOW_KEYS, LEDGER_URL, MM2_FLOW, Definition
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.config.transforms import TransformsReader, transform_settings
+from mirror_lib.config.transforms_reader import transform_settings, transforms_reader
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.limited_files import read_beginning
 from mirror_lib.outside_limits import CONFIGURATION_BYTES
 from mirror_lib.topology import FlowId
-from mirror_lib.transform import NO_TRANSFORMS, FlowTransforms
 
 _NOT_OF_AIRFLOW = (
     "values from Airflow are allowed only in connection settings of a cluster (bootstrap.servers, "
@@ -246,7 +246,7 @@ def explain(path: Path | str, flow: FlowId | str, data: bytes | None = None) -> 
 
 def explain_with_transforms(
     path: Path | str, flow: FlowId | str, data: bytes | None = None
-) -> tuple[dict[str, Provenance], FlowTransforms]:
+) -> tuple[dict[str, Provenance], FlowChains]:
     """Like `explain`, with the transforms of the flow; those with errors are skipped.
 
     Raises:
@@ -260,7 +260,7 @@ def explain_with_transforms(
             return _explain(settings, read.file), transforms
     for name in read.unnamed:
         if str(name) == str(flow):
-            return _explain(flow_settings(read.file, name), read.file), NO_TRANSFORMS
+            return _explain(flow_settings(read.file, name), read.file), UNCHANGED
     names = ", ".join(str(settings.flow) for settings in read.flows) or "none"
     raise ConfigurationError(f"{path} has no flow {str(flow)!r}.", action=f"Its flows are: {names}.")
 
@@ -275,7 +275,7 @@ class _Read:
     #: The other pairs that MM2 would run.
     unnamed: frozenset[FlowId]
     #: One for each of the flows.
-    transforms: tuple[FlowTransforms, ...]
+    transforms: tuple[FlowChains, ...]
     typed: tuple[FlowConfig, ...]
     problems: tuple[Problem, ...]
     #: Those of its typed flows, found last; also among `problems`.
@@ -322,7 +322,7 @@ def _read(
         problems += flow_problems(settings, file)
     problems += security_problems(flows)
     problems += nothing_enabled(flows, selected)
-    reader = TransformsReader(file, Path(path).parent)
+    reader = transforms_reader(file, Path(path).parent)
     transforms = tuple([reader.read(settings) for settings in flows])
     problems += reader.problems()
     typed: list[FlowConfig] = []
@@ -396,7 +396,7 @@ def _resolve(
 def _build_flows(
     file: FileSettings,
     flows: tuple[FlowSettings, ...],
-    transforms: tuple[FlowTransforms, ...],
+    transforms: tuple[FlowChains, ...],
     found: Mapping[FlowId, list[Problem]],
 ) -> Iterator[FlowConfig]:
     for settings, of_flow in zip(flows, transforms, strict=True):

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema
 from pydantic_core.core_schema import is_instance_schema, plain_serializer_function_ser_schema
 
+from mirror_lib.config.data_plane import UNCHANGED, FlowChains
 from mirror_lib.config.file import FileStamp
 from mirror_lib.config.schedule import ON_NEW_RECORDS
 from mirror_lib.problems import Problem as Problem
 from mirror_lib.problems import Severity as Severity
 from mirror_lib.topology import NO_HANDOVERS, AclPattern, AclResource, FlowId, Handovers
-from mirror_lib.transform import NO_TRANSFORMS, FlowTransforms
 
 
 class _Frozen(BaseModel):
@@ -204,21 +204,12 @@ class AclRules(_Frozen):
     delete: bool = False
 
 
-def _describe_transforms(transforms: FlowTransforms) -> list[dict[str, Any]]:
-    """Serialize which transforms exist; their texts may contain values of a config provider."""
-    of_smt = () if transforms.smt is None else transforms.smt.settings.stages
-    return [
-        *({"name": stage.name, "type": stage.transform.class_name, "topics": None} for stage in of_smt),
-        *({"name": each.name, "topics": each.topics} for each in transforms.transforms),
-    ]
-
-
 #: Not validated: their classes are values already, and are checked when they are read.
 _Transforms = Annotated[
-    FlowTransforms,
+    FlowChains,
     GetPydanticSchema(
         lambda _source, _handler: is_instance_schema(
-            FlowTransforms, serialization=plain_serializer_function_ser_schema(_describe_transforms)
+            FlowChains, serialization=plain_serializer_function_ser_schema(FlowChains.summary)
         )
     ),
 ]
@@ -346,7 +337,7 @@ class FlowConfig(_Frozen):
     #: `mirror.spark.connection`: the Airflow connection that names the Spark master.
     spark_connection: str = "spark_default"
     #: `mirror.transforms` and Connect's `transforms`: changes to the records.
-    transforms: _Transforms = Field(default=NO_TRANSFORMS, repr=False)
+    transforms: _Transforms = Field(default=UNCHANGED, repr=False)
 
     clients: FlowClients
 

@@ -4,10 +4,16 @@ from .flow_plan import compare_flow_logs as compare_flow_logs
 from .flow_plan import plan_flow as plan_flow
 from .model import CopyJob as CopyJob
 from .model import OpenPartition as OpenPartition
+from .model import PartitionPlan as PartitionPlan
 from .model import PartitionResult as PartitionResult
+from .model import Poison as Poison
 from .model import PositionTopic as PositionTopic
+from .model import RoutedRecords as RoutedRecords
 from .model import RunPlan as RunPlan
 from .model import WHOLE_TOPIC as WHOLE_TOPIC
+from .next_steps import with_the_previous_transform as with_the_previous_transform
+from .record_paths import topic_paths as topic_paths
+from .record_paths import TopicPath as TopicPath
 from .run import replicate as replicate
 from .run_lock import hold_lock as hold_lock
 from .run_lock import LockHolder as LockHolder

@@ -55,12 +55,12 @@ from mirror_lib.relay.planning import (
     topic_warnings,
     unselected_partitions,
 )
+from mirror_lib.relay.record_paths import TopicPath, topic_paths
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync import about_missing
 from mirror_lib.sync.loops import refuse_ledger_loops
 from mirror_lib.sync.topics import about_empty_selection, check_needed_topics
 from mirror_lib.topology import FlowId
-from mirror_lib.transform import TopicPath, topic_paths
 
 _log = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ from mirror_lib.cluster import Connection
 from mirror_lib.cluster.batches import ANY_RECORD, RecordRules, TransactionCount
 from mirror_lib.cluster.raw import HiddenRecords
 from mirror_lib.cluster.topics import SOURCE_CONNECTOR, ClusterPair, LastRecord, OmittedRange, Position, Route
-from mirror_lib.config import CopySettings
+from mirror_lib.config import CopySettings, TopicChain
 from mirror_lib.errors import MirrorError
 from mirror_lib.identity import SOUND_HISTORY, CopiedTo, History, TargetPartition, Unselected
 from mirror_lib.observe import Expectation
 from mirror_lib.offsets import OffsetRun
+from mirror_lib.relay.record_paths import TopicPath
 from mirror_lib.topology import FlowId, TopicPartition
-from mirror_lib.transform import TopicPath, TransformChain
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,7 +474,7 @@ class CopyJob:
     #: Maximum bytes per second that all tasks together read from the source; None: no limit.
     bytes_per_second: int | None = None
     #: The transforms of source topics that have some; all others are copied unchanged.
-    chains: Mapping[str, TransformChain] = field(default_factory=dict, repr=False)
+    chains: Mapping[str, TopicChain] = field(default_factory=dict, repr=False)
     producer_memory: ProducerMemory = ProducerMemory()
 
 

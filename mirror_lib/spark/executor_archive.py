@@ -35,22 +35,22 @@ EXECUTOR_DISTRIBUTIONS = (
     "cramjam",
     "crc32c",
     "cryptography",
-    "fastavro",
     "httpx",
     "lazy-loader",
     "numpy",
-    "protobuf",
     "pyarrow",
     "pydantic",
     "regex",
     "uvloop",
 )
-#: Packed if installed, each with its dependencies for its task: Kerberos, and the logins of docs/clouds.md.
+#: Packed if installed, each with its dependencies for its task: transforms, Kerberos, and the logins of docs/clouds.md.
 _OPTIONAL_DISTRIBUTIONS: Mapping[str, tuple[str, ...]] = {
     "aws-msk-iam-sasl-signer-python": (),
     "azure-identity": (),
+    "fastavro": (),
     "google-auth": ("requests",),
     "gssapi": (),
+    "protobuf": (),
 }
 _OWN_PACKAGES = ("mirror_lib", "spark_jobs")
 #: Path of the interpreter in Spark's settings, below the name after `#`.

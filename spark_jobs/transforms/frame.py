@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from mirror_lib.transform import (
+from mirror_lib.features.transforms import (
     RECORDS,
     TARGET_COLUMNS,
     FunctionKind,
@@ -22,8 +22,8 @@ from mirror_lib.transform import (
     Transform,
     TransformChain,
 )
-from mirror_lib.transform.smt import SmtChain
-from mirror_lib.transform.sql import carry_columns
+from mirror_lib.features.transforms.smt import SmtChain
+from mirror_lib.features.transforms.sql import carry_columns
 from spark_jobs.sealing import seal
 from spark_jobs.transforms.columns import decode
 from spark_jobs.transforms.functions import apply_batch_function, apply_dataframe_function
@@ -58,7 +58,7 @@ def frame_of(
     """The records of a chain.
 
     Nothing is read yet: failures of transforms for a record occur when the result is read, and the text of an error
-    from this project's stages has a mark (`mirror_lib.transform.record_mark`).
+    from this project's stages has a mark (`mirror_lib.features.transforms.record_mark`).
 
     Args:
         source: the columns of Spark's Kafka source with headers, and `__mirror_source`, a struct of `place` and

@@ -12,13 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.rows import new_secret, number_of
 from mirror_lib.config import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.relay import OpenPartition, PartitionResult
-from mirror_lib.relay.copy import RESULT_DDL, from_arrow, from_earlier_attempt
-from mirror_lib.relay.planning import ChainJob
-from mirror_lib.relay.transformed import (
+from mirror_lib.features.transforms import UntransformableRecordError, members_of, read_mark
+from mirror_lib.features.transforms.copy import (
     FailedRecord,
     Failure,
     Found,
@@ -29,13 +26,17 @@ from mirror_lib.relay.transformed import (
     named_record,
     reading_start,
 )
-from mirror_lib.transform import Determinism, UntransformableRecordError, read_mark
+from mirror_lib.features.transforms.rows import new_secret, number_of
+from mirror_lib.relay import OpenPartition, PartitionResult
+from mirror_lib.relay.copy import RESULT_DDL, from_arrow, from_earlier_attempt
+from mirror_lib.relay.planning import ChainJob
 from spark_jobs.bins import map_bins
 from spark_jobs.copy_results import COPY_RESULTS
-from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
+from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import to_arrow
 from spark_jobs.transforms.chain_rows import ChainRows
+from spark_jobs.transforms.record_failures import blames_no_record, failed_task, words_of
 from spark_jobs.transforms.row_tasks import DRAINED_DDL, drain_rows, finish_bins, read_rows, write_rows
 from spark_jobs.transforms.smt_row_tasks import copy_rows
 
@@ -59,13 +60,13 @@ def transform_copy(spark: SparkSession, each: ChainJob) -> list[PartitionResult]
 class _TransformedCopy:
     def __init__(self, spark: SparkSession, each: ChainJob) -> None:
         self._spark = spark
-        self._chain = each.chain
+        self._chain = members_of(each.chain)
         self._flow = str(each.job.flow)
-        exact = each.chain.determinism is Determinism.YES
+        exact = self._chain.is_deterministic
         self._job = RowJob(copy=each.job, exact=exact, routes=each.chain.may_route, secret=new_secret())
         self._results: list[PartitionResult] = []
         targets = {opened.plan.source.topic: opened.plan.target.topic for bin_ in each.job.bins for opened in bin_}
-        self._rows = ChainRows(spark, each.chain, targets, read_rows)
+        self._rows = ChainRows(spark, self._chain, targets, read_rows)
 
     def run(self) -> list[PartitionResult]:
         for left in reversed(range(_MOST_TRIES)):

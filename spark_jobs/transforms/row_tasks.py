@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.rows import ReaderResult
+from mirror_lib.features.transforms.copy import RowJob, finish_bin, read_bin, write_bin
+from mirror_lib.features.transforms.rows import ReaderResult
 from mirror_lib.relay.copy import to_arrow
-from mirror_lib.relay.transformed import RowJob, finish_bin, read_bin, write_bin
 from spark_jobs.bins import bin_numbers
-from spark_jobs.input_end import to_the_end
 from spark_jobs.sealing import unsealed
 from spark_jobs.task_place import task_place
+from spark_jobs.transforms.input_end import to_the_end
 
 #: Schema of `drain_rows`.
 DRAINED_DDL = "rows bigint"
@@ -22,7 +22,7 @@ DRAINED_DDL = "rows bigint"
 
 @unsealed
 def read_rows(job: RowJob, number: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a bin (`cluster.rows.layout.READ_SCHEMA`)."""
+    """The rows of a bin (`rows.layout.READ_SCHEMA`)."""
     return read_bin(job, number, task_place().attempt)
 
 

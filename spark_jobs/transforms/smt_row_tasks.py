@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from mirror_lib.cluster.rows import READ_DDL, SOURCE_COLUMN
+from mirror_lib.features.transforms.copy import RowJob, read_bin, write_bin
+from mirror_lib.features.transforms.rows import READ_DDL, SOURCE_COLUMN
+from mirror_lib.features.transforms.smt import SmtChain
 from mirror_lib.relay.copy import to_arrow
-from mirror_lib.relay.transformed import RowJob, read_bin, write_bin
-from mirror_lib.transform.smt import SmtChain
 from spark_jobs.bins import bin_numbers
 from spark_jobs.sealing import seal, unseal, unsealed
 from spark_jobs.task_place import task_place
@@ -60,7 +60,7 @@ def read_through_smts(
     """The rows of a bin after Connect's transforms (`READ_THROUGH_SMTS_DDL`).
 
     Args:
-        read: returns the rows of a bin as they were read (`cluster.rows.layout.READ_SCHEMA`).
+        read: returns the rows of a bin as they were read (`rows.layout.READ_SCHEMA`).
         smts: the transforms.
         stamp: the first argument of `read`; `sealed` is the second.
 
@@ -109,7 +109,7 @@ def _with_topic(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _to_written(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows for the writing half (`cluster.rows.layout.WRITTEN_DDL`)."""
+    """Rows for the writing half (`rows.layout.WRITTEN_DDL`)."""
     columns = {name: rows.column(name) for name in _WRITTEN_AS_READ}
     columns["topic"] = rows.column(TOPIC)
     columns[_PARTITION] = pa.nulls(rows.num_rows, pa.int32())

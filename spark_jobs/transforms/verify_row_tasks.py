@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.cluster.rows import ReaderResult
+from mirror_lib.features.transforms.rows import ReaderResult
 from mirror_lib.features.verify import to_arrow
 from mirror_lib.features.verify.routed import (
     DigestsJob,
@@ -28,7 +28,7 @@ DRAINED_DDL = "batches bigint"
 
 @unsealed
 def read_rows(job: RowVerifyJob, number: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a bin (`cluster.rows.layout.READ_SCHEMA`)."""
+    """The rows of a bin (`rows.layout.READ_SCHEMA`)."""
     return read_bin(job, number, task_place().attempt)
 
 

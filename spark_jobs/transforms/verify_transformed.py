@@ -12,8 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.rows import new_secret, number_of
 from mirror_lib.errors import Where
+from mirror_lib.features.transforms import UntransformableRecordError, read_mark
+from mirror_lib.features.transforms.copy import Failure, Found, OffsetRange, failing_record, named_record
+from mirror_lib.features.transforms.rows import new_secret, number_of
 from mirror_lib.features.verify import (
     VERDICT_DDL,
     CheckRange,
@@ -41,14 +43,13 @@ from mirror_lib.features.verify.transformed import (
     numbered_ranges,
 )
 from mirror_lib.offsets import encode
-from mirror_lib.relay.transformed import Failure, Found, OffsetRange, failing_record, named_record
 from mirror_lib.topology import TopicPartition
-from mirror_lib.transform import UntransformableRecordError, read_mark
 from spark_jobs.bins import map_bins
-from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
+from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import to_arrow
 from spark_jobs.transforms.chain_rows import ChainRows
+from spark_jobs.transforms.record_failures import blames_no_record, failed_task, words_of
 from spark_jobs.transforms.verify_row_tasks import (
     DRAINED_DDL,
     compare_rows,

@@ -31,7 +31,7 @@ def core(tmp_path: Path) -> Path:
     """A folder with the product, but for the features."""
     folder = tmp_path / "core"
     for name in ("mirror_lib", "spark_jobs", "dags"):
-        ignored = shutil.ignore_patterns("features", "__pycache__")
+        ignored = shutil.ignore_patterns("features", "transforms", "__pycache__")
         shutil.copytree(_PROJECT / name, folder / name, ignore=ignored)
     return folder
 
@@ -67,6 +67,10 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
     for step in ("configs", "groups"):
         mirror(step, "apply", *place)
     mirror("verify", *place, exit_code=2)
+    changed = tmp_path / "changed.properties"
+    changed.write_text(f"{flow.path.read_text()}\nA->B.mirror.transforms = t\nA->B.transforms = u\n")
+    problems = mirror("config", "check", str(changed), exit_code=2)["problems"]
+    assert [each["suggestion"] for each in problems].count("install batch-mirror[transforms]") == 2, problems
 
     assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 10
     assert committed_offsets(kafka_pair.target, f"{topic_name}-readers")[f"A.{topic_name}", 0] == 4

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.settings import parse_settings
+from mirror_lib.features.transforms.smt.chain import SmtChain
+from mirror_lib.features.transforms.smt.settings import parse_settings
 
 PACKAGE = "org.apache.kafka.connect.transforms"
 _CONVERTERS = {

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
-from mirror_lib.cluster.rows.reader_result import new_secret
 from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.transforms.copy.model import FailedRecord, RowJob
+from mirror_lib.features.transforms.copy.row_sink import write_bin
+from mirror_lib.features.transforms.copy.row_source import read_bin
+from mirror_lib.features.transforms.rows.layout import SOURCE_COLUMN
+from mirror_lib.features.transforms.rows.reader_result import new_secret
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.transformed.model import FailedRecord, RowJob
-from mirror_lib.relay.transformed.row_sink import write_bin
-from mirror_lib.relay.transformed.row_source import read_bin
 from mirror_lib.topology.names import TopicPartition
 from tests.support.kafka import Record, watermarks
 from tests.support.waiting import wait_for

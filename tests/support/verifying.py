@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
-from mirror_lib.cluster.rows.reader_result import new_secret
+from mirror_lib.features.transforms.rows.layout import SOURCE_COLUMN
+from mirror_lib.features.transforms.rows.reader_result import new_secret
 from mirror_lib.features.verify.findings import PartitionVerdict, RoutedVerdict
 from mirror_lib.features.verify.model import NOTHING_ROUTED, VerifyJob
 from mirror_lib.features.verify.planning.by_transform_chain import for_second_read, split_job

@@ -28,7 +28,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mirror_lib.features.demo.ports import LOOPBACK
-from mirror_lib.schemas.model import DEFAULT_CONTEXT, qualify
+from mirror_lib.features.transforms.schemas.model import DEFAULT_CONTEXT, qualify
 from tools.testbed.schema_store import ALL_CONTEXTS, TYPES, Refusal, SchemaStore
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"

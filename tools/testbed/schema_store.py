@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from mirror_lib.schemas.model import DEFAULT_CONTEXT, qualify, split_subject
-from mirror_lib.schemas.wire import LARGEST_ID
+from mirror_lib.features.transforms.schemas.model import DEFAULT_CONTEXT, qualify, split_subject
+from mirror_lib.features.transforms.schemas.wire import LARGEST_ID
 
 TYPES = frozenset({"AVRO", "JSON", "PROTOBUF"})
 #: As a prefix of subjects: subjects of all contexts.

@@ -1,7 +1,7 @@
 """`./run versions --spark-functions`: the names of all SQL functions, by version of Spark, as data.
 
-Transforms allow functions by name (`mirror_lib.transform.sql.spark_functions`). A test compares those names with this
-data, so that no function of a supported Spark is allowed without a decision.
+Transforms allow functions by name (`mirror_lib.features.transforms.sql.spark_functions`). A test compares those names
+with this data, so that no function of a supported Spark is allowed without a decision.
 """
 
 from __future__ import annotations

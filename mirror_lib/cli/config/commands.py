@@ -17,7 +17,6 @@ from mirror_lib.config import Severity, explain_with_transforms, fix_safely
 from mirror_lib.config import loader as load
 from mirror_lib.config.secrets import printable_value
 from mirror_lib.config.settings import all_definitions, markdown_reference, transform_keys
-from mirror_lib.config.transforms import describe_transforms
 
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
@@ -87,7 +86,7 @@ def show(
     ]
     output.document({"flow": flow})
     output.table("settings", ("key", "value", "origin", "line", "written as"), rows)
-    capped_table(output, "transforms", ("transform", "topics", "what", "determinism"), describe_transforms(transforms))
+    capped_table(output, "transforms", ("transform", "topics", "what", "determinism"), transforms.described())
 
 
 @app.command()

@@ -15,6 +15,7 @@ from .header import LOG_APPEND_TIME_BIT as LOG_APPEND_TIME_BIT
 from .header import LOG_OVERHEAD as LOG_OVERHEAD
 from .header import MAGIC as MAGIC
 from .header import MAGIC_AT as MAGIC_AT
+from .header import new_batch as new_batch
 from .header import parse_header as parse_header
 from .header import TRANSACTIONAL_BIT as TRANSACTIONAL_BIT
 from .last_records import find_last_records as find_last_records
@@ -22,11 +23,17 @@ from .last_records import is_same as is_same
 from .last_records import is_same_copy as is_same_copy
 from .last_records import last_record_at as last_record_at
 from .last_records import LastRecords as LastRecords
+from .oversized import oversized_error as oversized_error
+from .oversized import record_beyond_memory as record_beyond_memory
 from .own_deletions import deletion as deletion
 from .own_deletions import hide_own_deletions as hide_own_deletions
 from .poison import POLICIES as POLICIES
 from .ready import ReadyBatch as ReadyBatch
+from .record_blocks import HEADER_TYPE as HEADER_TYPE
+from .record_blocks import Int64s as Int64s
 from .record_blocks import read_blocks as read_blocks
+from .record_blocks import read_headers as read_headers
+from .record_blocks import read_varints as read_varints
 from .record_blocks import RecordBlock as RecordBlock
 from .records import key_and_value as key_and_value
 from .records import read_records as read_records

@@ -38,7 +38,7 @@ _FEWEST = 8
 _LARGEST_CONTENT = 16 * 1024 * 1024
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8
-_HEADERS = np.dtype(
+HEADER_TYPE = np.dtype(
     [
         ("base", ">i8"),
         ("length", ">i4"),
@@ -129,7 +129,7 @@ def read_blocks(
     position, room = 0, _LARGEST_CONTENT
     # Only all batches of a fetch in their order show which of them are aborted.
     if not (read_committed and aborted):
-        headers, bounds = _headers(data)
+        headers, bounds = read_headers(data)
         for start, stop, small in _groups(headers):
             gathered = _block(data, headers[start:stop], bounds[start : stop + 1], room) if small else None
             if gathered is not None and gathered.is_decompressed:
@@ -149,7 +149,7 @@ def read_blocks(
     return found, position
 
 
-def _headers(data: memoryview) -> tuple[NDArray[np.void], list[int]]:
+def read_headers(data: memoryview) -> tuple[NDArray[np.void], list[int]]:
     """The headers of the batches up to the first invalid one; the start of each, and the end of the last one."""
     bounds = [0]
     position, last = 0, len(data) - HEADER_SIZE
@@ -165,7 +165,7 @@ def _headers(data: memoryview) -> tuple[NDArray[np.void], list[int]]:
         bounds.pop()
     at = np.array(bounds[:-1], dtype=np.int64)
     octets = np.frombuffer(data, dtype=np.uint8)
-    headers = octets[at[:, None] + _HEADER_BYTES].view(_HEADERS)[:, 0] if len(at) else np.empty(0, dtype=_HEADERS)
+    headers = octets[at[:, None] + _HEADER_BYTES].view(HEADER_TYPE)[:, 0] if len(at) else np.empty(0, dtype=HEADER_TYPE)
     whole = headers["magic"] == MAGIC
     checks = np.array(
         [crc32c(data[start + ATTRIBUTES_AT : end]) for start, end in pairwise(bounds)] if whole.all() else (),
@@ -279,10 +279,10 @@ def _records(
     try:
         for number in range(int(counts[0])):
             active = int(np.searchsorted(negated, -number))
-            length, at = _varints(content, position[:active])
+            length, at = read_varints(content, position[:active])
             end = at + length
-            times_delta, at = _varints(content, at + 1)
-            offset_delta, at = _varints(content, at)
+            times_delta, at = read_varints(content, at + 1)
+            offset_delta, at = read_varints(content, at)
             if (at >= end).any() or (end > limit[:active]).any():
                 raise RecordError("a record does not fit its batch")
             place = numbers[:active] + number
@@ -295,7 +295,7 @@ def _records(
     return deltas, times, tail_starts, tail_ends
 
 
-def _varints(content: NDArray[np.uint8], at: Int64s) -> tuple[Int64s, Int64s]:
+def read_varints(content: NDArray[np.uint8], at: Int64s) -> tuple[Int64s, Int64s]:
     """Zigzag varints at many positions, and the positions after them."""
     octets = content[at]
     value = (octets & _BITS).astype(np.uint64)

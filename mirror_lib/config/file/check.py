@@ -37,6 +37,7 @@ from mirror_lib.config.settings import (
     APPLIED,
     BY_CLIENT,
     CLIENT_SET,
+    FLOW_PREFIXES,
     LEDGER_URL,
     MM2_BY_NAME,
     OWN_BY_NAME,
@@ -48,12 +49,11 @@ from mirror_lib.config.settings import (
     Scope,
     check_client_value,
     check_value,
+    is_transform_key,
 )
-from mirror_lib.config.transforms import FLOW_PREFIXES
 from mirror_lib.config.value_doubts import PATTERN_LISTS, value_doubts
 from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.topology import FlowId, parse_list
-from mirror_lib.transform import is_transform_key
 
 _LOCATION = "offset-syncs.topic.location"
 #: Names of a connector's settings that apply to its clients only; those have their own keys.

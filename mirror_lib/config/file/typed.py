@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from mirror_lib.config.data_plane import UNCHANGED, FlowChains
 from mirror_lib.config.file.derive import FlowSettings, Settings
 from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
 from mirror_lib.config.model import (
@@ -22,6 +23,7 @@ from mirror_lib.config.model import (
 )
 from mirror_lib.config.schedule import parse_flow_schedule, parse_interval, parse_schedule
 from mirror_lib.config.settings import (
+    CONNECT_TRANSFORMS,
     MM2_BY_NAME,
     OWN_BY_NAME,
     READ_RATE_LIMIT,
@@ -33,9 +35,7 @@ from mirror_lib.config.settings import (
     sync_keys,
 )
 from mirror_lib.config.settings import mirror_keys as own_keys
-from mirror_lib.config.transforms import TRANSFORMS
 from mirror_lib.topology import parse_raw_boolean
-from mirror_lib.transform import NO_TRANSFORMS, FlowTransforms
 
 _POLICY_PREFIX = "replication.policy"
 _SEPARATOR = "replication.policy.separator"
@@ -44,18 +44,18 @@ _INTERNAL_SEPARATOR = "replication.policy.internal.topic.separator.enabled"
 
 def _fields(definitions: Iterable[Definition]) -> Mapping[str, Definition]:
     # Connect's `transforms` are a part of the field of that name, not a list of names.
-    typed = FlowConfig.model_fields.keys() - {TRANSFORMS}
+    typed = FlowConfig.model_fields.keys() - {CONNECT_TRANSFORMS}
     return {each.field: each for each in definitions if each.field in typed}
 
 
 _CONNECTOR_FIELDS, _WORKER_FIELDS = _fields(MM2_BY_NAME.values()), _fields(WORKER_BY_NAME.values())
 
 
-def flow_config(settings: FlowSettings, transforms: FlowTransforms = NO_TRANSFORMS) -> FlowConfig:
+def flow_config(settings: FlowSettings, transforms: FlowChains = UNCHANGED) -> FlowConfig:
     """Return the typed settings of a flow.
 
     Args:
-        transforms: that `flow_transforms` read from the same settings.
+        transforms: that `transforms_reader` found from the same settings.
 
     Raises:
         ValueError: a value is not valid; `check.key_problems` names them all before this is called.

@@ -10,6 +10,17 @@ from .kafka_names import BY_CLIENT as BY_CLIENT
 from .kafka_names import CLIENT_SET as CLIENT_SET
 from .kafka_names import WORKER_NAMES as WORKER_NAMES
 from .kafka_names import WORKER_PREFIXES as WORKER_PREFIXES
+from .keys_of_transforms import CONNECT_TRANSFORMS as CONNECT_TRANSFORMS
+from .keys_of_transforms import CONVERTERS as CONVERTERS
+from .keys_of_transforms import FLOW_PREFIXES as FLOW_PREFIXES
+from .keys_of_transforms import is_connect_key as is_connect_key
+from .keys_of_transforms import is_transform_key as is_transform_key
+from .keys_of_transforms import OWN_TRANSFORMS as OWN_TRANSFORMS
+from .keys_of_transforms import PREDICATES as PREDICATES
+from .keys_of_transforms import PREFIX as PREFIX
+from .keys_of_transforms import REGISTRY as REGISTRY
+from .keys_of_transforms import REGISTRY_KEYS as REGISTRY_KEYS
+from .keys_of_transforms import SUB_KEYS as SUB_KEYS
 from .mirror_keys import FLOW_KEYS as FLOW_KEYS
 from .mirror_keys import LEDGER_URL as LEDGER_URL
 from .mirror_keys import OWN_BY_NAME as OWN_BY_NAME

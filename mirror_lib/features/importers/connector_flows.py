@@ -10,8 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mirror_lib.config.file import FOREIGN_CLASSES, OLD_NAMES
-from mirror_lib.config.settings import CLIENT_SET, KNOWN_CLASSES, MM2_BY_NAME, Scope
-from mirror_lib.config.transforms import CONVERTERS, FLOW_PREFIXES, TRANSFORMS
+from mirror_lib.config.settings import (
+    CLIENT_SET,
+    CONNECT_TRANSFORMS,
+    CONVERTERS,
+    FLOW_PREFIXES,
+    KNOWN_CLASSES,
+    MM2_BY_NAME,
+    Scope,
+)
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.importers.connector_merge import MergedFlow, Setting, merge, same_value, shown_value
 from mirror_lib.features.importers.connector_reasons import client_reason, connector_reason, worker_reason
@@ -259,7 +266,7 @@ class _Flow:
         """Converters matter if there are transforms; without them they should not change the bytes."""
         if self._source is None:
             return
-        with_transforms = bool(self._settings.get(TRANSFORMS, Setting("", "")).value.strip())
+        with_transforms = bool(self._settings.get(CONNECT_TRANSFORMS, Setting("", "")).value.strip())
         for name in CONVERTERS:
             setting = self._settings.get(name)
             if setting is None and self._worker is not None and name in self._worker.settings:
@@ -322,7 +329,7 @@ class _Flow:
             self._of_cluster(side, rest.removeprefix("cluster."), name, setting)
         elif (client := _client_of(name)) is not None:
             self._of_client(*client, name, setting)
-        elif name == TRANSFORMS or name in ("predicates", *CONVERTERS) or name.startswith(FLOW_PREFIXES):
+        elif name == CONNECT_TRANSFORMS or name in ("predicates", *CONVERTERS) or name.startswith(FLOW_PREFIXES):
             self._of_transforms(name, setting)
         elif name.startswith("replication.policy.") or _is_of_flow(name):
             self._line(name, setting.value, setting.origin)
@@ -357,7 +364,7 @@ class _Flow:
             self._line(name, setting.value, setting.origin)
 
     def _of_transforms(self, name: str, setting: Setting) -> None:
-        chain = self._settings.get(TRANSFORMS)
+        chain = self._settings.get(CONNECT_TRANSFORMS)
         if chain is not None and chain.value.strip():
             self._line(name, setting.value, setting.origin)
         else:

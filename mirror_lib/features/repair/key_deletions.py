@@ -31,13 +31,13 @@ from mirror_lib.errors import (
     TargetDivergedError,
     Where,
 )
+from mirror_lib.features.transforms.copy import Transaction
 from mirror_lib.identity import position_row
 from mirror_lib.ledger import DELETIONS_WRITTEN, GapRow, GapState, Ledger
 from mirror_lib.relay import CopyJob, PositionTopic, RunLease
 from mirror_lib.relay.copy import transactional_id
 from mirror_lib.relay.planning import FlowClusters, note_histories, with_flow
 from mirror_lib.relay.takeover import PartitionAppender, PartitionReader, coordinator_deadline
-from mirror_lib.relay.transformed import Transaction
 from mirror_lib.topology import TopicPartition
 
 #: Maximum number of keys of a batch, and the bytes of a batch with several of them, or with one.

@@ -8,11 +8,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mirror_lib.features.transforms import TransformChain
 from mirror_lib.features.verify.findings import PartitionVerdict, VerifiedMark
 from mirror_lib.ledger import MapPart
 from mirror_lib.offsets import OffsetRun, decode, encode
 from mirror_lib.topology import FlowId, TopicPartition
-from mirror_lib.transform import TransformChain
 
 if TYPE_CHECKING:
     from mirror_lib.cluster import Connection

@@ -17,7 +17,15 @@ from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import OffsetSpec
 from mirror_lib.cluster.raw import ProducerIdentity, open_clients
 from mirror_lib.cluster.topics import OffsetSync, Position, PositionSnapshot, PositionState, read_offset_syncs
-from mirror_lib.config import EARLIEST, Fencing, FlowConfig, first_starts, offset_syncs_topic, replication_policy
+from mirror_lib.config import (
+    EARLIEST,
+    Fencing,
+    FlowConfig,
+    TopicChain,
+    first_starts,
+    offset_syncs_topic,
+    replication_policy,
+)
 from mirror_lib.errors import DirtyStartError, MirrorError, Where
 from mirror_lib.identity import MOST_PARTITIONS, position_row
 from mirror_lib.ledger import Ledger
@@ -27,9 +35,8 @@ from mirror_lib.relay.claim.unknown_records import with_records
 from mirror_lib.relay.copy import open_position, transactional_id, transactions_of
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
 from mirror_lib.relay.next_steps import after_malformed_position
-from mirror_lib.relay.planning import FlowClusters, with_flow
+from mirror_lib.relay.planning import FlowClusters, row_copy, with_flow
 from mirror_lib.topology import FlowId, TopicPartition
-from mirror_lib.transform import TransformChain
 
 #: Number of partitions for which transaction coordinators are asked at a time.
 _CONCURRENT_TAKEOVERS = 64
@@ -61,6 +68,9 @@ def open_partitions(
             merged = len(clusters.sources_of(target)) > 1
             transactions = transactions_of(flow, chains.get(start.partition.source.topic), target, merged=merged)
             opened[start.partition.source] = _claimed_partition(flow, start, identity, claim, transactions, at)
+    if any(each.transactions is not None for each in opened.values()):
+        # Before anything is claimed.
+        row_copy(str(flow.flow))
     _write_claims(flow, [open_position(partition, run_id) for partition in opened.values()], clusters, ledger)
     # If two runs claim at the same time, the later record sees the earlier one, and takes over from its run.
     claimed = _claimed_by_others(clusters, opened, run_id)
@@ -99,7 +109,7 @@ def _write_claims(flow: FlowConfig, claims: Sequence[Position], clusters: FlowCl
         ledger.save_positions(first)
 
 
-def chains_of(flow: FlowConfig, topics: Iterable[str]) -> Mapping[str, TransformChain]:
+def chains_of(flow: FlowConfig, topics: Iterable[str]) -> Mapping[str, TopicChain]:
     """The transform chains of those source topics that have one."""
     transforms = flow.transforms
     if not transforms:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mirror_lib.cluster.topics import OmittedRange, Position, PositionState
-from mirror_lib.config import FlowConfig
+from mirror_lib.config import FlowConfig, TopicChain
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.model import OpenPartition
 from mirror_lib.topology import FlowId, TopicPartition
-from mirror_lib.transform import TransformChain
 
 
 def transactional_id(flow: FlowId, target: TopicPartition) -> str:
@@ -32,9 +31,7 @@ def _prefix(flow: FlowId) -> str:
     return f"mirror:{flow}:"
 
 
-def transactions_of(
-    flow: FlowConfig, chain: TransformChain | None, target: TopicPartition, *, merged: bool
-) -> str | None:
+def transactions_of(flow: FlowConfig, chain: TopicChain | None, target: TopicPartition, *, merged: bool) -> str | None:
     """The transactional id whose transactions hold all that is written for a source partition; None if there are none.
 
     Transactions are for cases without another way to exactly-once (`exactly.once.source.support=enabled`): the rows of

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mirror_lib.relay.model import CopyJob, OpenPartition, RunPlan
+from mirror_lib.config import NO_CHAIN, TopicChain
+from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.feature import Hook
+from mirror_lib.installed_features import provided
+from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult, RunPlan
 from mirror_lib.relay.planning.bin_packing import pack_bins
-from mirror_lib.transform import TransformChain
 
 
 class ChainJob(NamedTuple):
     """The partitions of a job whose records have the same transforms."""
 
-    chain: TransformChain
+    chain: TopicChain
     job: CopyJob
+
+
+def row_copy(flow: str) -> Callable[[Any, ChainJob], list[PartitionResult]]:
+    """Return the function that copies partitions as rows of Spark, given the session.
+
+    Raises:
+        ConfigurationError: the feature that has it is not installed.
+    """
+    try:
+        copy: Callable[[Any, ChainJob], list[PartitionResult]] = provided(Hook.ROW_COPY, by="transforms")
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"a copy in transactions, or with transforms, {error.what}", where=Where(flow=flow), action=error.action
+        ) from error
+    return copy
 
 
 def split_job(job: CopyJob) -> tuple[CopyJob, tuple[ChainJob, ...]]:
@@ -26,9 +44,9 @@ def split_job(job: CopyJob) -> tuple[CopyJob, tuple[ChainJob, ...]]:
     Partitions that share a target partition stay in one bin, and in the order of the job.
     """
     raw: list[OpenPartition] = []
-    by_chain: dict[TransformChain, list[OpenPartition]] = {}
+    by_chain: dict[TopicChain, list[OpenPartition]] = {}
     for opened in (opened for bin_ in job.bins for opened in bin_):
-        chain = job.chains.get(opened.plan.source.topic, TransformChain())
+        chain = job.chains.get(opened.plan.source.topic, NO_CHAIN)
         rows = bool(chain) or opened.transactions is not None
         (by_chain.setdefault(chain, []) if rows else raw).append(opened)
     if not by_chain:
@@ -41,7 +59,7 @@ def split_job(job: CopyJob) -> tuple[CopyJob, tuple[ChainJob, ...]]:
 
 
 def _dealt(
-    partitions: Sequence[OpenPartition], tasks: int, chain: TransformChain | None = None
+    partitions: Sequence[OpenPartition], tasks: int, chain: TopicChain | None = None
 ) -> tuple[tuple[OpenPartition, ...], ...]:
     together: dict[object, list[OpenPartition]] = {}
     for opened in partitions:
@@ -54,7 +72,7 @@ def _dealt(
     return tuple(tuple(opened for number in sorted(bin_) for opened in groups[number]) for bin_ in bins if bin_)
 
 
-def _writers_of(opened: OpenPartition, chain: TransformChain | None) -> object:
+def _writers_of(opened: OpenPartition, chain: TopicChain | None) -> object:
     """The key of partitions that must be in one bin: a target partition has one writer."""
     if chain is None or not chain.may_route:
         return opened.plan.target
@@ -63,7 +81,7 @@ def _writers_of(opened: OpenPartition, chain: TransformChain | None) -> object:
 
 
 def whole_takeovers(
-    bins: Sequence[Sequence[OpenPartition]], plan: RunPlan, chains: Mapping[str, TransformChain]
+    bins: Sequence[Sequence[OpenPartition]], plan: RunPlan, chains: Mapping[str, TopicChain]
 ) -> tuple[tuple[OpenPartition, ...], ...]:
     """The bins; transformed partitions with a take-over get the end that they had in the whole plan.
 

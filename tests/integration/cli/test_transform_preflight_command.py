@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.schemas.avro import AvroCodec
-from mirror_lib.schemas.model import Schema, SchemaType
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import RegistryAccess
+from mirror_lib.features.transforms.schemas.avro import AvroCodec
+from mirror_lib.features.transforms.schemas.model import Schema, SchemaType
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import RegistryAccess
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
 from tests.support.kafka import Record, admin, create_topic, delete_topic, produce

@@ -8,8 +8,8 @@ import pytest
 
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError, TopicMissingError
-from mirror_lib.relay.preview.sample import MOST_BYTES, Sample, SampleStart, read_sample
-from mirror_lib.transform.preview.preview import RecordPlace
+from mirror_lib.features.transforms.preview.preview import RecordPlace
+from mirror_lib.features.transforms.sampling.sample import MOST_BYTES, Sample, SampleStart, read_sample
 from tests.support.flows import Flow
 from tests.support.kafka import Record, delete_records, records, transaction
 from tests.support.mirrored_topic import MirroredTopic

@@ -9,9 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.rows.layout import READ_SCHEMA, place_of
 from mirror_lib.errors import MirrorError
-from mirror_lib.transform.model import (
+from mirror_lib.features.transforms.model import (
     ColumnExpressions,
     DecodeSettings,
     FunctionKind,
@@ -20,7 +19,7 @@ from mirror_lib.transform.model import (
     Transform,
     TransformChain,
 )
-from mirror_lib.transform.preview.preview import (
+from mirror_lib.features.transforms.preview.preview import (
     Becomes,
     Dropped,
     Fails,
@@ -28,6 +27,7 @@ from mirror_lib.transform.preview.preview import (
     PreviewResult,
     RecordPlace,
 )
+from mirror_lib.features.transforms.rows.layout import READ_SCHEMA, place_of
 from spark_jobs.preview import preview_with
 from tests.support.smt_chains import smt_chain
 from tests.support.spark.frames import Given, decoding, expressions, json_by, named_function

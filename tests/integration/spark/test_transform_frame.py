@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.transform.model import Transform, TransformChain
-from mirror_lib.transform.record_mark import read_mark
+from mirror_lib.features.transforms.model import Transform, TransformChain
+from mirror_lib.features.transforms.record_mark import read_mark
 from spark_jobs.transforms.frame import frame_of
 from spark_jobs.transforms.functions import explain
 from tests.support.frame_functions import through_arrow

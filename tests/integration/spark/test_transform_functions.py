@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.transform.model import DecodeSettings, FunctionKind, TransformChain
-from mirror_lib.transform.record_mark import read_mark
+from mirror_lib.features.transforms.model import DecodeSettings, FunctionKind, TransformChain
+from mirror_lib.features.transforms.record_mark import read_mark
 from spark_jobs.transforms.frame import frame_of
 from tests.support import frame_functions as functions
 from tests.support.spark.frames import (

@@ -16,13 +16,13 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.demo.ports import free_ports
 from mirror_lib.features.demo.spark_connect import SparkConnectServer
-from mirror_lib.schemas.avro import AvroCodec
-from mirror_lib.schemas.model import Schema, SchemaType
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import RegistryAccess
-from mirror_lib.transform import model
-from mirror_lib.transform.model import FunctionKind, TransformChain
-from mirror_lib.transform.record_mark import read_mark
+from mirror_lib.features.transforms import model
+from mirror_lib.features.transforms.model import FunctionKind, TransformChain
+from mirror_lib.features.transforms.record_mark import read_mark
+from mirror_lib.features.transforms.schemas.avro import AvroCodec
+from mirror_lib.features.transforms.schemas.model import Schema, SchemaType
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import RegistryAccess
 from spark_jobs.transforms.frame import frame_of
 from tests.support import frame_functions as functions
 from tests.support.spark.frames import (

@@ -16,14 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.schemas.avro import AvroCodec
-from mirror_lib.schemas.model import Schema, SchemaType
-from mirror_lib.schemas.protobuf import ProtobufCodec
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import RegistryAccess
-from mirror_lib.transform import model
-from mirror_lib.transform.model import FunctionKind, Transform, TransformChain
-from mirror_lib.transform.record_mark import read_mark
+from mirror_lib.features.transforms import model
+from mirror_lib.features.transforms.model import FunctionKind, Transform, TransformChain
+from mirror_lib.features.transforms.record_mark import read_mark
+from mirror_lib.features.transforms.schemas.avro import AvroCodec
+from mirror_lib.features.transforms.schemas.model import Schema, SchemaType
+from mirror_lib.features.transforms.schemas.protobuf import ProtobufCodec
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import RegistryAccess
 from tests.support import frame_functions as functions
 from tests.support.spark.frames import PLACE, Given, Made, decoding, expressions, frame, function, like, made_of, select
 from tools.testbed.schema_registry import LocalSchemaRegistry

@@ -8,9 +8,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from mirror_lib.transform.model import Transform, TransformChain
-from mirror_lib.transform.record_mark import read_mark
-from mirror_lib.transform.smt.chain import SmtChain
+from mirror_lib.features.transforms.model import Transform, TransformChain
+from mirror_lib.features.transforms.record_mark import read_mark
+from mirror_lib.features.transforms.smt.chain import SmtChain
 from tests.support.smt_chains import smt_chain
 from tests.support.spark.frames import PLACE, Given, Made, expressions, frame, like, made_of
 

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from mirror_lib.features.demo.jars import classpath, fetch, mirror_maker
+from mirror_lib.features.transforms.smt.chain import SmtChain
+from mirror_lib.features.transforms.smt.converters.converters import decode, encode
+from mirror_lib.features.transforms.smt.errors import SmtError
+from mirror_lib.features.transforms.smt.record import RawRecord
+from mirror_lib.features.transforms.smt.settings import parse_settings
+from mirror_lib.features.transforms.smt.values.data import as_float32
 from mirror_lib.spark.java import find_java
-from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.converters.converters import decode, encode
-from mirror_lib.transform.smt.errors import SmtError
-from mirror_lib.transform.smt.record import RawRecord
-from mirror_lib.transform.smt.settings import parse_settings
-from mirror_lib.transform.smt.values.data import as_float32
 
 PROGRAM = Path(__file__).parent / "ConnectSmts.java"
 PACKAGE = "org.apache.kafka.connect.transforms"

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.features.transforms.copy import row_sink as writing
 from mirror_lib.features.verify.findings import DifferenceKind, RoutedVerdict, Verdict
 from mirror_lib.features.verify.model import Budget, VerifyMode
 from mirror_lib.features.verify.report import VerifyReport
-from mirror_lib.relay.transformed import row_sink as writing
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow

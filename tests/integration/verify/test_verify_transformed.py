@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.features.transforms.record_mark import UntransformableRecordError
 from mirror_lib.features.verify.findings import DifferenceKind, PartitionVerdict, Verdict
 from mirror_lib.features.verify.model import Budget, VerifyMode
 from mirror_lib.features.verify.report import VerifyReport
 from mirror_lib.features.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
 from mirror_lib.features.verify.transformed.model import RefusedRecord
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.transform.record_mark import UntransformableRecordError
 from tests.support.flows import Flow
 from tests.support.kafka import Record, delete_records, delete_topic, records
 from tests.support.mirrored_topic import MirroredTopic

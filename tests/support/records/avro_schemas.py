@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from mirror_lib.schemas.avro import AvroSchema
+from mirror_lib.features.transforms.schemas.avro import AvroSchema
 
 
 def schema(value: object) -> AvroSchema:

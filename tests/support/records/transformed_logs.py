@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.arrow.rows import HEADERS_TYPE
-from mirror_lib.cluster.rows.columns import RowColumns
+from mirror_lib.features.transforms.arrow.rows import HEADERS_TYPE
+from mirror_lib.features.transforms.rows.columns import RowColumns
 from mirror_lib.features.verify.compare.compare import RangeComparer
 from mirror_lib.features.verify.compare.expected_offsets import ROW_BITS
 from mirror_lib.features.verify.findings import RangeOutcome

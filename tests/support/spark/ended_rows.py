@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from spark_jobs.input_end import to_the_end
+from spark_jobs.transforms.input_end import to_the_end
 
 
 def count_rows(path: str, rows: Iterable[Any]) -> Iterator[Any]:

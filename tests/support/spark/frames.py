@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA
-from mirror_lib.transform.model import (
+from mirror_lib.features.transforms.arrow.rows import KAFKA_SCHEMA
+from mirror_lib.features.transforms.model import (
     ColumnExpressions,
     DataFormat,
     DecodeSettings,

@@ -14,9 +14,9 @@ from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRa
 from mirror_lib.observe.forecasts import Outlook, PartitionForecast
 from mirror_lib.relay.health.forecast import FlowForecast
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
+from mirror_lib.relay.record_paths import Path as Way
+from mirror_lib.relay.record_paths import TopicPath
 from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.transform.paths import Path as Way
-from mirror_lib.transform.paths import TopicPath
 from tests.support.terminal import Terminal, invoke
 
 Run = Callable[..., tuple[int, str, str]]

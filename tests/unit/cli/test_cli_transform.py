@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cli.transform.preview import policy_text
 from mirror_lib.config.loader import load_flow
 from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.features.transforms.cli.preview import policy_text
 from tests.support.flow_files import write_flow
 from tests.support.terminal import Terminal
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.rows.reader_result import ReaderResult, new_secret
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.transforms.rows.reader_result import ReaderResult, new_secret
 from tests.support.no_skips import NEEDS_ROOT
 
 _OTHER_USER = 65_533

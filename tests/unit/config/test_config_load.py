@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config import loader
+from mirror_lib.config.data_plane import UNCHANGED, FlowChains
 from mirror_lib.config.file import FlowSettings, flow_config
 from mirror_lib.config.loader import InvalidConfigurationError, explain, load, load_flow
 from mirror_lib.config.model import FlowConfig, IsolationLevel, OffsetSyncsLocation, jsonable
 from mirror_lib.config.settings.definitions import MM2_BY_NAME, WORKER_BY_NAME
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology import FlowId
-from mirror_lib.transform import NO_TRANSFORMS, FlowTransforms
 from tests.support.config_files import TWO_CLUSTERS, ConfigFile
 
 _PROJECT = Path(__file__).resolve().parents[3]
@@ -58,7 +58,7 @@ def test_pairs_that_no_line_names_are_derived_only_when_they_are_asked_for(
     file.path.write_text(f"clusters = {','.join(aliases)}\n{addresses}c0->c1.enabled = true\nc2->c3.tasks.max = 4\n")
     derived: list[FlowId] = []
 
-    def counted(settings: FlowSettings, transforms: FlowTransforms = NO_TRANSFORMS) -> FlowConfig:
+    def counted(settings: FlowSettings, transforms: FlowChains = UNCHANGED) -> FlowConfig:
         derived.append(settings.flow)
         return flow_config(settings, transforms)
 

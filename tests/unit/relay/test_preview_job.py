@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.rows.layout import READ_SCHEMA
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.relay.preview.job import PreviewArguments, PreviewRunner, main, read_result, write_rows
-from mirror_lib.relay.preview.sample import Edge, SampleStart, shares
-from mirror_lib.transform.model import TransformChain
-from mirror_lib.transform.preview.preview import MadeRecord, PreviewResult, RecordPlace
+from mirror_lib.features.transforms.model import TransformChain
+from mirror_lib.features.transforms.preview.preview import MadeRecord, PreviewResult, RecordPlace
+from mirror_lib.features.transforms.rows.layout import READ_SCHEMA
+from mirror_lib.features.transforms.sampling.job import PreviewArguments, PreviewRunner, main, read_result, write_rows
+from mirror_lib.features.transforms.sampling.sample import Edge, SampleStart, shares
 
 _FILE = """\
 clusters = A, B

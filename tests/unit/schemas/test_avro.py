@@ -17,12 +17,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror_lib.schemas.avro import AvroCodec, AvroSchema
-from mirror_lib.schemas.errors import SchemaFormatError, SchemaMissingError
-from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import RegistryAccess
-from mirror_lib.schemas.wire import frame_bytes
+from mirror_lib.features.transforms.schemas.avro import AvroCodec, AvroSchema
+from mirror_lib.features.transforms.schemas.errors import SchemaFormatError, SchemaMissingError
+from mirror_lib.features.transforms.schemas.model import Schema, SchemaReference, SchemaType
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import RegistryAccess
+from mirror_lib.features.transforms.schemas.wire import frame_bytes
 from tests.support.records.avro_schemas import logical, record, schema, typed_values
 from tools.testbed.schema_registry import LocalSchemaRegistry
 

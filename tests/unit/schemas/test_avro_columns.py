@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from mirror_lib.schemas.avro import AvroSchema
-from mirror_lib.schemas.avro_columns import avro_column
-from mirror_lib.schemas.errors import SchemaFormatError
-from mirror_lib.transform.arrow_values import array_of
+from mirror_lib.features.transforms.arrow_values import array_of
+from mirror_lib.features.transforms.schemas.avro import AvroSchema
+from mirror_lib.features.transforms.schemas.avro_columns import avro_column
+from mirror_lib.features.transforms.schemas.errors import SchemaFormatError
 from tests.support.records.avro_schemas import logical, record, schema, typed_values
 
 

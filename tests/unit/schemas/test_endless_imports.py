@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+from mirror_lib.features.transforms.schemas.avro import AvroCodec
+from mirror_lib.features.transforms.schemas.errors import SchemaFormatError, SchemaRegistryError
+from mirror_lib.features.transforms.schemas.preflight import read_source
+from mirror_lib.features.transforms.schemas.protobuf import ProtobufCodec
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import RegistryAccess
 from mirror_lib.outside_limits import SCHEMA_IMPORT_LEVELS, SCHEMA_IMPORTS
-from mirror_lib.schemas.avro import AvroCodec
-from mirror_lib.schemas.errors import SchemaFormatError, SchemaRegistryError
-from mirror_lib.schemas.preflight import read_source
-from mirror_lib.schemas.protobuf import ProtobufCodec
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import RegistryAccess
 
 #: The schemas that a schema imports; schema 0 has the id.
 Imports = Callable[[int], list[int]]

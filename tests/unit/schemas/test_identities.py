@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.schemas.identities import (
+from mirror_lib.features.transforms.schemas.identities import (
     Identity,
     IdentityPlan,
     Registration,
@@ -17,7 +17,13 @@ from mirror_lib.schemas.identities import (
     Verdict,
     plan_identities,
 )
-from mirror_lib.schemas.model import RegisteredSchema, Schema, SchemaReference, SchemaType, SubjectVersion
+from mirror_lib.features.transforms.schemas.model import (
+    RegisteredSchema,
+    Schema,
+    SchemaReference,
+    SchemaType,
+    SubjectVersion,
+)
 
 STRING, LONG, INT = (Schema(SchemaType.AVRO, f'"{name}"') for name in ("string", "long", "int"))
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from mirror_lib.schemas.identities import Verdict
-from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
-from mirror_lib.schemas.preflight import compare, read_source, register_missing, subject_of_topic
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import RegistryAccess
+from mirror_lib.features.transforms.schemas.identities import Verdict
+from mirror_lib.features.transforms.schemas.model import Schema, SchemaReference, SchemaType
+from mirror_lib.features.transforms.schemas.preflight import compare, read_source, register_missing, subject_of_topic
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import RegistryAccess
 from tools.testbed.schema_registry import LocalSchemaRegistry
 
 ADDRESS = Schema(SchemaType.AVRO, '{"type":"record","name":"shop.Address","fields":[{"name":"city","type":"string"}]}')

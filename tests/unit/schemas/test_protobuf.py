@@ -10,12 +10,12 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.schemas.errors import SchemaFormatError, SchemaMissingError
-from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
-from mirror_lib.schemas.protobuf import ProtobufCodec, ProtobufSchema
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import RegistryAccess
-from mirror_lib.schemas.wire import frame_bytes
+from mirror_lib.features.transforms.schemas.errors import SchemaFormatError, SchemaMissingError
+from mirror_lib.features.transforms.schemas.model import Schema, SchemaReference, SchemaType
+from mirror_lib.features.transforms.schemas.protobuf import ProtobufCodec, ProtobufSchema
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import RegistryAccess
+from mirror_lib.features.transforms.schemas.wire import frame_bytes
 from tools.testbed.schema_registry import LocalSchemaRegistry
 
 INT32, INT64, STRING, MESSAGE, BYTES = (

@@ -13,10 +13,10 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.schemas.errors import SchemaFormatError
-from mirror_lib.schemas.protobuf import ProtobufSchema
-from mirror_lib.schemas.protobuf_columns import fill, protobuf_column
-from mirror_lib.transform.arrow_values import array_of
+from mirror_lib.features.transforms.arrow_values import array_of
+from mirror_lib.features.transforms.schemas.errors import SchemaFormatError
+from mirror_lib.features.transforms.schemas.protobuf import ProtobufSchema
+from mirror_lib.features.transforms.schemas.protobuf_columns import fill, protobuf_column
 
 KINDS = FieldDescriptorProto
 SCALARS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {

@@ -16,14 +16,14 @@ import pytest
 from mirror_lib.cluster.auth.tls import Tls
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError
 from mirror_lib.features.demo.ports import LOOPBACK, free_ports
-from mirror_lib.schemas.errors import (
+from mirror_lib.features.transforms.schemas.errors import (
     SchemaFormatError,
     SchemaMissingError,
     SchemaRefusedError,
     SchemaRegistryError,
     SchemaRegistryUnreachableError,
 )
-from mirror_lib.schemas.model import (
+from mirror_lib.features.transforms.schemas.model import (
     RegisteredSchema,
     Schema,
     SchemaReference,
@@ -33,8 +33,8 @@ from mirror_lib.schemas.model import (
     same_text,
     split_subject,
 )
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import BasicLogin, BearerLogin, RegistryAccess
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import BasicLogin, BearerLogin, RegistryAccess
 from tests.support.http_server import Reply, serving
 from tests.support.security.pki import Certified
 from tools.testbed.schema_registry import LocalSchemaRegistry

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.schemas.wire import (
+from mirror_lib.features.transforms.schemas.wire import (
     KEY_SCHEMA_HEADER,
     LARGEST_ID,
     VALUE_SCHEMA_HEADER,

@@ -7,12 +7,13 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.rows.layout import READ_SCHEMA, place_of
 from mirror_lib.errors import ConfigurationError, SparkJobError
-from mirror_lib.transform.model import TransformChain
+from mirror_lib.features.transforms.model import TransformChain
+from mirror_lib.features.transforms.rows.layout import READ_SCHEMA, place_of
 from spark_jobs.entry import take_remote
-from spark_jobs.failures import blames_no_record, spark_errors, spark_failure
+from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.preview import preview_with
+from spark_jobs.transforms.record_failures import blames_no_record
 
 
 def test_the_argument_goes_before_the_variable() -> None:

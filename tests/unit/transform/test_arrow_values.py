@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.arrow_values import array_of
+from mirror_lib.features.transforms.arrow_values import array_of
 
 _SCALARS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.bool_(), st.booleans()),
@@ -81,7 +81,7 @@ def test_what_does_not_fit_and_other_types_are_refused(subtests: pytest.Subtests
 
 def test_pandas_is_not_loaded() -> None:
     script = (
-        "import sys, pyarrow as pa; from mirror_lib.transform.arrow_values import array_of;"
+        "import sys, pyarrow as pa; from mirror_lib.features.transforms.arrow_values import array_of;"
         "array_of([{'a': [1, None], 'b': {'x': 'y'}}, None], pa.struct([('a', pa.list_(pa.int32())), "
         "('b', pa.map_(pa.string(), pa.string()))])); sys.exit('pandas' in sys.modules)"
     )

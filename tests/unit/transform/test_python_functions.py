@@ -12,8 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.model import FunctionKind, FunctionReference, Influence
-from mirror_lib.transform.python_functions import NoFunction, PythonFunction, look_at_function, parse_reference
+from mirror_lib.features.transforms.model import FunctionKind, FunctionReference, Influence
+from mirror_lib.features.transforms.python_functions import (
+    NoFunction,
+    PythonFunction,
+    look_at_function,
+    parse_reference,
+)
 
 Write = Callable[[str], None]
 

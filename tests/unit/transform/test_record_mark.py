@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import ReplicationError, Where
-from mirror_lib.transform.record_mark import RecordMark, UntransformableRecordError, mark, read_mark, refuse_record
+from mirror_lib.features.transforms.record_mark import (
+    RecordMark,
+    UntransformableRecordError,
+    mark,
+    read_mark,
+    refuse_record,
+)
 
 
 @given(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.sql.expressions import check_column, check_filter, check_select
+from mirror_lib.features.transforms.sql.expressions import check_column, check_filter, check_select
 
 #: As a part of an expression.
 REACHING = (

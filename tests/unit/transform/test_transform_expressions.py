@@ -6,9 +6,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mirror_lib.config.model import Severity
-from mirror_lib.transform.model import SOURCE_COLUMNS, TARGET_COLUMNS, Influence
-from mirror_lib.transform.sql.expressions import CheckedSql, check_column, check_filter, check_schema, check_select
-from mirror_lib.transform.sql.spark_functions import (
+from mirror_lib.features.transforms.model import SOURCE_COLUMNS, TARGET_COLUMNS, Influence
+from mirror_lib.features.transforms.sql.expressions import (
+    CheckedSql,
+    check_column,
+    check_filter,
+    check_schema,
+    check_select,
+)
+from mirror_lib.features.transforms.sql.spark_functions import (
     AGGREGATES,
     GENERATORS,
     INFLUENCES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from mirror_lib.transform.model import (
+from mirror_lib.features.transforms.model import (
     Determinism,
     FlowTransforms,
     FunctionKind,
@@ -69,7 +69,7 @@ def test_what_spark_is_known_to_do_counts_more_than_what_is_said() -> None:
 
 def test_the_values_need_neither_spark_nor_a_sql_parser() -> None:
     code = (
-        "import sys, mirror_lib.transform.model, mirror_lib.transform.paths\n"
+        "import sys, mirror_lib.features.transforms.model, mirror_lib.relay.record_paths\n"
         "print([name for name in ('pyspark', 'sqlglot', 'pydantic') if name in sys.modules])"
     )
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mirror_lib.config.file.problems import describe
 from mirror_lib.config.model import Problem, Severity
-from mirror_lib.topology.java_types import parse_list
-from mirror_lib.transform.model import (
+from mirror_lib.config.settings.keys_of_transforms import REGISTRY_KEYS, SUB_KEYS, is_transform_key
+from mirror_lib.features.transforms.model import (
     ColumnExpressions,
     DataFormat,
     DecodeSettings,
@@ -27,8 +27,8 @@ from mirror_lib.transform.model import (
     SchemaRegistry,
     Transform,
 )
-from mirror_lib.transform.setting_keys import REGISTRY_KEYS, SUB_KEYS, is_transform_key
-from mirror_lib.transform.settings import parse_transforms, statement_files
+from mirror_lib.features.transforms.settings import parse_transforms, statement_files
+from mirror_lib.topology.java_types import parse_list
 
 REGISTRY = {"mirror.transform.registry.source.url": "http://registry:8081"}
 
@@ -286,10 +286,7 @@ def test_a_flow_judges_its_own_settings_and_leaves_transforms_with_errors_out() 
     assert [transform.name for transform in flow.transforms] == ["fine"]
     assert {each.key for each in problems} == {"mirror.transform.bad.filter"}
 
-    settings = one("a", filter="key is not null") | {
-        "mirror.transform.b.filter": "(",
-        "mirror.transform.c.filter": "(",
-    }
+    settings = one("a", filter="key is not null") | {"mirror.transform.b.filter": "(", "mirror.transform.c.filter": "("}
 
     _, problems = parse_transforms(settings, shared={"mirror.transform.b.filter"})
 
@@ -298,7 +295,7 @@ def test_a_flow_judges_its_own_settings_and_leaves_transforms_with_errors_out() 
 
 def test_a_flow_without_transforms_does_not_load_the_sql_parser() -> None:
     code = (
-        "import sys\nfrom mirror_lib.transform.settings import parse_transforms\n"
+        "import sys\nfrom mirror_lib.features.transforms.settings import parse_transforms\n"
         "parse_transforms({'topics': '.*'})\nprint('sqlglot' in sys.modules)"
     )
 

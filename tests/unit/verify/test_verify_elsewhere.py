@@ -9,10 +9,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.rows.columns import RowColumns, by_place
-from mirror_lib.cluster.rows.layout import SOURCE_COLUMN, with_source
+from mirror_lib.features.transforms.arrow.rows import KAFKA_SCHEMA
+from mirror_lib.features.transforms.model import ColumnExpressions, Transform, TransformChain
+from mirror_lib.features.transforms.rows.columns import RowColumns, by_place
+from mirror_lib.features.transforms.rows.layout import SOURCE_COLUMN, with_source
 from mirror_lib.features.verify.model import (
     NOT_COMPARED,
     UNEXPECTED,
@@ -29,7 +30,6 @@ from mirror_lib.features.verify.routed.findings import Place
 from mirror_lib.features.verify.routed.multiset import Multiset, record_digests
 from mirror_lib.features.verify.routed.routed_rows import Elsewhere
 from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
 
 SOURCE, OWN = TopicPartition("payments", 2), TopicPartition("A.payments", 2)
 DE = TopicPartition("payments.de", 2)

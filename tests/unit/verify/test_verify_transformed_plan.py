@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.features.verify.findings import Verdict, VerifiedMark
-from mirror_lib.features.verify.model import Budget, PartitionCheck, VerifyFacts, VerifyJob, VerifyMode, VerifyPlan
-from mirror_lib.features.verify.planning.by_transform_chain import split_job
-from mirror_lib.features.verify.planning.chains import may_give_several
-from mirror_lib.features.verify.planning.plan import plan_verification
-from mirror_lib.features.verify.raw.local import run_locally
-from mirror_lib.offsets.runs import OffsetRun, merge
-from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.transform.model import (
+from mirror_lib.features.transforms.model import (
     ColumnExpressions,
     FunctionKind,
     FunctionReference,
@@ -27,6 +19,14 @@ from mirror_lib.transform.model import (
     Transform,
     TransformChain,
 )
+from mirror_lib.features.verify.findings import Verdict, VerifiedMark
+from mirror_lib.features.verify.model import Budget, PartitionCheck, VerifyFacts, VerifyJob, VerifyMode, VerifyPlan
+from mirror_lib.features.verify.planning.by_transform_chain import split_job
+from mirror_lib.features.verify.planning.chains import may_give_several
+from mirror_lib.features.verify.planning.plan import plan_verification
+from mirror_lib.features.verify.raw.local import run_locally
+from mirror_lib.offsets.runs import OffsetRun, merge
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 FLOW = FlowId("A", "B")
 FILTER = TransformChain((Transform("some", filter="key IS NOT NULL"),))

@@ -27,6 +27,7 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
+from mirror_lib.features.transforms import TransformChain, transforms_of
 from mirror_lib.features.verify.findings import PartitionVerdict, VerifiedMark
 from mirror_lib.features.verify.model import NO_CHAIN, KnownGap, Obstacle, OppositeFacts, VerifyFacts
 from mirror_lib.features.verify.planning.routed_plan import NO_ROUTED_FACTS, RoutedFacts, RoutedTarget, target_of
@@ -45,7 +46,6 @@ from mirror_lib.ledger import DISASTER, REPEATED, Ledger, MapPart, RoutedRangeRo
 from mirror_lib.offsets import OffsetRun, Segment, merge
 from mirror_lib.sync import in_words, source_admin, target_admin, unseen_topics
 from mirror_lib.topology import FlowTopology, TopicPartition
-from mirror_lib.transform import TransformChain
 
 
 def routed_targets_of(rows: Iterable[RoutedRangeRow], target: ClusterAdmin) -> Mapping[TopicPartition, RoutedTarget]:
@@ -299,7 +299,7 @@ class _Gathering:
 
     def _chains(self, sources: Iterable[TopicPartition]) -> Mapping[str, TransformChain]:
         """Return the transform chain of each topic that is not copied unchanged."""
-        transforms, is_heartbeats = self._flow.transforms, self._topology.policy.is_heartbeats_topic
+        transforms, is_heartbeats = transforms_of(self._flow), self._topology.policy.is_heartbeats_topic
         if not transforms:
             return {}
         topics = {source.topic for source in sources}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.rows import Int64s, RowColumns
+from mirror_lib.features.transforms.rows import Int64s, RowColumns
 from mirror_lib.features.verify.model import NOT_COMPARED, UNEXPECTED, PartitionCheck, VerifyJob
 from mirror_lib.features.verify.routed.findings import Place, RoutedFindings
 from mirror_lib.features.verify.routed.multiset import Digests, Multiset, record_digests

@@ -19,8 +19,8 @@ import pyarrow as pa
 from mirror_lib.cluster.batches import RecordBlock, RecordError
 from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient
-from mirror_lib.cluster.rows import Int64s, ReaderResult, RowColumns, by_place, number_and_codec
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
+from mirror_lib.features.transforms.rows import Int64s, ReaderResult, RowColumns, by_place, number_and_codec
 from mirror_lib.features.verify.compare import MOST_ROWS, ROW_BITS, RangeComparer, verdict_of
 from mirror_lib.features.verify.findings import PartitionVerdict, RangeOutcome, Stopped
 from mirror_lib.features.verify.kept_error import KeptError
@@ -47,7 +47,7 @@ def compare_bin(
     for other partitions. Partitions that are read only for the latter have no verdict.
 
     Args:
-        rows: of `cluster.rows.layout.WRITTEN_DDL`; range after range, each in the order of its offsets.
+        rows: of `rows.layout.WRITTEN_DDL`; range after range, each in the order of its offsets.
 
     Raises:
         MirrorError: the rows ended before the source was read to the end, or ranges are interleaved.

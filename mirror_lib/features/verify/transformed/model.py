@@ -27,7 +27,7 @@ class RowVerifyJob:
         verify: bins of these partitions alone.
         refused: records that are known to fail, by partition, ascending. One that the ledger names as skipped is not
             read; otherwise the partition can be compared only up to the first of them.
-        secret: of the job's reader results (`cluster.rows.reader_result`).
+        secret: of the job's reader results (`rows.reader_result`).
     """
 
     verify: VerifyJob = field(repr=False)
@@ -87,7 +87,7 @@ def _range_end(*, stopped: str | None, error: dict[str, Any] | None, **rest: int
 
 
 class NumberedRange(NamedTuple):
-    """A range of a bin. Its number marks its rows (`cluster.rows.layout`)."""
+    """A range of a bin. Its number marks its rows (`rows.layout`)."""
 
     number: int
     check: PartitionCheck

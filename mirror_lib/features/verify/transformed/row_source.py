@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from mirror_lib.cluster.batches import LOG_OVERHEAD, DecodeLimits
-from mirror_lib.cluster.batches.arrow import ArrowPart, InexactRowError, read_arrow
 from mirror_lib.cluster.raw import FetchedPartition, RawClient
-from mirror_lib.cluster.rows import ReaderResult, place_of, with_source
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
+from mirror_lib.features.transforms import UntransformableRecordError
+from mirror_lib.features.transforms.arrow import ArrowPart, InexactRowError, read_arrow
+from mirror_lib.features.transforms.rows import ReaderResult, place_of, with_source
 from mirror_lib.features.verify.compare import Spent
 from mirror_lib.features.verify.findings import Stopped
 from mirror_lib.features.verify.kept_error import KeptError
@@ -33,14 +34,13 @@ from mirror_lib.features.verify.transformed.model import (
     numbered_ranges,
 )
 from mirror_lib.topology import TopicPartition
-from mirror_lib.transform import UntransformableRecordError
 
 #: Rows take several times the size of compressed batches.
 _LARGEST_CHUNK = 1024 * 1024
 
 
 def read_bin(job: RowVerifyJob, number: int, attempt: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of bin `number` (`cluster.rows.layout.READ_SCHEMA`), those of each range in the order of their
+    """Yield the rows of bin `number` (`rows.layout.READ_SCHEMA`), those of each range in the order of their
     offsets.
 
     Errors of a partition are never raised: the end of each range is stored in the task's `ReaderResult`, before the

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.transforms.copy import row_sink as writing
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.transformed import row_sink as writing
 from tests.support.flows import Flow, copy_here, make_flow
 from tests.support.kafka import consume, create_topic, leaders, produce, records, watermarks
 from tests.support.names import unique_name

@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.errors import DeletionsPossiblyLostError
 from mirror_lib.features.repair.key_deletions import delete_keys, plan_key_deletion
+from mirror_lib.features.transforms.copy.transactions import Transaction
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.state.lost import find_lost_deletions
 from mirror_lib.offsets.offset_map import Landing, OffsetMap
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.relay.transformed.transactions import Transaction
 from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.kafka import consume, delete_topic, set_config

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.transforms.copy.model import FailedRecord
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.transformed.model import FailedRecord
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, records

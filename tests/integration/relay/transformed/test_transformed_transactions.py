@@ -10,8 +10,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from mirror_lib.features.transforms.copy import row_sink as writing
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.transformed import row_sink as writing
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks

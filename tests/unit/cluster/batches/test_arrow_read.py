@@ -16,13 +16,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.arrow.read import ArrowPart, read_arrow
-from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA, InexactRowError
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.records import Record
 from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.cluster.batches.varint import decode_varint, encode_varint
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError, Where
+from mirror_lib.features.transforms.arrow.read import ArrowPart, read_arrow
+from mirror_lib.features.transforms.arrow.rows import KAFKA_SCHEMA, InexactRowError
 from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
 from tests.support.records.logs import log, numbered
 from tests.support.records.record_batches import (

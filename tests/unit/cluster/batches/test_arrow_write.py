@@ -16,8 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.arrow.rows import HEADERS_TYPE, InexactRowError
-from mirror_lib.cluster.batches.arrow.write import ArrowBatchBuilder
 from mirror_lib.cluster.batches.builder import BatchBuilder
 from mirror_lib.cluster.batches.compression.codecs import decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, Codec, parse_header
@@ -26,6 +24,8 @@ from mirror_lib.cluster.batches.records import Record, encode_record
 from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.cluster.batches.varint import encode_varint
 from mirror_lib.errors import RecordTooLargeError
+from mirror_lib.features.transforms.arrow.rows import HEADERS_TYPE, InexactRowError
+from mirror_lib.features.transforms.arrow.write import ArrowBatchBuilder
 from tests.support.records.logs import numbered
 from tests.support.records.record_batches import SourceRecord, content, read_with_aiokafka, read_with_kafka_python
 
@@ -390,8 +390,8 @@ _WRITING = """\
 import sys
 import numpy as np
 import pyarrow as pa
-from mirror_lib.cluster.batches.arrow.read import read_arrow
-from mirror_lib.cluster.batches.arrow.write import ArrowBatchBuilder
+from mirror_lib.features.transforms.arrow.read import read_arrow
+from mirror_lib.features.transforms.arrow.write import ArrowBatchBuilder
 from tests.support.records.logs import log, numbered
 
 (part,) = read_arrow(memoryview(log(numbered(3))), (), topic="t", partition=0, start=0, end=9, read_committed=True)

@@ -7,12 +7,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.header import (
-    DELETE_HORIZON_BIT,
-    HEADER_SIZE,
-    LOG_APPEND_TIME_BIT,
-    new_batch,
-)
+from mirror_lib.cluster.batches.header import DELETE_HORIZON_BIT, HEADER_SIZE, LOG_APPEND_TIME_BIT, new_batch
 from mirror_lib.cluster.raw.timestamps import batch_timestamp
 
 FIRST, YOUNGEST = 1_700_000_000_000, 1_700_000_009_000

@@ -375,11 +375,7 @@ class TestGivenOldFormats:
     )
     @example(magic=1, codec=LZ4, contents=[(1, b"k", b"v"), (2, None, None)], skipped=0)
     def test_messages_become_records(
-        self,
-        magic: int,
-        codec: int,
-        contents: list[tuple[int, bytes | None, bytes | None]],
-        skipped: int,
+        self, magic: int, codec: int, contents: list[tuple[int, bytes | None, bytes | None]], skipped: int
     ) -> None:
         records = [SourceRecord(100 + i, *content) for i, content in enumerate(contents)]
         out = fed(assembler(start=100 + skipped), message_set(records, magic=magic, codec=codec))

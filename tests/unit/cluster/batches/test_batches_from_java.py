@@ -15,11 +15,7 @@ DATA = Path(__file__).parent / "data"
 TIME = 1_700_000_000_000
 HEADERS = (("h", b"1"), ("h", None), ("", b""))
 #: (timestamp, key, value, headers) as JavaBatches.java gives them to the builders.
-RECORDS = [
-    (TIME, b"key", b"value" * 30, HEADERS),
-    (TIME + 5_000, None, b"", ()),
-    (TIME - 7, b"", None, ()),
-]
+RECORDS = [(TIME, b"key", b"value" * 30, HEADERS), (TIME + 5_000, None, b"", ()), (TIME - 7, b"", None, ())]
 
 
 def contents(out: list[ReadyBatch]) -> list[tuple[object, ...]]:

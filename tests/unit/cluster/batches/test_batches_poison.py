@@ -175,12 +175,7 @@ class TestSize:
 class TestDamage:
     RECORDS = (SourceRecord(2), SourceRecord(3), SourceRecord(4))
 
-    @given(
-        st.integers(0, 200),
-        st.integers(1, 255),
-        st.sampled_from([0, 3]),
-        st.sampled_from([0, 16_384]),
-    )
+    @given(st.integers(0, 200), st.integers(1, 255), st.sampled_from([0, 3]), st.sampled_from([0, 16_384]))
     @settings(max_examples=250, deadline=None)
     def test_any_changed_byte_costs_at_most_its_own_batch(
         self, at: int, change: int, codec: int, passthrough_min: int

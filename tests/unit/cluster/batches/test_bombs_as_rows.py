@@ -10,7 +10,6 @@ from random import Random
 
 import pytest
 
-from mirror_lib.cluster.batches.arrow.read import read_arrow
 from mirror_lib.cluster.batches.compression.codecs import compress
 from mirror_lib.cluster.batches.compression.streaming import pieces, zstd_windows
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
@@ -18,6 +17,7 @@ from mirror_lib.cluster.batches.header import HEADER_SIZE, Codec
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.errors import BeyondMemoryError, OversizedBatchError, Where
+from mirror_lib.features.transforms.arrow.read import read_arrow
 from tests.support.own_process import MEBIBYTE, measured
 from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed, with_body
 

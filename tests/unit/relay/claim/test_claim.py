@@ -17,10 +17,10 @@ from mirror_lib.cluster.topics.positions import OmittedRange, Position, Position
 from mirror_lib.cluster.topics.records import RecordPlace
 from mirror_lib.config.model import ExistingTarget, Fencing
 from mirror_lib.errors import DirtyStartError
+from mirror_lib.features.transforms.model import NO_TRANSFORMS
 from mirror_lib.relay.claim.claim import open_partitions
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, RunPlan, Takeover
 from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.transform.model import NO_TRANSFORMS
 
 FLOW = FlowId("A", "B")
 FIRST, SECOND, MERGED = (TopicPartition(name, 0) for name in ("first", "second", "merged"))

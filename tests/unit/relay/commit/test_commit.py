@@ -11,6 +11,7 @@ import pytest
 import mirror_lib.relay.commit.commit as commit
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.features.transforms.model import ColumnExpressions, Transform, TransformChain
 from mirror_lib.ledger.offset_rows import PositionRow, RoutedRangeRow, SegmentRow, TransactionCountRow
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.offsets.offset_map import OffsetMap
@@ -19,7 +20,6 @@ from mirror_lib.relay.commit.commit import closed_positions, commit_round, route
 from mirror_lib.relay.commit.transaction_counts import counts_after_decisions
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RoutedRecords
 from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
 from tests.support.brokers.fake_cluster import job
 from tests.support.brokers.partitions import partition_result
 

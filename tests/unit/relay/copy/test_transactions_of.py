@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.features.transforms.model import TransformChain
+from mirror_lib.features.transforms.settings import parse_transforms
 from mirror_lib.relay.copy.open_positions import transactions_of
 from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.transform.model import TransformChain
-from mirror_lib.transform.settings import parse_transforms
 
 TARGET = TopicPartition("A.orders", 3)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mirror_lib.config import NO_CHAIN
+from mirror_lib.features.transforms.model import ColumnExpressions, Transform, TransformChain
 from mirror_lib.relay.model import CopyJob, RunPlan, Takeover
 from mirror_lib.relay.planning.by_transform_chain import split_job, whole_takeovers
-from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
 from tests.support.brokers.fake_cluster import FakeCluster, job, opened
 
 FILTER = TransformChain((Transform("live", filter="value is not null"),))
@@ -97,5 +98,5 @@ def test_given_partitions_that_are_written_in_transactions_when_split_then_they_
     raw, chains = split_job(replace(given, bins=(merged, given.bins[1])))
 
     assert sorted(name for bin_ in names(raw) for name in bin_) == ["payments-0", "payments-1", "payments-2"]
-    assert [each.chain for each in chains] == [TransformChain()]
+    assert [each.chain for each in chains] == [NO_CHAIN]
     assert sorted(name for bin_ in names(chains[0].job) for name in bin_) == ["orders-0", "orders-1", "orders-2"]

@@ -22,10 +22,10 @@ from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.errors import AuthorizationError, MirrorError, TransientError, Where
+from mirror_lib.features.transforms.copy.transactions import Transaction
 from mirror_lib.relay.model import PositionTopic
 from mirror_lib.relay.takeover import transaction_markers as markers
 from mirror_lib.relay.takeover.transaction_markers import Markers
-from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.described_transactions import described_producers
 from tests.support.brokers.fake_cluster import job

@@ -10,8 +10,8 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.errors import FencedError, MirrorError, TransientError
+from mirror_lib.features.transforms.copy.transactions import Transaction
 from mirror_lib.relay.model import PositionTopic
-from mirror_lib.relay.transformed.transactions import Transaction
 from tests.support.brokers.fake_cluster import FakeCluster, job
 
 FENCED = FencedError("a newer producer has taken over.")

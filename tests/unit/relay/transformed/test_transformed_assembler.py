@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.errors import MirrorError
-from mirror_lib.relay.transformed.model import FailedRecord
-from mirror_lib.relay.transformed.row_assembler import RowAssembler, RowPart
+from mirror_lib.features.transforms.copy.model import FailedRecord
+from mirror_lib.features.transforms.copy.row_assembler import RowAssembler, RowPart
 from tests.support.records.record_batches import SourceRecord, batch
 
 REFUSED = MirrorError("it cannot be transformed.")
@@ -54,11 +54,7 @@ def offsets(parts: Sequence[RowPart]) -> list[int]:
     return [offset for part in parts for offset in part.records.column("offset").to_pylist()]
 
 
-@given(
-    st.lists(st.integers(1, 20), min_size=1, max_size=8),
-    st.data(),
-    st.sampled_from([0, 1, 3, 4]),
-)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=8), st.data(), st.sampled_from([0, 1, 3, 4]))
 def test_given_any_fetches_of_a_range_when_fed_then_every_record_of_it_comes_once(
     sizes: list[int], data: st.DataObject, codec: int
 ) -> None:

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.relay.transformed.failing_records import WAYS, Failure, OffsetRange, Probe, failing_record, named_record
+from mirror_lib.features.transforms.copy.failing_records import (
+    WAYS,
+    Failure,
+    OffsetRange,
+    Probe,
+    failing_record,
+    named_record,
+)
 from mirror_lib.topology.names import TopicPartition
 
 ORDERS, PAYMENTS = TopicPartition("orders", 0), TopicPartition("payments", 3)

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from mirror_lib.features.demo.ports import free_ports
-from mirror_lib.schemas.avro import AvroCodec
-from mirror_lib.schemas.model import Schema, SchemaType
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import RegistryAccess
-from mirror_lib.transform import model
-from mirror_lib.transform.model import DataFormat, DecodeSettings, Decoding, Transform, TransformChain
-from mirror_lib.transform.preview.preview import Change
-from mirror_lib.transform.preview.schemas import SchemaTexts
+from mirror_lib.features.transforms import model
+from mirror_lib.features.transforms.model import DataFormat, DecodeSettings, Decoding, Transform, TransformChain
+from mirror_lib.features.transforms.preview.preview import Change
+from mirror_lib.features.transforms.preview.schemas import SchemaTexts
+from mirror_lib.features.transforms.schemas.avro import AvroCodec
+from mirror_lib.features.transforms.schemas.model import Schema, SchemaType
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import RegistryAccess
 from tools.testbed.schema_registry import LocalSchemaRegistry
 
 ORDER = Schema(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.transform.preview.preview import (
+from mirror_lib.features.transforms.preview.preview import (
     Change,
     Headers,
     MadeRecord,
@@ -18,13 +18,7 @@ from mirror_lib.transform.preview.preview import (
     RecordPlace,
     SourceRecord,
 )
-from mirror_lib.transform.preview.text import (
-    PreviewText,
-    as_data,
-    moment,
-    readable,
-    summary,
-)
+from mirror_lib.features.transforms.preview.text import PreviewText, as_data, moment, readable, summary
 
 FIRST = RecordPlace(2, 10)
 NEW_YEAR = 1_704_067_200_123
@@ -40,9 +34,7 @@ def unchanged(given: SourceRecord) -> MadeRecord:
 
 
 def preview(
-    records: list[SourceRecord],
-    result: PreviewResult,
-    unreadable: Mapping[RecordPlace, MirrorError] | None = None,
+    records: list[SourceRecord], result: PreviewResult, unreadable: Mapping[RecordPlace, MirrorError] | None = None
 ) -> Preview:
     return Preview.of("orders", "A.orders", records, unreadable or {}, result)
 

@@ -11,19 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.schemas.avro import AvroCodec
-from mirror_lib.schemas.errors import SchemaMissingError
-from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import RegistryAccess
-from mirror_lib.schemas.wire import (
-    KEY_SCHEMA_HEADER,
-    LARGEST_ID,
-    VALUE_SCHEMA_HEADER,
-    Place,
-    frame_bytes,
-)
-from mirror_lib.transform.model import (
+from mirror_lib.features.transforms.model import (
     ColumnExpressions,
     DataFormat,
     DecodeSettings,
@@ -33,8 +21,8 @@ from mirror_lib.transform.model import (
     Transform,
     TransformChain,
 )
-from mirror_lib.transform.preview.preview import RecordPlace, SourceRecord
-from mirror_lib.transform.schemas.preflight import (
+from mirror_lib.features.transforms.preview.preview import RecordPlace, SourceRecord
+from mirror_lib.features.transforms.schema_use.preflight import (
     Finding,
     Lookalike,
     Outcome,
@@ -46,8 +34,20 @@ from mirror_lib.transform.schemas.preflight import (
     is_written,
     used_schemas,
 )
-from mirror_lib.transform.schemas.registry_answers import Registries, ask, register
-from mirror_lib.transform.schemas.registry_sides import SchemaRenumbering, SideRenumbering
+from mirror_lib.features.transforms.schema_use.registry_answers import Registries, ask, register
+from mirror_lib.features.transforms.schema_use.registry_sides import SchemaRenumbering, SideRenumbering
+from mirror_lib.features.transforms.schemas.avro import AvroCodec
+from mirror_lib.features.transforms.schemas.errors import SchemaMissingError
+from mirror_lib.features.transforms.schemas.model import Schema, SchemaReference, SchemaType
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import RegistryAccess
+from mirror_lib.features.transforms.schemas.wire import (
+    KEY_SCHEMA_HEADER,
+    LARGEST_ID,
+    VALUE_SCHEMA_HEADER,
+    Place,
+    frame_bytes,
+)
 from tools.testbed.schema_registry import LocalSchemaRegistry
 
 GUID = UUID("00112233-4455-6677-8899-aabbccddeeff")

@@ -9,19 +9,19 @@ import pyarrow as pa
 import pytest
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.schemas.errors import SchemaMissingError, SchemaRegistryUnreachableError
-from mirror_lib.schemas.model import Schema, SchemaType
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import BasicLogin, RegistryAccess
-from mirror_lib.transform import model
-from mirror_lib.transform.model import DataFormat
-from mirror_lib.transform.schemas.registry_sides import (
+from mirror_lib.features.transforms import model
+from mirror_lib.features.transforms.model import DataFormat
+from mirror_lib.features.transforms.schema_use.registry_sides import (
     SchemaRenumbering,
     SideReader,
     SideRenumbering,
     access_of,
     reader_of,
 )
+from mirror_lib.features.transforms.schemas.errors import SchemaMissingError, SchemaRegistryUnreachableError
+from mirror_lib.features.transforms.schemas.model import Schema, SchemaType
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import BasicLogin, RegistryAccess
 from spark_jobs.sealing import seal
 from spark_jobs.transforms.registry_tasks import decode_sides
 from tools.testbed.schema_registry import LocalSchemaRegistry

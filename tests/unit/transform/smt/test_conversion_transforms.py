@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.smt.apply import apply
-from mirror_lib.transform.smt.model import Cast
-from mirror_lib.transform.smt.record import Side, SmtRecord
-from mirror_lib.transform.smt.values.data import (
+from mirror_lib.features.transforms.smt.apply import apply
+from mirror_lib.features.transforms.smt.model import Cast
+from mirror_lib.features.transforms.smt.record import Side, SmtRecord
+from mirror_lib.features.transforms.smt.values.data import (
     DataError,
     Float32,
     Float64,
@@ -23,7 +23,7 @@ from mirror_lib.transform.smt.values.data import (
     Value,
     class_name,
 )
-from mirror_lib.transform.smt.values.numbers import nearest_float32, wrap
+from mirror_lib.features.transforms.smt.values.numbers import nearest_float32, wrap
 
 T = SchemaType
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.transform.smt.field_path import parse_path
+from mirror_lib.features.transforms.smt.field_path import parse_path
 
 #: From Kafka's `FieldPathNotationTest`.
 PATHS = {

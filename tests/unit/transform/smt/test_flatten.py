@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mirror_lib.transform.smt.apply import apply
-from mirror_lib.transform.smt.model import Flatten
-from mirror_lib.transform.smt.record import Side, SmtRecord
-from mirror_lib.transform.smt.values.data import Field, Int32, Schema, SchemaType, Struct, struct_schema
+from mirror_lib.features.transforms.smt.apply import apply
+from mirror_lib.features.transforms.smt.model import Flatten
+from mirror_lib.features.transforms.smt.record import Side, SmtRecord
+from mirror_lib.features.transforms.smt.values.data import Field, Int32, Schema, SchemaType, Struct, struct_schema
 
 
 def test_a_default_of_an_outer_struct_reaches_its_fields() -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.smt.converters.json_data import value_to_json
-from mirror_lib.transform.smt.converters.json_text import read_json, schemaless_json, write_json
-from mirror_lib.transform.smt.model import ConverterSettings
-from mirror_lib.transform.smt.values.data import DataError, Float64, Int32, Value
+from mirror_lib.features.transforms.smt.converters.json_data import value_to_json
+from mirror_lib.features.transforms.smt.converters.json_text import read_json, schemaless_json, write_json
+from mirror_lib.features.transforms.smt.model import ConverterSettings
+from mirror_lib.features.transforms.smt.values.data import DataError, Float64, Int32, Value
 
 SETTINGS = ConverterSettings("value.converter")
 _scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()

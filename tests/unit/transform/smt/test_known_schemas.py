@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.smt.converters.converters import decode, encode
-from mirror_lib.transform.smt.converters.json_data import (
+from mirror_lib.features.transforms.smt.converters.converters import decode, encode
+from mirror_lib.features.transforms.smt.converters.json_data import (
     schema_from_json,
     schema_to_json,
     value_from_json,
     value_to_json,
 )
-from mirror_lib.transform.smt.converters.json_text import read_json, write_json
-from mirror_lib.transform.smt.model import ConverterKind, ConverterSettings
-from mirror_lib.transform.smt.schema_cache import SchemaCache
-from mirror_lib.transform.smt.values.data import STRING, DataError, Schema, SchemaType, Value
+from mirror_lib.features.transforms.smt.converters.json_text import read_json, write_json
+from mirror_lib.features.transforms.smt.model import ConverterKind, ConverterSettings
+from mirror_lib.features.transforms.smt.schema_cache import SchemaCache
+from mirror_lib.features.transforms.smt.values.data import STRING, DataError, Schema, SchemaType, Value
 
 
 def test_what_was_made_of_a_schema_by_a_setting_is_found_again() -> None:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import Where
-from mirror_lib.transform.smt import model
-from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.errors import SmtError
-from mirror_lib.transform.smt.record import RawRecord, Side, SmtRecord
+from mirror_lib.features.transforms.smt import model
+from mirror_lib.features.transforms.smt.chain import SmtChain
+from mirror_lib.features.transforms.smt.errors import SmtError
+from mirror_lib.features.transforms.smt.record import RawRecord, Side, SmtRecord
 from tests.support.smt_chains import smt_chain
 
 MASK = {"type": "MaskField$Value", "fields": "card"}
@@ -44,9 +44,7 @@ def test_records_that_no_transform_works_on_need_not_be_json() -> None:
 
 def test_a_value_that_stays_the_same_keeps_its_bytes() -> None:
     copying = smt_chain(
-        {"type": "HeaderFrom$Value", "fields": "a", "headers": "a", "operation": "copy"},
-        value="json",
-        header="simple",
+        {"type": "HeaderFrom$Value", "fields": "a", "headers": "a", "operation": "copy"}, value="json", header="simple"
     )
 
     after = copying.transform(RawRecord("t", value=b' { "a" : 1.0 } '))
@@ -58,10 +56,7 @@ def test_a_value_that_stays_the_same_keeps_its_bytes() -> None:
 
 def test_the_key_is_made_of_the_value() -> None:
     keying = smt_chain(
-        {"type": "ValueToKey", "fields": "id"},
-        {"type": "ExtractField$Key", "field": "id"},
-        key="text",
-        value="json",
+        {"type": "ValueToKey", "fields": "id"}, {"type": "ExtractField$Key", "field": "id"}, key="text", value="json"
     )
 
     after = keying.transform(RawRecord("t", key=b"\xff", value=b'{ "id": 42 }'))

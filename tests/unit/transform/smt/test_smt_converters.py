@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.smt.converters.converters import decode, encode
-from mirror_lib.transform.smt.model import ConverterKind, ConverterSettings
-from mirror_lib.transform.smt.values.data import (
+from mirror_lib.features.transforms.smt.converters.converters import decode, encode
+from mirror_lib.features.transforms.smt.model import ConverterKind, ConverterSettings
+from mirror_lib.features.transforms.smt.values.data import (
     BYTES,
     DECIMAL_NAME,
     OPTIONAL_BYTES,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA
-from mirror_lib.cluster.rows.layout import place_of, with_source
-from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
+from mirror_lib.features.transforms.arrow.rows import KAFKA_SCHEMA
+from mirror_lib.features.transforms.record_mark import UntransformableRecordError, read_mark
+from mirror_lib.features.transforms.rows.layout import place_of, with_source
 from spark_jobs.transforms.smt_row_tasks import read_through_smts, sealed_smts
 from tests.support.smt_chains import smt_chain
 

@@ -8,14 +8,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA
-from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.errors import SmtError
-from mirror_lib.transform.smt.record import RawRecord
-from mirror_lib.transform.smt.rows.columnar import runs_by_columns
-from mirror_lib.transform.smt.rows.model import RefusedRowError
-from mirror_lib.transform.smt.rows.stage import SmtRows
-from mirror_lib.transform.smt.settings import parse_settings
+from mirror_lib.features.transforms.arrow.rows import KAFKA_SCHEMA
+from mirror_lib.features.transforms.smt.chain import SmtChain
+from mirror_lib.features.transforms.smt.errors import SmtError
+from mirror_lib.features.transforms.smt.record import RawRecord
+from mirror_lib.features.transforms.smt.rows.columnar import runs_by_columns
+from mirror_lib.features.transforms.smt.rows.model import RefusedRowError
+from mirror_lib.features.transforms.smt.rows.stage import SmtRows
+from mirror_lib.features.transforms.smt.settings import parse_settings
 from tests.support.smt_chains import smt_settings
 
 #: Those that need no look into a key or value come first.

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.smt import model
-from mirror_lib.transform.smt.model import SettingProblem
-from mirror_lib.transform.smt.record import Side
-from mirror_lib.transform.smt.settings import parse_settings
+from mirror_lib.features.transforms.smt import model
+from mirror_lib.features.transforms.smt.model import SettingProblem
+from mirror_lib.features.transforms.smt.record import Side
+from mirror_lib.features.transforms.smt.settings import parse_settings
 
 PACKAGE = "org.apache.kafka.connect.transforms"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.transform.model import SelectStatement
-from mirror_lib.transform.sql.select_text import carry_columns
+from mirror_lib.features.transforms.model import SelectStatement
+from mirror_lib.features.transforms.sql.select_text import carry_columns
 
 
 def _carrying(text: str) -> tuple[str, int]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.smt.values.data import DataError
-from mirror_lib.transform.smt.values.date_format import DateFormat
+from mirror_lib.features.transforms.smt.values.data import DataError
+from mirror_lib.features.transforms.smt.values.date_format import DateFormat
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

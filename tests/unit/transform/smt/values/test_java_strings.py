@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.smt.values.data import (
+from mirror_lib.features.transforms.smt.values.data import (
     STRING,
     DataError,
     Field,
@@ -18,8 +18,8 @@ from mirror_lib.transform.smt.values.data import (
     Struct,
     struct_schema,
 )
-from mirror_lib.transform.smt.values.java_strings import connect_text, java_text, number_text
-from mirror_lib.transform.smt.values.literals import parse_literal
+from mirror_lib.features.transforms.smt.values.java_strings import connect_text, java_text, number_text
+from mirror_lib.features.transforms.smt.values.literals import parse_literal
 
 
 def test_floating_numbers() -> None:
