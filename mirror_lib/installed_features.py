@@ -36,7 +36,11 @@ class Features:
     failed: tuple[FailedFeature, ...] = ()
 
     def explain(self, command: str) -> ConfigurationError | None:
-        """Return why a command of a feature cannot be used here; None if no feature has it."""
+        """Return why a command of a feature cannot be used here; None if no feature has it.
+
+        Args:
+            command: as it is typed, `gaps delete-keys` if it is in a group.
+        """
         for each in self.failed:
             if each.feature is not None and command in each.feature.commands:
                 return ConfigurationError(

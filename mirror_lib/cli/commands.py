@@ -121,6 +121,17 @@ class CommandGroup(TyperGroup):
             self._is_listing = False
 
 
+class _Subcommands(TyperGroup):
+    """The commands of a group. One whose feature cannot be used is an error that names the feature."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None if there is none."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None and (error := installed_features().explain(f"{self.name} {cmd_name}")):
+            raise typer.BadParameter(str(error))
+        return found
+
+
 def load_command(name: str) -> Any:
     """Import the module of a command, and return the command as Typer runs it."""
     found = _loaded(commands()[name], name)
@@ -137,4 +148,4 @@ def _loaded(command: Command, name: str) -> Any:
 
 def command_group(name: str) -> typer.Typer:
     """Return an application for a group of commands."""
-    return typer.Typer(name=name, help=commands()[name].help, no_args_is_help=True)
+    return typer.Typer(name=name, cls=_Subcommands, help=commands()[name].help, no_args_is_help=True)

@@ -7,8 +7,12 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from mirror_lib.airflow import dags
 from mirror_lib.cli import commands
+from mirror_lib.cli.main import app
+from mirror_lib.errors import ConfigurationError
 from mirror_lib.feature import Command, Feature
 from mirror_lib.installed_features import GROUP, Features, read_features
 
@@ -57,15 +61,22 @@ def test_given_a_feature_that_fails_to_load_then_it_is_named_and_the_others_are_
     assert [(each.name, each.why) for each in found.failed] == [("audit", why)]
 
 
-def test_given_a_missing_dependency_then_the_error_of_its_command_names_the_extra(installed: Path) -> None:
-    audit = "{'audit': Command('needing', 'Audit.')}"
+def test_given_a_missing_dependency_then_its_commands_and_its_dags_name_feature_and_extra(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adds = "dict.fromkeys(('audit', 'gaps audit'), Command('needing', 'Audit.')), dags={'audits': 'needing:build'}"
     needs = "imports=('no_such_package',), extra='audit'"
-    found = read(installed, "needing", f"FEATURE = Feature('audit', 'It audits.', {audit}, {needs})\n")
+    found = read(installed, "needing", f"FEATURE = Feature('audit', 'It audits.', {adds}, {needs})\n")
+    for module in (commands, dags):
+        monkeypatch.setattr(module, "installed_features", lambda: found)
 
-    error = found.explain("audit")
-    assert error is not None
-    assert "no_such_package" in str(error)
-    assert error.action == "Install batch-mirror[audit]."
+    for words in ("audit", "gaps audit"):
+        shown = CliRunner().invoke(app, words.split())
+        assert f"mirror {words} needs the feature audit: it needs" in shown.output
+        assert (shown.exit_code, "batch-mirror[audit]" in shown.output) == (2, True)
+    with pytest.raises(ConfigurationError, match=r"audits need the feature audit: .*no_such") as caught:
+        dags.builder("audits")
+    assert caught.value.action == "Install batch-mirror[audit]."
     assert found.explain("plan") is None
 
 

@@ -1,3 +1,4 @@
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,13 @@ def test_the_file_may_come_from_the_environment(config, monkeypatch):
     monkeypatch.delenv("MIRROR_CONFIG")
     with pytest.raises(ConfigurationError, match="no configuration file is set"):
         mirror_dags()
+
+
+def test_given_copies_of_earlier_versions_dag_files_then_their_builders_are_there(config):
+    names = {"backfill": "backfill", "verify": "verify", "cutover": "cutover", "after_disaster": "after_disaster"}
+    for module, name in names.items():
+        builder = getattr(import_module(f"mirror_lib.airflow.{module}"), f"build_{name}_dags")
+        assert set(builder([config])) <= mirror_dags(config).keys()
 
 
 def test_only_tasks_that_submit_spark_jobs_take_slots_of_the_flows_pool(config):
