@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,15 @@ class Command:
     after: str = ""
 
 
+class Hook(StrEnum):
+    """Places of the core at which features take part: it calls what they name there, with what is said here."""
+
+    #: `(flow, plan, ledger, *, run_begins, connected)`: the forecast of a plan (`relay.health.next_run.FlowForecast`).
+    FORECAST = "forecast"
+    #: `(flow, plan, ledger)`: a function of `Output` that adds to what `mirror plan` shows.
+    PLAN = "plan"
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """What one feature adds."""
@@ -33,6 +43,8 @@ class Feature:
     commands: Mapping[str, Command] = field(default_factory=dict)
     #: Kind of DAGs -> `module:builder`, called with the configuration files.
     dags: Mapping[str, str] = field(default_factory=dict)
+    #: Place in the core -> `module:function`.
+    hooks: Mapping[Hook, str] = field(default_factory=dict)
     #: Packages that it imports and the core does not need, as Python names them.
     imports: tuple[str, ...] = ()
     #: The extra that brings them: `batch-mirror[page]`.

@@ -5,13 +5,19 @@ Used by commands and DAG files; a copy task never imports it.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from typing import Any
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.feature import Feature
+from mirror_lib.feature import Feature, Hook
+
+_log = logging.getLogger(__name__)
 
 #: Entry points with a `Feature` each.
 GROUP = "batch_mirror.features"
@@ -35,6 +41,17 @@ class Features:
     ready: tuple[Feature, ...] = ()
     failed: tuple[FailedFeature, ...] = ()
 
+    def at(self, hook: Hook) -> list[Callable[..., Any]]:
+        """Import and return what the features name at a place of the core; one that cannot be imported is logged."""
+        found = []
+        for each in self.ready:
+            if hook in each.hooks:
+                try:
+                    found.append(imported(each.hooks[hook]))
+                except Exception as error:
+                    _log.error("The feature %s cannot be used: %s: %s", each.name, type(error).__name__, error)
+        return found
+
     def explain(self, command: str) -> ConfigurationError | None:
         """Return why a command of a feature cannot be used here; None if no feature has it.
 
@@ -47,6 +64,13 @@ class Features:
                     f"mirror {command} needs the feature {each.name}: {each.why}", action=each.action
                 )
         return None
+
+
+def imported(place: str) -> Callable[..., Any]:
+    """Import what a manifest names as `module:function`."""
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
 
 
 @cache

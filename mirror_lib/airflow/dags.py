@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mirror_lib.airflow.compatibility import DAG, get_parsing_context
 from mirror_lib.airflow.files import broken_files_dag, config_files, problems_of
 from mirror_lib.config import CONFIG_VARIABLE
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.installed_features import installed_features
+from mirror_lib.installed_features import imported, installed_features
 from mirror_lib.observe import BROKEN_FILES_DAG
 
 #: Kind of DAG -> its builder, imported on first use. Features add theirs.
@@ -95,9 +94,7 @@ def builder(kind: str) -> Callable[..., dict[str, DAG]]:
             if each.feature is not None and kind in each.feature.dags:
                 raise ConfigurationError(f"{kind} need the feature {each.name}: {each.why}.", action=each.action)
         raise ConfigurationError(f"unknown kind of DAGs {kind!r}.", action=f"Use one of {', '.join(kinds())}.")
-    module, _, name = found.partition(":")
-    made: Callable[..., dict[str, Any]] = getattr(import_module(module), name)
-    return made
+    return imported(found)
 
 
 def build_dags(kind: str, paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:

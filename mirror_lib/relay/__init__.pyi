@@ -4,6 +4,8 @@ from .flow_plan import compare_flow_logs as compare_flow_logs
 from .flow_plan import plan_flow as plan_flow
 from .model import CopyJob as CopyJob
 from .model import OpenPartition as OpenPartition
+from .model import PartitionPlan as PartitionPlan
+from .model import PartitionProblem as PartitionProblem
 from .model import PartitionResult as PartitionResult
 from .model import PositionTopic as PositionTopic
 from .model import RunPlan as RunPlan

@@ -67,6 +67,7 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
     for step in ("configs", "groups"):
         mirror(step, "apply", *place)
     mirror("verify", *place, exit_code=2)
+    assert "forecast" not in mirror("plan", *place)
 
     assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 10
     assert committed_offsets(kafka_pair.target, f"{topic_name}-readers")[f"A.{topic_name}", 0] == 4

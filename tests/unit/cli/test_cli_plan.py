@@ -11,8 +11,10 @@ import pytest
 
 from mirror_lib.cli import plan as plan_command
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRangeError, TopicMissingError
-from mirror_lib.observe.forecasts import Outlook, PartitionForecast
-from mirror_lib.relay.health.forecast import FlowForecast
+from mirror_lib.features.forecast import shown as shown_forecast
+from mirror_lib.features.forecast.plan import FlowForecast
+from mirror_lib.features.forecast.verdicts import PartitionForecast
+from mirror_lib.observe.outlooks import Outlook
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.paths import Path as Way
@@ -50,7 +52,7 @@ def _plan(*errors: MirrorError) -> RunPlan:
 def forecaster(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Stands for the source, which tells what is to be expected."""
     made = Mock(return_value=FlowForecast(partitions=(), speed=None, interval_seconds=None))
-    monkeypatch.setattr(plan_command, "forecast_plan", made)
+    monkeypatch.setattr(shown_forecast, "forecast_plan", made)
     return made
 
 

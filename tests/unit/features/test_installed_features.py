@@ -13,7 +13,7 @@ from mirror_lib.airflow import dags
 from mirror_lib.cli import commands
 from mirror_lib.cli.main import app
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.feature import Command, Feature
+from mirror_lib.feature import Command, Feature, Hook
 from mirror_lib.installed_features import GROUP, Features, read_features
 
 _MANIFEST = "from mirror_lib.feature import Command, Feature\n"
@@ -78,6 +78,16 @@ def test_given_a_missing_dependency_then_its_commands_and_its_dags_name_feature_
         dags.builder("audits")
     assert caught.value.action == "Install batch-mirror[audit]."
     assert found.explain("plan") is None
+
+
+def test_given_a_hook_that_cannot_be_imported_then_it_is_logged_and_the_others_are_called(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    places = {"broken": "no_such_module:look", "useful": "builtins:len"}
+    found = Features(tuple(Feature(name, "It looks.", hooks={Hook.PLAN: place}) for name, place in places.items()))
+
+    assert found.at(Hook.PLAN) == [len]
+    assert "feature broken" in caplog.text
 
 
 def test_given_two_features_of_one_name_then_the_second_one_fails(installed: Path) -> None:

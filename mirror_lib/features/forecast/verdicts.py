@@ -8,36 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from math import inf, isinf
 from typing import Any
 
 from mirror_lib.counted import counted
-from mirror_lib.observe.retention import Retention
+from mirror_lib.observe import Outlook, Retention, duration
 from mirror_lib.topology import TopicPartition
 
 #: A duration without end; None is an unknown one.
 NEVER = inf
 #: If copying takes more than this share of the available time, there is no room for a failed run.
 _TIGHT_SHARE = 0.5
-
-
-class Outlook(StrEnum):
-    """Whether all records will be copied before retention deletes them, best first."""
-
-    OK = "ok"
-    #: A value that the forecast needs is not known.
-    UNKNOWN = "unknown"
-    #: Some records may be deleted, or almost, when the copy reaches them.
-    TIGHT = "tight"
-    #: At this speed some records will be deleted before they are copied.
-    WILL_BE_LOST = "will-be-lost"
-    ALREADY_LOST = "already-lost"
-
-    @property
-    def severity(self) -> int:
-        """Greater is worse."""
-        return list(Outlook).index(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,15 +371,6 @@ def _seconds_for(offsets: int, per_second: float) -> float:
 def deadline(seconds: float) -> str:
     """A time from now as text: `now`, `in 5 minutes`, `never`."""
     return "never" if isinf(seconds) else "now" if seconds < 1 else f"in {duration(seconds)}"
-
-
-def duration(seconds: float) -> str:
-    """A duration as text in a suitable unit: `40 seconds`, `5 minutes`, `3.5 hours`, `12 days`."""
-    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
-        if seconds >= 2 * size:
-            count = seconds / size
-            return f"{count:.1f} {unit}" if count < 10 and unit != "minutes" else f"{count:,.0f} {unit}"
-    return f"{seconds:.0f} seconds"
 
 
 def worst_first(forecasts: Sequence[PartitionForecast]) -> list[PartitionForecast]:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import isinf
 
-from mirror_lib.cli.flow_options import capped_table, megabytes
-from mirror_lib.cli.output import Output
+from mirror_lib.cli import Output, capped_table, megabytes
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import MirrorError
-from mirror_lib.observe import Outlook, PartitionForecast, deadline
-from mirror_lib.relay.health import FlowForecast
+from mirror_lib.features.forecast.plan import FlowForecast, forecast_plan
+from mirror_lib.features.forecast.verdicts import PartitionForecast, deadline
+from mirror_lib.ledger import Ledger
+from mirror_lib.observe import Outlook
+from mirror_lib.relay import RunPlan
 
 _COLUMNS = ("topic", "partition", "outlook", "offsets", "MB", "caught up", "retention may delete", "why")
 
 
-def show_forecast(output: Output, expected: FlowForecast | MirrorError) -> None:
+def look_at_plan(flow: FlowConfig, plan: RunPlan, ledger: Ledger | None) -> Callable[[Output], None]:
+    """Forecast a plan, and return what shows the forecast. The plan is shown regardless of errors."""
+    try:
+        return partial(show_forecast, forecast_plan(flow, plan, ledger))
+    except MirrorError as error:
+        return partial(show_forecast, error)
+
+
+def show_forecast(expected: FlowForecast | MirrorError, output: Output) -> None:
     """Show when a flow will have caught up and which partitions retention endangers; an error is a note."""
     if isinstance(expected, MirrorError):
         output.document({"forecast": None, "forecast_error": expected.attributes()})

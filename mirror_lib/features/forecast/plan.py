@@ -1,4 +1,4 @@
-"""The forecast of a flow: read the input of `observe.forecast`, only for partitions that have lag.
+"""The forecast of a flow: read the input of `verdicts.forecast`, only for partitions that have lag.
 
 All requests are batched over these partitions: log starts, topic configs, and the offsets at six times. Nothing is
 changed, and missing input leaves a verdict open instead of failing.
@@ -6,7 +6,6 @@ changed, and missing input leaves a verdict open instead of failing.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -16,36 +15,21 @@ from typing import Any
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
 from mirror_lib.config import FlowConfig, parse_schedule
 from mirror_lib.errors import MirrorError, RetentionGapError, SourceTransactionOpenError
-from mirror_lib.ledger import Ledger
-from mirror_lib.observe import (
+from mirror_lib.features.forecast.rates import Demand, SeenEnd, run_interval, shared_rates, write_rate
+from mirror_lib.features.forecast.verdicts import (
     AgeMark,
     Backlog,
-    CopySpeed,
-    Demand,
-    Outlook,
     Pace,
     PartitionForecast,
-    Retention,
-    SeenEnd,
     behind_transaction,
-    copy_speed,
     forecast,
-    run_interval,
-    shared_rates,
     with_deletions,
     worst_first,
-    write_rate,
 )
-from mirror_lib.relay.flow_plan import plan_flow
-from mirror_lib.relay.model import PartitionPlan, PartitionProblem, RunPlan
-from mirror_lib.relay.planning import (
-    FlowClusters,
-    hot_partition_warnings,
-    last_caught_up,
-    open_transaction_notes,
-    unselected_notes,
-)
-from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.ledger import Ledger
+from mirror_lib.observe import CopySpeed, Outlook, Retention, copy_speed
+from mirror_lib.relay import PartitionPlan, PartitionProblem, RunOptions, RunPlan, plan_flow
+from mirror_lib.relay.planning import last_caught_up
 from mirror_lib.sync import source_admin
 from mirror_lib.topology import TopicPartition
 
@@ -388,28 +372,3 @@ def _loss_reason(problem: PartitionProblem) -> str:
         return problem.error.what
     count = problem.loss.next_offset - problem.loss.first_offset
     return f"{count:,} offsets were deleted before they were copied; operator action needed"
-
-
-@dataclass(frozen=True, slots=True)
-class NextRun:
-    """A run that begins now, before its topics are synced."""
-
-    #: None if planning failed.
-    plan: RunPlan | None
-    warnings: tuple[str, ...]
-
-
-def look_at_next_run(flow: FlowConfig, options: RunOptions, ledger: Ledger | None, clusters: FlowClusters) -> NextRun:
-    """The plan of a run that begins now, with its warnings; an error that prevents the forecast becomes a warning.
-
-    The warnings cover partitions for which the run waits, too.
-    """
-    plan = None
-    try:
-        plan = plan_flow(flow, options, ledger, clusters)
-        expected = forecast_plan(flow, plan, ledger, run_begins=True, connected=clusters.source_admin)
-        open_ = open_transaction_notes(plan.hidden, now=time.time())
-        gone = unselected_notes(plan.flow, plan.unselected)
-        return NextRun(plan, (*hot_partition_warnings(plan.hot), *open_, *gone, *expected.warnings()))
-    except MirrorError as error:
-        return NextRun(plan, (f"Whether retention deletes records before they are copied is unknown: {error}",))
