@@ -28,6 +28,8 @@ class Hook(StrEnum):
 
     #: `(flow, plan, ledger, *, run_begins, connected)`: the forecast of a plan (`relay.health.next_run.FlowForecast`).
     FORECAST = "forecast"
+    #: `(flow, config_path)`: the schedule of a DAG whose runs new records start.
+    ON_NEW_RECORDS = "on-new-records"
     #: `(flow, plan, ledger)`: a function of `Output` that adds to what `mirror plan` shows.
     PLAN = "plan"
 

@@ -7,9 +7,11 @@ from .approval import PATIENCE_SECONDS as PATIENCE_SECONDS
 from .compatibility import AirflowException as AirflowException
 from .compatibility import AirflowFailException as AirflowFailException
 from .compatibility import AirflowSkipException as AirflowSkipException
+from .compatibility import Asset as Asset
 from .compatibility import Context as Context
 from .compatibility import DAG as DAG
 from .compatibility import get_parsing_context as get_parsing_context
+from .compatibility import is_external as is_external
 from .compatibility import Param as Param
 from .compatibility import TriggerRule as TriggerRule
 from .compatibility import use_stand_ins as use_stand_ins
@@ -28,3 +30,4 @@ from .task_states import ENDED_STATES as ENDED_STATES
 from .task_states import task_state as task_state
 from .templates import Template as Template
 from .templates import untemplated as untemplated
+from .triggerer import load_in_triggerer as load_in_triggerer

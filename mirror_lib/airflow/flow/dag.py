@@ -13,12 +13,12 @@ from mirror_lib.airflow.flow.deadline import deadline_alert
 from mirror_lib.airflow.flow.documentation import TASK_DOCUMENTATION, documentation
 from mirror_lib.airflow.flow.form import trigger_form
 from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
+from mirror_lib.airflow.flow.schedule import flow_schedule
 from mirror_lib.airflow.flow.step_operator import StepOperator
 from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.airflow.spark import is_deferrable, pool_of
-from mirror_lib.airflow.watch import flow_schedule
 from mirror_lib.config import FlowConfig
 from mirror_lib.observe import dag_id_of
 

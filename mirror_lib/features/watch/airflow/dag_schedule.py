@@ -1,4 +1,4 @@
-"""The schedule of a flow's DAG."""
+"""The schedule of a DAG that new records start."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mirror_lib.airflow.compatibility import Asset, is_external
-from mirror_lib.airflow.schedule import airflow_schedule
+from mirror_lib.airflow import Asset, airflow_schedule, is_external
 from mirror_lib.config import FlowConfig
 from mirror_lib.topology import FlowId
 
 _log = logging.getLogger(__name__)
 
 
-def flow_schedule(flow: FlowConfig, config_path: Path | str) -> Any:
-    """Return the schedule of a flow's DAG.
+def watched_schedule(flow: FlowConfig, config_path: Path | str) -> Any:
+    """Return an asset whose trigger sends an event if the source has new records, or `mirror.schedule.longest`.
 
-    With `mirror.schedule = on-new-records`: an asset whose trigger sends an event if the source has new records, or
-    `mirror.schedule.longest`. Without asset watchers in this Airflow only the latter.
+    Without asset watchers in this Airflow only the latter.
     """
-    if not flow.starts_on_new_records:
-        return airflow_schedule(flow.schedule)
     longest = airflow_schedule(flow.schedule_longest)
     if not has_watchers():
         _log.warning(
@@ -37,7 +33,7 @@ def flow_schedule(flow: FlowConfig, config_path: Path | str) -> Any:
         return longest
     from airflow.sdk import AssetOrTimeSchedule, AssetWatcher, DeltaTriggerTimetable
 
-    from mirror_lib.airflow.watch.trigger import NewRecordsTrigger
+    from mirror_lib.features.watch.airflow.trigger import NewRecordsTrigger
 
     assert isinstance(longest, timedelta)
     trigger = NewRecordsTrigger(flow=str(flow.flow), config_path=str(config_path))

@@ -22,9 +22,9 @@ from mirror_lib.cluster import Connection
 from mirror_lib.config import FlowConfig, MirrorConfig
 from mirror_lib.config.file import are_unchanged
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.watch.decision import NewestRun, StartRule
+from mirror_lib.features.watch.source import SourceLog, source_connection
 from mirror_lib.ledger import Ledger, RunState, all_with_handovers, ledger_url
-from mirror_lib.relay.watch.decision import NewestRun, StartRule
-from mirror_lib.relay.watch.source import SourceLog, source_connection
 from mirror_lib.sync import save_step
 from mirror_lib.topology import TopicPartition
 
