@@ -26,6 +26,8 @@ class Command:
 class Hook(StrEnum):
     """Places of the core at which features take part: it calls what they name there, with what is said here."""
 
+    #: `(flow, name, *, ledger, make_runner, options, max_bytes)`: run a backfill in the job of the flow; a `RunReport`.
+    BACKFILL = "backfill"
     #: `(flow, plan, ledger, *, run_begins, connected)`: the forecast of a plan (`relay.health.next_run.FlowForecast`).
     FORECAST = "forecast"
     #: `(flow, config_path)`: the schedule of a DAG whose runs new records start.

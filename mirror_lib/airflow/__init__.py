@@ -20,7 +20,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "use_stand_ins",
         ],
         "dag_defaults": ["new_dag"],
-        "dags": ["build_dags", "mirror_dags"],
+        "dags": ["build_dags", "kinds", "mirror_dags"],
         "python_task": ["PythonTask"],
         "retries": ["is_hopeless", "retry_policy"],
         "retry_stand_ins": ["RetryDecision", "RetryPolicy"],

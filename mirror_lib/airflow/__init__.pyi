@@ -17,6 +17,7 @@ from .compatibility import TriggerRule as TriggerRule
 from .compatibility import use_stand_ins as use_stand_ins
 from .dag_defaults import new_dag as new_dag
 from .dags import build_dags as build_dags
+from .dags import kinds as kinds
 from .dags import mirror_dags as mirror_dags
 from .python_task import PythonTask as PythonTask
 from .retries import is_hopeless as is_hopeless

@@ -23,7 +23,6 @@ from mirror_lib.observe import BROKEN_FILES_DAG
 #: Kind of DAG -> its builder, imported on first use. Features add theirs.
 _OWN: Final = {
     "flows": "mirror_lib.airflow.files.flow_dags:build_flow_dags",
-    "backfills": "mirror_lib.airflow.backfill.dag:build_backfill_dags",
     "heartbeats": "mirror_lib.airflow.heartbeats.dag:build_heartbeat_dags",
 }
 

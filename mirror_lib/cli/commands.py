@@ -48,9 +48,6 @@ _OWN: Mapping[str, Command] = {
         "mirror_lib.cli.translate",
         "Translate offsets with the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.",
     ),
-    "backfill": Command(
-        "mirror_lib.cli.backfill", "Copy a bounded range of topics next to a flow: history, or records to copy again."
-    ),
     "transform": Command("mirror_lib.cli.transform.commands", "The transforms of a flow."),
     "observe": Command(
         "mirror_lib.cli.observe",

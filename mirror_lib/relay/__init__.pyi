@@ -1,9 +1,16 @@
+from .backfills import again as again
+from .backfills import backfill_id as backfill_id
+from .backfills import FROM_CUTOVER as FROM_CUTOVER
+from .backfills import let_flow_continue as let_flow_continue
+from .backfills import or_dag as or_dag
 from .control_plane import has_only_heartbeats as has_only_heartbeats
 from .control_plane import replicate_control_plane as replicate_control_plane
 from .flow_plan import compare_flow_logs as compare_flow_logs
 from .flow_plan import plan_flow as plan_flow
+from .model import ASSUMED_BYTES_PER_OFFSET as ASSUMED_BYTES_PER_OFFSET
 from .model import CopyJob as CopyJob
 from .model import OpenPartition as OpenPartition
+from .model import PartitionFacts as PartitionFacts
 from .model import PartitionPlan as PartitionPlan
 from .model import PartitionProblem as PartitionProblem
 from .model import PartitionResult as PartitionResult

@@ -88,4 +88,4 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
     mirror(*run)
     assert values(consume(kafka_pair.target, f"A.{topic_name}")) == values([*records(10), *written])
     dags = python("-c", _DAGS, str(flow.path)).stdout.partition("DAGS ")[2].split()
-    assert {each.partition("__")[0] for each in dags} == {"mirror", "mirror_backfill"}
+    assert {each.partition("__")[0] for each in dags} == {"mirror"}

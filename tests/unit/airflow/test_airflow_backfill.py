@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_lib.airflow.backfill import tasks as backfill_tasks
-from mirror_lib.airflow.backfill.form import BackfillChoices, Target, backfill_form
-from mirror_lib.airflow.backfill.operator import BackfillOperator
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.backfill.airflow import tasks as backfill_tasks
+from mirror_lib.features.backfill.airflow.form import BackfillChoices, Target, backfill_form
+from mirror_lib.features.backfill.airflow.operator import BackfillOperator
 
 
 def defaults(flow):

@@ -21,17 +21,17 @@ from mirror_lib.config import (
     plain_names,
 )
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.ledger import BackfillRow, Ledger
-from mirror_lib.observe import copy_speed
-from mirror_lib.relay.backfill.model import (
-    FROM_CUTOVER,
+from mirror_lib.features.backfill.model import (
     Backfill,
     BackfillRange,
     BackfillRequest,
     checked_name,
     shown_bound,
 )
-from mirror_lib.relay.backfill.plan import BackfillEstimate, bound_offset, estimate_range
+from mirror_lib.features.backfill.plan import BackfillEstimate, bound_offset, estimate_range
+from mirror_lib.ledger import BackfillRow, Ledger
+from mirror_lib.observe import copy_speed
+from mirror_lib.relay import FROM_CUTOVER
 from mirror_lib.relay.planning import FlowClusters, SourceLogs, find_late_writes, read_source_logs
 from mirror_lib.sync import hidden_topics
 from mirror_lib.sync.topics import TopicSync, apply_flow_topics

@@ -31,9 +31,9 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     TopicMissingError,
     TopologyError,
-    Where,
 )
-from mirror_lib.relay.backfill.model import Backfill, BackfillRange
+from mirror_lib.features.backfill.model import Backfill, BackfillRange
+from mirror_lib.relay import again, let_flow_continue, or_dag
 from mirror_lib.topology import FlowId, TopicPartition
 
 #: Suffix of a target topic for a new copy of the range.
@@ -157,18 +157,6 @@ def state_of(known: Known) -> State:
     return State.PARTLY_COPIED if known.left else State.FINISHED
 
 
-def again(flow: FlowId, name: str, *more: str) -> str:
-    """The command that repeats a backfill, for messages."""
-    plain = FlowId(flow.source, flow.target)
-    words = ("mirror backfill run", f"--flow '{plain}'", f"--name {name}", *more)
-    return f"`{' '.join(words)}`"
-
-
-def or_dag(name: str, accept: str = "") -> str:
-    """How to repeat it in Airflow, for messages."""
-    return f"or trigger the flow's backfill DAG with the name {name}{accept}"
-
-
 def copy_anew(backfill: Backfill, topic: str, *, whole: bool = False) -> str:
     """The command that copies a topic's range into a topic that has no other producer.
 
@@ -225,12 +213,6 @@ def with_way_on(
         anew = copy_anew(backfill, topic, whole=stop.whole)
         explained.action = f"{stop.advice}{give_up}Copy the range into another topic: {anew}."
     return explained
-
-
-def let_flow_continue(flow: FlowId, source: TopicPartition, offset: int) -> str:
-    """How a flow continues after the end of its target."""
-    where = Where(flow=str(FlowId(flow.source, flow.target)), topic=source.topic, partition=source.partition)
-    return f"{where.position_set(offset)} lets the flow continue there."
 
 
 def rows() -> Iterator[tuple[str, str, str]]:

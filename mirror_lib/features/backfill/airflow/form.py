@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.airflow.compatibility import Param
+from mirror_lib.airflow import Param
 from mirror_lib.airflow.forms import (
     BOUND,
     FIRST_BOUND,

@@ -36,13 +36,12 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
+from mirror_lib.features.backfill.model import Backfill, BackfillRange
+from mirror_lib.features.backfill.states import copy_anew
 from mirror_lib.ledger import Ledger
-from mirror_lib.relay.backfill.model import Backfill, BackfillRange
-from mirror_lib.relay.backfill.states import again, copy_anew, let_flow_continue
+from mirror_lib.relay import PartitionPlan, RunLease, again, let_flow_continue
 from mirror_lib.relay.commit import store_decided
-from mirror_lib.relay.model import PartitionPlan
 from mirror_lib.relay.planning import FlowClusters, with_flow
-from mirror_lib.relay.run_lock import RunLease
 from mirror_lib.topology import TopicPartition
 
 

@@ -8,16 +8,17 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.airflow.backfill.form import BackfillChoices, Target
-from mirror_lib.airflow.compatibility import AirflowSkipException
+from mirror_lib.airflow import AirflowSkipException
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.backfill.airflow.form import BackfillChoices, Target
+from mirror_lib.features.backfill.define import estimate, find_backfill, prepare_backfill, request_of
 from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs, open_ledger
-from mirror_lib.relay.backfill import estimate, find_backfill, prepare_backfill, request_of
 from mirror_lib.relay.planning import FlowClusters
 
 if TYPE_CHECKING:
     from mirror_lib.config import FlowConfig
-    from mirror_lib.relay.backfill import BackfillEstimate, BackfillRequest
+    from mirror_lib.features.backfill.model import BackfillRequest
+    from mirror_lib.features.backfill.plan import BackfillEstimate
 
 _log = logging.getLogger(__name__)
 

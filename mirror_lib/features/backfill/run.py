@@ -25,19 +25,28 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
+from mirror_lib.features.backfill.define import backfill_flow, backfill_topology, stored_backfill
+from mirror_lib.features.backfill.model import Backfill, BackfillRange
+from mirror_lib.features.backfill.plan import clip_facts, within_budget
+from mirror_lib.features.backfill.same_topic import LiveSide
+from mirror_lib.features.backfill.states import with_way_on
 from mirror_lib.identity import position_row
 from mirror_lib.ledger import GapRow, GapState, Ledger
-from mirror_lib.relay.backfill.define import backfill_flow, backfill_topology, stored_backfill
-from mirror_lib.relay.backfill.model import Backfill, BackfillRange
-from mirror_lib.relay.backfill.plan import clip_facts, within_budget
-from mirror_lib.relay.backfill.same_topic import LiveSide
-from mirror_lib.relay.backfill.states import again, with_way_on
+from mirror_lib.relay import (
+    WHOLE_TOPIC,
+    CopyRunner,
+    PartitionFacts,
+    PartitionProblem,
+    PartitionResult,
+    RunOptions,
+    RunPlan,
+    RunReport,
+    again,
+    hold_lock,
+    replicate,
+)
 from mirror_lib.relay.gaps import Decision
-from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, PartitionResult, RunPlan
 from mirror_lib.relay.planning import FlowClusters, find_late_writes, gather_facts, plan_round
-from mirror_lib.relay.run import replicate
-from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -12,10 +12,9 @@ from typing import Any
 
 from mirror_lib.config import FirstStart
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.relay import FROM_CUTOVER, backfill_id
 from mirror_lib.topology import FlowId, TopicPartition
 
-#: Value of `--from` for the records that were written after a cutover.
-FROM_CUTOVER = "cutover"
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,80}")
 _DERIVED_LENGTH = 12
 
@@ -98,11 +97,6 @@ class BackfillRange:
     def offsets(self) -> int:
         """Number of offsets: an upper bound for the number of records."""
         return self.following - self.first
-
-
-def backfill_id(flow: FlowId, name: str) -> FlowId:
-    """The id that names the lock, the writers and the ledger rows of a flow's backfill."""
-    return FlowId(flow.source, flow.target, f"backfill-{name}")
 
 
 @dataclass(frozen=True, slots=True)

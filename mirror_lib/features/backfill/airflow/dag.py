@@ -6,16 +6,13 @@ from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
-from mirror_lib.airflow.backfill.form import backfill_form
-from mirror_lib.airflow.backfill.operator import BackfillOperator
-from mirror_lib.airflow.compatibility import DAG
-from mirror_lib.airflow.dag_defaults import new_dag
+from mirror_lib.airflow import DAG, PythonTask, new_dag, retry_policy
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import put_form
-from mirror_lib.airflow.python_task import PythonTask
-from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.spark import pool_of
 from mirror_lib.config import FlowConfig
+from mirror_lib.features.backfill.airflow.form import backfill_form
+from mirror_lib.features.backfill.airflow.operator import BackfillOperator
 from mirror_lib.observe import dag_id_of
 
 _DEFINE_TIMEOUT = timedelta(minutes=30)
@@ -39,7 +36,7 @@ def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         task_settings={**retry_policy(), "retries": 3, "retry_delay": timedelta(minutes=1)},
     ) as dag:
         defined = PythonTask.of(
-            "mirror_lib.airflow.backfill.tasks:define",
+            "mirror_lib.features.backfill.airflow.tasks:define",
             "Resolves topics, times and offsets, once for all runs; logs the estimate and creates the target topics.",
             {"flow": name, "config_path": path},
             execution_timeout=_DEFINE_TIMEOUT,

@@ -9,32 +9,30 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from mirror_lib.cli.commands import command_group
-from mirror_lib.cli.flow_frame import FlowCommand, flow_command
-from mirror_lib.cli.flow_options import (
+from mirror_lib.cli import (
     ConfigOption,
+    FlowCommand,
     FlowOption,
+    JsonOption,
     MasterOption,
+    Output,
     TasksOption,
     TopicsOption,
+    begin_with,
     capped_table,
+    command_group,
+    flow_command,
     megabytes,
+    report_errors,
 )
-from mirror_lib.cli.frame import begin_with
-from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.cli.run import copy_and_report
 from mirror_lib.cli.sync import show_topics
+from mirror_lib.features.backfill import states as backfill_states
+from mirror_lib.features.backfill.define import estimate, find_backfill, prepare_backfill, request_of
+from mirror_lib.features.backfill.model import BackfillRequest
+from mirror_lib.features.backfill.plan import BackfillEstimate
+from mirror_lib.features.backfill.situation import situations_of
 from mirror_lib.ledger import open_ledger
-from mirror_lib.relay.backfill import (
-    BackfillEstimate,
-    BackfillRequest,
-    estimate,
-    find_backfill,
-    prepare_backfill,
-    request_of,
-    situations_of,
-)
-from mirror_lib.relay.backfill import states as backfill_states
 from mirror_lib.relay.job import ASK, JobArguments
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.spark import LOCAL_MASTER

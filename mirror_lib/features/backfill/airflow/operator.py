@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.airflow.backfill.form import BackfillChoices
-from mirror_lib.airflow.compatibility import Context
+from mirror_lib.airflow import Context
 from mirror_lib.airflow.flow import ReplicateOperator
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.features.backfill.airflow.form import BackfillChoices
 from mirror_lib.observe import trigger_text
 from mirror_lib.relay.job import ASK, JobArguments
 
