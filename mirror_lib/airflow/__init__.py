@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "compatibility": [
             "AirflowException",
             "AirflowFailException",
+            "AirflowRuntimeError",
             "AirflowSkipException",
             "Asset",
             "Context",
@@ -22,7 +23,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "dag_defaults": ["new_dag"],
         "dags": ["build_dags", "kinds", "mirror_dags"],
         "python_task": ["PythonTask"],
-        "retries": ["is_hopeless", "retry_policy"],
+        "retries": ["failing_at_once", "is_hopeless", "retry_policy"],
         "retry_stand_ins": ["RetryDecision", "RetryPolicy"],
         "schedule": ["RUN_TYPES", "airflow_schedule"],
         "secret_provider": ["task_secrets"],

@@ -6,6 +6,7 @@ from .approval import PASSED as PASSED
 from .approval import PATIENCE_SECONDS as PATIENCE_SECONDS
 from .compatibility import AirflowException as AirflowException
 from .compatibility import AirflowFailException as AirflowFailException
+from .compatibility import AirflowRuntimeError as AirflowRuntimeError
 from .compatibility import AirflowSkipException as AirflowSkipException
 from .compatibility import Asset as Asset
 from .compatibility import Context as Context
@@ -20,6 +21,7 @@ from .dags import build_dags as build_dags
 from .dags import kinds as kinds
 from .dags import mirror_dags as mirror_dags
 from .python_task import PythonTask as PythonTask
+from .retries import failing_at_once as failing_at_once
 from .retries import is_hopeless as is_hopeless
 from .retries import retry_policy as retry_policy
 from .retry_stand_ins import RetryDecision as RetryDecision

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
-from mirror_lib.airflow.triggerer import load_in_triggerer
+from mirror_lib.airflow import load_in_triggerer
 
 if TYPE_CHECKING:
     from mirror_lib.config import MirrorConfig

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.spark.driver_host_protocol import (
+from mirror_lib.features.warm_spark.driver_host_protocol import (
     EXIT_CODE,
     DriverRequest,
     Greeting,
