@@ -15,13 +15,6 @@ def defaults(flow):
     return {name: param.value for name, param in backfill_form(flow).items()}
 
 
-def test_the_form_keeps_off_the_flows_own_topics_unless_told_otherwise(make_flow):
-    choices = BackfillChoices.from_params(defaults(make_flow()))
-
-    assert (choices.target, choices.target_name) == (Target.SUFFIX, ".backfill")
-    assert not choices.dry_run
-
-
 def command_line(make_flow, defined, **answers):
     """The job's arguments, after a task that defined this backfill."""
     operator = BackfillOperator(task_id="copy", defined_by="define", flow="A->B", config_path="/f", conn_id="spark")
@@ -48,7 +41,9 @@ def test_without_a_defined_backfill_nothing_is_copied(make_flow):
     assert "Clear the task define, or trigger the DAG mirror_backfill__A__B again" in refused.value.action
 
 
-def test_the_target_is_one_of_three_kinds(make_flow):
+def test_the_target_is_one_of_three_kinds_by_default_not_the_flows_own_topics(make_flow):
+    usual = BackfillChoices.from_params(defaults(make_flow()))
+    assert (usual.target, usual.target_name, usual.dry_run) == (Target.SUFFIX, ".backfill", False)
     for target, into, suffix in ((Target.SUFFIX, None, "x"), (Target.TOPIC, "x", None), (Target.SAME, None, None)):
         choices = BackfillChoices(topics=("orders",), target=target, target_name="x")
 

@@ -149,9 +149,7 @@ def test_what_retention_endangers_is_shown_and_what_is_well_only_counted(forecas
     assert [each["outlook"] for each in document["forecast"]] == ["will-be-lost", "ok"]
     assert document["forecast"][0]["deleted_by_size_seconds"] == "never"
 
-
-@pytest.mark.usefixtures("planner")
-def test_a_plan_is_shown_though_nothing_can_be_forecast(forecaster: Mock, run: Run) -> None:
+    # A plan is shown though nothing can be forecast.
     forecaster.side_effect = BrokerUnreachableError("nobody answers.")
 
     code, shown, _ = run()

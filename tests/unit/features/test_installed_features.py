@@ -48,17 +48,18 @@ def test_given_a_feature_whose_code_is_deleted_then_it_is_left_out() -> None:
         ("", "AttributeError: module 'failing' has no attribute 'FEATURE'"),
     ],
 )
-def test_given_a_feature_that_fails_to_load_then_it_is_named_and_the_others_are_there(
+def test_given_a_feature_that_fails_to_load_or_has_anothers_name_then_it_is_named_and_the_others_are_there(
     installed: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
 ) -> None:
     monkeypatch.delitem(sys.modules, "failing", raising=False)
     (installed / "failing.py").write_text(_MANIFEST + text)
     (installed / "working.py").write_text(_MANIFEST + "FEATURE = Feature('working', 'It works.')\n")
 
-    found = read_features([point("failing"), point("working", "working")])
+    found = read_features([point("failing"), point("working", "working"), point("working", "again")])
 
     assert [each.name for each in found.ready] == ["working"]
-    assert [(each.name, each.why) for each in found.failed] == [("audit", why)]
+    twice = ("again", "another feature has the name working")
+    assert [(each.name, each.why) for each in found.failed] == [("audit", why), twice]
 
 
 def test_given_a_missing_dependency_then_its_commands_and_its_dags_name_feature_and_extra(
@@ -88,14 +89,6 @@ def test_given_a_hook_that_cannot_be_imported_then_it_is_logged_and_the_others_a
 
     assert found.at(Hook.PLAN) == [len]
     assert "feature broken" in caplog.text
-
-
-def test_given_two_features_of_one_name_then_the_second_one_fails(installed: Path) -> None:
-    (installed / "twice.py").write_text(_MANIFEST + "FEATURE = Feature('audit', 'It audits.')\n")
-
-    found = read_features([point("twice"), point("twice", "again")])
-
-    assert ([each.name for each in found.ready], [each.name for each in found.failed]) == (["audit"], ["again"])
 
 
 def test_given_a_features_command_then_it_is_listed_in_its_place_and_replaces_none(

@@ -17,7 +17,7 @@ def copied(records: int, size: int, seconds: float) -> CopiedRound:
     return CopiedRound("r", datetime.now(UTC), records, size, seconds, size / seconds / 2, records / seconds / 2)
 
 
-def test_the_fastest_of_the_rounds_that_were_large_enough_counts() -> None:
+def test_the_fastest_of_the_rounds_that_were_large_enough_counts_and_the_usual_time_between_runs() -> None:
     found = copy_speed([copied(1_000, 1_000_000, 4.0), copied(8_000, 4_000_000, 4.0), copied(500, 90_000, 0.01)])
 
     assert found is not None
@@ -30,8 +30,7 @@ def test_the_fastest_of_the_rounds_that_were_large_enough_counts() -> None:
     assert (small.records_per_second, small.at_least) == (20, True)
     assert copy_speed([]) is copy_speed([copied(0, 0, 1.0)]) is None
 
-
-def test_the_usual_time_between_runs_is_not_moved_by_one_that_was_missed() -> None:
+    # One run that was missed does not move the usual time between runs.
     assert run_interval([0.0, 300.0, 601.0, 900.0, 9_000.0]) == pytest.approx(300.5)
     assert run_interval([5.0]) is None
 
