@@ -1,6 +1,6 @@
 """The features of this environment, the project's own and those of other packages, by their entry points.
 
-Used by commands and DAG files; a copy task never imports it.
+Used by commands, DAGs and drivers; a copy task never imports it.
 """
 
 from __future__ import annotations
