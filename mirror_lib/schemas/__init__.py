@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "protobuf": ["ProtobufCodec"],
         "protobuf_columns": ["fill", "protobuf_column"],
         "registry": ["SchemaRegistry"],
-        "rest": ["BasicLogin", "BearerLogin", "RegistryAccess"],
+        "rest": ["BasicLogin", "RegistryAccess"],
         "typed_column": ["TypedColumn", "optional"],
         "wire": ["Place", "find_frame", "frame_bytes", "protobuf_frame", "schema_id"],
     },

@@ -16,7 +16,6 @@ from .protobuf_columns import fill as fill
 from .protobuf_columns import protobuf_column as protobuf_column
 from .registry import SchemaRegistry as SchemaRegistry
 from .rest import BasicLogin as BasicLogin
-from .rest import BearerLogin as BearerLogin
 from .rest import RegistryAccess as RegistryAccess
 from .typed_column import optional as optional
 from .typed_column import TypedColumn as TypedColumn

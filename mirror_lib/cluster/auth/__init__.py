@@ -7,9 +7,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "cloud_hosts": ["CloudHosts"],
         "jaas": ["parse_jaas"],
-        "kerberos": ["KerberosLogin", "missing_for_kerberos"],
+        "kerberos": ["missing_for_kerberos"],
         "login_check": ["login_errors"],
-        "sasl": ["OAuthLogin", "PasswordLogin"],
+        "sasl": ["OAuthLogin"],
         "security": ["Security", "read_security"],
     },
 )

@@ -1,9 +1,7 @@
 from .cloud_hosts import CloudHosts as CloudHosts
 from .jaas import parse_jaas as parse_jaas
-from .kerberos import KerberosLogin as KerberosLogin
 from .kerberos import missing_for_kerberos as missing_for_kerberos
 from .login_check import login_errors as login_errors
 from .sasl import OAuthLogin as OAuthLogin
-from .sasl import PasswordLogin as PasswordLogin
 from .security import read_security as read_security
 from .security import Security as Security

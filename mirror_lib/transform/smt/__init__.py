@@ -11,7 +11,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "chain": ["SmtChain"],
         "model": ["RegexRouter", "SettingProblem"],
-        "record": ["RawRecord"],
         "settings": ["parse_settings"],
     },
 )

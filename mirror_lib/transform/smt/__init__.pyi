@@ -1,5 +1,4 @@
 from .chain import SmtChain as SmtChain
 from .model import RegexRouter as RegexRouter
 from .model import SettingProblem as SettingProblem
-from .record import RawRecord as RawRecord
 from .settings import parse_settings as parse_settings
