@@ -56,7 +56,7 @@ class Feature:
     dags: Mapping[str, str] = field(default_factory=dict)
     #: Place in the core -> `module:function`.
     hooks: Mapping[Hook, str] = field(default_factory=dict)
-    #: Packages that it imports and the core does not need, as Python names them.
+    #: What it imports and the core does not need, as Python names it: packages, and features that it builds on.
     imports: tuple[str, ...] = ()
     #: The extra that brings them: `batch-mirror[page]`.
     extra: str = ""

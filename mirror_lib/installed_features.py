@@ -106,11 +106,19 @@ def _read(point: EntryPoint) -> Feature | FailedFeature | None:
         return _failed(point, f"{type(error).__name__}: {error}")
     if not isinstance(feature, Feature):
         return _failed(point, f"{point.value} is not a Feature but a {type(feature).__name__}")
-    missing = [name for name in feature.imports if find_spec(name) is None]
+    missing = [name for name in feature.imports if not _is_there(name)]
     if missing:
         action = f"Install batch-mirror[{feature.extra}]." if feature.extra else "Install what it needs."
         return FailedFeature(feature.name, f"it needs {', '.join(missing)}, which is not installed", action, feature)
     return feature
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        # The package of a package.
+        return False
 
 
 def _failed(point: EntryPoint, why: str, feature: Feature | None = None) -> FailedFeature:

@@ -46,9 +46,7 @@ def test_the_target_is_one_of_three_kinds_by_default_not_the_flows_own_topics(ma
     assert (usual.target, usual.target_name, usual.dry_run) == (Target.SUFFIX, ".backfill", False)
     for target, into, suffix in ((Target.SUFFIX, None, "x"), (Target.TOPIC, "x", None), (Target.SAME, None, None)):
         choices = BackfillChoices(topics=("orders",), target=target, target_name="x")
-
         request = backfill_tasks._request(make_flow(), choices)
-
         assert (request.into, request.into_suffix) == (into, suffix), target
 
 
