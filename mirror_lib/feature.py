@@ -26,6 +26,21 @@ class Command:
 class Hook(StrEnum):
     """Places of the core at which features take part: it calls what they name there, with what is said here."""
 
+    #: `(flow, name, *, ledger, make_runner, options, max_bytes)`: run a backfill in the job of the flow; a `RunReport`.
+    BACKFILL = "backfill"
+    #: Operator of the task that copies a flow with `mirror.airflow.deferrable`; a `ReplicateOperator`.
+    DEFERRED_COPY = "deferred-copy"
+    #: `(command, environment, stack)`: start the driver of a job on a Spark Connect server; a `StartedDriver`, None if
+    #: the task is to start it itself.
+    DRIVER = "driver"
+    #: `(flow, plan, ledger, *, run_begins, connected)`: the forecast of a plan (`relay.health.next_run.FlowForecast`).
+    FORECAST = "forecast"
+    #: `(flow, config_path)`: the schedule of a DAG whose runs new records start.
+    ON_NEW_RECORDS = "on-new-records"
+    #: `(flow)`: check a flow before its tasks run, and return warnings; a `MirrorError` fails the run.
+    PREFLIGHT = "preflight"
+    #: `(flow, plan, ledger)`: a function of `Output` that adds to what `mirror plan` shows.
+    PLAN = "plan"
     #: `(spark, part)`: copy the partitions of one chain as rows (`relay.planning.ChainJob`); their `PartitionResult`s.
     ROW_COPY = "row-copy"
     #: `(file, folder)`: the reader of a file's transforms (`config.transforms_reader.TransformsReader`).

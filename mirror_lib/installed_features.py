@@ -5,6 +5,7 @@ Used by commands, DAGs and drivers; a copy task never imports it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,8 @@ from typing import Any
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.feature import Feature, Hook
+
+_log = logging.getLogger(__name__)
 
 #: Entry points with a `Feature` each.
 GROUP = "batch_mirror.features"
@@ -38,8 +41,23 @@ class Features:
     ready: tuple[Feature, ...] = ()
     failed: tuple[FailedFeature, ...] = ()
 
+    def at(self, hook: Hook) -> list[Callable[..., Any]]:
+        """Import and return what the features name at a place of the core; one that cannot be imported is logged."""
+        found = []
+        for each in self.ready:
+            if hook in each.hooks:
+                try:
+                    found.append(imported(each.hooks[hook]))
+                except Exception as error:
+                    _log.error("The feature %s cannot be used: %s: %s", each.name, type(error).__name__, error)
+        return found
+
     def explain(self, command: str) -> ConfigurationError | None:
-        """Return why a command of a feature cannot be used here; None if no feature has it."""
+        """Return why a command of a feature cannot be used here; None if no feature has it.
+
+        Args:
+            command: as it is typed, `gaps delete-keys` if it is in a group.
+        """
         for each in self.failed:
             if each.feature is not None and command in each.feature.commands:
                 return ConfigurationError(

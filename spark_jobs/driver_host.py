@@ -23,8 +23,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from mirror_lib.errors import ConfigurationError, MirrorError
-from mirror_lib.private_files import open_lock
-from mirror_lib.spark import (
+from mirror_lib.features.warm_spark import (
     DRIVER_HOST_VARIABLE,
     Greeting,
     NoDriverHostError,
@@ -34,6 +33,7 @@ from mirror_lib.spark import (
     python_stamp,
     socket_address,
 )
+from mirror_lib.private_files import open_lock
 from spark_jobs.driver_watch import Opened, attend
 from spark_jobs.job_log import configure_log
 

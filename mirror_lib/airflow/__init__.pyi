@@ -6,16 +6,22 @@ from .approval import PASSED as PASSED
 from .approval import PATIENCE_SECONDS as PATIENCE_SECONDS
 from .compatibility import AirflowException as AirflowException
 from .compatibility import AirflowFailException as AirflowFailException
+from .compatibility import AirflowRuntimeError as AirflowRuntimeError
 from .compatibility import AirflowSkipException as AirflowSkipException
+from .compatibility import Asset as Asset
 from .compatibility import Context as Context
 from .compatibility import DAG as DAG
 from .compatibility import get_parsing_context as get_parsing_context
+from .compatibility import is_external as is_external
 from .compatibility import Param as Param
 from .compatibility import TriggerRule as TriggerRule
 from .compatibility import use_stand_ins as use_stand_ins
 from .dag_defaults import new_dag as new_dag
+from .dags import build_dags as build_dags
+from .dags import kinds as kinds
 from .dags import mirror_dags as mirror_dags
 from .python_task import PythonTask as PythonTask
+from .retries import failing_at_once as failing_at_once
 from .retries import is_hopeless as is_hopeless
 from .retries import retry_policy as retry_policy
 from .retry_stand_ins import RetryDecision as RetryDecision
@@ -27,3 +33,4 @@ from .task_states import ENDED_STATES as ENDED_STATES
 from .task_states import task_state as task_state
 from .templates import Template as Template
 from .templates import untemplated as untemplated
+from .triggerer import load_in_triggerer as load_in_triggerer

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mirror_lib.airflow.compatibility import DAG, get_parsing_context
 from mirror_lib.airflow.files import broken_files_dag, config_files, problems_of
 from mirror_lib.config import CONFIG_VARIABLE
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.installed_features import installed_features
+from mirror_lib.installed_features import imported, installed_features
 from mirror_lib.observe import BROKEN_FILES_DAG
 
 #: Kind of DAG -> its builder, imported on first use. Features add theirs.
 _OWN: Final = {
     "flows": "mirror_lib.airflow.files.flow_dags:build_flow_dags",
-    "backfills": "mirror_lib.airflow.backfill.dag:build_backfill_dags",
     "heartbeats": "mirror_lib.airflow.heartbeats.dag:build_heartbeat_dags",
 }
 
@@ -57,7 +55,7 @@ def mirror_dags(
     wanted = get_parsing_context().dag_id
     dags: dict[str, DAG] = {}
     problems: dict[str, None] = {}
-    for build in [_builder(kind) for kind in (kinds() if only is None else only)]:
+    for build in [builder(kind) for kind in (kinds() if only is None else only)]:
         try:
             dags |= build(paths, only=wanted)
         except ConfigurationError as error:
@@ -83,10 +81,21 @@ def _paths(config: str | Path | Iterable[str | Path] | None) -> list[Path]:
     return [Path(config)] if isinstance(config, str | Path) else [Path(each) for each in config]
 
 
-def _builder(kind: str) -> Callable[..., dict[str, Any]]:
+def builder(kind: str) -> Callable[..., dict[str, DAG]]:
+    """Return what makes the DAGs of a kind, called with configuration files and `only`.
+
+    Raises:
+        ConfigurationError: there is no such kind, or its feature cannot be used here.
+    """
     found = kinds().get(kind)
     if found is None:
+        for each in installed_features().failed:
+            if each.feature is not None and kind in each.feature.dags:
+                raise ConfigurationError(f"{kind} need the feature {each.name}: {each.why}.", action=each.action)
         raise ConfigurationError(f"unknown kind of DAGs {kind!r}.", action=f"Use one of {', '.join(kinds())}.")
-    module, _, name = found.partition(":")
-    builder: Callable[..., dict[str, Any]] = getattr(import_module(module), name)
-    return builder
+    return imported(found)
+
+
+def build_dags(kind: str, paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
+    """Return the DAGs of a kind, also if a feature makes them; with `only`, just the DAG of that id."""
+    return builder(kind)(paths, only=only)

@@ -16,6 +16,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "FlowOption",
             "MasterOption",
             "PartitionOption",
+            "TasksOption",
             "TopicsOption",
             "capped_errors",
             "capped_table",

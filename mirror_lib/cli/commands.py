@@ -48,9 +48,6 @@ _OWN: Mapping[str, Command] = {
         "mirror_lib.cli.translate",
         "Translate offsets with the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.",
     ),
-    "backfill": Command(
-        "mirror_lib.cli.backfill", "Copy a bounded range of topics next to a flow: history, or records to copy again."
-    ),
     "observe": Command(
         "mirror_lib.cli.observe",
         "Read both clusters once and store the lag of the flow in the ledger, for `mirror metrics` and the page.",
@@ -122,6 +119,17 @@ class CommandGroup(TyperGroup):
             self._is_listing = False
 
 
+class _Subcommands(TyperGroup):
+    """The commands of a group. One whose feature cannot be used is an error that names the feature."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None if there is none."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None and (error := installed_features().explain(f"{self.name} {cmd_name}")):
+            raise typer.BadParameter(str(error))
+        return found
+
+
 def load_command(name: str) -> Any:
     """Import the module of a command, and return the command as Typer runs it."""
     found = _loaded(commands()[name], name)
@@ -138,4 +146,4 @@ def _loaded(command: Command, name: str) -> Any:
 
 def command_group(name: str) -> typer.Typer:
     """Return an application for a group of commands."""
-    return typer.Typer(name=name, help=commands()[name].help, no_args_is_help=True)
+    return typer.Typer(name=name, cls=_Subcommands, help=commands()[name].help, no_args_is_help=True)

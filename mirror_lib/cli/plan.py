@@ -15,14 +15,13 @@ from mirror_lib.cli.flow_options import (
     megabytes,
     show_paths,
 )
-from mirror_lib.cli.forecast import show_forecast
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
 from mirror_lib.counted import counted
-from mirror_lib.errors import MirrorError
+from mirror_lib.feature import Hook
+from mirror_lib.installed_features import installed_features
 from mirror_lib.observe import Expectation, duration
 from mirror_lib.relay import WHOLE_TOPIC, RunOptions, RunPlan, plan_flow
-from mirror_lib.relay.health import FlowForecast, forecast_plan
 from mirror_lib.relay.planning import aborted_notes, open_transaction_notes, unselected_notes
 from mirror_lib.sync.loops import check_loops
 
@@ -41,13 +40,10 @@ def plan(command: FlowCommand, topics: TopicsOption = None, tasks: TasksOption =
     check_loops(command.file, settings, command.topology(topics))
     with command.known_ledger() as known:
         planned = plan_flow(settings, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)
-        try:
-            expected: FlowForecast | MirrorError = forecast_plan(settings, planned, known)
-        except MirrorError as error:
-            # The plan is shown nevertheless.
-            expected = error
+        added = [look(settings, planned, known) for look in installed_features().at(Hook.PLAN)]
     show_plan(command.output, planned)
-    show_forecast(command.output, expected)
+    for show in added:
+        show(command.output)
 
 
 def show_plan(output: Output, plan: RunPlan) -> None:

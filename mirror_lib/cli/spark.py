@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,17 +10,7 @@ import typer
 from mirror_lib.cli.commands import command_group
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output, report_errors
-from mirror_lib.spark import (
-    CLASS_ARCHIVE_VARIABLE,
-    LOCAL_SETTINGS,
-    environment_settings,
-    executor_environment,
-    find_spark_home,
-    job_file,
-    spark_submit,
-    write_archive,
-    write_class_archive,
-)
+from mirror_lib.spark import environment_settings, executor_environment, write_archive
 
 app = command_group("spark")
 
@@ -56,28 +45,3 @@ def pack(
         },
     )
     output_of_command.values("settings", environment_settings(str(output.absolute())))
-
-
-@app.command("class-archive")
-@begin_with(report_errors)
-def class_archive(
-    shown: Output,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Output file; an existing file is overwritten.", metavar="PATH")
-    ] = Path("spark-classes.jsa"),
-) -> None:
-    """Write an archive of Spark's classes, with which drivers on this machine start in two thirds of their time.
-
-    Set the variable that the command prints for Airflow's workers and for `mirror run`. Write the archive again after
-    an update of Java or Spark: until then it is ignored.
-    """
-    path = output.absolute()
-    with shown.progress(f"Starting Spark once for {output.name}"):
-        write_class_archive(
-            path,
-            submit=spark_submit(find_spark_home(os.environ)),
-            program=job_file().with_name("class_archive.py"),
-            settings=LOCAL_SETTINGS,
-        )
-    shown.values("archive", {"path": str(path), "bytes": path.stat().st_size})
-    shown.values("environment", {CLASS_ARCHIVE_VARIABLE: str(path)})

@@ -30,7 +30,7 @@ class FlowObservationRow:
     catch_up_seconds: float | None = None
     #: Seconds until retention may delete the first record that is not copied.
     headroom_seconds: float | None = None
-    #: One of `observe.forecasts.Outlook`, the worst of the partitions.
+    #: One of `observe.outlooks.Outlook`, the worst of the partitions.
     outlook: str
     writes_per_second: float | None = None
     #: Consumer groups with a position in the flow's topics; None if they were not observed.
@@ -63,7 +63,7 @@ class PartitionObservationRow:
     behind_since: datetime | None = None
     catch_up_seconds: float | None = None
     headroom_seconds: float | None = None
-    #: One of `observe.forecasts.Outlook`.
+    #: One of `observe.outlooks.Outlook`.
     outlook: str
     #: `MirrorError.reason` of why it is stalled.
     reason: str | None = None

@@ -1,4 +1,4 @@
-"""Metrics, forecasts, retention and cost, computed from the ledger."""
+"""Metrics, retention and cost, computed from the ledger."""
 
 import lazy_loader
 
@@ -7,22 +7,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "airflow_runs": ["BROKEN_FILES_DAG", "cutover_dag_id_of", "dag_id_of", "trigger_text", "verify_dag_id_of"],
         "costs": ["BinSize", "Expectation", "accuracy", "expect_round"],
-        "forecasts": [
-            "AgeMark",
-            "Backlog",
-            "Outlook",
-            "Pace",
-            "PartitionForecast",
-            "behind_transaction",
-            "deadline",
-            "duration",
-            "forecast",
-            "with_deletions",
-            "worst_first",
-        ],
+        "outlooks": ["Outlook", "duration"],
         "prometheus": ["CONTENT_TYPE", "render_metrics", "write_textfile"],
         "retention": ["Retention", "is_compacted", "tombstones_kept_ms"],
         "run_totals": ["TopicTotal", "human_bytes", "text_table", "topic_totals"],
-        "speeds": ["CopySpeed", "Demand", "SeenEnd", "copy_speed", "run_interval", "shared_rates", "write_rate"],
+        "speeds": ["CopySpeed", "copy_speed"],
     },
 )

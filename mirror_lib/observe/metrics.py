@@ -27,7 +27,7 @@ from mirror_lib.ledger import (
     FlowObservationRow,
     RoundRow,
 )
-from mirror_lib.observe.forecasts import Outlook
+from mirror_lib.observe.outlooks import Outlook
 
 PREFIX = "mirror_"
 #: `GapRow.cause` of losses at source or target: those that `mirror gaps` resolves, and a disaster.

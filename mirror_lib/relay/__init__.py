@@ -5,11 +5,15 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "backfills": ["FROM_CUTOVER", "again", "backfill_id", "let_flow_continue", "or_dag"],
         "control_plane": ["has_only_heartbeats", "replicate_control_plane"],
         "model": [
+            "ASSUMED_BYTES_PER_OFFSET",
             "CopyJob",
             "OpenPartition",
+            "PartitionFacts",
             "PartitionPlan",
+            "PartitionProblem",
             "PartitionResult",
             "Poison",
             "RoutedRecords",

@@ -71,6 +71,7 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
     changed.write_text(f"{flow.path.read_text()}\nA->B.mirror.transforms = t\nA->B.transforms = u\n")
     problems = mirror("config", "check", str(changed), exit_code=2)["problems"]
     assert [each["suggestion"] for each in problems].count("install batch-mirror[transforms]") == 2, problems
+    assert "forecast" not in mirror("plan", *place)
 
     assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 10
     assert committed_offsets(kafka_pair.target, f"{topic_name}-readers")[f"A.{topic_name}", 0] == 4
@@ -91,4 +92,4 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
     mirror(*run)
     assert values(consume(kafka_pair.target, f"A.{topic_name}")) == values([*records(10), *written])
     dags = python("-c", _DAGS, str(flow.path)).stdout.partition("DAGS ")[2].split()
-    assert {each.partition("__")[0] for each in dags} == {"mirror", "mirror_backfill"}
+    assert {each.partition("__")[0] for each in dags} == {"mirror"}

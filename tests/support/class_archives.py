@@ -17,7 +17,7 @@ from mirror_lib.features.demo.broker import CLASS_ARCHIVE, FAST_START_JVM, Kafka
 from mirror_lib.features.demo.class_archive import archive_path, make_archive, reading_options
 from mirror_lib.features.demo.jars import fetch, kafka_broker
 from mirror_lib.features.demo.state import exclusive, jars_dir
-from mirror_lib.spark.class_archive import write_class_archive
+from mirror_lib.features.warm_spark.class_archive import write_class_archive
 from mirror_lib.spark.submit import LOCAL_SETTINGS, find_spark_home, job_file, spark_submit
 from tests.support.kafka import consume, create_topic, produce, records
 

@@ -75,7 +75,7 @@ RUNS_ELSEWHERE: Mapping[str, str] = {
     "transient": "retried by the run itself (tests/unit/relay/copy/test_copy_faults.py)",
 }
 
-#: The file of all states and stops of a backfill (`mirror_lib.relay.backfill.states`).
+#: The file of all states and stops of a backfill (`mirror_lib.features.backfill.states`).
 BACKFILLS = "tests/integration/cli/test_backfill_ways_on.py"
 #: Stops whose way is the same command as of another code, which has a test.
 BACKFILL_STOPS_ALIKE: Mapping[str, str] = {

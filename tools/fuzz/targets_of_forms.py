@@ -127,10 +127,10 @@ class Forms(Target):
 
 @cache
 def _forms() -> tuple[tuple[dict[str, Any], Any], ...]:
-    from mirror_lib.airflow.backfill.form import BackfillChoices, backfill_form
     from mirror_lib.airflow.flow.form import TriggerChoices, trigger_form
     from mirror_lib.airflow.forms.fields import chosen_topics
     from mirror_lib.config.loader import load
+    from mirror_lib.features.backfill.airflow.form import BackfillChoices, backfill_form
     from mirror_lib.features.cutover.airflow.after_disaster.dag import after_disaster_form
     from mirror_lib.features.cutover.airflow.form import cutover_form, definition_from
     from mirror_lib.features.verify.airflow.form import VerifyChoices, verify_form

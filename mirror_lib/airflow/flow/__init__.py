@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "dag": ["build_flow_dag"],
         "form": ["TriggerChoices"],
-        "replicate_operator": ["REPORT_KEY", "ReplicateOperator"],
+        "replicate_operator": ["REPORT_KEY", "ReplicateOperator", "elapsed_seconds"],
         "report": ["STEP_KEY"],
         "sync_tasks": ["is_repeated"],
     },

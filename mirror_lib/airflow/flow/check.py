@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.spark import (
     check_connect_server,
-    check_deferrable,
     check_submitter,
     describe_master,
-    is_deferrable,
     master_of,
 )
 from mirror_lib.cluster import Connection, version_limits
 from mirror_lib.config import flow_topology, named_topics
 from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.feature import Hook
 from mirror_lib.identity import check_clusters
+from mirror_lib.installed_features import installed_features
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 from mirror_lib.masked_urls import masked_addresses
 from mirror_lib.relay import RunOptions
@@ -100,6 +100,9 @@ def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedF
         for warning in warnings:
             _log.warning("Flow %s: %s", flow, warning)
     _check_spark(settings, choices)
+    for check in installed_features().at(Hook.PREFLIGHT):
+        for warning in check(settings):
+            _log.warning("Flow %s: %s", flow, warning)
     if settings.airflow_pool:
         # Tasks cannot list Airflow's pools.
         _log.info("The copy uses a slot of the pool %s, and waits until this pool exists.", settings.airflow_pool)
@@ -171,8 +174,6 @@ def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
     master = master_of(settings.spark_connection)
     _check_java(master)
     check_connect_server(settings.spark_connection)
-    if is_deferrable(settings):
-        check_deferrable(settings.spark_connection)
     for note in cluster_notes(
         {**spark_defaults(os.environ), **submit_settings(master)},
         master=master,

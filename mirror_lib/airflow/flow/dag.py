@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mirror_lib.airflow.compatibility import DAG, TriggerRule
 from mirror_lib.airflow.dag_defaults import new_dag
@@ -13,15 +14,18 @@ from mirror_lib.airflow.flow.deadline import deadline_alert
 from mirror_lib.airflow.flow.documentation import TASK_DOCUMENTATION, documentation
 from mirror_lib.airflow.flow.form import trigger_form
 from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
+from mirror_lib.airflow.flow.schedule import flow_schedule
 from mirror_lib.airflow.flow.step_operator import StepOperator
 from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.airflow.spark import is_deferrable, pool_of
-from mirror_lib.airflow.watch import flow_schedule
 from mirror_lib.config import FlowConfig
+from mirror_lib.feature import Hook
+from mirror_lib.installed_features import installed_features
 from mirror_lib.observe import dag_id_of
 
+_log = logging.getLogger(__name__)
 #: Time for the other tasks and for retries, in addition to the longest copy.
 _SLACK = timedelta(hours=12)
 #: Airflow then pauses the DAG. A failed run has used its retries, so this is far more than a short outage.
@@ -66,12 +70,11 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         # Before the topics, since the first heartbeat creates one. The copy continues even if this task is skipped.
         emit = _python("heartbeats.tasks:emit_heartbeats", name, path, execution_timeout=_CHECK_TIMEOUT)
         sync_topics = _python("flow.sync_tasks:sync_topics", name, path, trigger_rule=TriggerRule.NONE_FAILED)
-        replicate = ReplicateOperator(
+        replicate = _copy_operator(flow)(
             task_id="replicate",
             flow=name,
             config_path=path,
             conn_id=flow.spark_connection,
-            deferrable=is_deferrable(flow),
             pool=pool_of(flow),
             # The form may skip the previous step.
             trigger_rule=TriggerRule.NONE_FAILED,
@@ -126,6 +129,19 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         [replicate, heartbeats, commit, observe, *parallel] >> report
     put_form(dag, form)
     return dag
+
+
+def _copy_operator(flow: FlowConfig) -> type[ReplicateOperator]:
+    if not is_deferrable(flow):
+        return ReplicateOperator
+    for deferred in installed_features().at(Hook.DEFERRED_COPY):
+        return cast(type[ReplicateOperator], deferred)
+    _log.warning(
+        "flow %s: the feature warm_spark is not installed, so mirror.airflow.deferrable has no effect: the copy needs "
+        "a worker slot.",
+        flow.flow,
+    )
+    return ReplicateOperator
 
 
 def _timeout(flow: FlowConfig) -> timedelta | None:

@@ -5,16 +5,15 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "connect_driver": ["StartedDriver", "driver_environment", "driver_python"],
         "connection": [
             "check_connect_server",
-            "check_deferrable",
             "check_submitter",
             "describe_master",
             "is_deferrable",
             "master_of",
+            "spark_master",
         ],
-        "detached_driver": ["FOLDER_PREFIX", "discard_old_folders", "is_driver_folder", "show_log", "start_detached"],
-        "driver_trigger": ["DriverTrigger"],
         "operator": ["SparkJobOperator"],
         "outcome": ["exit_code_in", "failure_of", "skip_reason", "without_report", "xcom_value"],
         "pool": ["pool_of"],

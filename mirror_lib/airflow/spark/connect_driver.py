@@ -1,6 +1,6 @@
 """The driver of a job with a session of a Spark Connect server: a plain Python process of the task.
 
-It is started here, or forked by a driver host that has imported everything already.
+It is started here, or by a feature: a driver host forks it, which has imported everything already.
 """
 
 from __future__ import annotations
@@ -12,21 +12,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
-from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, Protocol
 
 from mirror_lib.airflow.compatibility import AirflowException
+from mirror_lib.feature import Hook
+from mirror_lib.installed_features import installed_features
 from mirror_lib.printable import Lines
-from mirror_lib.spark import (
-    DRIVER_HOST_VARIABLE,
-    END_WITH_INPUT_VARIABLE,
-    DriverRequest,
-    HostedDriver,
-    NoDriverHostError,
-    ask_for_driver,
-    checkout_path,
-    current_umask,
-)
+from mirror_lib.spark import END_WITH_INPUT_VARIABLE, checkout_path
 
 #: Spark's own variable: the Python that runs the job, if it is another environment than Airflow's.
 DRIVER_PYTHON = "PYSPARK_DRIVER_PYTHON"
@@ -44,10 +36,19 @@ def driver_environment(more: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **checkout_path(os.environ), **more}
 
 
-class _Started(NamedTuple):
+class DriverProcess(Protocol):
+    """What a task needs of its driver, as of `subprocess.Popen`."""
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None, /) -> int: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+class StartedDriver(NamedTuple):
     """A running driver, and its output."""
 
-    process: subprocess.Popen[bytes] | HostedDriver
+    process: DriverProcess
     #: A carriage return in it ends no line.
     output: IO[str]
 
@@ -62,7 +63,7 @@ class ConnectDriver:
 
     def __init__(self, module: str, arguments: Sequence[str]) -> None:
         self.command = [driver_python(), "-m", module, *arguments]
-        self._process: subprocess.Popen[bytes] | HostedDriver | None = None
+        self._process: DriverProcess | None = None
 
     def run(self, environment: Mapping[str, str]) -> None:
         """Run it to its end; its output becomes lines of the task's log.
@@ -99,36 +100,15 @@ class ConnectDriver:
             process.kill()
 
     @contextmanager
-    def _start(self, environment: Mapping[str, str]) -> Iterator[_Started]:
+    def _start(self, environment: Mapping[str, str]) -> Iterator[StartedDriver]:
         with ExitStack() as stack:
-            yield self._start_on_host(environment, stack) or self._own(environment, stack)
+            for start in installed_features().at(Hook.DRIVER):
+                if (started := start(self.command, environment, stack)) is not None:
+                    yield started
+                    return
+            yield self._own(environment, stack)
 
-    def _start_on_host(self, environment: Mapping[str, str], stack: ExitStack) -> _Started | None:
-        """Return the driver of a driver host, None if no suitable host exists."""
-        host = os.environ.get(DRIVER_HOST_VARIABLE)
-        if not host:
-            return None
-        python, _, module, *arguments = self.command
-        request = DriverRequest(module, tuple(arguments), environment, str(Path.cwd()), current_umask())
-        # The same two pipes as for a child process.
-        with ExitStack() as ours, ExitStack() as theirs:
-            given, kept = os.pipe()
-            theirs.callback(os.close, given)
-            ours.callback(os.close, kept)
-            read, written = os.pipe()
-            theirs.callback(os.close, written)
-            output = ours.enter_context(open(read, errors="replace", newline="\n"))  # noqa: PTH123 - a descriptor
-            try:
-                driver = ask_for_driver(Path(host), request, (given, written, written), python=python)
-            except NoDriverHostError as error:
-                _log.info("The driver runs as a separate process: %s", error)
-                return None
-            ours.enter_context(driver)
-            stack.enter_context(ours.pop_all())
-        _log.info("The driver host runs the driver as process %d.", driver.pid)
-        return _Started(driver, output)
-
-    def _own(self, environment: Mapping[str, str], stack: ExitStack) -> _Started:
+    def _own(self, environment: Mapping[str, str], stack: ExitStack) -> StartedDriver:
         process = stack.enter_context(
             subprocess.Popen(
                 self.command,
@@ -140,4 +120,4 @@ class ConnectDriver:
             )
         )
         assert process.stdout is not None
-        return _Started(process, TextIOWrapper(process.stdout, errors="replace", newline="\n"))
+        return StartedDriver(process, TextIOWrapper(process.stdout, errors="replace", newline="\n"))

@@ -19,7 +19,6 @@ from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.masked_urls import masked_urls
 from mirror_lib.spark import (
-    DRIVER_HOST_VARIABLE,
     LOCAL_MASTER,
     REMOTE_VARIABLE,
     SCHEME,
@@ -126,32 +125,6 @@ def check_submitter(conn_id: str) -> str | None:
 def is_deferrable(flow: FlowConfig) -> bool:
     """True if the copy needs no worker slot: an Airflow without this package has no trigger that waits for it."""
     return flow.airflow_deferrable and not is_external()
-
-
-def check_deferrable(conn_id: str) -> None:
-    """Check that a task can be deferred while its driver runs.
-
-    Raises:
-        ConfigurationError: it cannot; the message says why.
-    """
-    where = spark_master(conn_id)
-    if where is None or not is_connect(where):
-        found = (
-            f"it names {where}" if where else f"Airflow has no such connection, so Spark runs here as {LOCAL_MASTER}"
-        )
-        raise ConfigurationError(
-            f"mirror.airflow.deferrable needs a Spark Connect server as the connection {conn_id}, but {found}. A job "
-            "of spark-submit ends with the task that started it.",
-            action="Name a connection of type spark_connect (mirror.spark.connection), or set "
-            "mirror.airflow.deferrable=false.",
-        )
-    if not os.environ.get(DRIVER_HOST_VARIABLE):
-        raise ConfigurationError(
-            f"mirror.airflow.deferrable needs a driver host, but {DRIVER_HOST_VARIABLE} is not set on this worker: "
-            "without one, a driver ends with the task that started it.",
-            action="Start `python -m spark_jobs.driver_host` next to each worker and set the variable for both, or set "
-            "mirror.airflow.deferrable=false.",
-        )
 
 
 def describe_master(conn_id: str) -> str:

@@ -15,4 +15,5 @@ FEATURE = Feature(
             after="dev",
         ),
     },
+    imports=("mirror_lib.features.warm_spark",),
 )

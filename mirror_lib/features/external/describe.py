@@ -7,16 +7,22 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from mirror_lib.airflow import mirror_dags
+from mirror_lib.airflow import kinds, mirror_dags
 from mirror_lib.airflow.files import load_readable, runs_here
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.features.external.channel import PROTOCOL
 from mirror_lib.features.external.stand_ins import DAG, AssetAlias, BaseOperator
 
-#: Kinds of DAGs that have external tasks. The others ask questions on Airflow's page of required actions.
-KINDS: Final = ("flows", "verifications", "backfills", "heartbeats")
+#: Kinds of DAGs that have external tasks, as far as their features are there. The others ask questions on Airflow's
+#: page of required actions.
+_KINDS: Final = ("flows", "verifications", "backfills", "heartbeats")
 _DURATIONS = ("retry_delay", "max_retry_delay", "execution_timeout")
 _DEFAULT_RUNS = 16
+
+
+def external_dags(paths: Sequence[Path]) -> dict[str, Any]:
+    """Return the DAGs of the files that have external tasks."""
+    return mirror_dags(paths, only=[kind for kind in _KINDS if kind in kinds()])
 
 
 def describe(paths: Sequence[Path]) -> dict[str, Any]:
@@ -26,7 +32,7 @@ def describe(paths: Sequence[Path]) -> dict[str, Any]:
         ConfigurationError: no file can be used, or none has such a flow.
     """
     sources = _sources(paths)
-    dags = mirror_dags(paths, only=KINDS)
+    dags = external_dags(paths)
     if not dags:
         raise ConfigurationError(
             f"{', '.join(map(str, paths))}: no enabled flow has mirror.airflow.execution = external.",

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
-from mirror_lib.airflow import is_hopeless, mirror_dags
+from mirror_lib.airflow import is_hopeless
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.features.external.channel import PROTOCOL, Channel, LostAirflowError
-from mirror_lib.features.external.describe import KINDS
+from mirror_lib.features.external.describe import external_dags
 from mirror_lib.features.external.stand_ins import (
     DAG,
     AirflowFailException,
@@ -83,7 +83,7 @@ def _task(paths: Sequence[Path], dag_id: str, task_id: str, run: Mapping[str, An
             action="Nothing was done. To copy records again, trigger the DAG mirror_backfill of the flow.",
         )
     parsing.dag_id = dag_id
-    dag = mirror_dags(paths, only=KINDS).get(dag_id)
+    dag = external_dags(paths).get(dag_id)
     if dag is None or task_id not in dag.tasks:
         raise ConfigurationError(
             f"{', '.join(map(str, paths))}: there is no DAG {dag_id} with a task {task_id} any more.",

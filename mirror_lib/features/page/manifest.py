@@ -3,5 +3,7 @@
 from mirror_lib.feature import Feature
 
 FEATURE = Feature(
-    name="page", summary="The page Replication in Airflow: flows, lag, gaps and actions, from the ledger."
+    name="page",
+    summary="The page Replication in Airflow: flows, lag, gaps and actions, from the ledger.",
+    imports=("mirror_lib.features.cutover",),
 )

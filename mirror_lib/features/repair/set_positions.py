@@ -36,7 +36,7 @@ from mirror_lib.identity import (
     target_cluster_change,
 )
 from mirror_lib.ledger import POSITION_SET, GapRow, GapState, Ledger
-from mirror_lib.relay.backfill import backfill_id
+from mirror_lib.relay import backfill_id
 from mirror_lib.relay.commit import rewind_syncs, segment_rows, store_decided
 from mirror_lib.relay.copy import omission_rows, transactional_id
 from mirror_lib.relay.gaps import end_of_history

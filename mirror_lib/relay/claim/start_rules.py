@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mirror_lib.cluster.topics import NOTHING_COPIED, OffsetSync, Position, PositionState
 from mirror_lib.config import ExistingTarget
 from mirror_lib.errors import DirtyStartError, TargetNotEmptyError, TargetTruncatedError, Where
-from mirror_lib.relay.backfill import again, let_flow_continue, or_dag
+from mirror_lib.relay.backfills import again, let_flow_continue, or_dag
 from mirror_lib.relay.model import PartitionPlan, Takeover
 from mirror_lib.relay.next_steps import after_interrupted_merge, after_lost_records, set_position_or_copy_anew
 from mirror_lib.topology import FlowId, TopicPartition

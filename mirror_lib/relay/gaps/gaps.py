@@ -28,7 +28,7 @@ from mirror_lib.errors import (
 from mirror_lib.identity import LedgerPositions, LedgerState, check_clusters, position_change
 from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.ledger.tables import LastCopy
-from mirror_lib.relay.backfill import FROM_CUTOVER
+from mirror_lib.relay.backfills import FROM_CUTOVER
 from mirror_lib.relay.commit import rewind_syncs, store_decided
 from mirror_lib.relay.copy import omission_rows
 from mirror_lib.relay.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide

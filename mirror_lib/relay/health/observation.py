@@ -20,9 +20,9 @@ from mirror_lib.ledger import (
     PartitionRunRow,
     with_handovers,
 )
-from mirror_lib.observe import Outlook, PartitionForecast
+from mirror_lib.observe import Outlook
 from mirror_lib.relay.flow_plan import plan_with_facts
-from mirror_lib.relay.health.forecast import FlowForecast, forecast_plan
+from mirror_lib.relay.health.next_run import FlowForecast, PartitionForecast, forecast_of
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.planning import FlowClusters, hidden_detail, unselected_error
 from mirror_lib.relay.run_options import RunOptions
@@ -64,7 +64,8 @@ class Seen:
     now: datetime
     facts: tuple[PartitionFacts, ...]
     plan: RunPlan
-    forecast: FlowForecast
+    #: None without the feature that makes it.
+    forecast: FlowForecast | None
     #: Timestamp of the first record that is not copied, by partition: epoch milliseconds.
     first_timestamps: Mapping[TopicPartition, int]
     #: Reasons of stalled partitions, in addition to the plan's problems.
@@ -137,7 +138,7 @@ def look_at_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
         now=now,
         facts=facts,
         plan=plan,
-        forecast=forecast_plan(flow, plan, ledger),
+        forecast=forecast_of(flow, plan, ledger),
         first_timestamps=first_timestamps(
             clusters.source_data, dict(_first_offsets(plan, facts)), read_committed=clusters.read_committed
         ),
@@ -201,7 +202,7 @@ def observed_rows(seen: Seen) -> FlowObserved:
         records_behind=sum(row.records_behind for row in lagging),
         bytes_behind=_total([row.bytes_behind for row in lagging]),
         seconds_behind=_worst([_age(row.behind_since, seen.now) for row in lagging], idle=0.0, worst=max),
-        catch_up_seconds=seen.forecast.catch_up_seconds,
+        catch_up_seconds=None if seen.forecast is None else seen.forecast.catch_up_seconds,
         headroom_seconds=_worst([row.headroom_seconds for row in lagging], idle=float("inf"), worst=min),
         outlook=max(outlooks, key=lambda outlook: outlook.severity, default=Outlook.OK).value,
         writes_per_second=_writes_per_second(seen, partitions),
@@ -217,7 +218,7 @@ def observed_rows(seen: Seen) -> FlowObserved:
 def _partition_rows(seen: Seen) -> Iterator[PartitionObservationRow]:
     # A partition that has lost records may have two forecasts: the loss is worse.
     forecasts: dict[TopicPartition, PartitionForecast] = {}
-    for each in seen.forecast.partitions:
+    for each in _forecasts(seen):
         forecasts.setdefault(each.source, each)
     problems = {problem.source: problem for problem in seen.plan.problems}
     starts = {each.source: each.start for each in (*seen.plan.partitions, *seen.plan.first_seen)}
@@ -257,6 +258,10 @@ def _partition_rows(seen: Seen) -> Iterator[PartitionObservationRow]:
             reason=failure.reason,
             detail=failure.detail,
         )
+
+
+def _forecasts(seen: Seen) -> Sequence[PartitionForecast]:
+    return () if seen.forecast is None else seen.forecast.partitions
 
 
 def _is_overdue(missing: Failure, before: PartitionObservationRow | None, run_started: datetime | None) -> bool:
@@ -335,7 +340,7 @@ def _writes_per_second(seen: Seen, partitions: Sequence[PartitionObservationRow]
             seconds = max(seconds, (seen.now - at).total_seconds())
     if seconds > 0:
         return written / seconds
-    rates = [each.writes_per_second for each in seen.forecast.partitions if each.writes_per_second is not None]
+    rates = [each.writes_per_second for each in _forecasts(seen) if each.writes_per_second is not None]
     return sum(rates) if rates else None
 
 

@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from mirror_lib.config import FlowConfig, load_flow
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import ConfigurationError, MirrorError, Where
+from mirror_lib.feature import Hook
+from mirror_lib.installed_features import installed_features
 from mirror_lib.ledger import Ledger, existing_ledger, open_ledger
-from mirror_lib.relay.backfill import run_backfill
 from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.job.arguments import ASK, JobArguments
@@ -86,7 +87,14 @@ def _copy(
     if not arguments.backfill:
         return replicate(flow, ledger=ledger, make_runner=runner, options=options)
     name, max_bytes = arguments.backfill, arguments.max_bytes
-    return run_backfill(flow, name, ledger=ledger, make_runner=runner, options=options, max_bytes=max_bytes)
+    for run in installed_features().at(Hook.BACKFILL):
+        report: RunReport = run(flow, name, ledger=ledger, make_runner=runner, options=options, max_bytes=max_bytes)
+        return report
+    raise ConfigurationError(
+        f"--backfill {name} needs the feature backfill, which cannot be used here.",
+        where=Where(flow=str(flow.flow)),
+        action="`mirror features` shows why.",
+    )
 
 
 def _attended(arguments: JobArguments, ledger: Ledger) -> AbstractContextManager[SignOfLife | None]:

@@ -16,7 +16,7 @@ from mirror_lib.cluster.topics import PositionState, StoredPosition
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import Where, WrittenAfterCutoverError
 from mirror_lib.ledger import GapState, HandedOverRow, Ledger
-from mirror_lib.relay.backfill import FROM_CUTOVER, backfill_id
+from mirror_lib.relay.backfills import FROM_CUTOVER, backfill_id
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology import FlowId, FlowTopology, TopicPartition

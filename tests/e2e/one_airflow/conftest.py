@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.features.demo.ports import LOOPBACK, free_ports
-from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
+from mirror_lib.features.warm_spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 from mirror_lib.spark.submit import find_spark_home
 from tests.support.airflow.shared import SharedAirflow, shared_airflow
 from tests.support.clusters import KafkaPair

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.relay.backfill.define import prepare_backfill, request_of
-from mirror_lib.relay.backfill.run import run_backfill
+from mirror_lib.features.backfill.define import prepare_backfill, request_of
+from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.spark.connect_server import ConnectAddress

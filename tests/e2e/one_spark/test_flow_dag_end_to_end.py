@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from mirror_lib.features.demo.driver_host import DriverHost
+from mirror_lib.features.warm_spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 from mirror_lib.spark.connect_server import ConnectAddress
-from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 from tests.support.airflow.dags import DagHost, DagOutcome
 from tests.support.clusters import KafkaPair
 from tests.support.flow_files import flow_between

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.relay.backfill.define import prepare_backfill, request_of
-from mirror_lib.relay.backfill.run import run_backfill
+from mirror_lib.features.backfill.define import prepare_backfill, request_of
+from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run_lock import hold_lock

@@ -12,11 +12,11 @@ from mirror_lib.errors import (
     ConfigurationError,
     FencedError,
 )
+from mirror_lib.features.backfill.define import prepare_backfill, request_of
+from mirror_lib.features.backfill.plan import BackfillEstimate
+from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.repair.set_positions import apply_changes, plan_changes
 from mirror_lib.features.verify.findings import Verdict
-from mirror_lib.relay.backfill.define import prepare_backfill, request_of
-from mirror_lib.relay.backfill.plan import BackfillEstimate
-from mirror_lib.relay.backfill.run import run_backfill
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run_options import RunOptions, RunReport
@@ -162,9 +162,9 @@ def test_history_goes_into_the_topic_of_a_flow_that_goes_on_before_and_after(mir
 @pytest.mark.parametrize(
     ("dies_in", "left"),
     [
-        ("run.open_partitions", 5),
+        ("relay.run.open_partitions", 5),
         # Before it closed the flow's position.
-        ("backfill.same_topic.LivePositions.settle", 0),
+        ("features.backfill.same_topic.LivePositions.settle", 0),
     ],
 )
 def test_given_a_backfill_that_died_before_it_wrote_or_ended_when_it_is_repeated_then_the_flow_has_its_topic_back(
@@ -180,8 +180,8 @@ def test_given_a_backfill_that_died_before_it_wrote_or_ended_when_it_is_repeated
 
     with monkeypatch.context() as patched:
         # A process that is killed tidies nothing up.
-        for each in (dies_in, "backfill.same_topic.LivePositions.settle"):
-            patched.setattr(f"mirror_lib.relay.{each}", die)
+        for each in (dies_in, "features.backfill.same_topic.LivePositions.settle"):
+            patched.setattr(f"mirror_lib.{each}", die)
         with pytest.raises(DriverKilledError):
             run(flow, name)
     assert flow.position(mirrored.name).backfill == "again"

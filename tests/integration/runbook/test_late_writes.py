@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.features.backfill.define import prepare_backfill, request_of
+from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.ledger.rows import GapState
-from mirror_lib.relay.backfill.define import prepare_backfill, request_of
-from mirror_lib.relay.backfill.run import run_backfill
 from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.model import CopyJob, PartitionResult

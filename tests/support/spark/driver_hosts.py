@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mirror_lib.spark.driver_host_protocol import DriverRequest
-from mirror_lib.spark.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver, greeting_of
+from mirror_lib.features.warm_spark.driver_host_protocol import DriverRequest
+from mirror_lib.features.warm_spark.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver, greeting_of
 
 PROJECT = Path(__file__).resolve().parents[3]
 SECONDS = 60

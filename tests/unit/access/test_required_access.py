@@ -18,7 +18,7 @@ from mirror_lib.access.required import (
     transactional_id_prefix,
 )
 from mirror_lib.config.model import FirstStart, MirrorConfig
-from mirror_lib.relay.backfill.model import Backfill, BackfillRequest
+from mirror_lib.features.backfill.model import Backfill, BackfillRequest
 from mirror_lib.relay.copy.open_positions import transactional_id
 from mirror_lib.topology.access import Grant, Operation, without_covered
 from mirror_lib.topology.names import TopicPartition

@@ -5,21 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_lib.airflow.backfill import tasks as backfill_tasks
-from mirror_lib.airflow.backfill.form import BackfillChoices, Target, backfill_form
-from mirror_lib.airflow.backfill.operator import BackfillOperator
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.backfill.airflow import tasks as backfill_tasks
+from mirror_lib.features.backfill.airflow.form import BackfillChoices, Target, backfill_form
+from mirror_lib.features.backfill.airflow.operator import BackfillOperator
 
 
 def defaults(flow):
     return {name: param.value for name, param in backfill_form(flow).items()}
-
-
-def test_the_form_keeps_off_the_flows_own_topics_unless_told_otherwise(make_flow):
-    choices = BackfillChoices.from_params(defaults(make_flow()))
-
-    assert (choices.target, choices.target_name) == (Target.SUFFIX, ".backfill")
-    assert not choices.dry_run
 
 
 def command_line(make_flow, defined, **answers):
@@ -48,12 +41,12 @@ def test_without_a_defined_backfill_nothing_is_copied(make_flow):
     assert "Clear the task define, or trigger the DAG mirror_backfill__A__B again" in refused.value.action
 
 
-def test_the_target_is_one_of_three_kinds(make_flow):
+def test_the_target_is_one_of_three_kinds_by_default_not_the_flows_own_topics(make_flow):
+    usual = BackfillChoices.from_params(defaults(make_flow()))
+    assert (usual.target, usual.target_name, usual.dry_run) == (Target.SUFFIX, ".backfill", False)
     for target, into, suffix in ((Target.SUFFIX, None, "x"), (Target.TOPIC, "x", None), (Target.SAME, None, None)):
         choices = BackfillChoices(topics=("orders",), target=target, target_name="x")
-
         request = backfill_tasks._request(make_flow(), choices)
-
         assert (request.into, request.into_suffix) == (into, suffix), target
 
 

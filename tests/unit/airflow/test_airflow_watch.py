@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from airflow.sdk import AssetOrTimeSchedule
 
+from mirror_lib.airflow.flow import schedule
 from mirror_lib.airflow.flow.dag import build_flow_dag
-from mirror_lib.airflow.watch import dag_schedule
-from mirror_lib.airflow.watch import trigger as triggers
-from mirror_lib.airflow.watch.trigger import NewRecordsTrigger
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.relay.watch import Start
+from mirror_lib.features.watch import Start
+from mirror_lib.features.watch.airflow import dag_schedule
+from mirror_lib.features.watch.airflow import trigger as triggers
+from mirror_lib.features.watch.airflow.trigger import NewRecordsTrigger
+from mirror_lib.installed_features import Features
 
 MakeFlow = Callable[..., FlowConfig]
 
@@ -30,7 +32,7 @@ def test_a_flow_is_started_by_its_asset_or_after_the_longest_time(make_flow: Mak
     (watcher,) = asset.watchers
     assert watcher.name == "new records of A->B"
     assert watcher.trigger.serialize() == (
-        "mirror_lib.airflow.watch.trigger.NewRecordsTrigger",
+        "mirror_lib.features.watch.airflow.trigger.NewRecordsTrigger",
         {"flow": "A->B", "config_path": "/etc/mirror.properties"},
     )
 
@@ -42,6 +44,9 @@ def test_an_airflow_without_watchers_runs_at_the_longest_interval_and_says_so(
 
     assert build_flow_dag(make_flow(schedule="on-new-records"), "f").schedule == timedelta(minutes=10)
     assert "this Airflow has no asset watchers" in caplog.text
+    monkeypatch.setattr(schedule, "installed_features", Features)
+    assert build_flow_dag(make_flow(schedule="on-new-records"), "f").schedule == timedelta(minutes=10)
+    assert "the feature watch is not installed" in caplog.text
 
 
 def test_triggers_of_a_file_share_one_poller_and_have_events_of_their_own() -> None:

@@ -11,8 +11,10 @@ import pytest
 
 from mirror_lib.cli import plan as plan_command
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRangeError, TopicMissingError
-from mirror_lib.observe.forecasts import Outlook, PartitionForecast
-from mirror_lib.relay.health.forecast import FlowForecast
+from mirror_lib.features.forecast import shown as shown_forecast
+from mirror_lib.features.forecast.plan import FlowForecast
+from mirror_lib.features.forecast.verdicts import PartitionForecast
+from mirror_lib.observe.outlooks import Outlook
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.record_paths import Path as Way
 from mirror_lib.relay.record_paths import TopicPath
@@ -50,7 +52,7 @@ def _plan(*errors: MirrorError) -> RunPlan:
 def forecaster(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Stands for the source, which tells what is to be expected."""
     made = Mock(return_value=FlowForecast(partitions=(), speed=None, interval_seconds=None))
-    monkeypatch.setattr(plan_command, "forecast_plan", made)
+    monkeypatch.setattr(shown_forecast, "forecast_plan", made)
     return made
 
 
@@ -147,9 +149,7 @@ def test_what_retention_endangers_is_shown_and_what_is_well_only_counted(forecas
     assert [each["outlook"] for each in document["forecast"]] == ["will-be-lost", "ok"]
     assert document["forecast"][0]["deleted_by_size_seconds"] == "never"
 
-
-@pytest.mark.usefixtures("planner")
-def test_a_plan_is_shown_though_nothing_can_be_forecast(forecaster: Mock, run: Run) -> None:
+    # A plan is shown though nothing can be forecast.
     forecaster.side_effect = BrokerUnreachableError("nobody answers.")
 
     code, shown, _ = run()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from mirror_lib.airflow import dags
 from mirror_lib.cli import commands
-from mirror_lib.feature import Command, Feature
-from mirror_lib.installed_features import GROUP, Features, read_features
+from mirror_lib.cli.main import app
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.feature import Command, Feature, Hook
+from mirror_lib.installed_features import GROUP, Features, installed_features, read_features
 
+_FEATURES = Path(__file__).parents[3] / "mirror_lib" / "features"
 _MANIFEST = "from mirror_lib.feature import Command, Feature\n"
 
 
@@ -44,37 +50,52 @@ def test_given_a_feature_whose_code_is_deleted_then_it_is_left_out() -> None:
         ("", "AttributeError: module 'failing' has no attribute 'FEATURE'"),
     ],
 )
-def test_given_a_feature_that_fails_to_load_then_it_is_named_and_the_others_are_there(
+def test_given_a_feature_that_fails_to_load_or_has_anothers_name_then_it_is_named_and_the_others_are_there(
     installed: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
 ) -> None:
     monkeypatch.delitem(sys.modules, "failing", raising=False)
     (installed / "failing.py").write_text(_MANIFEST + text)
     (installed / "working.py").write_text(_MANIFEST + "FEATURE = Feature('working', 'It works.')\n")
 
-    found = read_features([point("failing"), point("working", "working")])
+    found = read_features([point("failing"), point("working", "working"), point("working", "again")])
 
     assert [each.name for each in found.ready] == ["working"]
-    assert [(each.name, each.why) for each in found.failed] == [("audit", why)]
+    assert [each.why for each in found.failed] == [why, "another feature has the name working"]
 
 
-def test_given_a_missing_dependency_then_the_error_of_its_command_names_the_extra(installed: Path) -> None:
-    audit = "{'audit': Command('needing', 'Audit.')}"
+def test_given_a_missing_dependency_then_its_commands_and_its_dags_name_feature_and_extra(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adds = "dict.fromkeys(('audit', 'gaps audit'), Command('needing', 'Audit.')), dags={'audits': 'needing:build'}"
     needs = "imports=('no_such_package',), extra='audit'"
-    found = read(installed, "needing", f"FEATURE = Feature('audit', 'It audits.', {audit}, {needs})\n")
+    found = read(installed, "needing", f"FEATURE = Feature('audit', 'It audits.', {adds}, {needs})\n")
+    for module in (commands, dags):
+        monkeypatch.setattr(module, "installed_features", lambda: found)
 
-    error = found.explain("audit")
-    assert error is not None
-    assert "no_such_package" in str(error)
-    assert error.action == "Install batch-mirror[audit]."
+    for words in ("audit", "gaps audit"):
+        shown = CliRunner().invoke(app, words.split())
+        assert f"mirror {words} needs the feature audit: it needs" in shown.output
+        assert (shown.exit_code, "batch-mirror[audit]" in shown.output) == (2, True)
+    with pytest.raises(ConfigurationError, match=r"audits need the feature audit: .*no_such") as caught:
+        dags.builder("audits")
+    assert caught.value.action == "Install batch-mirror[audit]."
     assert found.explain("plan") is None
 
 
-def test_given_two_features_of_one_name_then_the_second_one_fails(installed: Path) -> None:
-    (installed / "twice.py").write_text(_MANIFEST + "FEATURE = Feature('audit', 'It audits.')\n")
+def test_each_feature_names_those_that_it_builds_on() -> None:
+    for each in installed_features().ready:
+        texts = [path.read_text() for path in (_FEATURES / each.name).rglob("*.py")]
+        found = {name for text in texts for name in re.findall(r"^\s*from (mirror_lib\.features\.\w+)", text, re.M)}
+        assert found - {f"mirror_lib.features.{each.name}"} == set(each.imports), each.name
 
-    found = read_features([point("twice"), point("twice", "again")])
 
-    assert ([each.name for each in found.ready], [each.name for each in found.failed]) == (["audit"], ["again"])
+def test_given_a_hook_that_cannot_be_imported_then_it_is_logged_and_the_others_are_called(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    places = {"broken": "no_such_module:look", "useful": "builtins:len"}
+    found = Features(tuple(Feature(name, "It looks.", hooks={Hook.PLAN: place}) for name, place in places.items()))
+    assert found.at(Hook.PLAN) == [len]
+    assert "feature broken" in caplog.text
 
 
 def test_given_a_features_command_then_it_is_listed_in_its_place_and_replaces_none(
@@ -82,13 +103,8 @@ def test_given_a_features_command_then_it_is_listed_in_its_place_and_replaces_no
 ) -> None:
     added = {"audit": Command("audits", "Audit.", after="plan"), "run": Command("other", "Another run.")}
     monkeypatch.setattr(commands, "installed_features", lambda: Features((Feature("audit", "It audits.", added),)))
-    commands.commands.cache_clear()
-    try:
-        listed = commands.commands()
-    finally:
-        monkeypatch.undo()
-        commands.commands.cache_clear()
 
+    listed = commands.commands.__wrapped__()
     names = list(listed)
     assert names[names.index("plan") + 1] == "audit"
     assert listed["run"].module == "mirror_lib.cli.run.command"

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.features.forecast.rates import Demand, SeenEnd, run_interval, shared_rates, write_rate
 from mirror_lib.ledger.queries.copy_rounds import CopiedRound
-from mirror_lib.observe.speeds import Demand, SeenEnd, copy_speed, run_interval, shared_rates, write_rate
+from mirror_lib.observe.speeds import copy_speed
 
 
 def copied(records: int, size: int, seconds: float) -> CopiedRound:
     return CopiedRound("r", datetime.now(UTC), records, size, seconds, size / seconds / 2, records / seconds / 2)
 
 
-def test_the_fastest_of_the_rounds_that_were_large_enough_counts() -> None:
+def test_the_fastest_of_the_rounds_that_were_large_enough_counts_and_the_usual_time_between_runs() -> None:
     found = copy_speed([copied(1_000, 1_000_000, 4.0), copied(8_000, 4_000_000, 4.0), copied(500, 90_000, 0.01)])
 
     assert found is not None
@@ -29,8 +30,7 @@ def test_the_fastest_of_the_rounds_that_were_large_enough_counts() -> None:
     assert (small.records_per_second, small.at_least) == (20, True)
     assert copy_speed([]) is copy_speed([copied(0, 0, 1.0)]) is None
 
-
-def test_the_usual_time_between_runs_is_not_moved_by_one_that_was_missed() -> None:
+    # One run that was missed does not move the usual time between runs.
     assert run_interval([0.0, 300.0, 601.0, 900.0, 9_000.0]) == pytest.approx(300.5)
     assert run_interval([5.0]) is None
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mirror_lib import errors
 from mirror_lib.errors import MirrorError, ReplicationError, TopicMissingError
+from mirror_lib.features.backfill import states as backfill_states
 from mirror_lib.features.cutover.states import disaster as disaster_states
-from mirror_lib.relay.backfill import states as backfill_states
 from tests.support.ways_on import (
     BACKFILL_STOPS_ALIKE,
     BACKFILLS,

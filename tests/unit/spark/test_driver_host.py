@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from mirror_lib.features.warm_spark.driver_host_protocol import DriverRequest, socket_address
+from mirror_lib.features.warm_spark.hosted_driver import NoDriverHostError, ask_for_driver, greeting_of
 from mirror_lib.processes import process_facts
-from mirror_lib.spark.driver_host_protocol import DriverRequest, socket_address
-from mirror_lib.spark.hosted_driver import NoDriverHostError, ask_for_driver, greeting_of
 from spark_jobs.driver_host import MODULES
 from tests.support.spark.driver_hosts import PROJECT, SECONDS, Driver, StandInHost, wait_until
 
@@ -249,7 +249,7 @@ def test_only_what_is_listed_is_run_and_only_in_a_folder_that_is_there(tmp_path:
 
 def test_a_host_with_other_code_is_not_asked(host: StandInHost, monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps what it has loaded, whatever is installed meanwhile."""
-    monkeypatch.setattr("mirror_lib.spark.hosted_driver.code_stamp", lambda: "another")
+    monkeypatch.setattr("mirror_lib.features.warm_spark.hosted_driver.code_stamp", lambda: "another")
 
     with pytest.raises(NoDriverHostError, match=r"runs batch-mirror .*, but another is installed"):
         host.driver("ends", "0")

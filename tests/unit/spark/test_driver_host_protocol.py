@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.spark.driver_host_protocol import (
+from mirror_lib.features.warm_spark.driver_host_protocol import (
     DriverRequest,
     code_stamp,
     current_umask,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import psutil
 
+from mirror_lib.features.warm_spark.driver_host_protocol import DriverRequest, current_umask
+from mirror_lib.features.warm_spark.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver
 from mirror_lib.processes import tail
 from mirror_lib.relay.job.arguments import JobArguments
 from mirror_lib.spark.connect_server import REMOTE_VARIABLE
-from mirror_lib.spark.driver_host_protocol import DriverRequest, current_umask
-from mirror_lib.spark.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver
 from mirror_lib.spark.submit import checkout_path
 from tools.bench.end_to_end.contest import Contestant, Started
 from tools.bench.errors import BenchError

@@ -38,7 +38,7 @@ from mirror_lib.features.cutover.states import after_disaster, copy_all_back, ru
 from mirror_lib.identity import TargetPartition, copied_to, target_change, target_cluster_change
 from mirror_lib.markdown_text import markdown_text
 from mirror_lib.offsets import merge
-from mirror_lib.relay.backfill import again
+from mirror_lib.relay import again
 from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.takeover import MismatchError, PartitionReader, TailMatcher, walk_along
 from mirror_lib.topology import FlowId, TopicPartition, shown_choice

@@ -22,11 +22,11 @@ from mirror_lib.features.cutover.positions import copied_to
 from mirror_lib.features.cutover.records import attempt_of
 from mirror_lib.features.cutover.scope import ScopeTopic, log_ends, scope_groups, scope_topics
 from mirror_lib.features.cutover.states import situation_of
+from mirror_lib.features.forecast import forecast_plan
 from mirror_lib.features.verify import VerifyMode
 from mirror_lib.ledger import AclKind, AclState
 from mirror_lib.observe import Outlook
 from mirror_lib.relay import RunOptions, plan_flow
-from mirror_lib.relay.health import forecast_plan
 from mirror_lib.sync import why_not_emitted
 from mirror_lib.sync.groups import plan_flow_groups
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.observe.forecasts import Outlook, PartitionForecast
-from mirror_lib.relay.health.forecast import forecast_flow
+from mirror_lib.features.forecast.plan import forecast_flow
+from mirror_lib.features.forecast.verdicts import PartitionForecast
+from mirror_lib.observe.outlooks import Outlook
 from mirror_lib.relay.run_options import RunOptions
 from tests.support.flows import Flow
 from tests.support.kafka import aged, set_config

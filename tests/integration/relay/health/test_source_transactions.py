@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.observe.forecasts import Outlook
+from mirror_lib.features.forecast.plan import forecast_flow
+from mirror_lib.observe.outlooks import Outlook
 from mirror_lib.relay.flow_plan import plan_flow
-from mirror_lib.relay.health.forecast import forecast_flow
 from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition

@@ -10,10 +10,10 @@ from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import PositionKeys, partition_for
 from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.errors import DeletionsPossiblyLostError
+from mirror_lib.features.forecast.plan import forecast_plan
 from mirror_lib.relay.flow_plan import plan_flow, plan_with_facts
 from mirror_lib.relay.gaps.gaps import apply_decisions, plan_decisions
 from mirror_lib.relay.gaps.resolutions import Decision
-from mirror_lib.relay.health.forecast import forecast_plan
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition

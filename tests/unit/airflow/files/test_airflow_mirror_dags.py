@@ -1,3 +1,4 @@
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,12 @@ def test_the_file_may_come_from_the_environment(config, monkeypatch):
         mirror_dags()
 
 
+def test_given_copies_of_earlier_versions_dag_files_then_their_builders_are_there(config):
+    for name in ("backfill", "verify", "cutover", "after_disaster"):
+        builder = getattr(import_module(f"mirror_lib.airflow.{name}"), f"build_{name}_dags")
+        assert set(builder([config])) <= mirror_dags(config).keys()
+
+
 def test_only_tasks_that_submit_spark_jobs_take_slots_of_the_flows_pool(config):
     pools = {
         f"{dag_id}.{task.task_id}": task.pool
@@ -81,11 +88,8 @@ def test_no_scheduled_dag_takes_airflows_backfills(config):
         assert {kind.value for kind in DagRunType} - set(dag.allowed_run_types) == {"backfill"}
 
 
-def test_the_variable_names_one_file_or_several():
+def test_the_variable_names_files_and_without_it_the_local_clusters_file_comes_before_the_example(tmp_path):
     assert config_files({"MIRROR_CONFIG": "/a:/b"}, Path("/p")) == [Path("/a"), Path("/b")]
-
-
-def test_without_the_variable_the_local_clusters_file_comes_before_the_example(tmp_path):
     assert config_files({}, tmp_path) == [tmp_path / "examples" / "mirror.properties"]
     local = tmp_path / ".mirror" / "mirror.properties"
     local.parent.mkdir()

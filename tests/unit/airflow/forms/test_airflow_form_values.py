@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
-from mirror_lib.airflow.backfill.form import BackfillChoices, backfill_form
 from mirror_lib.airflow.compatibility import ParamsDict
 from mirror_lib.airflow.flow.form import TriggerChoices, trigger_form
 from mirror_lib.airflow.forms.conf import check_conf
 from mirror_lib.airflow.forms.fields import chosen_topics
 from mirror_lib.airflow.forms.slow_patterns import has_catastrophic_backtracking
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.backfill.airflow.form import BackfillChoices, backfill_form
 from mirror_lib.features.cutover.airflow.after_disaster.dag import after_disaster_form
 from mirror_lib.features.cutover.airflow.form import cutover_form, definition_from
 from mirror_lib.features.verify.airflow.form import VerifyChoices, verify_form

@@ -19,18 +19,20 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 from sqlalchemy import update
 
 from mirror_lib.airflow import retries
-from mirror_lib.airflow.flow import replicate_operator
-from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
-from mirror_lib.airflow.spark import FOLDER_PREFIX, connection, driver_trigger, is_deferrable
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.spark import connection, is_deferrable
 from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON
-from mirror_lib.airflow.spark.driver_trigger import DriverTrigger
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.errors import ConfigurationError, LedgerError
+from mirror_lib.features.warm_spark.airflow import deferred_operator, driver_trigger
+from mirror_lib.features.warm_spark.airflow.deferred_operator import DeferredReplicateOperator
+from mirror_lib.features.warm_spark.airflow.detached_driver import FOLDER_PREFIX
+from mirror_lib.features.warm_spark.airflow.driver_trigger import DriverTrigger
+from mirror_lib.features.warm_spark.driver_host_protocol import DRIVER_HOST_VARIABLE
+from mirror_lib.features.warm_spark.hosted_driver import NoDriverHostError
 from mirror_lib.ledger.driver_rows import DriverRow
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
-from mirror_lib.spark.hosted_driver import NoDriverHostError
 from tests.support.airflow.stand_in_submit import DONE
 from tests.support.flow_configs import flow_config
 from tests.support.flow_files import LEDGER, write_flow
@@ -48,8 +50,8 @@ class Task:
         self.file = write_flow(folder, LEDGER)
         self.ledger = Ledger.open(f"sqlite:///{folder}/ledger.sqlite3")
         self.ledger.migrate()
-        self.operator = ReplicateOperator(
-            task_id="replicate", flow="A->B", config_path=str(self.file), conn_id="warm", deferrable=True
+        self.operator = DeferredReplicateOperator(
+            task_id="replicate", flow="A->B", config_path=str(self.file), conn_id="warm"
         )
         self.pushed: dict[str, Any] = {}
         #: Airflow gives every attempt another id.
@@ -199,7 +201,7 @@ def test_a_driver_that_could_not_be_started_is_not_waited_for_and_ends_if_it_was
         assert folder.is_dir()
         raise error
 
-    monkeypatch.setattr(replicate_operator, "start_detached", fail)
+    monkeypatch.setattr(deferred_operator, "start_detached", fail)
 
     # Without a host it starts a driver of its own, which fails at once.
     with pytest.raises((OSError, ReplicationRunError)) as failure:

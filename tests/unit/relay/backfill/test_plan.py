@@ -14,14 +14,14 @@ from mirror_lib.cluster.admin.client import OffsetFact
 from mirror_lib.config.first_start import parse_first_start
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay.backfill.model import (
+from mirror_lib.features.backfill.model import (
     Backfill,
     BackfillRange,
     BackfillRequest,
     checked_name,
     shown_bound,
 )
-from mirror_lib.relay.backfill.plan import (
+from mirror_lib.features.backfill.plan import (
     BackfillEstimate,
     RangeEstimate,
     bound_offset,

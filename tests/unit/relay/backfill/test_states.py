@@ -17,10 +17,10 @@ from mirror_lib import errors
 from mirror_lib.cli.main import app
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import MirrorError, RetentionGapError, TargetDivergedError, Where
+from mirror_lib.features.backfill import states as backfill_states
+from mirror_lib.features.backfill.model import Backfill, BackfillRange, BackfillRequest
+from mirror_lib.features.backfill.states import STATES, STOPS, Known, State, state_of, with_resolution
 from mirror_lib.features.cutover.states import disaster as disaster_states
-from mirror_lib.relay.backfill import states as backfill_states
-from mirror_lib.relay.backfill.model import Backfill, BackfillRange, BackfillRequest
-from mirror_lib.relay.backfill.states import STATES, STOPS, Known, State, state_of, with_resolution
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"

@@ -12,11 +12,12 @@ import pytest
 from mirror_lib.config.first_start import LATEST, FirstStarts
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import RecordTooLargeError, TopicMissingError
+from mirror_lib.features.forecast.plan import FlowForecast
+from mirror_lib.features.forecast.verdicts import PartitionForecast
 from mirror_lib.identity.unselected import Unselected
 from mirror_lib.ledger.flow_figures import GroupTotals
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
-from mirror_lib.observe.forecasts import Outlook, PartitionForecast
-from mirror_lib.relay.health.forecast import FlowForecast
+from mirror_lib.observe.outlooks import Outlook
 from mirror_lib.relay.health.observation import STOPPED, Failure, FlowObserved, Seen, observed_rows
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.planning.plan import plan_round

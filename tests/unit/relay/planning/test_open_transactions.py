@@ -8,7 +8,8 @@ from math import inf
 import pytest
 
 from mirror_lib.cluster.raw.open_transactions import HiddenRecords
-from mirror_lib.observe.forecasts import Outlook, PartitionForecast, behind_transaction
+from mirror_lib.features.forecast.verdicts import PartitionForecast, behind_transaction
+from mirror_lib.observe.outlooks import Outlook
 from mirror_lib.relay.model import PartitionFacts
 from mirror_lib.relay.planning.open_transactions import (
     hanging_problems,

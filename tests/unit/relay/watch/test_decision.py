@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mirror_lib.relay.watch.decision import (
+from mirror_lib.features.watch.decision import (
     AGAIN_SECONDS,
     ANSWER_SECONDS,
     LONGEST_AGAIN_SECONDS,

@@ -1,1 +1,0 @@
-from .dag import build_backfill_dags as build_backfill_dags

@@ -1,1 +1,0 @@
-from .dag_schedule import flow_schedule as flow_schedule

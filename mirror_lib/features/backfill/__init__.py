@@ -1,0 +1,1 @@
+"""Backfills: bounded copies next to a flow."""

@@ -1,0 +1,1 @@
+"""The DAG of backfills: define, estimate, copy."""

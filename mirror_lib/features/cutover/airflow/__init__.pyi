@@ -1,1 +1,0 @@
-from .dag import build_cutover_dags as build_cutover_dags

@@ -1,1 +1,0 @@
-from .dag import build_after_disaster_dags as build_after_disaster_dags

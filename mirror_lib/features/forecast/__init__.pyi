@@ -1,0 +1,1 @@
+from .plan import forecast_plan as forecast_plan

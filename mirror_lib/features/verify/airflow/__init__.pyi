@@ -1,1 +1,0 @@
-from .dag import build_verify_dags as build_verify_dags

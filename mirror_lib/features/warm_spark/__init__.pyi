@@ -1,0 +1,13 @@
+from .driver_host_protocol import code_stamp as code_stamp
+from .driver_host_protocol import DRIVER_HOST_VARIABLE as DRIVER_HOST_VARIABLE
+from .driver_host_protocol import DriverRequest as DriverRequest
+from .driver_host_protocol import EXIT_CODE as EXIT_CODE
+from .driver_host_protocol import Greeting as Greeting
+from .driver_host_protocol import is_ours as is_ours
+from .driver_host_protocol import python_stamp as python_stamp
+from .driver_host_protocol import receive as receive
+from .driver_host_protocol import send as send
+from .driver_host_protocol import socket_address as socket_address
+from .driver_host_protocol import STREAMS as STREAMS
+from .hosted_driver import greeting_of as greeting_of
+from .hosted_driver import NoDriverHostError as NoDriverHostError
