@@ -209,7 +209,7 @@ _Transforms = Annotated[
     FlowChains,
     GetPydanticSchema(
         lambda _source, _handler: is_instance_schema(
-            FlowChains, serialization=plain_serializer_function_ser_schema(FlowChains.summary)
+            FlowChains, serialization=plain_serializer_function_ser_schema(lambda chains: chains.summary())
         )
     ),
 ]
