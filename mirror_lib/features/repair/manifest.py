@@ -15,5 +15,5 @@ FEATURE = Feature(
         "map": Command(f"{_COMMANDS}.offset_map", "The offset map of a flow.", after="clusters"),
         "gaps delete-keys": Command(f"{_COMMANDS}.delete_keys", after="recopy"),
     },
-    imports=("mirror_lib.features.verify",),
+    imports=("mirror_lib.features.transforms", "mirror_lib.features.verify"),
 )

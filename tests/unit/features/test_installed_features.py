@@ -86,7 +86,8 @@ def test_each_feature_names_those_that_it_builds_on() -> None:
     for each in installed_features().ready:
         texts = [path.read_text() for path in (_FEATURES / each.name).rglob("*.py")]
         found = {name for text in texts for name in re.findall(r"^\s*from (mirror_lib\.features\.\w+)", text, re.M)}
-        assert found - {f"mirror_lib.features.{each.name}"} == set(each.imports), each.name
+        named = {name for name in each.imports if name.startswith("mirror_lib.")}
+        assert found - {f"mirror_lib.features.{each.name}"} == named, each.name
 
 
 def test_given_a_hook_that_cannot_be_imported_then_it_is_logged_and_the_others_are_called(
