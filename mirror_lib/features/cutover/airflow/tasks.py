@@ -74,7 +74,8 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
             refuse_other_values(params, open_cutover(ledger, name, flow=flow))
         else:
             back_of = (params.get("back_of") or "").strip()
-            definition = _way_home(config, ledger, flow, back_of, name) if back_of else definition_from(params, flow, name)
+            home = _way_home(config, ledger, flow, back_of, name) if back_of else None
+            definition = home or definition_from(params, flow, name)
             create(
                 ledger,
                 definition,
