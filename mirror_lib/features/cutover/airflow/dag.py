@@ -76,7 +76,7 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         task_settings={"retries": 0},
     ) as dag:
         begin = _python("begin", _BEGIN, flow=name, config_path=path)
-        given: dict[str, str | Template] = {"flow": name, "config_path": path, "name": _NAME}
+        given: dict[str, Any] = {"flow": name, "config_path": path, "name": _NAME}
         prepare = _python("prepare", _PREPARE, **given)
         carry_out = CutoverOperator(
             task_id=_CARRIES,
@@ -119,9 +119,7 @@ def cutover_dag_id(flow: FlowConfig) -> str:
     return cutover_dag_id_of(flow.flow)
 
 
-def _question(
-    step: Step, of: Mapping[str, str | Template], *, task_id: str, subject: str, effect: str
-) -> tuple[Any, Any]:
+def _question(step: Step, of: Mapping[str, Any], *, task_id: str, subject: str, effect: str) -> tuple[Any, Any]:
     """Wait until the question can be asked, ask with the effect and the gates as body, pass the answer on; return first
     and last task.
     """
