@@ -6,9 +6,14 @@ A feature is a package with a module `manifest` that holds a `Feature`, and an e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+#: Names of features and of kinds of DAGs; those of commands may have the name of a group before them.
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_COMMAND = re.compile(rf"{_NAME.pattern}(?: {_NAME.pattern})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +69,27 @@ class Feature:
     imports: tuple[str, ...] = ()
     #: The extra that brings them: `batch-mirror[page]`.
     extra: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what all commands and DAG files read, so that a wrong manifest fails alone.
+
+        Raises:
+            TypeError: a part is of another type.
+            ValueError: a name has other characters.
+        """
+        _require(str, self.name, self.summary, self.extra)
+        _require(Mapping, self.commands, self.dags, self.hooks)
+        _require(tuple, self.imports)
+        _require(Command, *self.commands.values())
+        _require(str, *self.commands, *self.dags, *self.dags.values(), *self.hooks.values(), *self.imports)
+        _require(Hook, *self.hooks)
+        for pattern, names in ((_NAME, (self.name, *self.dags)), (_COMMAND, self.commands)):
+            for name in names:
+                if not pattern.fullmatch(name):
+                    raise ValueError(f"{name!r} is no name: use small letters, digits and hyphens")
+
+
+def _require(kind: type, *parts: object) -> None:
+    for part in parts:
+        if not isinstance(part, kind):
+            raise TypeError(f"{part!r} is no {kind.__name__}")

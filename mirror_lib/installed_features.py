@@ -125,7 +125,7 @@ def _read(point: EntryPoint) -> Feature | FailedFeature | None:
             # An installation without its code: the core alone.
             return None
         return _failed(point, f"{type(error).__name__}: {error}")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return _failed(point, f"{type(error).__name__}: {error}")
     if not isinstance(feature, Feature):
         return _failed(point, f"{point.value} is not a Feature but a {type(feature).__name__}")
@@ -139,7 +139,7 @@ def _read(point: EntryPoint) -> Feature | FailedFeature | None:
 def _is_there(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:
+    except (ImportError, ValueError):
         # The package of a package.
         return False
 

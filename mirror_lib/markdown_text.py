@@ -9,8 +9,9 @@ from mirror_lib.printable import printable
 
 #: Characters that Markdown gives no meaning within a line, and those of our own sentences.
 _PLAIN = re.compile(r"[\w .,:;()'\"/%+=#>?$→✔✘{}-]*")
-#: Airflow's Markdown makes links of these although they are not marked as such (GFM's autolinks).
-_LINK = re.compile(r"://|www\.", re.IGNORECASE)
+#: Airflow's Markdown makes links of these although they are not marked as such, also if they are escaped (GFM's
+#: autolinks): only code prevents it.
+_LINK = re.compile(r"://|www\.|@", re.IGNORECASE)
 _BACKTICKS = re.compile("`+")
 _PIPE = re.compile(r"(\\*)\|")
 
@@ -21,7 +22,12 @@ def markdown_text(text: str) -> str:
     The result is one line, also for a cell of a table.
     """
     shown = printable(" ".join(text.split()))
-    return shown if _PLAIN.fullmatch(shown) and not _LINK.search(shown) else markdown_code(shown)
+    return shown if _PLAIN.fullmatch(shown) and not is_linked(shown) else markdown_code(shown)
+
+
+def is_linked(text: str) -> bool:
+    """Return True if Airflow's Markdown may make a link of a part of a text that has no signs of Markdown."""
+    return _LINK.search(text) is not None
 
 
 def markdown_block(lines: Sequence[str], language: str = "") -> str:

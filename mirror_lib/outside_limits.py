@@ -53,6 +53,9 @@ PATTERN_SECONDS: Final = 1.0
 PATTERN_SECONDS_A_MINUTE: Final = 20.0
 #: Seconds of processor time after which no further expression of a form's list is checked.
 PATTERN_SECONDS_A_LIST: Final = 30.0
+#: Seconds of processor time for all expressions of one configuration file when it is checked. Airflow gives up a DAG
+#: file after 30 s, with the DAGs of all its configuration files.
+PATTERN_SECONDS_A_FILE: Final = 10.0
 #: Parts of an expression after its counted repetitions were written out: `(a{10}){10}` has 100.
 PATTERN_PARTS: Final = 10_000
 #: Characters of an expression whose classes were written out as ranges: `\P{L}` has some thousands.

@@ -29,7 +29,8 @@ _OWN: Final = {
 
 def kinds() -> dict[str, str]:
     """Return the builder of each kind of DAGs, those of the features too; `mirror_dags` makes all by default."""
-    added = {kind: builder for each in installed_features().ready for kind, builder in each.dags.items()}
+    # The first one counts, as for commands.
+    added = {kind: builder for each in installed_features().ready[::-1] for kind, builder in each.dags.items()}
     return _OWN | added | _OWN
 
 

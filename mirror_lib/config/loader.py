@@ -58,8 +58,8 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.config.transforms_reader import transform_settings, transforms_reader
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.limited_files import read_beginning
-from mirror_lib.outside_limits import CONFIGURATION_BYTES
-from mirror_lib.topology import FlowId
+from mirror_lib.outside_limits import CONFIGURATION_BYTES, PATTERN_SECONDS_A_FILE
+from mirror_lib.topology import FlowId, limited_pattern_time
 
 _NOT_OF_AIRFLOW = (
     "values from Airflow are allowed only in connection settings of a cluster (bootstrap.servers, "
@@ -288,6 +288,7 @@ class _Read:
 
 
 @collections_paused()
+@limited_pattern_time(PATTERN_SECONDS_A_FILE)
 def _read(
     path: Path | str, data: bytes | None = None, *, without: Collection[str] = (), in_spite: bool = False
 ) -> _Read:

@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "java_types": ["Value", "ValueType", "parse_list", "parse_raw_boolean", "parse_value"],
         "loops": ["Loop", "find_loops"],
         "names": ["FlowId", "TopicPartition"],
+        "pattern_time": ["limited_pattern_time"],
         "policy": [
             "DEFAULT_CLASS",
             "IDENTITY_CLASS",

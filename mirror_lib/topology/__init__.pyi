@@ -43,6 +43,7 @@ from .loops import find_loops as find_loops
 from .loops import Loop as Loop
 from .names import FlowId as FlowId
 from .names import TopicPartition as TopicPartition
+from .pattern_time import limited_pattern_time as limited_pattern_time
 from .policy import DEFAULT_CLASS as DEFAULT_CLASS
 from .policy import IDENTITY_CLASS as IDENTITY_CLASS
 from .policy import IDENTITY_LIKE as IDENTITY_LIKE

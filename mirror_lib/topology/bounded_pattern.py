@@ -11,6 +11,7 @@ import regex
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.outside_limits import PATTERN_SECONDS, PATTERN_SECONDS_A_MINUTE
+from mirror_lib.topology.pattern_time import counted_pattern_time, why_no_pattern_time
 
 #: No usual match takes as long, unless the machine stops the process in between.
 _SLOW_SECONDS: Final = 0.005
@@ -92,14 +93,15 @@ class BoundedPattern:
         return str(self._within(self._compiled.sub, replacement, text, 1))
 
     def _within(self, search: Callable[..., Any], *arguments: object) -> Any:
-        if self._error is not None:
-            raise self._slow()
+        if why := self._error or why_no_pattern_time():
+            raise self._slow(why)
         began = time.perf_counter()
         try:
-            found = search(*arguments, timeout=PATTERN_SECONDS)
+            with counted_pattern_time():
+                found = search(*arguments, timeout=PATTERN_SECONDS)
         except TimeoutError:
             self._error = f"takes more than {PATTERN_SECONDS:g} s to match a single name"
-            raise self._slow() from None
+            raise self._slow(self._error) from None
         taken = time.perf_counter() - began
         if taken > _SLOW_SECONDS:
             self._note(began, taken)
@@ -111,12 +113,12 @@ class BoundedPattern:
         self._spent += taken
         if self._spent > PATTERN_SECONDS_A_MINUTE:
             self._error = f"takes more than {PATTERN_SECONDS_A_MINUTE:g} s to match names"
-            raise self._slow()
+            raise self._slow(self._error)
 
-    def _slow(self) -> SlowPatternError:
+    def _slow(self, why: str) -> SlowPatternError:
         shown = self.java if len(self.java) <= _SHOWN else f"{self.java[: _SHOWN - 3]}..."
         return SlowPatternError(
-            f"the regular expression {shown!r} {self._error}.",
+            f"the regular expression {shown!r} {why}.",
             action="It has nested repetitions that can match the same characters, as (a+)+: write it without the inner "
             "or the outer one.",
         )

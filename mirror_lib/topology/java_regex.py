@@ -20,6 +20,7 @@ import regex
 from mirror_lib.outside_limits import PATTERN_CHARACTERS, PATTERN_PARTS, PATTERN_ROW
 from mirror_lib.topology.bounded_pattern import BoundedPattern
 from mirror_lib.topology.code_points import ALL, ESCAPES, LINE_TERMINATORS, NEWLINE, CodePoints, named_set
+from mirror_lib.topology.pattern_time import counted_pattern_time, why_no_pattern_time
 
 
 @lru_cache(maxsize=4096)
@@ -27,14 +28,18 @@ def compile_java(pattern: str) -> BoundedPattern:
     """A Java regex, compiled; its `fullmatch` is Java's `matches()`, bounded in time.
 
     Raises:
-        ValueError: Java would reject it, or it cannot be translated exactly.
+        ValueError: Java would reject it, it cannot be translated exactly, or the time of its file is over
+            (`limited_pattern_time`).
     """
+    if why := why_no_pattern_time():
+        raise ValueError(f"the Java regex {_shown(pattern)!r} {why}; write simpler ones")
     try:
-        translation = _Translation(pattern)
-        translated = translation.run()
-        # The package `regex` takes more than Java does, such as look-behind without an obvious width.
-        quick = re.compile(translated, re.ASCII)
-        return BoundedPattern(pattern, translated, quick if translation.ways <= _FEW_WAYS else None)
+        with counted_pattern_time():
+            translation = _Translation(pattern)
+            translated = translation.run()
+            # The package `regex` takes more than Java does, such as look-behind without an obvious width.
+            quick = re.compile(translated, re.ASCII)
+            return BoundedPattern(pattern, translated, quick if translation.ways <= _FEW_WAYS else None)
     except (re.error, regex.error, OverflowError, RecursionError) as error:
         hint = " (lookbehind must be of one width)" if "look-behind" in str(error) else ""
         raise ValueError(f"the Java regex {_shown(pattern)!r} cannot be used here: {error}{hint}") from error

@@ -10,6 +10,7 @@ from mirror_lib.airflow.compatibility import DAG, Param
 from mirror_lib.airflow.forms.values import JAVA_REGEX
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.markdown_text import is_linked, markdown_code
 from mirror_lib.printable import printable
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -26,15 +27,19 @@ MOST = 2**53 - 1
 
 
 #: Characters with a meaning in Markdown.
-_SIGNS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|])")
+_SIGNS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~&])")
 
 
 def literal(text: str) -> str:
     """Return a text unchanged, escaped as Markdown for the description of a field.
 
-    Bold, not code: in Airflow 3.3 the background of code covers the line above this small text.
+    Bold, not code: in Airflow 3.3 the background of code covers the line above this small text. A text that would
+    become a link is code nevertheless.
     """
-    escaped = _SIGNS.sub(r"\\\1", printable(" ".join(text.split())))
+    shown = printable(" ".join(text.split()))
+    if is_linked(shown):
+        return markdown_code(shown)
+    escaped = _SIGNS.sub(r"\\\1", shown)
     return f"**{escaped}**"
 
 

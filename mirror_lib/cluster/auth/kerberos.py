@@ -14,6 +14,7 @@ from typing import Any
 from mirror_lib.cluster.auth.jaas import JaasEntry
 from mirror_lib.cluster.auth.kerberos_tickets import INSTALL, TICKETS, KerberosIdentity, gssapi_package
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.limited_files import read_limited
 from mirror_lib.operator_limits import read_named
 from mirror_lib.private_files import refuse_foreign, without_foreign_links
 
@@ -96,7 +97,7 @@ def read_kerberos(properties: Mapping[str, str], jaas: JaasEntry, where: Where) 
 def _ticket_cache(options: Mapping[str, str], where: Where, *, needed: bool = True) -> bytes | None:
     """The cache's content; None if there is no cache, or if its type cannot be copied."""
     named = options.get("ticketCache")
-    name = named or TICKETS.process_cache or f"/tmp/krb5cc_{os.getuid()}"
+    name = named or TICKETS.process_cache
     kind, colon, rest = name.partition(":")
     path = rest if colon and kind == "FILE" else name
     # With or without the content: MIT's library reads the process's own cache itself.
@@ -104,7 +105,8 @@ def _ticket_cache(options: Mapping[str, str], where: Where, *, needed: bool = Tr
     if named and needed:
         return _read(named.removeprefix("FILE:"), f"sasl.jaas.config: ticketCache {named}", where)
     try:
-        return read_named(Path(path))
+        # The operator's limits are for files that the configuration names.
+        return read_named(Path(path)) if named else read_limited(Path(path))
     except OSError:
         return None
 

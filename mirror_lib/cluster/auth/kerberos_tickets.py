@@ -7,6 +7,8 @@ realm's addresses come from the machine's own krb5.conf, as in Java.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import hashlib
 import os
 import tempfile
@@ -21,6 +23,8 @@ from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorErr
 
 _CACHE_VARIABLE = "KRB5CCNAME"
 _OURS = "MEMORY:mirror-"
+#: Of the package gssapi, too.
+_LIBRARY = "libkrb5.so.3"
 #: The operator action if a package is missing.
 INSTALL = (
     "Install the package gssapi (the extra `kerberos`) and a confluent-kafka that was built with Kerberos on every "
@@ -77,8 +81,16 @@ class Tickets:
         self._offered: dict[str, str] = {}
         #: The same for logins with the process's own cache, which librdkafka does not see next to this module's caches.
         self._of_process: dict[str, str] = {}
-        #: The process's ticket cache before this module set its own.
-        self.process_cache = os.environ.get(_CACHE_VARIABLE)
+        #: As the process was started, before this module set its own.
+        self._named_cache = os.environ.get(_CACHE_VARIABLE)
+
+    @functools.cached_property
+    def process_cache(self) -> str:
+        """The process's own ticket cache: that of KRB5CCNAME, else of krb5.conf (`default_ccache_name`), else MIT's.
+
+        First used before this module sets the variable to its own caches: the library would return these.
+        """
+        return self._named_cache or _default_cache() or f"FILE:/tmp/krb5cc_{os.getuid()}"
 
     def credentials(self, login: KerberosIdentity, where: Where) -> Any:
         """As `KerberosIdentity.credentials`."""
@@ -112,12 +124,14 @@ class Tickets:
         """Credentials, with the name of this module's cache that holds them; None if they are in the process's own."""
         gssapi = gssapi_package(where)
         with self._lock:
+            own_cache = self.process_cache
             try:
-                return self._acquire(gssapi, login)
+                return self._acquire(gssapi, login, own_cache)
             except gssapi.exceptions.GSSError as error:
                 raise kerberos_error(error, login, where) from error
 
-    def _acquire(self, gssapi: Any, login: KerberosIdentity) -> tuple[Any, str | None]:
+    @staticmethod
+    def _acquire(gssapi: Any, login: KerberosIdentity, own_cache: str) -> tuple[Any, str | None]:
         name = None
         if login.principal:
             name = gssapi.Name(login.principal, name_type=gssapi.NameType.kerberos_principal)
@@ -138,10 +152,28 @@ class Tickets:
                 # This call makes MIT obtain a ticket, or a new one if half of the old one's lifetime is over.
                 found.inquire()
             return gssapi.Credentials(name=name, usage="initiate", store={"ccache": cache}), cache
-        process_store = {"ccache": self.process_cache} if self.process_cache else None
-        found = gssapi.Credentials(name=name, usage="initiate", store=process_store)
+        # Named, or MIT would use the cache of another cluster's login that librdkafka was offered.
+        found = gssapi.Credentials(name=name, usage="initiate", store={"ccache": own_cache})
         found.inquire()
         return found, None
+
+
+def _default_cache() -> str | None:
+    """The name that MIT's library uses without KRB5CCNAME, also by krb5.conf; None without the library."""
+    context = ctypes.c_void_p()
+    try:
+        krb5 = ctypes.CDLL(_LIBRARY)
+        krb5.krb5_cc_default_name.restype = ctypes.c_char_p
+        if krb5.krb5_init_context(ctypes.byref(context)):
+            # Of an invalid krb5.conf: the login names it.
+            return None
+        try:
+            name = krb5.krb5_cc_default_name(context)
+            return None if name is None else os.fsdecode(name)
+        finally:
+            krb5.krb5_free_context(context)
+    except (OSError, AttributeError):
+        return None
 
 
 def _copy_tickets(gssapi: Any, name: Any, content: bytes, cache: str) -> tuple[Any, str]:

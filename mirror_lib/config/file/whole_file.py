@@ -20,6 +20,7 @@ from mirror_lib.topology import (
     SOURCE_ALIAS,
     TARGET_ALIAS,
     FlowId,
+    SlowPatternError,
     compile_java,
     compile_list,
     compile_replacement,
@@ -280,10 +281,13 @@ def _weakened_configs(settings: FlowSettings) -> Iterator[Problem]:
     named = {each.split("=", 1)[0].strip() for text in decided for each in parse_list(text)}
     try:
         excluded = compile_list([each for each in parse_list(own.value) if each])
+        lowered = [name for name in _SAFETY if name not in named and (excluded is None or not excluded.fullmatch(name))]
     except ValueError:
         # Reported at the line of the regex.
         return
-    lowered = [name for name in _SAFETY if name not in named and (excluded is None or not excluded.fullmatch(name))]
+    except SlowPatternError as error:
+        yield Problem.error(f"{own.key}: {error.what}", own, error.action)
+        return
     if lowered:
         yield Problem.warning(
             f"{own.key} replaces the default list, so {' and '.join(lowered)} of the source's topics "

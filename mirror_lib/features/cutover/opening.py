@@ -13,17 +13,24 @@ from mirror_lib.features.cutover.states import Event, require, situation_of
 from mirror_lib.ledger import Ledger, enabled_opposite_of
 
 
-def open_cutover(ledger: Ledger, name: str) -> CutoverDefinition:
+def open_cutover(ledger: Ledger, name: str, *, flow: str | None = None) -> CutoverDefinition:
     """Return the definition of a cutover.
 
+    Args:
+        flow: the only flow whose cutovers the caller may use, as a DAG; None for all.
+
     Raises:
-        ConfigurationError: there is none of that name.
+        ConfigurationError: there is none of that name, or it is a cutover of another flow; nothing else is said of it.
     """
     row = ledger.cutovers.find(name)
-    if row is None:
-        known = ", ".join(each.name for each in ledger.cutovers.newest(limit=10)) or "none"
-        raise ConfigurationError(f"there is no cutover {name!r}.", action=f"The newest cutovers: {known}.")
-    return definition_of(row)
+    if row is not None and flow in (None, row.flow):
+        return definition_of(row)
+    of_flow = "" if flow is None else f" of flow {flow}"
+    known = ", ".join(each.name for each in ledger.cutovers.newest(flow, limit=10)) or "none"
+    raise ConfigurationError(
+        f"there is no cutover {name!r}{of_flow}" + (", and another flow has one of that name." if row else "."),
+        action=f"The newest cutovers{of_flow}: {known}.",
+    )
 
 
 def failback_of(config: MirrorConfig, ledger: Ledger, name: str, new_name: str | None = None) -> CutoverDefinition:

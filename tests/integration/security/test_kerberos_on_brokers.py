@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from mirror_lib.cluster.auth.kerberos_tickets import Tickets
 from tests.support.security.kdc import Realm
 from tests.support.security.logins import LET_IN, Tried, try_with_kerberos
 from tests.support.security.secure_cluster import KERBEROS_SERVICE, SERVICE, SecureCluster
@@ -39,6 +41,16 @@ def test_given_the_process_s_own_ticket_cache_then_both_clients_are_let_in(
     connection = guarded.with_login("GSSAPI", "useTicketCache=true", sasl_kerberos_service_name=KERBEROS_SERVICE)
 
     assert try_with_kerberos([connection], kerberos_client, {**realm.environment, "KRB5CCNAME": cache}) == [LET_IN]
+
+
+def test_the_ticket_cache_that_krb5_conf_names_is_the_processs_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "krb5.conf").write_text("[libdefaults]\n    default_ccache_name = FILE:/shared/%{uid}\n")
+    monkeypatch.setenv("KRB5_CONFIG", str(tmp_path / "krb5.conf"))
+    monkeypatch.delenv("KRB5CCNAME", raising=False)
+
+    assert Tickets().process_cache == f"FILE:/shared/{os.getuid()}"
 
 
 def test_given_refusals_then_both_clients_say_why(

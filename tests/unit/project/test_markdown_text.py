@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from mirror_lib.airflow.forms.fields import literal
 from mirror_lib.markdown_text import markdown_block, markdown_code, markdown_text
 
 #: GFM with its links that are not marked, as Airflow's page has it.
@@ -13,7 +14,9 @@ _GFM = MarkdownIt("gfm-like")
 # Only this library makes links of names such as `orders.io`.
 _GFM.linkify.set({"fuzzy_link": False})
 _SIGNS = st.text(st.sampled_from("ab|\\`*_[]()<>!#&;~:/.w@ \n\r\t\x1b\u2028"), max_size=30)
-_PARTS = st.lists(st.sampled_from(["www.", "https://e.org", "![x](y)", "<b>", "a@e.org", "|", "\\|", "``", "\n# "]))
+_PARTS = st.lists(
+    st.sampled_from(["www.", "https://e.org", "![x](y)", "<b>", "a@e.org", "~~a~~", "&amp;", "|", "\\|", "``", "\n# "])
+)
 
 
 def kinds(text: str) -> set[str]:
@@ -29,6 +32,8 @@ def kinds(text: str) -> set[str]:
 def test_a_name_is_text_or_code_and_nothing_else(text: str) -> None:
     assert kinds(markdown_text(text)) <= {"text", "code_inline", "em_open", "em_close", "strong_open", "strong_close"}
     assert kinds(markdown_code(text)) <= {"text", "code_inline"}
+    if text.strip():
+        assert kinds(literal(text)) <= {"text", "code_inline", "strong_open", "strong_close"}
 
 
 @given(st.lists(st.one_of(_SIGNS, _PARTS.map("".join), st.text(), st.just("```\n# x"), st.just("~~~~"))))
@@ -42,7 +47,7 @@ def test_no_line_leaves_a_block_of_code(lines: list[str]) -> None:
 def test_a_link_would_be_one_without_it() -> None:
     for name in ("[go](http://evil.example)", "![x](http://evil.example/x.png)", "https://evil.example"):
         assert kinds(name) & {"link_open", "image"}, name
-        assert not kinds(markdown_text(name)) & {"link_open", "image"}, name
+        assert not kinds(f"{markdown_text(name)} {literal(name)}") & {"link_open", "image"}, name
 
 
 def test_most_texts_stay_as_they_are() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from mirror_lib.config.loader import load_readable
 from mirror_lib.config.secrets.providers import EnvironmentProvider, ProviderError
-from mirror_lib.topology import bounded_pattern
+from mirror_lib.topology import bounded_pattern, java_regex, pattern_time
 from mirror_lib.topology.bounded_pattern import SlowPatternError
 from mirror_lib.topology.filters import DefaultConfigPropertyFilter, DefaultGroupFilter, DefaultTopicFilter
 from mirror_lib.topology.java_regex import compile_java, compile_list
@@ -59,6 +63,30 @@ def test_many_matches_that_are_slow_together_are_an_error_too(monkeypatch: pytes
     pattern = compile_java(".*x.*y.*")
     with pytest.raises(SlowPatternError, match="to match names"):
         all(pattern.fullmatch("a" * 249) is None for _ in range(100_000))
+
+
+def test_in_a_file_a_slow_expression_is_an_error_of_its_line_and_all_together_have_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mirror.properties"
+    slow = "([a-z]|[a-z.]|[a-z][a-z]|[.])+[0-9]"
+    lines = ("clusters = A, B", "A->B.enabled = true", f"A->B.config.properties.exclude = {slow}", "A->B.topics = x.*y")
+    path.write_text("\n".join([*lines, *(f"{each}.bootstrap.servers = h:1" for each in "AB"), ""]))
+    # Else no process that reads several files could read the others.
+    readable = load_readable(path)
+    assert [str(each.flow) for each in readable.config.enabled_flows] == ["A->B"]
+    (problem,) = readable.broken.problems if readable.broken else ()
+    assert (problem.key, problem.line) == ("A->B.config.properties.exclude", 3)
+    assert "takes more than 0.02 s" in problem.message
+
+    # When each expression takes 100 s
+    monkeypatch.setattr(pattern_time, "time", SimpleNamespace(thread_time=count(0, 100).__next__))
+    java_regex._compile_list.cache_clear()
+    compile_java.cache_clear()
+    broken = load_readable(path).broken
+    assert broken is not None
+    (problem,) = (each for each in broken.problems if each.line == 4)
+    assert "is not checked, because those before it took the 10 s" in problem.message
 
 
 def test_usual_matches_are_not_counted_and_a_pickled_pattern_is_the_same() -> None:

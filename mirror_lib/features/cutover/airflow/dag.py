@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,8 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         task_settings={"retries": 0},
     ) as dag:
         begin = _python("begin", _BEGIN, flow=name, config_path=path)
-        prepare = _python("prepare", _PREPARE, config_path=path, name=_NAME)
+        given: dict[str, Any] = {"flow": name, "config_path": path, "name": _NAME}
+        prepare = _python("prepare", _PREPARE, **given)
         carry_out = CutoverOperator(
             task_id=_CARRIES,
             flow=name,
@@ -89,7 +90,7 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         )
         frozen = _question(
             Step.FREEZE,
-            path,
+            given,
             task_id="writers_stopped",
             subject=f"Cutover {_NAME}: are all producers of these topics on {untemplated(source)} stopped?",
             effect="**Yes**: the remaining records are copied and compared, then the approval is asked. **No**: this "
@@ -97,7 +98,7 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         )
         approved = _question(
             Step.APPROVE,
-            path,
+            given,
             task_id="agreed",
             subject=f"Cutover {_NAME}: all records are on {untemplated(target)}. Approve the switch of producers and "
             f"consumers to {untemplated(target)}?",
@@ -105,7 +106,7 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             f"{untemplated(target)}. Start the clients there when the step `release` has passed. **No**: this run "
             "ends; the producers stay stopped until the cutover is continued or rolled back.",
         )
-        report = _python("report", _REPORT, config_path=path, name=_NAME, trigger_rule=TriggerRule.NONE_SKIPPED)
+        report = _python("report", _REPORT, **given, trigger_rule=TriggerRule.NONE_SKIPPED)
         begin >> prepare >> [carry_out, frozen[0]]
         frozen[-1] >> approved[0]
         [carry_out, approved[-1]] >> report
@@ -118,11 +119,11 @@ def cutover_dag_id(flow: FlowConfig) -> str:
     return cutover_dag_id_of(flow.flow)
 
 
-def _question(step: Step, config_path: str, *, task_id: str, subject: str, effect: str) -> tuple[Any, Any]:
+def _question(step: Step, of: Mapping[str, Any], *, task_id: str, subject: str, effect: str) -> tuple[Any, Any]:
     """Wait until the question can be asked, ask with the effect and the gates as body, pass the answer on; return first
     and last task.
     """
-    given = {"step": step.value, "config_path": config_path, "name": _NAME, "carried_by": _CARRIES}
+    given = {**of, "step": step.value, "carried_by": _CARRIES}
     gates = _python("await_question", _AWAIT, task_id=f"gates_of_{step.value}", **given)
     # The answers' effects first: the table of gates is longer than the screen.
     body = f"{effect}\n\n{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow import ENDED_STATES, AirflowException, AirflowFailException, Context, task_secrets, task_state
 from mirror_lib.airflow.spark import SparkJobOperator
 from mirror_lib.config import load
-from mirror_lib.features.cutover import CutoverArguments
+from mirror_lib.features.cutover import CutoverArguments, open_cutover
 from mirror_lib.features.cutover.states import Event, State, after, situation_of
-from mirror_lib.ledger import open_ledger
+from mirror_lib.ledger import Ledger, open_ledger
 from mirror_lib.observe import trigger_text
 from mirror_lib.spark import job_file
 
@@ -50,17 +52,28 @@ class CutoverOperator(SparkJobOperator):
 
     def _may_ask(self, context: Context) -> bool:
         """Return True if a question may still come: there is none after the release."""
+        with self._opened_ledger() as ledger:
+            state = situation_of(ledger, self._name(context, ledger)).state
+        return after(state, Event.TRIGGER) is not State.WATCHING
+
+    @contextmanager
+    def _opened_ledger(self) -> Iterator[Ledger]:
         with task_secrets():
             config = load(Path(self.config_path))
             with open_ledger(config) as ledger:
-                state = situation_of(ledger, context["ti"].xcom_pull(task_ids=self.named_by)).state
-        return after(state, Event.TRIGGER) is not State.WATCHING
+                yield ledger
+
+    def _name(self, context: Context, ledger: Ledger) -> str:
+        """Return the name from XCom, which users of this DAG may write, if it is a cutover of this flow."""
+        return open_cutover(ledger, context["ti"].xcom_pull(task_ids=self.named_by), flow=self.flow).name
 
     def _command_line(self, context: Context, report: Path) -> list[str]:
         run = context["dag_run"]
+        with self._opened_ledger() as ledger:
+            name = self._name(context, ledger)
         return CutoverArguments(
             config=Path(self.config_path),
-            name=context["ti"].xcom_pull(task_ids=self.named_by),
+            name=name,
             by=trigger_text(run.dag_id, run.run_id),
             wait_seconds=float(context["params"]["wait_hours"]) * 3600,
             report=report,

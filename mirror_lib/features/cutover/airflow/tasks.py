@@ -45,10 +45,12 @@ from mirror_lib.features.cutover.steps import roll_back
 from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import trigger_text
 from mirror_lib.printable import Lines
+from mirror_lib.topology import FlowId
 
 if TYPE_CHECKING:
-    from mirror_lib.features.cutover import Progress
-    from mirror_lib.ledger import CarrierRow, QuestionRow
+    from mirror_lib.config import MirrorConfig
+    from mirror_lib.features.cutover import CutoverDefinition, Progress
+    from mirror_lib.ledger import CarrierRow, Ledger, QuestionRow
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
@@ -63,16 +65,16 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
     name = (params.get("name") or "").strip() or _NOT_IN_NAMES.sub("-", run.run_id)[:100].strip("-.")
     by = _person(context)
     if params.get("action") == ROLL_BACK:
-        with _cutover_context(config_path, name, by) as cutover_context:
+        with _cutover_context(flow, config_path, name, by) as cutover_context:
             _take_back(cutover_context)
         raise AirflowSkipException(f"cutover {name} was rolled back.")
     config = load(Path(config_path))
     with open_ledger(config) as ledger:
         if ledger.cutovers.find(name) is not None:
-            refuse_other_values(params, open_cutover(ledger, name))
+            refuse_other_values(params, open_cutover(ledger, name, flow=flow))
         else:
             back_of = (params.get("back_of") or "").strip()
-            home = failback_of(config, ledger, back_of, name) if back_of else None
+            home = _way_home(config, ledger, flow, back_of, name) if back_of else None
             definition = home or definition_from(params, flow, name)
             create(
                 ledger,
@@ -80,13 +82,16 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
                 by=by,
                 context=CutoverContext(definition=definition, config=config, ledger=ledger, by=by),
             )
-        present = progress(ledger, open_cutover(ledger, name))
-    if present.definition.flow != flow:
-        raise AirflowFailException(f"cutover {name} belongs to flow {present.definition.flow}, not to {flow}.")
+        present = progress(ledger, open_cutover(ledger, name, flow=flow))
     _log.info("%s", Lines(progress_text(present)))
     if present.present.state.has_ended:
         states.require(present.present, states.Event.TRIGGER)
     return name
+
+
+def _way_home(config: MirrorConfig, ledger: Ledger, flow: str, back_of: str, name: str) -> CutoverDefinition:
+    open_cutover(ledger, back_of, flow=str(FlowId.parse(flow).opposite))
+    return failback_of(config, ledger, back_of, name)
 
 
 def _take_back(cutover_context: CutoverContext) -> None:
@@ -97,22 +102,22 @@ def _take_back(cutover_context: CutoverContext) -> None:
         raise AirflowFailException("not everything was rolled back: " + "; ".join(map(str, undone)))
 
 
-def prepare(config_path: str, name: str, **context: Any) -> str:
+def prepare(flow: str, config_path: str, name: str, **context: Any) -> str:
     """Do the steps up to preflight; return the gates as text."""
-    with _cutover_context(config_path, name, _person(context)) as cutover_context:
+    with _cutover_context(flow, config_path, name, _person(context)) as cutover_context:
         done = Machine(cutover_context).run(until=Step.PREFLIGHT)
     _log.info("%s", Lines(progress_text(done)))
     _stop_at_failure(done)
     return gates_markdown(done)
 
 
-def await_question(step: str, config_path: str, name: str, carried_by: str, **context: Any) -> str:
+def await_question(step: str, flow: str, config_path: str, name: str, carried_by: str, **context: Any) -> str:
     """Wait until the process of this run asks for an answer, or is past that step; return the gates found until then.
 
     An ended process of an earlier DAG run does not count. If the task of the Spark job was cleared, it starts a new
     process, which checks all gates again before it asks.
     """
-    with _cutover_context(config_path, name, _person(context)) as cutover_context:
+    with _cutover_context(flow, config_path, name, _person(context)) as cutover_context:
         while True:
             # Airflow first: a process records its end before its task ends.
             is_carried = _is_carried(context, carried_by)
@@ -133,6 +138,7 @@ def await_question(step: str, config_path: str, name: str, carried_by: str, **co
 
 def answer(
     step: str,
+    flow: str,
     config_path: str,
     name: str,
     asked_by: str,
@@ -147,7 +153,7 @@ def answer(
     """
     if context["ti"].xcom_pull(task_ids=f"gates_of_{step}", key=PASSED):
         return _already(step)
-    with _cutover_context(config_path, name, "Airflow") as cutover_context:
+    with _cutover_context(flow, config_path, name, "Airflow") as cutover_context:
         done = _await_process(cutover_context, step, carried_by, context)
         question = done.present.question
         is_open = question is not None and question.step == step and question.answer is None
@@ -270,9 +276,9 @@ def _again(done: Progress, carried_by: str) -> str:
     return f"Trigger this DAG again with the name {done.definition.name}: clearing {carried_by} asks no question."
 
 
-def report(config_path: str, name: str, **context: Any) -> dict[str, Any]:
+def report(flow: str, config_path: str, name: str, **context: Any) -> dict[str, Any]:
     """Print the timeline; fail unless the cutover has finished."""
-    with _cutover_context(config_path, name, _person(context)) as cutover_context:
+    with _cutover_context(flow, config_path, name, _person(context)) as cutover_context:
         done = _progress(cutover_context)
     _log.info("%s", Lines(progress_text(done)))
     if done.state is not CutoverState.FINISHED:
@@ -290,11 +296,14 @@ def _stop_at_failure(done: Progress) -> None:
 
 
 @contextmanager
-def _cutover_context(config_path: str, name: str, by: str) -> Iterator[CutoverContext]:
+def _cutover_context(flow: str, config_path: str, name: str, by: str) -> Iterator[CutoverContext]:
+    """Open a cutover of the flow: the name comes from the form or from XCom, which users of this DAG may write, and who
+    may use the DAGs of other flows is for Airflow to decide.
+    """
     # The writers may be stopped: an answer must not be lost because the file is being edited.
     config = load_patiently(Path(config_path))
     with open_ledger(config) as ledger:
-        definition = open_cutover(ledger, name)
+        definition = open_cutover(ledger, name, flow=flow)
         yield CutoverContext(definition=definition, config=config, ledger=ledger, by=by, last=attempts_of(ledger, name))
 
 

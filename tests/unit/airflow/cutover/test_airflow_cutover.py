@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,6 +37,7 @@ from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.ledger.ledgers import ready_ledger
 from tests.support.ledger.seeded import write_config
 
+QUESTIONS = ("writers_stopped", "agreed")
 WAVE = CutoverDefinition(name="wave-1", flow="berlin->frankfurt", topics=("orders",))
 DAG_ID, RUN = "mirror_cutover__berlin__frankfurt", "manual-1"
 DAG_RUN = SimpleNamespace(dag_id=DAG_ID, run_id=RUN)
@@ -124,12 +127,12 @@ def at_work(config: Path, *, run: str = RUN, id: str = "job-1") -> Iterator[Proc
 def pass_on(config: Path, answered: dict[str, Any] | None, asked: TaskInstance | None = None) -> str:
     task = asked or TaskInstance()
     task.answered = answered
-    of_step = ("freeze", str(config), WAVE.name, "writers_stopped", "carry_out")
+    of_step = ("freeze", WAVE.flow, str(config), WAVE.name, "writers_stopped", "carry_out")
     return answer(*of_step, patience_seconds=0.0, ti=task, dag_run=DAG_RUN)
 
 
 def wait_to_ask(config: Path, task: TaskInstance, step: str = "freeze") -> str:
-    return await_question(step, str(config), WAVE.name, "carry_out", ti=task, dag_run=DAG_RUN)
+    return await_question(step, WAVE.flow, str(config), WAVE.name, "carry_out", ti=task, dag_run=DAG_RUN)
 
 
 def question_of_freeze(config: Path) -> Any:
@@ -261,10 +264,8 @@ def test_a_job_that_asks_what_this_run_has_passed_is_ended(config: Path) -> None
         assert job.answered == ("no", "Airflow")
 
 
-def test_a_job_that_was_cleared_without_the_tasks_that_ask_does_not_begin(
-    make_flow: Callable[..., FlowConfig], config: Path
-) -> None:
-    carry_out = build_cutover_dag(make_flow(), config).get_task("carry_out")
+def test_a_job_that_was_cleared_without_the_tasks_that_ask_does_not_begin(config: Path) -> None:
+    carry_out = build_cutover_dag(load(config).flow(WAVE.flow), config).get_task("carry_out")
 
     for state in ("failed", "upstream_failed", "success"):
         instance = SimpleNamespace(
@@ -347,6 +348,44 @@ def test_a_trigger_with_other_topics_does_not_continue_an_existing_cutover(confi
 
     with pytest.raises(MirrorError, match="topics is orders, not payments"):
         begin(WAVE.flow, str(config), params=params, dag_run=DAG_RUN)
+
+
+OTHER_FLOW = "frankfurt->dublin"
+
+
+def test_no_task_of_one_flows_dag_uses_or_shows_a_cutover_of_another_flow(config: Path) -> None:
+    # Given a user who may use the DAG of one flow only; the name is from the form, or from XCom, which users may write
+    dag = build_cutover_dag(load(config).flow(OTHER_FLOW), config)
+    form = {**dag.params.dump(), "topics": ["payments"]}
+    instance = SimpleNamespace(xcom_pull=lambda key="", **_: None if key else WAVE.name)
+    context = {"ti": instance, "dag_run": SimpleNamespace(dag_id=dag.dag_id, run_id=RUN), "params": form}
+
+    def begins(**filled_in: str) -> None:
+        begin(OTHER_FLOW, str(config), params={**form, **filled_in}, dag_run=DAG_RUN)
+
+    def runs(task_id: str) -> None:
+        task = dag.get_task(task_id)
+        # XCom as Airflow renders it.
+        given = {key: WAVE.name if "xcom_pull" in value else value for key, value in task.op_kwargs.items()}
+        task.python_callable(**given, **context)
+
+    ways: dict[str, Callable[[], object]] = {
+        "continue": lambda: begins(name=WAVE.name),
+        "roll back": lambda: begins(name=WAVE.name, action="roll back"),
+        "carry out": lambda: dag.get_task("carry_out")._command_line(context, config),
+        **{each: partial(runs, each) for each in dag.task_ids if each not in ("begin", "carry_out", *QUESTIONS)},
+    }
+    assert len(ways) == 9
+    for way, goes in ways.items():
+        # Then it is refused, and neither its topics nor its flow are shown
+        with pytest.raises(MirrorError, match="'wave-1' of flow frankfurt->dublin") as refused:
+            goes()
+        assert not {"orders", "berlin"} & set(re.split(r"\W+", str(refused.value))), way
+    # And it cannot be brought back by a flow that is not its failback flow, nor is that cutover created
+    with pytest.raises(MirrorError, match="'wave-1' of flow dublin->frankfurt"):
+        begins(name="mine", back_of=WAVE.name)
+    with open_ledger(load(config)) as ledger:
+        assert [(row.name, row.state) for row in ledger.cutovers.newest()] == [(WAVE.name, "waiting")]
 
 
 def test_a_file_that_stays_broken_ends_the_waiting(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from mirror_lib.cluster.auth import kerberos_tickets
 from mirror_lib.cluster.auth.kerberos import KerberosLogin
 from mirror_lib.cluster.auth.kerberos_tickets import TICKETS, Tickets
 from mirror_lib.cluster.connection import Connection
@@ -66,7 +67,8 @@ class StandIn(ModuleType):
         self, *, usage: str, name: str | None = None, store: dict[str, str] | None = None
     ) -> Credentials:
         assert usage == "initiate"
-        cache = (store or {}).get("ccache", "KCM:me")
+        # As MIT's default.
+        cache = (store or {}).get("ccache") or os.environ.get("KRB5CCNAME", "KCM:me")
         if store is not None and "client_keytab" in store:
             assert name is not None
             self.by_keytab.append(name)
@@ -250,9 +252,14 @@ class TestTickets:
 
     @pytest.mark.parametrize("other", ["other@R", "other@S"])
     @pytest.mark.parametrize("process_first", [True, False])
+    @pytest.mark.parametrize("named_by", ["the environment", "krb5.conf"])
     def test_given_the_processs_cache_and_one_of_ours_for_another_principal_then_librdkafka_cannot_have_both(
-        self, realm: StandIn, tickets: Any, other: str, process_first: bool
+        self, realm: StandIn, other: str, process_first: bool, named_by: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        if named_by == "krb5.conf":
+            monkeypatch.delenv("KRB5CCNAME")
+            monkeypatch.setattr(kerberos_tickets, "_default_cache", lambda: "KCM:me")
+        tickets = Tickets()
         realm.process_principal = "me@R"
         logins = [KerberosLogin("kafka"), KerberosLogin("kafka", other, b"keys")]
         first, second = logins if process_first else reversed(logins)
@@ -261,7 +268,8 @@ class TestTickets:
         with pytest.raises(ConfigurationError, match=r"me@R.*other@|other@.*me@R"):
             tickets.offer_to_process(second, WHERE)
 
-        assert (os.environ["KRB5CCNAME"] == "KCM:me") is process_first
+        assert os.environ.get("KRB5CCNAME", "KCM:me").startswith("KCM:" if process_first else "MEMORY:")
+        assert [str(tickets.credentials(each, WHERE).name) for each in logins] == ["me@R", other]
 
     def test_given_the_processs_cache_and_one_of_ours_for_the_same_principal_then_both_log_in(
         self, realm: StandIn, tickets: Any
