@@ -6,18 +6,18 @@ records. Flows are configured with the Java clients' property names; the mapping
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mirror_lib.cluster.auth import Security, read_security
-from mirror_lib.config import ClientSettings
-from mirror_lib.config.file import AddressError, parse_addresses
-from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.cluster.auth import Security
+from mirror_lib.errors import Where
 from mirror_lib.outside_limits import RESPONSE_BYTES
 
-_DEFAULT_REQUEST_TIMEOUT_MS = 30_000
-_DEFAULT_METADATA_MAX_AGE_MS = 300_000
+if TYPE_CHECKING:
+    from mirror_lib.config import ClientSettings
+
+DEFAULT_REQUEST_TIMEOUT_MS = 30_000
+DEFAULT_METADATA_MAX_AGE_MS = 300_000
 #: The range of librdkafka's `socket.timeout.ms`.
 _SHORTEST_TIMEOUT_MS, _LONGEST_TIMEOUT_MS = 10, 300_000
 
@@ -35,12 +35,12 @@ class Connection:
     bootstrap_servers: tuple[str, ...]
     client_id: str = "mirror"
     #: Maximum wait for a response in milliseconds.
-    request_timeout_ms: int = _DEFAULT_REQUEST_TIMEOUT_MS
+    request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS
     security: Security = field(default_factory=Security)
     #: The client's rack, so that a leader may name a nearby replica (KIP-392); "" if it is not set.
     rack: str = ""
     #: Time in milliseconds after which the leader is asked again instead of such a replica.
-    metadata_max_age_ms: int = _DEFAULT_METADATA_MAX_AGE_MS
+    metadata_max_age_ms: int = DEFAULT_METADATA_MAX_AGE_MS
 
     @classmethod
     def from_settings(cls, settings: ClientSettings) -> Connection:
@@ -51,17 +51,10 @@ class Connection:
         Raises:
             ConfigurationError: a value is missing or wrong, or a store cannot be used.
         """
-        where = Where(cluster=settings.cluster)
-        properties = settings.properties
-        return cls(
-            cluster=settings.cluster,
-            bootstrap_servers=_bootstrap_servers(properties.get("bootstrap.servers", ""), where),
-            client_id=properties.get("client.id") or f"mirror-{settings.role}",
-            request_timeout_ms=_milliseconds(properties, "request.timeout.ms", _DEFAULT_REQUEST_TIMEOUT_MS, where),
-            security=read_security(properties, where),
-            rack=properties.get("client.rack", ""),
-            metadata_max_age_ms=_milliseconds(properties, "metadata.max.age.ms", _DEFAULT_METADATA_MAX_AGE_MS, where),
-        )
+        # What only reads properties is not loaded by copy tasks, which get the connection itself.
+        from mirror_lib.cluster.client_properties import connection_of
+
+        return connection_of(settings)
 
     def librdkafka(self) -> dict[str, Any]:
         """Properties for any client of confluent-kafka; the caller adds those for its kind of client.
@@ -91,34 +84,3 @@ class Connection:
             "request_timeout_ms": self.request_timeout_ms,
             **self.security.aiokafka(Where(cluster=self.cluster)),
         }
-
-
-def _bootstrap_servers(text: str, where: Where) -> tuple[str, ...]:
-    try:
-        return parse_addresses(text)
-    except AddressError as error:
-        if error.member is None:
-            raise ConfigurationError(
-                "bootstrap.servers is not set.",
-                where=where,
-                action="List the brokers as host:port, separated by commas.",
-            ) from error
-        raise ConfigurationError(
-            f"bootstrap.servers: {error.member} is not a broker address.", where=where, action="Write it as host:port."
-        ) from error
-
-
-def _milliseconds(properties: Mapping[str, str], name: str, default: int, where: Where) -> int:
-    text = properties.get(name)
-    if text is None:
-        return default
-    try:
-        value = int(text.strip())
-    except ValueError:
-        value = -1
-    if value < 0:
-        raise ConfigurationError(
-            f"{name}={text} is not a number of milliseconds.", where=where, action="Set it in milliseconds."
-        )
-    # Java allows 0; here each request needs some time.
-    return max(value, 1)

@@ -6,6 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "data_plane": ["FlowChains", "NO_CHAIN", "TopicChain"],
+        "copy_settings": ["CopySettings", "PoisonPolicy"],
         "first_start": ["EARLIEST", "FirstStarts", "first_starts", "parse_first_start"],
         "fixes": ["fix", "fix_safely"],
         "flow_conflicts": ["meeting_problems"],
@@ -23,7 +24,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "local_state": ["CONFIG_VARIABLE", "STATE_DIR_VARIABLE", "local_config", "project_root", "state_dir"],
         "model": [
             "ClientSettings",
-            "CopySettings",
             "AirflowExecution",
             "ExistingTarget",
             "Fencing",
@@ -35,7 +35,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "IsolationLevel",
             "MirrorConfig",
             "OffsetSyncsLocation",
-            "PoisonPolicy",
             "Problem",
             "Provenance",
             "Rename",

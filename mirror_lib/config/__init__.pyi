@@ -1,3 +1,5 @@
+from .copy_settings import CopySettings as CopySettings
+from .copy_settings import PoisonPolicy as PoisonPolicy
 from .data_plane import FlowChains as FlowChains
 from .data_plane import NO_CHAIN as NO_CHAIN
 from .data_plane import TopicChain as TopicChain
@@ -24,7 +26,6 @@ from .local_state import state_dir as state_dir
 from .local_state import STATE_DIR_VARIABLE as STATE_DIR_VARIABLE
 from .model import AirflowExecution as AirflowExecution
 from .model import ClientSettings as ClientSettings
-from .model import CopySettings as CopySettings
 from .model import ExistingTarget as ExistingTarget
 from .model import Fencing as Fencing
 from .model import FirstStart as FirstStart
@@ -35,7 +36,6 @@ from .model import GroupTranslation as GroupTranslation
 from .model import IsolationLevel as IsolationLevel
 from .model import MirrorConfig as MirrorConfig
 from .model import OffsetSyncsLocation as OffsetSyncsLocation
-from .model import PoisonPolicy as PoisonPolicy
 from .model import Problem as Problem
 from .model import Provenance as Provenance
 from .model import Rename as Rename

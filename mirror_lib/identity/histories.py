@@ -10,10 +10,12 @@ else: it is unknown.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mirror_lib.cluster.topics import NOTHING_COPIED, Position, PositionState
-from mirror_lib.ledger import KnownPosition
+
+if TYPE_CHECKING:
+    from mirror_lib.ledger import KnownPosition
 
 
 class LedgerState(StrEnum):

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.batches import ANY_RECORD, RecordRules, TransactionCount
 from mirror_lib.cluster.raw import HiddenRecords
 from mirror_lib.cluster.topics import SOURCE_CONNECTOR, ClusterPair, LastRecord, OmittedRange, Position, Route
-from mirror_lib.config import CopySettings, TopicChain
+from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError
-from mirror_lib.identity import SOUND_HISTORY, CopiedTo, History, TargetPartition, Unselected
-from mirror_lib.observe import Expectation
+from mirror_lib.identity import SOUND_HISTORY, History
 from mirror_lib.offsets import OffsetRun
-from mirror_lib.relay.record_paths import TopicPath
 from mirror_lib.topology import FlowId, TopicPartition
+
+if TYPE_CHECKING:
+    # Copy tasks import this module.
+    from mirror_lib.config import TopicChain
+    from mirror_lib.identity import CopiedTo, TargetPartition, Unselected
+    from mirror_lib.observe import Expectation
+    from mirror_lib.relay.record_paths import TopicPath
 
 
 @dataclass(frozen=True, slots=True)

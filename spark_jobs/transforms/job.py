@@ -157,7 +157,7 @@ class _TransformedCopy:
         """Transform ranges of the source without writing; each group is a task."""
         opened = {each.plan.source: each for bin_ in self._job.copy.bins for each in bin_}
         bins = tuple(tuple(_only(opened[each.source], each) for each in group) for group in groups)
-        settings = self._job.copy.settings.model_copy(update={"poison_policy": PoisonPolicy.SKIP})
+        settings = replace(self._job.copy.settings, poison_policy=PoisonPolicy.SKIP)
         job = replace(self._job, copy=replace(self._job.copy, bins=bins, settings=settings), secret=new_secret())
         sealed = seal(job, COPY_RESULTS)
         try:

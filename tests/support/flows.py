@@ -72,7 +72,7 @@ class Flow:
 
     def with_settings(self, **settings: Any) -> Flow:
         """The same flow with other copy settings."""
-        changed = self.config.copy_settings.model_copy(update=settings)
+        changed = replace(self.config.copy_settings, **settings)
         return replace(self, config=self.config.model_copy(update={"copy_settings": changed}))
 
 

@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "kerberos": ["missing_for_kerberos"],
         "login_check": ["login_errors"],
         "sasl": ["OAuthLogin"],
-        "security": ["Security", "read_security"],
+        "security": ["Security"],
+        "security_properties": ["read_security"],
     },
 )

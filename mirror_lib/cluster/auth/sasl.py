@@ -19,7 +19,8 @@ from mirror_lib.cluster.auth.cloud_logins import cloud_login
 from mirror_lib.cluster.auth.jaas import JaasEntry, parse_jaas
 from mirror_lib.cluster.auth.kerberos import read_kerberos
 from mirror_lib.cluster.auth.oauth_tokens import ClientCredentials, TokenFile, TokenSource, UnsecuredToken, token_of
-from mirror_lib.cluster.auth.tls import read_tls, refuse_java_only
+from mirror_lib.cluster.auth.tls import read_tls
+from mirror_lib.cluster.auth.unsupported import refuse_java_only
 from mirror_lib.config.security import MECHANISMS
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.operator_limits import read_named

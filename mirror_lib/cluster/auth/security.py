@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mirror_lib.cluster.auth.sasl import Login, read_sasl
-from mirror_lib.cluster.auth.tls import Tls, read_tls, refuse_java_only
-from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.errors import Where
 
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+if TYPE_CHECKING:
+    from mirror_lib.cluster.auth.sasl import Login
+    from mirror_lib.cluster.auth.tls import Tls
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +45,3 @@ class Security:
         if self.sasl is not None:
             options |= self.sasl.aiokafka(where)
         return options
-
-
-def read_security(properties: Mapping[str, str], where: Where) -> Security:
-    """Parse the security part of a Java client's properties; read the files that they name.
-
-    Raises:
-        ConfigurationError: a value is unknown or missing, or a file cannot be used. Never contains secrets.
-    """
-    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
-    if protocol not in _PROTOCOLS:
-        raise ConfigurationError(
-            f"security.protocol={protocol} is unknown.", where=where, action=f"Use one of {', '.join(_PROTOCOLS)}."
-        )
-    tls, sasl = protocol.endswith("SSL"), protocol.startswith("SASL")
-    refuse_java_only(properties, "security.", where)
-    return Security(
-        protocol, read_tls(properties, where) if tls else None, read_sasl(properties, where) if sasl else None
-    )

@@ -24,28 +24,10 @@ from mirror_lib.cluster.auth.keystores import (
     read_pem_key,
     read_truststore,
 )
-from mirror_lib.config.security import TlsVersions, TlsVersionsError, java_only_problem, tls_versions
+from mirror_lib.cluster.auth.unsupported import refuse_java_only
+from mirror_lib.config.security import TlsVersions, TlsVersionsError, tls_versions
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.operator_limits import read_named
-
-
-def refuse_java_only(properties: Mapping[str, str], beginning: str, where: Where, *, prefix: str = "") -> None:
-    """Check the properties whose names have this beginning; like Java, ignore others.
-
-    Args:
-        properties: of a client.
-        beginning: such as `ssl.`.
-        where: for the error.
-        prefix: text before the name in the error.
-
-    Raises:
-        ConfigurationError: one of them is not supported.
-    """
-    for name in sorted(properties):
-        problem = java_only_problem(name, properties[name]) if name.startswith(beginning) else None
-        if problem is not None:
-            raise ConfigurationError(f"{prefix}{name}: {problem.what}.", where=where, action=problem.action)
-
 
 #: A suite of TLS 1.2 with a pre-shared key that no peer has: librdkafka, which has no setting for versions, can then
 #: use only TLS 1.3.

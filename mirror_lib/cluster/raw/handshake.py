@@ -17,7 +17,6 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 from aiokafka.protocol.types import Array, Int32
 
-from mirror_lib.cluster.auth import sasl_exchange as _  # noqa: F401 - patches the logins
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.response_limits import ALWAYS_ALLOWED, largest_response, size_problem
 from mirror_lib.cluster.raw.sessions import Session
@@ -76,6 +75,9 @@ class Handshake(AIOKafkaConnection):  # type: ignore[misc]
         return response
 
     async def _do_sasl_handshake(self) -> None:
+        # Patches the logins. Connections without a login do not load it.
+        from mirror_lib.cluster.auth import sasl_exchange as _  # noqa: F401
+
         await super()._do_sasl_handshake()
         self.session = Session(self._sasl_mechanism, self._new_exchange, self._session_lifetime_ms, self.cluster)
 

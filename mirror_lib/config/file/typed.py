@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -73,7 +74,7 @@ def flow_config(settings: FlowSettings, transforms: FlowChains = UNCHANGED) -> F
     request_size = settings.clients["data_producer"].get(REQUEST_SIZE)
     if request_size is not None:
         update = {own_keys.REQUEST_MAX_BYTES: parse_request_size(request_size.value)}
-        values["copy_settings"] = values["copy_settings"].model_copy(update=update)
+        values["copy_settings"] = replace(values["copy_settings"], **update)
     return FlowConfig(
         flow=settings.flow,
         **values,

@@ -1,9 +1,9 @@
-from .check import MECHANISMS as MECHANISMS
 from .check import security_problems as security_problems
 from .check import uses_kerberos as uses_kerberos
 from .cloud_classes import AWS_MSK_IAM as AWS_MSK_IAM
 from .cloud_classes import AZURE_LOGIN_HANDLERS as AZURE_LOGIN_HANDLERS
 from .cloud_classes import GOOGLE_LOGIN_HANDLER as GOOGLE_LOGIN_HANDLER
+from .cloud_classes import MECHANISMS as MECHANISMS
 from .cloud_classes import MSK_LOGIN_HANDLER as MSK_LOGIN_HANDLER
 from .java_only import java_only_problem as java_only_problem
 from .tls import tls_versions as tls_versions

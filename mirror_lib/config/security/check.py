@@ -6,13 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from mirror_lib.config.file import FlowSettings, Settings
 from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Problem
-from mirror_lib.config.security.cloud_classes import AWS_MSK_IAM
+from mirror_lib.config.security.cloud_classes import MECHANISMS
 from mirror_lib.config.security.java_only import java_only_problem
 from mirror_lib.config.security.tls import TlsVersionsError, tls_versions
 from mirror_lib.topology import parse_raw_boolean
-
-#: Mechanisms that both clients support.
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", AWS_MSK_IAM)
 
 _PROTOCOLS, _SUITES = "ssl.enabled.protocols", "ssl.cipher.suites"
 

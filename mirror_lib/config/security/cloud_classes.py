@@ -7,6 +7,8 @@ from __future__ import annotations
 
 #: The SASL mechanism of Amazon MSK's login module; the brokers accept the same credentials by OAUTHBEARER.
 AWS_MSK_IAM = "AWS_MSK_IAM"
+#: Mechanisms that both clients support.
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", AWS_MSK_IAM)
 #: `sasl.client.callback.handler.class` for `AWS_MSK_IAM`.
 MSK_CLIENT_HANDLER = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
 #: `sasl.login.callback.handler.class` for `OAUTHBEARER`.

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
 
+from pydantic import TypeAdapter
+
+from mirror_lib.config.copy_settings import CopySettings, PoisonPolicy
 from mirror_lib.config.model import (
     AirflowExecution,
-    CopySettings,
     ExistingTarget,
     Fencing,
     GroupMetadata,
     GroupTranslation,
-    PoisonPolicy,
     Rename,
     UncommittedPartitions,
 )
@@ -407,6 +410,7 @@ OWN_BY_NAME = {definition.name: definition for definition in (*FLOW_KEYS, *TOP_K
 #: The field of `CopySettings` that is set from the data producer, not from a `mirror.*` key.
 REQUEST_MAX_BYTES = "request_max_bytes"
 
+_COPY_SETTINGS = TypeAdapter(CopySettings)
 #: The text of an effective setting, None when it has neither a value nor a default.
 Lookup = Callable[[str], str | None]
 
@@ -417,13 +421,13 @@ def copy_settings(lookup: Lookup) -> CopySettings:
     Raises:
         ValueError: a value is not valid.
     """
-    values = {}
-    for field in CopySettings.model_fields.keys() - {REQUEST_MAX_BYTES}:
+    values: dict[str, Any] = {}
+    for field in {each.name for each in fields(CopySettings)} - {REQUEST_MAX_BYTES}:
         name = PREFIX + field.replace("_", ".")
         text = lookup(name)
         if text is not None:
             values[field] = OWN_BY_NAME[name].parse(text)
-    return CopySettings.model_validate(values)
+    return _COPY_SETTINGS.validate_python(values)
 
 
 def rename(lookup: Lookup) -> Rename:

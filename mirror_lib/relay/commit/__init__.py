@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "commit": ["commit_round", "segment_rows"],
         "decided_positions": ["store_decided"],
+        "poison_gaps": ["omission_rows"],
         "progress": ["RoundProgress"],
         "rewound_syncs": ["rewind_syncs"],
         "round_metrics": ["RoundAccount", "Step", "expectation"],

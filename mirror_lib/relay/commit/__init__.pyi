@@ -1,6 +1,7 @@
 from .commit import commit_round as commit_round
 from .commit import segment_rows as segment_rows
 from .decided_positions import store_decided as store_decided
+from .poison_gaps import omission_rows as omission_rows
 from .progress import RoundProgress as RoundProgress
 from .rewound_syncs import rewind_syncs as rewind_syncs
 from .round_metrics import expectation as expectation

@@ -17,8 +17,8 @@ from mirror_lib.identity import position_row
 from mirror_lib.ledger import Ledger, offset_rows, rows
 from mirror_lib.offsets import EmissionState, OffsetRun, encode, flush_syncs
 from mirror_lib.relay.claim import with_found_records
+from mirror_lib.relay.commit.poison_gaps import gap_rows
 from mirror_lib.relay.commit.transaction_counts import transaction_count_rows
-from mirror_lib.relay.copy import gap_rows
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult, RoutedRecords
 from mirror_lib.relay.planning import FlowClusters, find_lost_deletions, note_lost_deletions
 from mirror_lib.topology import TopicPartition

@@ -18,7 +18,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "transactions_of",
         ],
         "partition_progress": ["PartitionCopy"],
-        "poison_records": ["Omissions", "gap_rows", "omission_rows"],
+        "poison_records": ["Omissions"],
         "position_flush": ["PositionFlush"],
         "producer": ["TargetWriter"],
         "producer_state": ["SEQUENCES"],

@@ -11,8 +11,6 @@ from .open_positions import open_position_of as open_position_of
 from .open_positions import transactional_id as transactional_id
 from .open_positions import transactions_of as transactions_of
 from .partition_progress import PartitionCopy as PartitionCopy
-from .poison_records import gap_rows as gap_rows
-from .poison_records import omission_rows as omission_rows
 from .poison_records import Omissions as Omissions
 from .position_flush import PositionFlush as PositionFlush
 from .producer import TargetWriter as TargetWriter

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.topics import OmittedRange, Position, PositionState
-from mirror_lib.config import FlowConfig, TopicChain
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.model import OpenPartition
 from mirror_lib.topology import FlowId, TopicPartition
+
+if TYPE_CHECKING:
+    from mirror_lib.config import FlowConfig, TopicChain
 
 
 def transactional_id(flow: FlowId, target: TopicPartition) -> str:

@@ -28,7 +28,7 @@ from mirror_lib.cluster.protocol.transactions import (
 from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, ProducedPartition
 from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.config.model import CopySettings
+from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.errors import BrokerUnreachableError, TransientError
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan, ProducerMemory
 from mirror_lib.topology.names import FlowId, TopicPartition
@@ -439,7 +439,7 @@ def job(
         source=Connection("A", ("localhost:1",)),
         target=Connection("B", ("localhost:2",)),
         read_committed=read_committed,
-        settings=CopySettings.model_validate({**defaults, **settings}),
+        settings=CopySettings(**{**defaults, **settings}),
         bins=(partitions,),
         producer_memory=memory,
     )

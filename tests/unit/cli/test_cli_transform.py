@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.config.loader import load_flow
-from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.features.transforms.cli.preview import policy_text
 from tests.support.flow_files import write_flow
 from tests.support.terminal import Terminal

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.config.loader import load
-from mirror_lib.config.model import AclRules, ConfigRules, CopySettings, Rename
+from mirror_lib.config.model import AclRules, ConfigRules, Rename
 from mirror_lib.config.settings.mirror_keys import FLOW_KEYS, OWN_BY_NAME, copy_settings, parse_rename_list, rename
 from mirror_lib.config.settings.reference import all_definitions, markdown_reference
 from mirror_lib.config.settings.sync_keys import SYNC_KEYS, acl_rules, config_rules, parse_overrides, parse_principals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.cluster.connection import _bootstrap_servers
+from mirror_lib.cluster.client_properties import _bootstrap_servers
 from mirror_lib.config.file.problems import describe
 from mirror_lib.config.loader import InvalidConfigurationError, load
 from mirror_lib.config.model import Provenance

@@ -15,7 +15,8 @@ from mirror_lib.cluster.admin.client import (
     TopicSpec,
 )
 from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, TopicExistsError, UnsupportedRequestError
-from mirror_lib.config.model import CopySettings, FlowConfig, OffsetSyncsLocation, PoisonPolicy
+from mirror_lib.config.copy_settings import CopySettings, PoisonPolicy
+from mirror_lib.config.model import FlowConfig, OffsetSyncsLocation
 from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, TopicMissingError
 from mirror_lib.sync.topics.internal import InternalTopic, InternalTopicState, ensure_internal_topics
 from tests.support.flow_configs import flow_config

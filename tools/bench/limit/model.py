@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
-from mirror_lib.config.model import CopySettings
+from mirror_lib.config.copy_settings import CopySettings
 from tools.bench.workloads.workload import Workload
 
 _COPY = CopySettings()

@@ -18,7 +18,8 @@ from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.config.model import ClientSettings, CopySettings
+from mirror_lib.config.copy_settings import CopySettings
+from mirror_lib.config.model import ClientSettings
 from tools.bench.clusters.wire import Wire
 from tools.bench.limit.halves import Fetching, Layout, Producing, read_partition, requests, split
 from tools.bench.limit.model import FETCH_WAYS, FetchWay, ProduceWay

@@ -9,7 +9,7 @@ from mirror_lib.airflow.flow import report_task
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.documentation import documentation
 from mirror_lib.airflow.schedule import airflow_schedule
-from mirror_lib.config.model import CopySettings
+from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.observe.airflow_runs import dag_id_of
 from mirror_lib.topology.names import FlowId
 

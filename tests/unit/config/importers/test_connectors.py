@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.auth.jaas import parse_jaas
+from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.config.file.properties import parse_properties
-from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.config.settings.definitions import MM2_FLOW
 from mirror_lib.config.settings.kafka_names import CLIENT_SET
 from mirror_lib.errors import ConfigurationError

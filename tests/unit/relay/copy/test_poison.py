@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.batches.rules import RecordRules
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.errors import (
     AuthorizationError,
     CorruptBatchError,
@@ -22,7 +22,7 @@ from mirror_lib.errors import (
     TopicMissingError,
 )
 from mirror_lib.ledger.rows import GapRow, GapState
-from mirror_lib.relay.copy.poison_records import gap_rows
+from mirror_lib.relay.commit.poison_gaps import gap_rows
 from mirror_lib.relay.model import PartitionResult
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.brokers.fake_cluster import FakePartition, Produced, job
