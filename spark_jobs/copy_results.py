@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_lib.cluster.batches import TransactionCount
-from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.offsets import OffsetRun
+from mirror_lib.records import LastRecord, TransactionCount
 from mirror_lib.relay import PartitionResult
 from mirror_lib.topology import TopicPartition
 

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from mirror_lib.cluster.admin import batches
-from mirror_lib.cluster.batches import is_same, last_record_at
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient, by_leader
-from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.errors import ClusterError, MirrorError, Where
+from mirror_lib.records import LastRecord, is_same, last_record_at
 from mirror_lib.topology import Grant, Operation, TopicPartition
 
 #: Maximum bytes of one response; the batches of most partitions fit.

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.cluster import Connection
-from mirror_lib.cluster.batches import ANY_RECORD, RecordRules, TransactionCount
 from mirror_lib.cluster.raw import HiddenRecords
-from mirror_lib.cluster.topics import SOURCE_CONNECTOR, ClusterPair, LastRecord, OmittedRange, Position, Route
+from mirror_lib.cluster.topics import SOURCE_CONNECTOR, ClusterPair, OmittedRange, Position, Route
 from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.identity import SOUND_HISTORY, History
 from mirror_lib.offsets import OffsetRun
+from mirror_lib.records import ANY_RECORD, LastRecord, RecordRules, TransactionCount
 from mirror_lib.topology import FlowId, TopicPartition
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """`./run bench small-batches`: what comparing small source batches costs, in memory, and how much blocks save.
 
 Small batches of the source are compared with the larger ones that the relay gathers them into, once as the verification
-does it (`cluster.batches.record_blocks`), and once batch by batch, in the same process over the same bytes.
+does it (`records.record_blocks`), and once batch by batch, in the same process over the same bytes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mirror_lib.cluster.batches.assemble import BatchAssembler
-from mirror_lib.cluster.batches.header import HEADER_SIZE, parse_header
-from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
-from mirror_lib.cluster.batches.spans import Span, read_spans
-from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.features.verify.compare.compare import RangeComparer
 from mirror_lib.features.verify.model import CheckRange, PartitionCheck
 from mirror_lib.offsets.runs import OffsetRun, encode
+from mirror_lib.records.assemble import BatchAssembler
+from mirror_lib.records.header import HEADER_SIZE, parse_header
+from mirror_lib.records.record_blocks import RecordBlock, read_blocks
+from mirror_lib.records.spans import Span, read_spans
+from mirror_lib.records.stamping import stamp
 from mirror_lib.topology.names import TopicPartition
 from tools.bench.workloads.workload import BatchMill, Workload, select
 

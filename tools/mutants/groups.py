@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 GROUPS: Mapping[str, str] = {
     "auth": "mirror_lib/cluster/auth",
-    "batches": "mirror_lib/cluster/batches",
+    "batches": "mirror_lib/records",
     "claim": "mirror_lib/relay/claim",
     "commit": "mirror_lib/relay/commit",
     "config": "mirror_lib/config",

@@ -17,7 +17,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "mm2_formats": ["Checkpoint", "Heartbeat", "OffsetSync"],
         "positions": [
             "ClusterPair",
-            "LastRecord",
             "NOTHING_COPIED",
             "OmittedRange",
             "Position",

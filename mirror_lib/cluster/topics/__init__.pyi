@@ -12,7 +12,6 @@ from .mm2_formats import Heartbeat as Heartbeat
 from .mm2_formats import OffsetSync as OffsetSync
 from .positions import ClusterPair as ClusterPair
 from .positions import encode_value as encode_value
-from .positions import LastRecord as LastRecord
 from .positions import NOTHING_COPIED as NOTHING_COPIED
 from .positions import OmittedRange as OmittedRange
 from .positions import partition_for as partition_for

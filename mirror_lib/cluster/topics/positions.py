@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from mirror_lib.cluster.topics.mm2_formats import RecordFormatError
 from mirror_lib.errors import OffsetMapError
 from mirror_lib.offsets import OffsetRun, decode, encode
+from mirror_lib.records import LastRecord
 from mirror_lib.topology import TopicPartition
 
 #: The first element of every key: in MM2's dedicated mode a connector is named after its class.
@@ -51,16 +52,6 @@ class OmittedRange(NamedTuple):
     #: `MirrorError.reason` of the records' fault.
     cause: str
     quarantined: bool = False
-
-
-class LastRecord(NamedTuple):
-    """A record copied last, or right before the last: a later run recognizes the log by it."""
-
-    offset: int
-    #: The size of its batch.
-    batch_bytes: int
-    #: CRC-32C of its timestamp, key, value and headers.
-    checksum: int
 
 
 class Route(NamedTuple):

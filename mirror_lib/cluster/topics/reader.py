@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from mirror_lib.cluster.batches import CODEC_BITS, Record, RecordError, Span, key_and_value, read_records, read_spans
-from mirror_lib.cluster.batches.compression import CodecError, decompress_up_to
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient, may_pass
@@ -29,6 +27,8 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.outside_limits import INTERNAL_BATCH_BYTES, INTERNAL_TOPIC_BYTES
+from mirror_lib.records import CODEC_BITS, Record, RecordError, Span, key_and_value, read_records, read_spans
+from mirror_lib.records.compression import CodecError, decompress_up_to
 from mirror_lib.topology import Grant, Operation, TopicPartition
 
 _Result = TypeVar("_Result")

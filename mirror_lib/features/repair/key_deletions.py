@@ -4,7 +4,7 @@ The source's cleaner has removed the keys and their tombstones before they were 
 (`relay.planning.lost_deletions`), so the source has no record whose copy would delete them on the target. An operator
 decides; then the tombstones of a partition and its position after them are written in one transaction: a later run
 finds both or neither. Their offsets are not copies of source records: the map does not have them, and each tombstone
-says so itself (`cluster.batches.own_deletions`).
+says so itself (`records.own_deletions`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster.admin import OffsetSpec
-from mirror_lib.cluster.batches import Codec, ReadyBatch, Record, decode_varint, deletion, rebuild, stamp
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.cluster.topics import Position, PositionState
 from mirror_lib.config import Fencing, FlowConfig
@@ -34,6 +33,7 @@ from mirror_lib.errors import (
 from mirror_lib.features.transforms.copy import Transaction
 from mirror_lib.identity import position_row
 from mirror_lib.ledger import DELETIONS_WRITTEN, GapRow, GapState, Ledger
+from mirror_lib.records import Codec, ReadyBatch, Record, decode_varint, deletion, rebuild, stamp
 from mirror_lib.relay import CopyJob, PositionTopic, RunLease
 from mirror_lib.relay.copy import transactional_id
 from mirror_lib.relay.planning import FlowClusters, note_histories, with_flow

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from mirror_lib.cluster.batches import RecordError, Span, hide_own_deletions
-from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.config import FlowConfig, IsolationLevel, PoisonPolicy
 from mirror_lib.errors import (
@@ -42,6 +40,8 @@ from mirror_lib.ledger import (
     with_ends,
 )
 from mirror_lib.offsets import OffsetMap, RunColumns, unite
+from mirror_lib.records import RecordError, Span, hide_own_deletions
+from mirror_lib.records.compression import CodecError
 from mirror_lib.relay.planning import FlowClusters, note_histories
 from mirror_lib.relay.takeover import MismatchError, PartitionReader, until_stable
 from mirror_lib.topology import TopicPartition

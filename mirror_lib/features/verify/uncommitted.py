@@ -6,7 +6,7 @@ offset. So a comparison of all records fetches committed ones up to there, shows
 
 from __future__ import annotations
 
-from mirror_lib.cluster.batches import (
+from mirror_lib.records import (
     CONTROL_BIT,
     HEADER_SIZE,
     LOG_OVERHEAD,

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from mirror_lib.cluster.raw import open_clients
-from mirror_lib.cluster.topics import LastRecord, Position
+from mirror_lib.cluster.topics import Position
 from mirror_lib.errors import ClusterError
 from mirror_lib.identity import read_records_at
+from mirror_lib.records import LastRecord
 from mirror_lib.relay.model import PartitionResult
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.topology import TopicPartition

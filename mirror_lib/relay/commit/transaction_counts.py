@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mirror_lib.cluster.batches import OpenTransaction, TransactionCount
 from mirror_lib.cluster.topics import Position
 from mirror_lib.identity import is_other_topic
 from mirror_lib.ledger import Ledger, TransactionCountRow
+from mirror_lib.records import OpenTransaction, TransactionCount
 from mirror_lib.relay.model import OpenPartition, PartitionResult
 from mirror_lib.topology import FlowId, TopicPartition
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mirror_lib.cluster.batches import SkippedRecords, TransactionCount
 from mirror_lib.errors import MirrorError
+from mirror_lib.records import SkippedRecords, TransactionCount
 
 
 class Part(Protocol):

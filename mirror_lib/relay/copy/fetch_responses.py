@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from mirror_lib.cluster.batches import SkippedRecords, find_last_records
 from mirror_lib.cluster.protocol import UNKNOWN_EPOCH, ErrorCode, Needed, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, RawClient, may_pass
 from mirror_lib.errors import (
@@ -18,6 +17,7 @@ from mirror_lib.errors import (
     RetriesExhaustedError,
     SourceTruncatedError,
 )
+from mirror_lib.records import SkippedRecords, find_last_records
 from mirror_lib.relay.copy.assembler import Part
 from mirror_lib.relay.copy.follower_fetch import Place, ReadReplicas
 from mirror_lib.relay.copy.partition_progress import PartitionCopy

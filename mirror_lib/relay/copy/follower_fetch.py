@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mirror_lib.cluster.batches import sound_batches
 from mirror_lib.cluster.protocol import FetchedPartition
+from mirror_lib.records import sound_batches
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -6,12 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mirror_lib.cluster.batches import BatchAssembler, LastRecords, ReadyBatch
 from mirror_lib.cluster.raw import Backoff
-from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.config import CopySettings, PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.offsets import OffsetRun, RunBuilder
+from mirror_lib.records import BatchAssembler, LastRecord, LastRecords, ReadyBatch
 from mirror_lib.relay.copy.assembler import Assembler
 from mirror_lib.relay.model import OpenPartition, PartitionResult, Poison
 from mirror_lib.topology import FlowId

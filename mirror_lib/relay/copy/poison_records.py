@@ -10,7 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from mirror_lib.cluster.batches import (
+from mirror_lib.cluster.raw import RawClient
+from mirror_lib.config import PoisonPolicy
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.records import (
     Codec,
     ReadyBatch,
     Record,
@@ -20,9 +23,6 @@ from mirror_lib.cluster.batches import (
     stamp,
     with_size,
 )
-from mirror_lib.cluster.raw import RawClient
-from mirror_lib.config import PoisonPolicy
-from mirror_lib.errors import MirrorError, Where
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.copy.torn_connections import LEAST_REQUEST_BYTES
 from mirror_lib.relay.model import CopyJob, Poison

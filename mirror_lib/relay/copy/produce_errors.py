@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mirror_lib.cluster.batches import POLICIES, halves, readable, skipped_batch
 from mirror_lib.cluster.protocol import ErrorCode, Needed, error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
 from mirror_lib.errors import (
@@ -17,6 +16,7 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
+from mirror_lib.records import POLICIES, halves, readable, skipped_batch
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.copy.poison_records import Omissions
 from mirror_lib.relay.copy.producer_state import Outgoing, PartitionWriter

@@ -22,11 +22,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mirror_lib.cluster.batches import ReadyBatch
 from mirror_lib.cluster.protocol import ErrorCode, encode_topic_id, error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient, may_pass, without_frames
 from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError
+from mirror_lib.records import ReadyBatch
 from mirror_lib.relay.copy.broker_connections import ConnectionSlots
 from mirror_lib.relay.copy.old_records import OldRecords
 from mirror_lib.relay.copy.partition_progress import PartitionCopy

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-from mirror_lib.cluster.batches import ReadyBatch, stamp
 from mirror_lib.cluster.protocol import ErrorCode
 from mirror_lib.cluster.raw import Backoff, ProducedPartition
 from mirror_lib.errors import MirrorError
+from mirror_lib.records import ReadyBatch, stamp
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.model import OpenPartition
 

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import uvloop
 
-from mirror_lib.cluster.batches import ReadyBatch
 from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
 from mirror_lib.errors import MirrorError
+from mirror_lib.records import ReadyBatch
 from mirror_lib.relay.copy.assembler import Part
 from mirror_lib.relay.copy.fetcher import Memory, SourceReader
 from mirror_lib.relay.copy.follower_fetch import ReadReplicas

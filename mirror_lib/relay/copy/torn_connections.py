@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from mirror_lib.cluster.batches import ReadyBatch, halves
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, RecordTooLargeError, Where
+from mirror_lib.records import ReadyBatch, halves
 from mirror_lib.relay.copy.producer_state import Outgoing
 
 _log = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ from typing import NamedTuple, Self
 
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec, TopicDescription
-from mirror_lib.cluster.batches import ANY_RECORD, RecordRules
 from mirror_lib.cluster.topics import (
     SOURCE_CONNECTOR,
     ClusterPair,
@@ -25,6 +24,7 @@ from mirror_lib.cluster.topics import (
 from mirror_lib.config import FlowConfig, IsolationLevel, collections_paused, first_starts
 from mirror_lib.errors import DirtyStartError, MirrorError, TopicMissingError, TopologyError, Where
 from mirror_lib.identity import CopiedTo, LedgerPositions, Past, TargetPartition, cluster_pair, copied_to
+from mirror_lib.records import ANY_RECORD, RecordRules
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
 from mirror_lib.relay.next_steps import after_malformed_position
 from mirror_lib.relay.planning.altered_positions import AlteredPosition, altered_position, with_altered

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.identity import MOST_BYTES, MOST_PARTITIONS
+from mirror_lib.records import LastRecord
 from mirror_lib.topology import TopicPartition
 
 

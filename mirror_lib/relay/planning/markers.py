@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from mirror_lib.cluster import Connection
-from mirror_lib.cluster.batches import RecordError, read_spans
 from mirror_lib.cluster.raw import FetchRequestPartition, RawClient, by_leader, open_clients
 from mirror_lib.errors import MirrorError
+from mirror_lib.records import RecordError, read_spans
 from mirror_lib.topology import TopicPartition
 
 #: Bytes per partition and response: some hundred markers.

@@ -11,10 +11,11 @@ from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
 from mirror_lib.cluster.protocol import UnsupportedRequestError
 from mirror_lib.cluster.raw import HiddenRecords, RawClient, describe_hidden, open_clients
-from mirror_lib.cluster.topics import LastRecord, StoredPosition
+from mirror_lib.cluster.topics import StoredPosition
 from mirror_lib.config import FirstStarts
 from mirror_lib.errors import AuthorizationError, ClusterError, MirrorError
 from mirror_lib.identity import compare_last_records
+from mirror_lib.records import LastRecord
 from mirror_lib.relay.planning.idle_looks import in_turn
 from mirror_lib.topology import TopicPartition
 

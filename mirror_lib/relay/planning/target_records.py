@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import OffsetFact
-from mirror_lib.cluster.batches import is_same_copy
 from mirror_lib.cluster.raw import open_clients
-from mirror_lib.cluster.topics import LastRecord, StoredPosition
+from mirror_lib.cluster.topics import StoredPosition
 from mirror_lib.errors import ClusterError, MirrorError
 from mirror_lib.identity import compare_last_records, newest_copies
+from mirror_lib.records import LastRecord, is_same_copy
 from mirror_lib.relay.planning.idle_looks import in_turn
 from mirror_lib.topology import TopicPartition
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs, batches
-from mirror_lib.cluster.batches import RecordRules
 from mirror_lib.config import CopySettings, PoisonPolicy, longest_interval_seconds
 from mirror_lib.observe import Retention, duration, is_compacted, tombstones_kept_ms
+from mirror_lib.records import RecordRules
 
 #: The broker's default for `max.message.bytes`, used if a topic's configs cannot be read.
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588

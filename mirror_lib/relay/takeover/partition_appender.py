@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mirror_lib.cluster.batches import ReadyBatch
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
 from mirror_lib.cluster.raw import Patience, RawClient
 from mirror_lib.errors import MirrorError, Where
+from mirror_lib.records import ReadyBatch
 from mirror_lib.topology import Operation, TopicPartition
 
 _PRODUCE_TIMEOUT_MS = 30_000

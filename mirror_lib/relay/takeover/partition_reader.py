@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mirror_lib.cluster.batches import Span, read_spans
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, Patience, RawClient
 from mirror_lib.config import CopySettings
 from mirror_lib.errors import DirtyStartError, MirrorError, OffsetOutOfRangeError, Where
+from mirror_lib.records import Span, read_spans
 from mirror_lib.relay.next_steps import set_position_or_copy_anew
 from mirror_lib.topology import Operation, TopicPartition
 

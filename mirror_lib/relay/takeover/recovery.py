@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.batches import HEADER_SIZE, Record, RecordError, Span, largest_encoding
-from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import Backoff, RawClient
 from mirror_lib.cluster.topics import OmittedRange
 from mirror_lib.config import PoisonPolicy
@@ -29,6 +27,8 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.offsets import OffsetRun, merge
+from mirror_lib.records import HEADER_SIZE, Record, RecordError, Span, largest_encoding
+from mirror_lib.records.compression import CodecError
 from mirror_lib.relay.model import CopyJob, OpenPartition, Poison, Takeover
 from mirror_lib.relay.next_steps import (
     after_foreign_records,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from mirror_lib.cluster.batches import Codec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw import open_clients
 from mirror_lib.cluster.topics import internal
@@ -15,6 +14,7 @@ from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetS
 from mirror_lib.cluster.topics.positions import Position, PositionKeys, encode_value
 from mirror_lib.errors import OversizedBatchError
 from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.records import Codec
 from mirror_lib.topology import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, create_topic, produce, watermarks

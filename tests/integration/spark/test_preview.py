@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.transforms.model import (
     ColumnExpressions,
@@ -28,6 +27,7 @@ from mirror_lib.features.transforms.preview.preview import (
     RecordPlace,
 )
 from mirror_lib.features.transforms.rows.layout import READ_SCHEMA, place_of
+from mirror_lib.records.header import Codec
 from spark_jobs.preview import preview_with
 from tests.support.smt_chains import smt_chain
 from tests.support.spark.frames import Given, decoding, expressions, json_by, named_function

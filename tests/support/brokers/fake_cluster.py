@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.topic_ids import NamedTopic
@@ -30,6 +29,7 @@ from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.errors import BrokerUnreachableError, TransientError
+from mirror_lib.records.header import parse_header
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan, ProducerMemory
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.brokers.described_transactions import described_producers

@@ -14,8 +14,8 @@ from kafka.record.default_records import DefaultRecordBatch as KafkaPythonReader
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
-from mirror_lib.cluster.batches.stamping import stamp
+from mirror_lib.records.assemble import BatchAssembler, ReadyBatch
+from mirror_lib.records.stamping import stamp
 
 Headers = tuple[tuple[str, bytes | None], ...]
 

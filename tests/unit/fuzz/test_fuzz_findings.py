@@ -15,13 +15,6 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.cluster.auth.keystores import KeystoreError, read_keystore, read_pem_key
-from mirror_lib.cluster.batches import assemble
-from mirror_lib.cluster.batches.assemble import BatchAssembler
-from mirror_lib.cluster.batches.compression.codecs import CodecError, compress, decompress
-from mirror_lib.cluster.batches.legacy import read_legacy
-from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
-from mirror_lib.cluster.batches.records import RecordError, read_records
-from mirror_lib.cluster.batches.split import skipped_batch
 from mirror_lib.cluster.protocol.acls import parse_describe_acls
 from mirror_lib.cluster.protocol.fetch import EPOCH_CHECKING_VERSION, parse_fetch
 from mirror_lib.cluster.protocol.fields import read_varint
@@ -41,6 +34,13 @@ from mirror_lib.config.loader import check
 from mirror_lib.errors import MirrorError, OffsetMapError, OversizedBatchError
 from mirror_lib.offsets.runs import OffsetRun, decode, encode
 from mirror_lib.outside_limits import BATCH_RECORDS
+from mirror_lib.records import assemble
+from mirror_lib.records.assemble import BatchAssembler
+from mirror_lib.records.compression.codecs import CodecError, compress, decompress
+from mirror_lib.records.legacy import read_legacy
+from mirror_lib.records.record_blocks import RecordBlock, read_blocks
+from mirror_lib.records.records import RecordError, read_records
+from mirror_lib.records.split import skipped_batch
 from mirror_lib.topology.names import TopicPartition
 from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed
 from tools import fuzz

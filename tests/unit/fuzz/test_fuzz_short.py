@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
 from mirror_lib.errors import OversizedBatchError
 from mirror_lib.outside_limits import BATCH_BODY_BYTES
+from mirror_lib.records.compression.codecs import CodecError, decompress
 from tools.fuzz.__main__ import main
 from tools.fuzz.child import case
 from tools.fuzz.model import Kind, Target

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.errors import ConfigurationError, SparkJobError
 from mirror_lib.features.transforms.model import TransformChain
 from mirror_lib.features.transforms.rows.layout import READ_SCHEMA, place_of
+from mirror_lib.records.header import Codec
 from spark_jobs.entry import take_remote
 from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.preview import preview_with

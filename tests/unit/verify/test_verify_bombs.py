@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.features.verify.compare.compare import RangeComparer, whole_partition
 from mirror_lib.features.verify.findings import RangeOutcome
 from mirror_lib.features.verify.model import CheckRange
 from mirror_lib.offsets.runs import OffsetRun, encode
+from mirror_lib.records.header import Codec
+from mirror_lib.records.spans import Span, read_spans
 from mirror_lib.topology.names import TopicPartition
 from tests.support.own_process import MEBIBYTE, measured
 from tests.support.records.record_batches import SourceRecord, batch

@@ -7,7 +7,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.features.verify.compare.compare import RangeComparer
 from mirror_lib.features.verify.compare.inverted import copied_from, inverse_check, inverse_outcome
 from mirror_lib.features.verify.findings import DifferenceKind, RangeOutcome, VerifiedMark
@@ -23,6 +22,7 @@ from mirror_lib.features.verify.planning.plan import plan_verification
 from mirror_lib.features.verify.state.plan import plan_state
 from mirror_lib.ledger.directions import MapPart
 from mirror_lib.offsets.runs import OffsetRun, decode, merge
+from mirror_lib.records.spans import read_spans
 from mirror_lib.topology.names import FlowId
 from tests.support.records.logs import SOURCE, TARGET, at, check_of, log, numbered, whole_range
 from tests.support.records.offset_maps import records, run_lists

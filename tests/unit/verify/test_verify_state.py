@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.varint import encode_varint
 from mirror_lib.features.verify.findings import Difference, DifferenceKind, Verdict
 from mirror_lib.features.verify.model import VerifyFacts, VerifyMode
 from mirror_lib.features.verify.state import digests
@@ -17,6 +16,7 @@ from mirror_lib.features.verify.state.digests import BUCKETS, Digester, Entries,
 from mirror_lib.features.verify.state.plan import SHARED_TARGET, plan_state
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun, merge
+from mirror_lib.records.varint import encode_varint
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 DIGESTER = Digester(b"secret")

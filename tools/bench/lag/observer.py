@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
-from mirror_lib.cluster.batches.header import HEADER_SIZE, LOG_OVERHEAD, parse_header
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import MirrorError
+from mirror_lib.records.header import HEADER_SIZE, LOG_OVERHEAD, parse_header
 from mirror_lib.topology.names import TopicPartition
 from tools.bench.errors import BenchError
 from tools.bench.lag.arrivals import Arrival

@@ -8,8 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.cluster.batches.header import HEADER_SIZE, LOG_OVERHEAD, parse_header
-from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.protocol.fetch import (
     FETCH,
     PLAIN_VERSION,
@@ -18,6 +16,8 @@ from mirror_lib.cluster.protocol.fetch import (
     parse_fetch,
 )
 from mirror_lib.cluster.protocol.produce import PRODUCE, PRODUCE_VERSION, encode_produce, parse_produce
+from mirror_lib.records.header import HEADER_SIZE, LOG_OVERHEAD, parse_header
+from mirror_lib.records.ready import ReadyBatch
 from tools.bench.clusters.wire import Frame, Wire, frame
 from tools.bench.errors import BenchError
 from tools.bench.limit.model import FetchWay

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Pipe
 from threading import Thread
 
-from mirror_lib.cluster.batches.assemble import BatchAssembler
-from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.config.model import ClientSettings
+from mirror_lib.records.assemble import BatchAssembler
+from mirror_lib.records.ready import ReadyBatch
+from mirror_lib.records.stamping import stamp
 from tools.bench.clusters.wire import Wire
 from tools.bench.limit.halves import Fetching, Layout, Producing, read_partition, requests, split
 from tools.bench.limit.model import FETCH_WAYS, FetchWay, ProduceWay

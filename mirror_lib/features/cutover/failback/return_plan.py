@@ -16,8 +16,6 @@ from functools import partial
 from typing import Any
 
 from mirror_lib.cluster.admin import OffsetFact, OffsetSpec, TopicDescription
-from mirror_lib.cluster.batches import RecordError, Span
-from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.cluster.topics import Position, PositionState
 from mirror_lib.config import FlowConfig, IsolationLevel, flow_topology
@@ -38,6 +36,8 @@ from mirror_lib.features.cutover.states import after_disaster, copy_all_back, ru
 from mirror_lib.identity import TargetPartition, copied_to, target_change, target_cluster_change
 from mirror_lib.markdown_text import markdown_text
 from mirror_lib.offsets import merge
+from mirror_lib.records import RecordError, Span
+from mirror_lib.records.compression import CodecError
 from mirror_lib.relay import again
 from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.takeover import MismatchError, PartitionReader, TailMatcher, walk_along

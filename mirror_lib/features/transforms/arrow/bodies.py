@@ -15,19 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirror_lib.cluster.batches import (
-    CODEC_BITS,
-    CONTROL_BIT,
-    LOG_APPEND_TIME_BIT,
-    Codec,
-    DecodeLimits,
-    Int64s,
-    RecordError,
-    oversized_error,
-    read_varints,
-    record_beyond_memory,
-)
-from mirror_lib.cluster.batches.compression import CodecError, decompress_up_to, pieces
 from mirror_lib.errors import OversizedBatchError
 from mirror_lib.features.transforms.arrow.pieces import Giant, record_pieces
 from mirror_lib.features.transforms.arrow.rows import (
@@ -41,6 +28,19 @@ from mirror_lib.features.transforms.arrow.rows import (
     walk_chains,
 )
 from mirror_lib.outside_limits import BATCH_RECORDS
+from mirror_lib.records import (
+    CODEC_BITS,
+    CONTROL_BIT,
+    LOG_APPEND_TIME_BIT,
+    Codec,
+    DecodeLimits,
+    Int64s,
+    RecordError,
+    oversized_error,
+    read_varints,
+    record_beyond_memory,
+)
+from mirror_lib.records.compression import CodecError, decompress_up_to, pieces
 
 #: Maximum number of records converted at once: each needs about 200 bytes of temporary columns, however small it is.
 _MOST_AT_ONCE = 1 << 16

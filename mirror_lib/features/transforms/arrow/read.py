@@ -15,7 +15,20 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches import (
+from mirror_lib.errors import CorruptBatchError, OversizedBatchError, Where
+from mirror_lib.features.transforms.arrow.bodies import OffsetsWanted, of_batches
+from mirror_lib.features.transforms.arrow.rows import (
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP_TYPE,
+    Columns,
+    InexactRowError,
+    Rows,
+    first_inexact,
+    record_batch,
+    taken_apart_in_parts,
+)
+from mirror_lib.records import (
     CONTROL_BIT,
     HEADER_SIZE,
     HEADER_TYPE,
@@ -30,20 +43,7 @@ from mirror_lib.cluster.batches import (
     read_headers,
     read_spans,
 )
-from mirror_lib.cluster.batches.compression import CodecError
-from mirror_lib.errors import CorruptBatchError, OversizedBatchError, Where
-from mirror_lib.features.transforms.arrow.bodies import OffsetsWanted, of_batches
-from mirror_lib.features.transforms.arrow.rows import (
-    CREATE_TIME,
-    LOG_APPEND_TIME,
-    NO_TIMESTAMP_TYPE,
-    Columns,
-    InexactRowError,
-    Rows,
-    first_inexact,
-    record_batch,
-    taken_apart_in_parts,
-)
+from mirror_lib.records.compression import CodecError
 
 DEFAULT_LIMITS = DecodeLimits()
 #: Memory of a row in addition to its key, value, headers and topic.

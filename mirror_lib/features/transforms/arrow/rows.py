@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mirror_lib.cluster.batches import Int64s, RecordError, decode_varint, read_varints, record_beyond_memory
 from mirror_lib.errors import ClusterError
+from mirror_lib.records import Int64s, RecordError, decode_varint, read_varints, record_beyond_memory
 
 #: Names as Spark gives them to the children of an array column.
 HEADERS_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))

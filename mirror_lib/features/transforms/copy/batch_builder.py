@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches import Codec, ReadyBatch, SkippedRecords, Unit
 from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError, RecordTooLargeError
 from mirror_lib.features.transforms.arrow import ArrowBatchBuilder
 from mirror_lib.features.transforms.rows import RowColumns
+from mirror_lib.records import Codec, ReadyBatch, SkippedRecords, Unit
 from mirror_lib.relay import PartitionPlan
 from mirror_lib.relay.copy import Assembler
 

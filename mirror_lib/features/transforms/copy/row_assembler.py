@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches import (
+from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
+from mirror_lib.features.transforms.arrow import ArrowPart, InexactRowError, read_arrow
+from mirror_lib.features.transforms.copy.model import FailedRecord, first_stop
+from mirror_lib.records import (
     ATTRIBUTES_AT,
     CODEC_BITS,
     LOG_OVERHEAD,
@@ -26,9 +29,6 @@ from mirror_lib.cluster.batches import (
     skipped_damage,
     skipped_record,
 )
-from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
-from mirror_lib.features.transforms.arrow import ArrowPart, InexactRowError, read_arrow
-from mirror_lib.features.transforms.copy.model import FailedRecord, first_stop
 
 _LEADER_EPOCH_AT = LOG_OVERHEAD
 _UNKNOWN_EPOCH = -1

@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches import Codec
 from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError
 from mirror_lib.features.transforms.copy.model import ReadEnd, ReadEnds, RowJob, ends_from_json, first_number
 from mirror_lib.features.transforms.copy.outputs import Output, PartitionSink
@@ -22,6 +21,7 @@ from mirror_lib.features.transforms.copy.record_boundaries import WholeRecords
 from mirror_lib.features.transforms.copy.sink_loop import SinkLoop
 from mirror_lib.features.transforms.copy.transactions import Transaction
 from mirror_lib.features.transforms.rows import ReaderResult, RowColumns, Slice, by_place, number_and_codec
+from mirror_lib.records import Codec
 from mirror_lib.relay import PartitionResult, RoutedRecords, with_the_previous_transform
 from mirror_lib.relay.copy import for_attempt
 from mirror_lib.topology import TopicPartition

@@ -19,7 +19,6 @@ from typing import cast
 import pyarrow as pa
 import uvloop
 
-from mirror_lib.cluster.batches import DecodeLimits
 from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
 from mirror_lib.config import PoisonPolicy
 from mirror_lib.errors import MirrorError
@@ -33,6 +32,7 @@ from mirror_lib.features.transforms.copy.model import (
 )
 from mirror_lib.features.transforms.copy.row_assembler import RowAssembler, RowPart
 from mirror_lib.features.transforms.rows import ReaderResult, place_of, with_source
+from mirror_lib.records import DecodeLimits
 from mirror_lib.relay import CopyJob
 from mirror_lib.relay.copy import (
     Background,

@@ -16,7 +16,6 @@ from typing import TypeVar
 
 import uvloop
 
-from mirror_lib.cluster.batches import ReadyBatch, SkippedRecords
 from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
 from mirror_lib.cluster.topics import Route
 from mirror_lib.errors import MirrorError
@@ -26,6 +25,7 @@ from mirror_lib.features.transforms.copy.routes import RouteOpener
 from mirror_lib.features.transforms.copy.sink_start import SinkStart, ends_in_parts, failed_output, new_sink
 from mirror_lib.features.transforms.copy.transactions import Transaction
 from mirror_lib.offsets import OffsetRun
+from mirror_lib.records import ReadyBatch, SkippedRecords
 from mirror_lib.relay import CopyJob, Poison
 from mirror_lib.relay.copy import (
     Background,

@@ -13,11 +13,11 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mirror_lib.cluster.batches import Codec, ReadyBatch, Record, encode_varint, rebuild, stamp, with_size
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
 from mirror_lib.cluster.raw import ProducerIdentity, RawClient
 from mirror_lib.cluster.topics import Position, PositionKeys, encode_value, partition_for
 from mirror_lib.errors import MirrorError, Where
+from mirror_lib.records import Codec, ReadyBatch, Record, encode_varint, rebuild, stamp, with_size
 from mirror_lib.relay import CopyJob
 from mirror_lib.relay.copy import SEQUENCES
 from mirror_lib.relay.takeover import Markers, PartitionAppender, coordinator_deadline, overtime

@@ -10,10 +10,10 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mirror_lib.cluster.batches import Shown
 from mirror_lib.features.verify.findings import Difference, DifferenceKind, RangeOutcome
 from mirror_lib.features.verify.model import CheckRange, OppositeFacts, PartitionCheck
 from mirror_lib.offsets import OffsetRun, encode
+from mirror_lib.records import Shown
 
 _KINDS = {DifferenceKind.MISSING: DifferenceKind.EXTRA, DifferenceKind.EXTRA: DifferenceKind.MISSING}
 

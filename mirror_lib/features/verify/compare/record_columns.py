@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mirror_lib.cluster.batches import CODEC_BITS, BatchHeader, RecordBlock, RecordError, Span, decode_varint
-from mirror_lib.cluster.batches.compression import decompress
+from mirror_lib.records import CODEC_BITS, BatchHeader, RecordBlock, RecordError, Span, decode_varint
+from mirror_lib.records.compression import decompress
 
 _ONE_BYTE = 0x80
 

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
-from mirror_lib.cluster.batches import RecordBlock, Span
 from mirror_lib.features.verify.compare.record_columns import Columns, columns
+from mirror_lib.records import RecordBlock, Span
 
 #: Consumed decoded records that may be held before they are dropped.
 _LET_GO = 4096

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mirror_lib.cluster.batches import CODEC_BITS, Codec, RecordBlock, Span
-from mirror_lib.cluster.batches.compression import decompress
 from mirror_lib.features.verify.compare.expected_offsets import Placement
 from mirror_lib.features.verify.compare.side import Side
 from mirror_lib.features.verify.compare.tally import Tally
+from mirror_lib.records import CODEC_BITS, Codec, RecordBlock, Span
+from mirror_lib.records.compression import decompress
 
 _Int64s = NDArray[np.int64]
 _BITS_OF_BYTE = 7

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from mirror_lib.cluster.batches import RecordBlock, RecordError, Span, hide_own_deletions
-from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.features.verify.compare import (
@@ -25,6 +23,8 @@ from mirror_lib.features.verify.log_reader import LogReader, LogStream, chunk_si
 from mirror_lib.features.verify.model import CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.features.verify.state import compare_by_state
 from mirror_lib.features.verify.uncommitted import UncommittedRecords
+from mirror_lib.records import RecordBlock, RecordError, Span, hide_own_deletions
+from mirror_lib.records.compression import CodecError
 
 _LARGEST_CHUNK = 4 * 1024 * 1024
 #: Chunks that one partition may hold: on each side one compared, one waiting, one read, one in flight.

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
-from mirror_lib.cluster.batches import RecordBlock, RecordError, Shown
-from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.counted import counted
 from mirror_lib.errors import CorruptBatchError, TransientError, Where
@@ -27,6 +25,8 @@ from mirror_lib.features.verify.model import PartitionCheck, VerifyJob
 from mirror_lib.features.verify.state.compare import KeyState, StateFindings, StateRules, compare_states
 from mirror_lib.features.verify.state.digests import BUCKETS, Digester, Spill
 from mirror_lib.offsets import OffsetMap, decode, unite
+from mirror_lib.records import RecordBlock, RecordError, Shown
+from mirror_lib.records.compression import CodecError
 from mirror_lib.topology import TopicPartition
 
 _LARGEST_CHUNK = 4 * 1024 * 1024

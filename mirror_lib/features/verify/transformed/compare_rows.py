@@ -16,8 +16,6 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches import RecordBlock, RecordError
-from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.features.transforms.rows import Int64s, ReaderResult, RowColumns, by_place, number_and_codec
@@ -35,6 +33,8 @@ from mirror_lib.features.verify.transformed.model import (
     RowVerifyJob,
     numbered_ranges,
 )
+from mirror_lib.records import RecordBlock, RecordError
+from mirror_lib.records.compression import CodecError
 
 _log = logging.getLogger(__name__)
 _LARGEST_CHUNK = 4 * 1024 * 1024

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches import LOG_OVERHEAD, DecodeLimits
 from mirror_lib.cluster.raw import FetchedPartition, RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
 from mirror_lib.features.transforms import UntransformableRecordError
@@ -33,6 +32,7 @@ from mirror_lib.features.verify.transformed.model import (
     is_skipped,
     numbered_ranges,
 )
+from mirror_lib.records import LOG_OVERHEAD, DecodeLimits
 from mirror_lib.topology import TopicPartition
 
 #: Rows take several times the size of compressed batches.

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.topics.internal import PositionSnapshot, snapshot_of
 from mirror_lib.cluster.topics.positions import (
     ClusterPair,
-    LastRecord,
     OmittedRange,
     Position,
     PositionKeys,
@@ -22,6 +21,7 @@ from mirror_lib.cluster.topics.positions import (
     encode_value,
 )
 from mirror_lib.cluster.topics.records import TopicRecord
+from mirror_lib.records.last_records import LastRecord
 from mirror_lib.topology.names import TopicPartition
 
 KEYS = PositionKeys("A")

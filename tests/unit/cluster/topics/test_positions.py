@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.topics.mm2_formats import RecordFormatError
 from mirror_lib.cluster.topics.positions import (
     ClusterPair,
-    LastRecord,
     OmittedRange,
     Position,
     PositionKeys,
@@ -23,6 +22,7 @@ from mirror_lib.cluster.topics.positions import (
     supersedes,
 )
 from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.records.last_records import LastRecord
 from mirror_lib.topology.names import TopicPartition
 
 SOURCE = TopicPartition("foo", 0)

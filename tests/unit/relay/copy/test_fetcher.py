@@ -9,17 +9,16 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_lib.cluster.batches.header import parse_header
-from mirror_lib.cluster.batches.last_records import find_last_records
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition
-from mirror_lib.cluster.topics.positions import LastRecord
 from mirror_lib.errors import (
     BrokerUnreachableError,
     CorruptBatchError,
     RetriesExhaustedError,
     SourceTruncatedError,
 )
+from mirror_lib.records.header import parse_header
+from mirror_lib.records.last_records import LastRecord, find_last_records
 from mirror_lib.relay.copy.fetcher import SourceReader
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.fake_cluster import fill

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.validation import sound_batches
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.fetch import FetchedPartition, FetchRequestPartition
 from mirror_lib.errors import BrokerUnreachableError
+from mirror_lib.records.validation import sound_batches
 from mirror_lib.relay.copy.follower_fetch import Place, ReadReplicas
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.topology.names import TopicPartition

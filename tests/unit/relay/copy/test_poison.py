@@ -11,8 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.header import parse_header
-from mirror_lib.cluster.batches.rules import RecordRules
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.errors import (
@@ -22,6 +20,8 @@ from mirror_lib.errors import (
     TopicMissingError,
 )
 from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.records.header import parse_header
+from mirror_lib.records.rules import RecordRules
 from mirror_lib.relay.commit.poison_gaps import gap_rows
 from mirror_lib.relay.model import PartitionResult
 from mirror_lib.topology.names import FlowId, TopicPartition

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import pytest
 
-from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.raw import backoff as retry
 from mirror_lib.cluster.raw.client import FetchRequestPartition
@@ -25,6 +24,7 @@ from mirror_lib.errors import (
     TopicMissingError,
     TransientError,
 )
+from mirror_lib.records.header import parse_header
 from mirror_lib.relay.copy.producer import TargetWriter
 from mirror_lib.relay.model import ProducerMemory
 from mirror_lib.topology.names import TopicPartition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.topics import LastRecord
+from mirror_lib.records import LastRecord
 from mirror_lib.relay.planning.idle_looks import MOST_BYTES, MOST_PARTITIONS, parts
 from mirror_lib.topology import TopicPartition
 

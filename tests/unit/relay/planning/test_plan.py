@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.topics.positions import LastRecord
 from mirror_lib.config.first_start import LATEST, FirstStarts
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import MirrorError, RetentionGapError, SourceRecreatedError, SourceTruncatedError
+from mirror_lib.records.last_records import LastRecord
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, SourceLoss
 from mirror_lib.relay.planning.plan import first_offset, pack, plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition

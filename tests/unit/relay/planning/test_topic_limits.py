@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from mirror_lib.cluster.admin.client import ConfigEntry, ConfigOrigin, TopicConfigs
-from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.config.copy_settings import PoisonPolicy
+from mirror_lib.records.rules import ANY_RECORD, RecordRules
 from mirror_lib.relay.planning.topic_limits import LimitKind, LimitWarning, TopicLimits, compare_limits, record_rules
 
 HOUR = 3_600_000

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.errors import TransientError
 from mirror_lib.features.repair import log_alignment as log_match
 from mirror_lib.features.repair.log_alignment import LogMatch, LogMatcher, LogShape
 from mirror_lib.features.repair.map_rebuild import match_logs
 from mirror_lib.features.repair.map_rebuild_plan import RebuildPlan
+from mirror_lib.records.spans import Span, read_spans
 from mirror_lib.relay.takeover.tail_match import MismatchError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.records.offset_maps import records

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.cluster.topics.positions import OmittedRange
 from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.records.spans import Span, read_spans
 from mirror_lib.relay.takeover.tail_match import MismatchError, TailMatch, TailMatcher
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker, with_body
 

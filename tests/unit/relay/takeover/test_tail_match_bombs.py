@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.batches.spans import read_spans
+from mirror_lib.records.header import Codec
+from mirror_lib.records.spans import read_spans
 from mirror_lib.relay.takeover.tail_match import TailMatcher
 from tests.support.own_process import MEBIBYTE, measured
 from tests.support.records.record_batches import SourceRecord, batch

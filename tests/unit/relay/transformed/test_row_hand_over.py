@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib import errors
-from mirror_lib.cluster.topics.positions import LastRecord
 from mirror_lib.errors import MirrorError, Where, error_from_json, error_to_json
 from mirror_lib.features.transforms.copy.model import ReadEnd, ends_from_json, ends_to_json
 from mirror_lib.features.transforms.record_mark import UntransformableRecordError
 from mirror_lib.features.transforms.smt.errors import SmtError
 from mirror_lib.features.verify.findings import Stopped
 from mirror_lib.features.verify.transformed.model import Progress, RangeEnd
+from mirror_lib.records.last_records import LastRecord
 from mirror_lib.relay.model import Poison
 
 _KINDS = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, MirrorError)]

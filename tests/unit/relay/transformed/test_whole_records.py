@@ -7,10 +7,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.features.transforms.copy.record_boundaries import WholeRecords
 from mirror_lib.features.transforms.rows.columns import RowColumns, Slice
 from mirror_lib.features.transforms.rows.layout import number_and_codec, place_of
+from mirror_lib.records.header import Codec
 
 
 def rows(offsets: list[int], names: list[bytes]) -> RowColumns:
