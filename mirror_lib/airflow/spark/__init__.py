@@ -17,6 +17,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "operator": ["SparkJobOperator"],
         "outcome": ["exit_code_in", "failure_of", "skip_reason", "without_report", "xcom_value"],
         "pool": ["pool_of"],
-        "submission": ["master_url"],
+        "submission": ["master_url", "shown_master"],
     },
 )

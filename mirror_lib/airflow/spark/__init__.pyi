@@ -15,3 +15,4 @@ from .outcome import without_report as without_report
 from .outcome import xcom_value as xcom_value
 from .pool import pool_of as pool_of
 from .submission import master_url as master_url
+from .submission import shown_master as shown_master

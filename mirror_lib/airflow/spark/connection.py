@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook, is_external, mask_secret
-from mirror_lib.airflow.spark.submission import check_submission, master_url
+from mirror_lib.airflow.spark.submission import check_submission, master_url, shown_master
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.masked_urls import masked_urls
@@ -133,7 +133,7 @@ def describe_master(conn_id: str) -> str:
     if master is not None and is_connect(master):
         return f"Spark runs in a session of the Spark Connect server {master} (Airflow connection {conn_id})."
     if master is not None:
-        return f"Spark runs on {masked_urls(master)} (Airflow connection {conn_id})."
+        return f"Spark runs on {shown_master(master)} (Airflow connection {conn_id})."
     return (
         f"Airflow has no connection {conn_id}: Spark runs on this worker as {LOCAL_MASTER}. "
         f"To use a cluster, create the connection {conn_id} of type spark with the master as its host."

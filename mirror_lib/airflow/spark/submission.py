@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.masked_urls import masked_urls
 
 #: Values of the provider's `ALLOWED_SPARK_BINARIES`.
 _PROGRAMS: Final = ("spark-submit", "spark2-submit", "spark3-submit")
@@ -26,6 +27,18 @@ def master_url(connection: Any) -> str:
     if not (connection.conn_type == "spark" and host and ("://" in host or not connection.port)):
         host = f"{connection.conn_type}://{host}"
     return f"{host}:{connection.port}" if connection.port else host
+
+
+def shown_master(master: str) -> str:
+    """Return a master URL for messages. A file may name any connection: only the scheme is shown of an address that is
+    none of Spark's, which may be that of a webhook.
+    """
+    scheme, separator, _ = master.partition("://")
+    return masked_urls(master) if _is_master(master) or not separator else f"{scheme}://..."
+
+
+def _is_master(master: str) -> bool:
+    return master == "yarn" or master.startswith(_MASTERS)
 
 
 def check_submission(conn_id: str, connection: Any, defaults: Mapping[str, str], *, by_provider: bool) -> str | None:
@@ -52,10 +65,10 @@ def _check_master(conn_id: str, connection: Any) -> None:
     master = master_url(connection)
     if not connection.host:
         what = f"the Airflow connection {conn_id} has no host, so Spark has no master"
-    elif master == "yarn" or master.startswith(_MASTERS):
+    elif _is_master(master):
         return
     else:
-        what = f"the Airflow connection {conn_id} names the master {master}, and Spark has no such masters"
+        what = f"the Airflow connection {conn_id} names the master {shown_master(master)}, and Spark has no such masters"
     raise ConfigurationError(
         f"{what}.",
         action="Set the connection's type to spark and its host to spark://<host>:<port>, k8s://https://<host>:<port>, "
@@ -80,8 +93,8 @@ def _check_provider(conn_id: str, connection: Any) -> None:
     # As the provider: it also takes a host for one that only has these letters in its name.
     if "k8s" in master and not _has_kubernetes_provider():
         raise ConfigurationError(
-            f"the Airflow connection {conn_id} names the master {master}, for which Airflow's Spark provider needs the "
-            "package apache-airflow-providers-cncf-kubernetes.",
+            f"the Airflow connection {conn_id} names the master {shown_master(master)}, for which Airflow's Spark "
+            "provider needs the package apache-airflow-providers-cncf-kubernetes.",
             action="Install it in Airflow's environment.",
         )
 
@@ -96,7 +109,8 @@ def _check_deploy_mode(conn_id: str, connection: Any, defaults: Mapping[str, str
         return None
     if master.startswith(("spark://", "local")):
         raise ConfigurationError(
-            f"{where} cluster, but on {master} Spark runs Python jobs in client mode only.", action="Set it to client."
+            f"{where} cluster, but on {shown_master(master)} Spark runs Python jobs in client mode only.",
+            action="Set it to client.",
         )
     return (
         f"{where} cluster: the driver runs in the cluster, so its report does not reach this worker. Airflow shows no "

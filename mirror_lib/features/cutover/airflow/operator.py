@@ -11,7 +11,7 @@ from typing import Any
 from mirror_lib.airflow import ENDED_STATES, AirflowException, AirflowFailException, Context, task_secrets, task_state
 from mirror_lib.airflow.spark import SparkJobOperator
 from mirror_lib.config import load
-from mirror_lib.features.cutover import CutoverArguments, open_cutover
+from mirror_lib.features.cutover import CutoverArguments
 from mirror_lib.features.cutover.states import Event, State, after, situation_of
 from mirror_lib.ledger import Ledger, open_ledger
 from mirror_lib.observe import trigger_text
@@ -65,6 +65,9 @@ class CutoverOperator(SparkJobOperator):
 
     def _name(self, context: Context, ledger: Ledger) -> str:
         """Return the name from XCom, which users of this DAG may write, if it is a cutover of this flow."""
+        # It imports Kafka's client, and DAGs are parsed all the time.
+        from mirror_lib.features.cutover import open_cutover
+
         return open_cutover(ledger, context["ti"].xcom_pull(task_ids=self.named_by), flow=self.flow).name
 
     def _command_line(self, context: Context, report: Path) -> list[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow import AirflowException, AirflowRuntimeError, Context, failing_at_once, task_secrets, task_state
 from mirror_lib.airflow.flow import ReplicateOperator, TriggerChoices, elapsed_seconds
-from mirror_lib.airflow.spark import is_deferrable, spark_master
+from mirror_lib.airflow.spark import is_deferrable, shown_master, spark_master
 from mirror_lib.config import FlowConfig, load
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.warm_spark.airflow.detached_driver import (
@@ -60,7 +60,9 @@ def check_deferrable(conn_id: str) -> None:
     where = spark_master(conn_id)
     if where is None or not is_connect(where):
         found = (
-            f"it names {where}" if where else f"Airflow has no such connection, so Spark runs here as {LOCAL_MASTER}"
+            f"it names {shown_master(where)}"
+            if where
+            else f"Airflow has no such connection, so Spark runs here as {LOCAL_MASTER}"
         )
         raise ConfigurationError(
             f"mirror.airflow.deferrable needs a Spark Connect server as the connection {conn_id}, but {found}. A job "

@@ -68,7 +68,7 @@ def test_a_connection_from_a_uri_means_the_master_that_the_provider_submits_to(c
         # Without a host the provider submits to `spark://`, and spark-submit ends with 0.
         ({}, "has no host"),
         ({"host": "master"}, "the master master, and Spark"),
-        ({"conn_type": "http", "host": "spark://m:7077"}, "the master http://spark://m:7077, and Spark"),
+        ({"conn_type": "http", "host": "https://hooks.example/SECRET"}, r"the master http://\.\.\., and Spark"),
         ({"host": "spark://m:7077", "extra": {"deploy-mode": "cluster"}}, "client mode only"),
         ({"host": "local[2]", "extra": {"deploy-mode": "cluster"}}, "client mode only"),
         ({"host": "yarn", "extra": {"deploy-mode": "Client"}}, "deploy-mode Client"),
