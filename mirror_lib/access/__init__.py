@@ -1,4 +1,7 @@
-"""Rights on both clusters: what each task needs, and the commands that grant it."""
+"""Rights on both clusters: what each task needs, and the commands that grant it.
+
+Ask it before a flow runs. Pure: it grants nothing itself.
+"""
 
 import lazy_loader
 

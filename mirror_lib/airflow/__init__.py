@@ -1,4 +1,7 @@
-"""Airflow DAGs, operators and tasks of the project. Features build their DAGs with the exported names."""
+"""Airflow DAGs, operators and tasks of the project. Features build their DAGs with the exported names.
+
+A task calls the function that a command calls. No rule of the copy stands here.
+"""
 
 import lazy_loader
 

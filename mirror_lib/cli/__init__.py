@@ -1,4 +1,8 @@
-"""The `mirror` command. Features build their commands with the exported names."""
+"""The `mirror` command. Features build their commands with the exported names.
+
+A command reads its options, calls a function of a package below, and prints the result. No rule of the copy stands
+here.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,7 @@
-"""What a stored fact is true of: clusters, source log, target log, copy, ledger. Every reader of a fact asks here."""
+"""What a stored fact is true of: clusters, source log, target log, copy, ledger.
+
+Every reader of a stored position, map or checkpoint asks here whether it still holds. It writes nothing.
+"""
 
 import lazy_loader
 

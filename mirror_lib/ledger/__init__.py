@@ -1,4 +1,7 @@
-"""The ledger: runs, offset map, gaps, cutovers, verifications, in a SQL database."""
+"""The ledger: runs, offset map, gaps, cutovers, verifications, in a SQL database.
+
+Ask it to store and to read rows. It decides nothing, and never talks to Kafka.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,7 @@
-"""Metrics, retention and cost, computed from the ledger."""
+"""Metrics, retention and cost, computed from the ledger.
+
+Ask it what past runs say. It asks no cluster.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,7 @@
-"""Start Spark jobs: spark-submit, Spark Connect, the executors' archive."""
+"""Start Spark jobs: spark-submit, Spark Connect, the executors' archive.
+
+Ask it to run a job's command line. It neither imports PySpark nor knows what a job does.
+"""
 
 import lazy_loader
 

@@ -17,7 +17,6 @@ from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook,
 from mirror_lib.airflow.spark.submission import check_submission, master_url, shown_master
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.masked_urls import masked_urls
 from mirror_lib.spark import (
     LOCAL_MASTER,
     REMOTE_VARIABLE,

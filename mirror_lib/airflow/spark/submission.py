@@ -68,7 +68,9 @@ def _check_master(conn_id: str, connection: Any) -> None:
     elif _is_master(master):
         return
     else:
-        what = f"the Airflow connection {conn_id} names the master {shown_master(master)}, and Spark has no such masters"
+        what = (
+            f"the Airflow connection {conn_id} names the master {shown_master(master)}, and Spark has no such masters"
+        )
     raise ConfigurationError(
         f"{what}.",
         action="Set the connection's type to spark and its host to spark://<host>:<port>, k8s://https://<host>:<port>, "
