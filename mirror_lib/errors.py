@@ -468,6 +468,10 @@ class LedgerError(MirrorError):
     reason = "ledger"
 
 
+#: Reasons of errors that may not come again: the same step can be repeated.
+RETRIABLE_REASONS = frozenset(each.reason for each in _kinds().values() if each.retriable)
+
+
 def attributes_of(error: BaseException) -> dict[str, Any]:
     """The stored parts of any exception, including unexpected ones."""
     if isinstance(error, MirrorError):

@@ -1,6 +1,6 @@
 """Airflow DAGs, operators and tasks of the project. Features build their DAGs with the exported names.
 
-A task calls the function that a command calls. No rule of the copy stands here.
+A task calls the function that a command calls. No rule of the copy is here.
 """
 
 import lazy_loader

@@ -1,6 +1,6 @@
 """The `mirror` command. Features build their commands with the exported names.
 
-A command reads its options, calls a function of a package below, and prints the result. No rule of the copy stands
+A command reads its options, calls a function of a package below, and prints the result. No rule of the copy is
 here.
 """
 

@@ -209,7 +209,7 @@ def run(
     note: NoteOption = None,
     master: MasterOption = LOCAL_MASTER,
 ) -> None:
-    """Run the next steps of a cutover. Exit code 3 if a gate fails or operator action is needed.
+    """Run the next steps of a cutover. Exit code 3 if a gate fails or an operator must act, 1 to run it again.
 
     With `--wait`, one Spark session stays warm across all steps: confirm from another console, and producers are
     stopped for only a few seconds.

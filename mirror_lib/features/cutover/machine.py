@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError, RunDiedError, RunLockedError, attributes_of
+from mirror_lib.errors import (
+    RETRIABLE_REASONS,
+    ConfigurationError,
+    LedgerError,
+    MirrorError,
+    RunDiedError,
+    RunLockedError,
+    attributes_of,
+)
 from mirror_lib.features.cutover import acl_fence, handover
 from mirror_lib.features.cutover.context import CutoverContext
 from mirror_lib.features.cutover.model import Attempt, CutoverDefinition, CutoverState, Gate, Step, StepState
@@ -119,9 +127,13 @@ class Progress:
 
     @property
     def exit_code(self) -> int:
-        """0 if it continued or has ended; 3 if the operator has to act."""
+        """0 if it continued or has ended; 1 if the step may pass when it is repeated; 3 if the operator has to act."""
         needs_somebody = self.state in (CutoverState.FAILED, CutoverState.WAITING) or self.present.died is not None
-        return 3 if needs_somebody else 0
+        if not needs_somebody:
+            return 0
+        error = self.attempts[-1].error if self.attempts and self.state is CutoverState.FAILED else None
+        may_pass = error is not None and error.get("reason") in RETRIABLE_REASONS and self.present.died is None
+        return 1 if may_pass else 3
 
 
 def create(ledger: Ledger, definition: CutoverDefinition, *, by: str, context: CutoverContext) -> None:

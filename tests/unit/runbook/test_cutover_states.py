@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from mirror_lib.features.cutover.model import CutoverState, Step
+from mirror_lib.features.cutover.machine import Progress
+from mirror_lib.features.cutover.model import Attempt, CutoverState, Step, StepState
 from mirror_lib.features.cutover.states import shown as states_shown
 from mirror_lib.features.cutover.states.cutover import INSIDE, Event, Known, Refusal, State, after, choices, state_of
 
@@ -54,6 +58,23 @@ def test_a_cleared_task_carries_it_out_again_and_asks_anew() -> None:
         assert isinstance(then, State), state
         assert then.is_carried, state
         assert then.question is None, state
+
+
+def test_a_step_that_failed_with_a_transient_error_may_be_repeated_and_others_need_somebody() -> None:
+    for state, reason, died, code in (
+        (CutoverState.FAILED, "broker-unreachable", None, 1),
+        (CutoverState.FAILED, "authorization", None, 3),
+        (CutoverState.FAILED, None, None, 3),
+        (CutoverState.FAILED, "broker-unreachable", "it died", 3),
+        (CutoverState.WAITING, "broker-unreachable", None, 3),
+        (CutoverState.RUNNING, "broker-unreachable", None, 0),
+    ):
+        there: Any = SimpleNamespace(died=died)
+        error = None if reason is None else {"reason": reason}
+        attempt = Attempt(Step.PREFLIGHT, 1, StepState.FAILED, "me", datetime.now(UTC), error=error)
+        definition: Any = None
+
+        assert Progress(definition, state, Step.PREFLIGHT, (attempt,), there).exit_code == code, (state, reason)
 
 
 def test_a_restart_of_airflow_changes_nothing_that_the_ledger_keeps() -> None:
