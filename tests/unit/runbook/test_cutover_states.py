@@ -71,7 +71,9 @@ def test_a_step_that_failed_with_a_transient_error_may_be_repeated_and_others_ne
     ):
         there: Any = SimpleNamespace(died=died)
         error = None if reason is None else {"reason": reason}
-        attempt = Attempt(Step.PREFLIGHT, 1, StepState.FAILED, "me", datetime.now(UTC), error=error)
+        attempt = Attempt(
+            step=Step.PREFLIGHT, number=1, state=StepState.FAILED, by="me", started_at=datetime.now(UTC), error=error
+        )
         definition: Any = None
 
         assert Progress(definition, state, Step.PREFLIGHT, (attempt,), there).exit_code == code, (state, reason)
