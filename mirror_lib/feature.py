@@ -1,7 +1,7 @@
 """The manifest of a feature: plain data and names of modules, so reading it imports nothing.
 
 A feature is a package with a module `manifest` that holds a `Feature`, and an entry point in the group
-`batch_mirror.features` that names it: docs/architecture.md, "Add a feature".
+`batch_mirror.features` that names it: CONTRIBUTING.md, "Add a feature".
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Hook(StrEnum):
     FORECAST = "forecast"
     #: `(flow, config_path)`: the schedule of a DAG whose runs new records start.
     ON_NEW_RECORDS = "on-new-records"
-    #: `(flow)`: check a flow before its tasks run, and return warnings; a `MirrorError` fails the run.
+    #: `(flow: FlowConfig)`: called by Airflow's task `preflight`; returns sentences for its log; a `MirrorError` fails it.
     PREFLIGHT = "preflight"
     #: `(flow, plan, ledger)`: a function of `Output` that adds to what `mirror plan` shows.
     PLAN = "plan"
@@ -86,7 +86,7 @@ class Feature:
         for pattern, names in ((_NAME, (self.name, *self.dags)), (_COMMAND, self.commands)):
             for name in names:
                 if not pattern.fullmatch(name):
-                    raise ValueError(f"{name!r} is no name: use small letters, digits and hyphens")
+                    raise ValueError(f"{name!r} is no name: use small letters, digits, hyphens and underscores")
 
 
 def _require(kind: type, *parts: object) -> None:

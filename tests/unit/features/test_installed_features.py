@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.feature import Command, Feature, Hook
 from mirror_lib.installed_features import GROUP, Features, installed_features, read_features
 
-_FEATURES = Path(__file__).parents[3] / "mirror_lib" / "features"
+_PROJECT = Path(__file__).parents[3]
+_FEATURES = _PROJECT / "mirror_lib" / "features"
 _MANIFEST = "from mirror_lib.feature import Command, Feature\n"
 
 
@@ -86,6 +88,16 @@ def test_given_a_missing_dependency_then_its_commands_and_its_dags_name_feature_
         dags.builder("audits")
     assert caught.value.action == "Install batch-mirror[audit]."
     assert found.explain("plan") is None
+
+
+def test_each_folder_of_a_feature_has_an_entry_point_and_a_place_in_the_contract() -> None:
+    project = tomllib.loads((_PROJECT / "pyproject.toml").read_text())
+    folders = {each.parent.name for each in _FEATURES.glob("*/manifest.py")}
+    contracts = {each["name"]: each for each in project["tool"]["importlinter"]["contracts"]}
+    layers = " ".join(contracts["Features build on each other one way"]["layers"])
+
+    assert folders == set(project["project"]["entry-points"]["batch_mirror.features"])
+    assert folders == set(re.findall(r"mirror_lib\.features\.(\w+)", layers))
 
 
 def test_each_feature_names_those_that_it_builds_on() -> None:
