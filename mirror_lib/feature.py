@@ -42,7 +42,7 @@ class Hook(StrEnum):
     FORECAST = "forecast"
     #: `(flow, config_path)`: the schedule of a DAG whose runs new records start.
     ON_NEW_RECORDS = "on-new-records"
-    #: `(flow: FlowConfig)`: called by Airflow's task `preflight`; returns sentences for its log; a `MirrorError` fails it.
+    #: `(flow)`, a `FlowConfig`: called by Airflow's task `preflight`; returns lines for its log; an error fails it.
     PREFLIGHT = "preflight"
     #: `(flow, plan, ledger)`: a function of `Output` that adds to what `mirror plan` shows.
     PLAN = "plan"

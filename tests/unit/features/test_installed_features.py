@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -21,6 +22,13 @@ from mirror_lib.installed_features import GROUP, Features, installed_features, r
 _PROJECT = Path(__file__).parents[3]
 _FEATURES = _PROJECT / "mirror_lib" / "features"
 _MANIFEST = "from mirror_lib.feature import Command, Feature\n"
+
+
+@pytest.fixture(autouse=True)
+def _no_commands_of_other_features() -> Iterator[None]:
+    commands.commands.cache_clear()
+    yield
+    commands.commands.cache_clear()
 
 
 @pytest.fixture
