@@ -1,4 +1,9 @@
-"""`mirror run` with a stand-in for Spark, which does what the job does: notes its run and writes its report."""
+"""`mirror run` with a stand-in for Spark, which does what the job does: notes its run and writes its report.
+
+`mirror run` writes heartbeats as the flow's DAG does, and goes on where it cannot.
+
+What `mirror run` shows of a job that left no report.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,23 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from mirror_lib.cli.flow_frame import FlowCommand
+from mirror_lib.cli.output import ConsoleOutput
 from mirror_lib.cli.run import command, spark_submit
+from mirror_lib.cli.run.command import _emit_heartbeats
+from mirror_lib.cli.run.outcome import read_report
 from mirror_lib.cli.run.spark_submit import Child
-from mirror_lib.errors import ConfigurationError, DirtyStartError, Where
+from mirror_lib.errors import AuthorizationError, ConfigurationError, DirtyStartError, SparkJobError, Where
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.processes import session_members
 from mirror_lib.spark.settings import SPARK_SETTINGS, TRANSFORMING_JVM
+from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat
 from tests.support.flow_files import AWAY, LEDGER, write_flow
 from tests.support.terminal import invoke
 
@@ -282,3 +294,65 @@ def test_a_spark_home_without_spark_and_an_unknown_flow_start_nothing(
     assert code == 2
     assert "SPARK_HOME" in found["error"]["what"]
     assert not (terminal.folder / "call.json").exists()
+
+
+def emit(tmp_path: Path, *lines: str) -> Mock:
+    """Return the output of the command."""
+    output = Mock()
+    _emit_heartbeats(FlowCommand(output, write_flow(tmp_path, *AWAY, *lines), "A->B"))
+    return output
+
+
+def test_one_is_written_into_the_source_and_one_into_the_target_and_a_refusal_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = AuthorizationError("it may not be written.")
+
+    def emitted(pairs: Any, ledger: Any) -> tuple[EmittedHeartbeat, ...]:
+        errors = {"B->A": refused}
+        return tuple(
+            EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1, errors.get(str(pair.flow))) for pair in pairs
+        )
+
+    monkeypatch.setattr(command, "emit_heartbeats", emitted)
+
+    told = emit(tmp_path)
+
+    (document,) = told.document.call_args.args
+    assert [each["pair"] for each in document["heartbeats"]] == ["B->A", "A->B"]
+    told.note.assert_called_once_with("Warning: heartbeat of B->A: it may not be written.")
+
+
+def test_none_is_written_when_they_are_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "emit_heartbeats", SimpleNamespace())
+
+    emit(tmp_path, "emit.heartbeats.enabled = false").document.assert_called_once_with({"heartbeats": []})
+
+
+_FRAMES = [f"\tat org.apache.spark.Some{number}.call(Some.scala:{number})" for number in range(60)]
+_SECTION = [f"py4j.Gateway.invoke{number}(Gateway.java:238)" for number in range(30)]
+_LOG = [
+    "26/11/28 00:29:32 ERROR StandaloneSchedulerBackend: Reason: All masters are unresponsive! Giving up.",
+    *(f"line {number}" for number in range(20)),
+    "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.",
+    *_FRAMES,
+    *_SECTION,
+    "(No active SparkContext.)",
+    *_FRAMES,
+]
+
+
+def test_the_cause_is_shown_and_no_stack_frame(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files: Any = SimpleNamespace(report=tmp_path / "none.json", log=tmp_path / "run.log")
+    files.log.write_text("\n".join(_LOG))
+
+    with pytest.raises(SparkJobError) as caught:
+        read_report(files, 1)
+    ConsoleOutput().error(caught.value)
+
+    shown = capsys.readouterr().err
+    assert "\n26/11/28 00:29:32 ERROR StandaloneSchedulerBackend: Reason: All masters are unresponsive!" in shown
+    assert "stopped SparkContext" in shown
+    assert "(No active SparkContext.)" in shown
+    for hidden in ("Some.scala", "Gateway.java", "\\n"):
+        assert hidden not in shown

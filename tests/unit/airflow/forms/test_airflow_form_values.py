@@ -1,20 +1,31 @@
-"""Nonsense in every field of every form: refused by Airflow when the run is triggered, or by the first task."""
+"""Nonsense in every field of every form: refused by Airflow when the run is triggered, or by the first task.
+
+What a run is triggered with by REST or command line: what the form does not have is refused."""
 
 from __future__ import annotations
 
+import importlib
+import logging
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import jsonschema
 import pytest
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import ParamValidationError
 
-from mirror_lib.airflow.compatibility import ParamsDict
-from mirror_lib.airflow.flow.form import TriggerChoices, trigger_form
-from mirror_lib.airflow.forms.conf import check_conf
-from mirror_lib.airflow.forms.fields import chosen_topics
+from mirror_lib import airflow, features
+from mirror_lib.airflow.compatibility import AirflowSkipException, ParamsDict
+from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.airflow.flow.form import OPTIONAL_STEPS, TriggerChoices, trigger_form
+from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.airflow.flow.step_operator import StepOperator, logging_at
+from mirror_lib.airflow.forms.conf import CheckedConf, check_conf, conf_problems
+from mirror_lib.airflow.forms.fields import chosen_names, chosen_topics, topic_names
 from mirror_lib.airflow.forms.slow_patterns import has_catastrophic_backtracking
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.backfill.airflow.form import BackfillChoices, backfill_form
@@ -167,3 +178,176 @@ def test_a_list_of_slow_patterns_is_not_checked_to_its_end(monkeypatch: pytest.M
     monkeypatch.setattr("mirror_lib.airflow.forms.values.PATTERN_SECONDS_A_LIST", -1.0)
 
     assert "topics: its values take more than -1 s to check" in str(_refusal("flow", {"topics": ["orders", "us"]}))
+
+
+def context(
+    form: dict[str, Any], conf: dict[str, Any] | None, *, passed_on: bool = True, age: timedelta = timedelta()
+) -> dict[str, Any]:
+    """What Airflow gives to a task; like Airflow, with unknown keys among the values."""
+    values = dict.fromkeys(form) | ((conf or {}) if passed_on else {})
+    dag = SimpleNamespace(dag_id="mirror__A__B", params=ParamsDict(form))
+    return {"dag": dag, "dag_run": SimpleNamespace(conf=conf, run_after=datetime.now(UTC) - age), "params": values}
+
+
+def test_given_what_the_form_has_then_the_run_goes_on(make_flow) -> None:
+    for conf in (None, {}, {"dry_run": True}, {"topics": ["orders"], "gaps": "accept"}):
+        check_conf(context(trigger_form(make_flow()), conf))
+    # A value that is the form's own need not be passed on.
+    assert list(conf_problems({"dry_run": False}, ParamsDict({"dry_run": False}), {"dry_run": False})) == []
+
+
+@pytest.mark.parametrize(
+    ("conf", "what", "action"),
+    [
+        ({"topics": ["orders"], "dryrun": True}, "did you mean dry_run", "Nothing was done"),
+        ({"topics": ["orders"], "topic": True}, "did you mean topics", "Nothing was done"),
+        ({"topics": ["orders"], "Topics": True}, "did you mean topics", "Nothing was done"),
+        ({"topics": ["orders"], "max_second": True}, "did you mean max_seconds", "Nothing was done"),
+        ({"zzz": 1, "": 2}, r"'zzz' is unknown.*'' is unknown", ""),
+    ],
+)
+def test_given_unknown_keys_then_the_run_is_refused_and_told_what_may_be_meant(make_flow, conf, what, action) -> None:
+    with pytest.raises(ConfigurationError, match=what) as caught:
+        check_conf(context(trigger_form(make_flow()), conf))
+
+    assert action in caught.value.action
+
+
+def test_given_a_dag_without_form_then_any_key_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'flow' is unknown") as caught:
+        check_conf(context({}, {"flow": "A->B"}))
+
+    assert "Fields of the form: none." in caught.value.action
+
+
+def test_given_an_airflow_that_does_not_pass_conf_on_then_the_run_is_refused(make_flow) -> None:
+    """`core.dag_run_conf_overrides_params` = False: a dry run would be a real one."""
+    with pytest.raises(ConfigurationError, match="dag_run_conf_overrides_params"):
+        check_conf(context(trigger_form(make_flow()), {"dry_run": True}, passed_on=False))
+
+
+@pytest.mark.parametrize("choice", ["accept", "recopy"])
+def test_given_an_old_run_that_is_cleared_then_it_decides_nothing_about_what_was_lost_since(make_flow, choice) -> None:
+    form = trigger_form(make_flow())
+
+    with pytest.raises(ConfigurationError, match=f"with gaps={choice}. That decision applied to the gaps of that time"):
+        check_conf(context(form, {"gaps": choice}, age=timedelta(days=90)))
+
+    check_conf(context(form, {"gaps": choice}, age=timedelta(hours=30)))
+    check_conf(context(form, {"gaps": "ask", "topics": ["orders"]}, age=timedelta(days=90)))
+
+
+def test_given_names_then_blanks_do_not_count_and_only_blanks_do_not_mean_everything() -> None:
+    for given, chosen in ((None, ()), ([], ()), ([" orders ", ""], ("orders",))):
+        assert chosen_names({"topics": given}, "topics") == chosen
+
+    for given in ([""], ["  ", "\t"]):
+        with pytest.raises(ConfigurationError, match="topics is set, but contains no name"):
+            chosen_names({"topics": given}, "topics")
+
+
+def test_given_a_misspelt_key_then_the_tasks_log_shows_the_error_outside_of_the_group_that_airflow_closes(
+    make_flow, caplog
+) -> None:
+    caplog.set_level("INFO")
+    task = build_flow_dag(make_flow(), "f").get_task("preflight")
+
+    with pytest.raises(ConfigurationError, match="did you mean topics"):
+        task.pre_execute(context(trigger_form(make_flow()), {"topic": ["orders"]}))
+
+    assert "::endgroup::" in caplog.text
+
+
+def test_every_operator_of_ours_refuses_before_it_does_anything() -> None:
+    """One that has `execute` alone would do what a misspelt form did not ask for."""
+    modules = [
+        importlib.import_module(each.name)
+        for package in (airflow, features)
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
+    ours = {
+        each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, BaseOperator) and each.__module__.startswith("mirror_lib.")
+    }
+    # A question does nothing but ask, and comes after a task that has looked. The operator of the DAG file for external
+    # execution lets the process that it starts compare.
+    assert {each.__name__ for each in ours if each.pre_execute is not CheckedConf.pre_execute} == {
+        "AskOperator",
+        "MirrorOperator",
+    }
+    assert len(ours) > 5
+
+
+def run_step(task_id, function, params):
+    pushed = {}
+    context = {
+        "params": params,
+        "ti": SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value})),
+        "outlet_events": {},
+    }
+    operator = StepOperator(task_id=task_id, python_callable=function, op_kwargs={"flow": "A->B"})
+    try:
+        return operator.execute(context), pushed
+    except AirflowSkipException as skip:
+        return skip, pushed
+
+
+def test_a_selection_that_names_its_topics_becomes_a_list_to_choose_from(make_flow):
+    for form in (trigger_form, verify_form):
+        schema = form(make_flow(topics=("orders", r"us\.cash", "eu.cash")))["topics"].schema
+        assert schema["examples"] == ["orders", "us.cash", "eu.cash"]
+        # Others still come through the API.
+        jsonschema.validate(["ord.*"], schema)
+        # A selection with patterns is narrowed by text of one's own.
+        assert "examples" not in form(make_flow(topics=("orders", "pay.*")))["topics"].schema
+
+
+def test_a_pattern_is_no_name():
+    for pattern in (".*", "a|b", "[ab]", "a+", "a?", "x{2}", r"\d", "(a)", "a.*"):
+        assert topic_names(("orders", pattern)) == (), pattern
+
+
+def test_a_scheduled_run_does_every_step_and_one_with_all_steps_taken_away_the_copy_alone(make_flow):
+    defaults = {name: param.resolve() for name, param in trigger_form(make_flow()).items()}
+
+    assert TriggerChoices.from_params(defaults) == TriggerChoices()
+    for emptied in (None, []):
+        assert TriggerChoices.from_params({"steps": emptied}).excluded_steps == set(OPTIONAL_STEPS)
+    # Of an API call that does not speak of steps.
+    assert TriggerChoices.from_params({}).excluded_steps == frozenset()
+
+
+def test_every_step_that_can_be_left_out_is_a_task_of_the_dag_and_all_its_tasks_can_bear_it(make_flow):
+    dag = build_flow_dag(make_flow(), "/f")
+
+    assert set(OPTIONAL_STEPS) <= set(dag.task_ids)
+    for step in OPTIONAL_STEPS:
+        for task_id in dag.get_task(step).downstream_task_ids:
+            assert dag.get_task(task_id).trigger_rule in ("none_failed", "all_done"), f"{task_id} after {step}"
+
+
+def test_a_step_that_is_left_out_is_skipped_and_says_so_to_the_report_and_all_others_are_done():
+    skip, pushed = run_step("sync_topics", lambda flow: flow, {"steps": ["heartbeats"]})
+    assert isinstance(skip, AirflowSkipException)
+    assert pushed[STEP_KEY]["skipped"] == "the run was triggered without this step"
+
+    assert run_step("sync_topics", lambda flow: flow, {"steps": ["sync_topics"]})[0] == "A->B"
+    # It is no step beside the copy.
+    assert run_step("preflight", lambda flow: flow, {"steps": None})[0] == "A->B"
+
+
+def test_the_log_level_holds_for_our_own_messages_while_the_step_runs_also_if_it_fails():
+    ours = logging.getLogger("mirror_lib")
+    before, outside = ours.level, logging.getLogger("other").getEffectiveLevel()
+
+    found, _ = run_step(
+        "preflight", lambda flow: (ours.level, logging.getLogger("other").getEffectiveLevel()), {"log_level": "DEBUG"}
+    )
+    assert found == (logging.DEBUG, outside)
+    assert ours.level == before
+
+    with pytest.raises(ZeroDivisionError), logging_at("ERROR"):
+        _ = 1 / 0
+    assert ours.level == before

@@ -1,7 +1,12 @@
-"""Committing a round: what was copied is in the ledger even where Kafka refuses what is to be told about it."""
+"""Committing a round: what was copied is in the ledger even where Kafka refuses what is to be told about it.
+
+Progress is a courtesy: a ledger or a cluster that does not answer must not end a round whose positions are open.
+"""
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,18 +14,20 @@ from types import SimpleNamespace
 import pytest
 
 import mirror_lib.relay.commit.commit as commit
+import mirror_lib.relay.commit.progress as progress
 from mirror_lib.cluster.topics.positions import Position, PositionState
-from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.errors import AuthorizationError, LedgerError, MirrorError
 from mirror_lib.features.transforms.model import ColumnExpressions, Transform, TransformChain
 from mirror_lib.ledger.offset_rows import PositionRow, RoutedRangeRow, SegmentRow, TransactionCountRow
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.commit.commit import closed_positions, commit_round, routed_rows, segment_rows
+from mirror_lib.relay.commit.progress import RoundProgress
 from mirror_lib.relay.commit.transaction_counts import counts_after_decisions
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RoutedRecords
 from mirror_lib.topology.names import FlowId, TopicPartition
-from tests.support.brokers.fake_cluster import job
+from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
 from tests.support.brokers.partitions import partition_result
 
 
@@ -42,7 +49,7 @@ class Ledger:
         self.runs += rows
 
 
-def opened(topic: str, *, target: str = "A.orders") -> OpenPartition:
+def claimed(topic: str, *, target: str = "A.orders") -> OpenPartition:
     source, remote = TopicPartition(topic, 0), TopicPartition(target, 0)
     return OpenPartition(PartitionPlan(source, remote, 10, 20, "id", 1_000_000, 0), "id", 1, 0, 5)
 
@@ -68,7 +75,7 @@ def test_an_offset_sync_that_is_refused_costs_no_map(monkeypatch: pytest.MonkeyP
     written: list[Position] = []
     clusters = SimpleNamespace(positions=SimpleNamespace(write=written.extend))
     flow = SimpleNamespace(flow=FlowId("A", "B"), emit_offset_syncs_enabled=True)
-    ledger, partition = Ledger(), opened("orders")
+    ledger, partition = Ledger(), claimed("orders")
 
     with pytest.raises(AuthorizationError):
         commit_round(flow, job(partition), [result(partition)], clusters, ledger, round_number=1)  # type: ignore[arg-type]
@@ -86,7 +93,7 @@ def test_given_positions_that_kafka_refuses_then_the_ledger_has_what_was_copied(
 
     clusters = SimpleNamespace(positions=SimpleNamespace(write=refuse))
     flow = SimpleNamespace(flow=FlowId("A", "B"), emit_offset_syncs_enabled=False)
-    ledger, partition = Ledger(), opened("orders")
+    ledger, partition = Ledger(), claimed("orders")
 
     with pytest.raises(MirrorError):
         commit_round(flow, job(partition), [result(partition)], clusters, ledger, round_number=1)  # type: ignore[arg-type]
@@ -97,7 +104,7 @@ def test_given_positions_that_kafka_refuses_then_the_ledger_has_what_was_copied(
 
 
 def test_an_uncertain_end_leaves_all_of_a_merge_open() -> None:
-    first, second, other = opened("first", target="m"), opened("second", target="m"), opened("other")
+    first, second, other = claimed("first", target="m"), claimed("second", target="m"), claimed("other")
     results = [result(first), result(second, certain=False, target_next=12), result(other)]
 
     positions = closed_positions({each.plan.source: each for each in (first, second, other)}, results, "run")
@@ -106,7 +113,7 @@ def test_an_uncertain_end_leaves_all_of_a_merge_open() -> None:
 
 
 def test_a_merge_closes_with_the_end_of_its_last_writer() -> None:
-    first, second = opened("first", target="m"), opened("second", target="m")
+    first, second = claimed("first", target="m"), claimed("second", target="m")
 
     positions = closed_positions(
         {each.plan.source: each for each in (first, second)}, [result(first), result(second, target_next=18)], "run"
@@ -210,3 +217,63 @@ def test_a_decision_keeps_the_counts_of_aborted_records_as_long_as_the_target_ke
 
     for lost in (replace(accepted, target_offset=24), replace(accepted, target_topic_id="two")):
         assert list(counts_after_decisions([counted], [lost], {former.source: former})) == []
+
+
+class Watched:
+    """A target's ends as scripted, and the rows that the ledger got."""
+
+    def __init__(self, looks: list[dict[TopicPartition, int]]) -> None:
+        self._looks = iter(looks)
+        self.saved: list[dict[int, int]] = []
+        self.seen_all = threading.Event()
+
+    def list_offsets(self, partitions: list[TopicPartition], _: object) -> dict[TopicPartition, SimpleNamespace]:
+        ends = next(self._looks, None)
+        if ends is None:
+            self.seen_all.set()
+            return {each: SimpleNamespace(error=LedgerError("no more looks."), offset=0) for each in partitions}
+        return {each: SimpleNamespace(error=None, offset=ends[each]) for each in partitions}
+
+    def save_partition_runs(self, rows: list[PartitionRunRow]) -> None:
+        self.saved.append({row.partition: row.records for row in rows})
+
+    def heartbeat(self, _: str) -> None:
+        pass
+
+
+def test_only_partitions_that_have_come_on_are_told_to_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    for partition in (0, 1):
+        fill(source.add("orders", partition), [100] * 9)
+    first, second = TopicPartition("A.orders", 0), TopicPartition("A.orders", 1)
+    watched = Watched([{first: 3, second: 0}, {first: 3, second: 4}, {first: 3, second: 4}])
+    monkeypatch.setattr(progress, "_INTERVAL_SECONDS", 0.001)
+    copied = job(*(opened(source, target, partition=number) for number in (0, 1)))
+    clusters = SimpleNamespace(target_admin=watched)
+
+    with RoundProgress(copied, clusters, watched, round_number=1):  # type: ignore[arg-type]
+        assert watched.seen_all.wait(10)
+
+    assert not [each for each in threading.enumerate() if each.name == "round-progress"]
+    assert watched.saved[:4] == [{0: 0, 1: 0}, {0: 3, 1: 0}, {1: 4}, {}]
+
+
+def test_a_ledger_that_fails_does_not_end_the_round(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    fill(source.add("orders"), [100])
+
+    def refuse(*_: object) -> None:
+        raise LedgerError("the ledger is locked.")
+
+    monkeypatch.setattr(progress, "_INTERVAL_SECONDS", 0.01)
+    ledger = SimpleNamespace(save_partition_runs=refuse, heartbeat=refuse)
+
+    with (
+        caplog.at_level(logging.WARNING),
+        RoundProgress(job(opened(source, target)), SimpleNamespace(), ledger, round_number=1),  # type: ignore[arg-type]
+    ):
+        pass
+
+    assert "the ledger is locked" in caplog.text

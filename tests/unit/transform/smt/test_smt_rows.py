@@ -1,14 +1,21 @@
-"""Chains over rows by columns: the same as one record after the other."""
+"""Chains over rows by columns: the same as one record after the other.
+
+Connect's transforms where rows are read: what Spark is given of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirror_lib.features.transforms.arrow.rows import KAFKA_SCHEMA
+from mirror_lib.features.transforms.record_mark import UntransformableRecordError, read_mark
+from mirror_lib.features.transforms.rows.layout import place_of, with_source
 from mirror_lib.features.transforms.smt.chain import SmtChain
 from mirror_lib.features.transforms.smt.errors import SmtError
 from mirror_lib.features.transforms.smt.record import RawRecord
@@ -16,7 +23,8 @@ from mirror_lib.features.transforms.smt.rows.columnar import runs_by_columns
 from mirror_lib.features.transforms.smt.rows.model import RefusedRowError
 from mirror_lib.features.transforms.smt.rows.stage import SmtRows
 from mirror_lib.features.transforms.smt.settings import parse_settings
-from tests.support.smt_chains import smt_settings
+from spark_jobs.transforms.smt_row_tasks import read_through_smts, sealed_smts
+from tests.support.smt_chains import smt_chain, smt_settings
 
 #: Those that need no look into a key or value come first.
 BY_COLUMNS = (
@@ -192,3 +200,71 @@ def test_rows_that_fit_become_what_records_become(smts: SmtChain, given: list[Ro
 @given(chains(BY_COLUMNS + BY_RECORDS, decodes=False), rows(_contents | _json))
 def test_so_they_do_where_nothing_is_decoded(smts: SmtChain, given: list[Row]) -> None:
     assert by_columns(smts, batch_of(given)) == one_after_the_other(smts, given)
+
+
+PLACE = place_of(3, 0)
+
+
+def read_rows(*values: bytes | None, first: int) -> pa.RecordBatch:
+    """Rows as they are read."""
+    records = [
+        {
+            "key": b"k",
+            "value": value,
+            "topic": "orders",
+            "partition": 3,
+            "offset": offset,
+            "timestamp": 0,
+            "timestampType": 0,
+            "headers": None,
+        }
+        for offset, value in enumerate(values, first)
+    ]
+    return with_source(pa.RecordBatch.from_pylist(records, KAFKA_SCHEMA), PLACE)
+
+
+class Reading:
+    """Stands for the reading half: gives batches, and knows whether it was ended."""
+
+    def __init__(self, *batches: pa.RecordBatch) -> None:
+        self.batches = batches
+        self.ended = False
+
+    def __call__(self, stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch]:
+        assert (stamp, sealed, number) == ("stamp", b"job", 2)
+        try:
+            yield from self.batches
+        finally:
+            self.ended = True
+
+
+def read_through(reading: Reading) -> Iterator[pa.RecordBatch]:
+    masking = smt_chain({"type": "MaskField$Value", "fields": "card"}, value="json")
+    return read_through_smts(reading, sealed_smts(masking, {"orders": "A.orders"}), "stamp", b"job", 2)
+
+
+def test_a_record_that_cannot_be_taken_is_named_and_reading_ends() -> None:
+    reading = Reading(
+        read_rows(b"{}", first=0), read_rows(b'{"card": 1}', b"{", b"[", first=1), read_rows(b"{}", first=4)
+    )
+
+    with pytest.raises(UntransformableRecordError) as caught:
+        list(read_through(reading))
+
+    found = read_mark(str(caught.value))
+    assert found is not None
+    assert found[:2] == (PLACE, 2)
+    assert found.what.startswith(
+        "topic orders, partition 3, offset 2: value.converter (JsonConverter) cannot transform the record"
+    )
+    assert reading.ended
+
+
+def test_reading_ends_when_nobody_takes_rows_any_more() -> None:
+    reading = Reading(read_rows(b"{}", first=0), read_rows(b"{}", first=1))
+    given = read_through(reading)
+    next(given)
+
+    given.close()  # type: ignore[attr-defined]
+
+    assert reading.ended
