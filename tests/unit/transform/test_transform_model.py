@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 from mirror_lib.features.transforms.model import (
     Determinism,
     FlowTransforms,
@@ -14,6 +11,7 @@ from mirror_lib.features.transforms.model import (
     NonDeterminism,
     Transform,
 )
+from tests.support.fresh_imports import loaded_after
 
 RANDOM = NonDeterminism("rand()", Influence.RANDOM)
 UNSEEN = NonDeterminism("mask()", Influence.UNKNOWN)
@@ -68,11 +66,6 @@ def test_what_spark_is_known_to_do_counts_more_than_what_is_said() -> None:
 
 
 def test_the_values_need_neither_spark_nor_a_sql_parser() -> None:
-    code = (
-        "import sys, mirror_lib.features.transforms.model, mirror_lib.relay.record_paths\n"
-        "print([name for name in ('pyspark', 'sqlglot', 'pydantic') if name in sys.modules])"
-    )
+    code = "import mirror_lib.features.transforms.model, mirror_lib.relay.record_paths"
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.strip() == "[]"
+    assert loaded_after(code, ("pyspark", "sqlglot", "pydantic")) == []

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +11,7 @@ from mirror_lib.offsets.runs import OffsetRun, merge
 from mirror_lib.relay.copy.result_rows import from_arrow, to_arrow
 from mirror_lib.relay.model import PartitionResult
 from tests.support.brokers.partitions import partition_plan, partition_result
+from tests.support.fresh_imports import loaded_after
 
 
 def result(partition: int, runs: tuple[OffsetRun, ...], error: MirrorError | None) -> PartitionResult:
@@ -56,5 +54,4 @@ def test_errors_come_back_with_their_type_and_place() -> None:
 
 
 def test_sending_does_not_load_pandas() -> None:
-    script = f"import sys; from {to_arrow.__module__} import to_arrow; to_arrow([]); sys.exit('pandas' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+    assert loaded_after(f"from {to_arrow.__module__} import to_arrow; to_arrow([])", ["pandas"]) == []
