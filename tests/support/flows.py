@@ -13,7 +13,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.internal import PositionStore
 from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.loader import load
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.copy.task import copy_bin
@@ -101,11 +101,15 @@ def make_flow(
         "mirror.ledger.url": f"sqlite:///{folder}/ledger.sqlite3",
         **(settings or {}),
     }
+    return written_flow(folder, lines, "A->B")[1]
+
+
+def written_flow(folder: Path, lines: Mapping[str, str], name: str) -> tuple[MirrorConfig, Flow]:
+    """Write a properties file; return its settings and one of its flows, with the ledger that it names."""
     path = folder / "mirror.properties"
     path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
     config = load(path)
-    ledger = ready_ledger(config.ledger_url or "")
-    return Flow(config.flow("A->B"), ledger, path)
+    return config, Flow(config.flow(name), ready_ledger(config.ledger_url or ""), path)
 
 
 def pair_flow(folder: Path, pair: KafkaPair, *, topics: str, settings: Mapping[str, str] | None = None) -> Flow:

@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.features.demo.broker import KafkaCluster
 from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow
+from tests.support.flows import Flow, written_flow
 from tests.support.kafka import Record, admin, consume
-from tests.support.ledger.ledgers import ready_ledger
 from tests.support.names import unique_name
 from tools.testbed.mm2 import MirrorMaker
 
@@ -81,12 +79,8 @@ def shared_flow(
         "mirror.ledger.url": f"sqlite:///{folder}/ledger.sqlite3",
         **(settings or {}),
     }
-    path = folder / "mirror.properties"
-    path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
-    config = load(path)
-    ledger = ready_ledger(config.ledger_url or "")
-    ours = Flow(config.flow(f"{source}->{target}"), ledger, path)
-    return SharedFlow(pair, path, source, target, config, ours)
+    config, ours = written_flow(folder, lines, f"{source}->{target}")
+    return SharedFlow(pair, ours.path, source, target, config, ours)
 
 
 _FACTORS = (

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.ledger.observed_rows import FlowObservationRow, GroupObservationRow, PartitionObservationRow
-from mirror_lib.ledger.offset_rows import SegmentRow
-from mirror_lib.ledger.rows import GapRow, PartitionRunRow, VerificationRow
+from mirror_lib.ledger.offset_rows import SegmentRow, TransactionCountRow
+from mirror_lib.ledger.rows import GapRow, PartitionRunRow, RoundRow, VerificationRow
 from mirror_lib.offsets.runs import OffsetRun, Segment
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -22,6 +22,18 @@ def partition_run(run_id: str, partition: int = 0, **values: Any) -> PartitionRu
     place = {**_PLACE, **_TARGET, "partition": partition, "round": 1, "state": "done"}
     offsets = {"start_offset": 0, "end_offset": 10, "source_next": 10, "target_first": 0, "target_next": 10}
     return PartitionRunRow(run_id=run_id, **{**place, **offsets, **values})
+
+
+def round_row(run_id: str, **values: Any) -> RoundRow:
+    """The first round of a run, which began at noon."""
+    settings = {"flow": "A->B", "number": 1, "began_at": NOON, "planning_seconds": 0.5}
+    return RoundRow(run_id=run_id, **{**settings, **values})
+
+
+def transaction_count(**values: Any) -> TransactionCountRow:
+    """A copy without records of transactions that were aborted or had not ended."""
+    counts = {"counted_to": 10, "aborted": 0, "undecided": 0, "uncounted": 0, "open": ()}
+    return TransactionCountRow(**{"flow": FLOW, **_PLACE, **counts, **values})
 
 
 def segment(source_first: int, target_first: int, count: int, *, run_id: str = "r1", **values: Any) -> SegmentRow:

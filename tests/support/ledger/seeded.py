@@ -17,7 +17,6 @@ from mirror_lib.ledger.observed_rows import (
     PartitionObservationRow,
     StepOutcomeRow,
 )
-from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.writing import upsert
 from tests.support.ledger import rows
@@ -217,12 +216,10 @@ def _partition(story: Story, index: int, at: datetime) -> PartitionObservationRo
 def _seed_round(ledger: Ledger, flow: str, run_id: str, *, began: datetime, records: int) -> None:
     copied = {"committed_at": began + timedelta(seconds=44), "oldest_age_ms": 340_000, "newest_age_ms": 44_500}
     ledger.save_round(
-        RoundRow(
-            run_id=run_id,
+        rows.round_row(
+            run_id,
             flow=flow,
-            number=1,
             began_at=began,
-            planning_seconds=0.5,
             opening_seconds=1.0,
             copying_seconds=40.0,
             committing_seconds=2.5,

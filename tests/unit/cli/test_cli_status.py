@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from mirror_lib.errors import DirtyStartError, Where
-from mirror_lib.ledger.rows import PartitionRunRow, RoundRow
+from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.ledger.store import Ledger
 from tests.support.flow_files import LEDGER, write_flow
 from tests.support.ledger.ledgers import ready_ledger
-from tests.support.ledger.rows import partition_run
+from tests.support.ledger.rows import partition_run, round_row
 from tests.support.terminal import invoke
 
 _REFUSED = DirtyStartError("the last run did not end.", where=Where(flow="A->B", topic="t", partition=1), action="Ask.")
@@ -172,12 +172,9 @@ def test_rounds_are_told_with_what_was_expected_and_how_old_their_records_were(l
     began = datetime(2026, 1, 1, tzinfo=UTC)
     ledger.start_run(run_id="r1", flow="A->B", trigger="cli")
     ledger.save_round(
-        RoundRow(
-            run_id="r1",
-            flow="A->B",
-            number=1,
+        round_row(
+            "r1",
             began_at=began,
-            planning_seconds=0.5,
             copying_seconds=4.0,
             lag_records=10,
             bytes=3_000_000,
@@ -195,12 +192,7 @@ def test_rounds_are_told_with_what_was_expected_and_how_old_their_records_were(l
     (row,) = data["rounds"]
     assert (row["run_id"], row["lag_records"], row["expected_seconds"], row["seconds"]) == ("r1", 10, 2.0, 4.0)
     assert (row["oldest_age_ms"], row["newest_age_ms"]) == (7_200_000, 250)
-    assert data["expectations"] == {
-        "rounds": 1,
-        "seconds_ratio": 2.0,
-        "worst_seconds_ratio": 2.0,
-        "bytes_ratio": 1.5,
-    }
+    assert data["expectations"] == {"rounds": 1, "seconds_ratio": 2.0, "worst_seconds_ratio": 2.0, "bytes_ratio": 1.5}
     assert code == 0
     assert "2.00 times the expected duration" in shown
 
@@ -209,6 +201,6 @@ def test_a_run_is_told_with_its_rounds(ledger: Ledger, file: Path) -> None:
     ledger.start_run(run_id="r1", flow="A->B", trigger="cli")
     for number in (1, 2):
         began = datetime(2026, 1, 1, second=number, tzinfo=UTC)
-        ledger.save_round(RoundRow(run_id="r1", flow="A->B", number=number, began_at=began, planning_seconds=0.1))
+        ledger.save_round(round_row("r1", number=number, began_at=began))
 
     assert [row["number"] for row in _json("--config", file, "--run", "r1")["rounds"]] == [1, 2]

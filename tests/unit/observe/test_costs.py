@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.observe.costs import BinSize, CostModel, accuracy, expect_round
+from tests.support.ledger.rows import round_row
 
 MB = 1_000_000
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -19,13 +20,11 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def measured(heaviest: int, seconds: float, *, beside: float = 0.0, tasks: int = 1, **more: Any) -> RoundRow:
     """A round of so many bytes for each task, in so many seconds of which some are not copying."""
-    return RoundRow(
-        run_id="r",
-        flow="A->B",
-        number=1,
-        began_at=NOW,
-        planning_seconds=1.0,
+    return round_row(
+        "r",
         **{
+            "began_at": NOW,
+            "planning_seconds": 1.0,
             "opening_seconds": beside,
             "copying_seconds": seconds - beside,
             "tasks": tasks,

@@ -18,8 +18,9 @@ from mirror_lib.features.cutover.report import progress_text
 from mirror_lib.features.page.control import RunAct
 from mirror_lib.ledger.cutover_rows import CarrierRow
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.ledger.offset_rows import PositionRow, TransactionCountRow
+from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.relay.run_lock import hold_lock
+from tests.support.ledger.rows import transaction_count
 from tests.support.ledger.seeded import STORIES, write_config
 from tests.support.page.app import Airflow, Person, page_app
 from tests.support.page.client import Client
@@ -66,11 +67,8 @@ def test_records_of_aborted_transactions_are_named_next_to_the_gaps(acting: Clie
     flow = STORIES[2].flow
     with open_ledger(load(own_config)) as ledger:
         at = PositionRow(flow=flow, topic="orders", partition=0, offset=9, target_offset=10, state="closed")
-        count = TransactionCountRow(
-            flow=flow, topic="orders", partition=0, counted_to=10, aborted=3, undecided=0, uncounted=0, open=()
-        )
         ledger.save_positions([at])
-        ledger.save_transaction_counts([count])
+        ledger.save_transaction_counts([transaction_count(flow=flow, aborted=3)])
 
     answer = acting.get(f"/api/flows/mirror__{flow.replace('->', '__')}/gaps").json()
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from mirror_lib.ledger.offset_rows import PositionRow
-from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.history import Forgotten
-from tests.support.ledger.rows import partition_run
+from tests.support.ledger.rows import partition_run, round_row
 
 FLOW = "A->B"
 KEEP = timedelta(days=90)
@@ -21,7 +20,7 @@ def in_days(days: int) -> datetime:
 def run(ledger: Ledger, run_id: str, *partitions: int, flow: str = FLOW, state: str = "done") -> None:
     """A run of one round with these partitions, whose positions it commits when it is done."""
     ledger.start_run(run_id=run_id, flow=flow, trigger="cli")
-    ledger.save_round(RoundRow(run_id=run_id, flow=flow, number=1, began_at=datetime.now(UTC), planning_seconds=0.1))
+    ledger.save_round(round_row(run_id, flow=flow, began_at=datetime.now(UTC)))
     ledger.save_partition_runs([partition_run(run_id, number, records=10, state=state) for number in partitions])
     if state == "done":
         ledger.save_positions(
@@ -76,18 +75,9 @@ def test_old_rounds_go_but_the_largest_which_tell_how_fast_a_flow_copies_much(le
     for number in range(1, 7):
         size = 1000 * number
         run(ledger, f"run {number}", 0)
-        ledger.save_round(
-            RoundRow(
-                run_id=f"run {number}",
-                flow=FLOW,
-                number=1,
-                began_at=datetime.now(UTC),
-                planning_seconds=0.1,
-                bytes=size,
-                heaviest_bytes=size,
-                committed_at=datetime.now(UTC),
-            )
-        )
+        now = datetime.now(UTC)
+        sizes = {"bytes": size, "heaviest_bytes": size}
+        ledger.save_round(round_row(f"run {number}", began_at=now, committed_at=now, **sizes))
 
     forgotten = ledger.history.forget(FLOW, keep=KEEP, now=in_days(91))
 

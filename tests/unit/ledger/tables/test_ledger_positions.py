@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from mirror_lib.ledger.offset_rows import PositionRow, TransactionCountRow
+from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.topology import TopicPartition
+from tests.support.ledger.rows import transaction_count
 
 CLOSED = PositionRow(
     flow="a->b",
@@ -56,17 +57,7 @@ def test_given_a_run_that_slept_when_it_commits_then_the_position_of_its_success
     ledger.commit_positions([replace(CLOSED, claim=7, copy="first", offset=30)])
     assert _stored(ledger) == [successor]
 
-    count = TransactionCountRow(
-        flow="a->b",
-        topic="orders",
-        partition=0,
-        copy="first",
-        counted_to=60,
-        aborted=5,
-        undecided=0,
-        uncounted=0,
-        open=(),
-    )
+    count = transaction_count(copy="first", counted_to=60, aborted=5)
     place = TopicPartition("orders", 0)
     ledger.save_transaction_counts([count], claims={place: 8})
     ledger.save_transaction_counts([replace(count, counted_to=30, aborted=1)], claims={place: 7})
