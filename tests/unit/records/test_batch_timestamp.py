@@ -21,16 +21,10 @@ def batch(attributes: int = 0) -> bytearray:
     return made
 
 
-def test_a_batch_is_as_old_as_its_first_record() -> None:
+def test_a_batch_is_as_old_as_its_first_record_or_the_youngest_if_that_has_no_time_or_without_any_has_no_age() -> None:
     assert batch_timestamp(memoryview(batch())) == FIRST
-
-
-def test_where_the_first_time_is_no_records_time_the_youngest_counts() -> None:
     for bit in (LOG_APPEND_TIME_BIT, DELETE_HORIZON_BIT):
         assert batch_timestamp(batch(bit)) == YOUNGEST, bit
-
-
-def test_records_without_a_time_have_no_age() -> None:
     assert batch_timestamp(new_batch(b"", codec=0, count=1, first_timestamp=-1, max_timestamp=-1)) is None
 
 

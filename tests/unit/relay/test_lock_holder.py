@@ -22,14 +22,11 @@ def test_a_name_can_be_read_back(host: str, pid: int, lease: str) -> None:
     assert LockHolder.parse(str(holder)) == holder
 
 
-def test_our_own_name_can_be_read_back_and_is_alive() -> None:
+def test_our_own_name_can_be_read_back_is_alive_and_another_one_for_each_lease() -> None:
     holder = LockHolder.here()
 
     assert LockHolder.parse(str(holder)) == holder
     assert not holder.known_dead
-
-
-def test_two_leases_of_one_process_have_different_names() -> None:
     assert str(LockHolder.here()) != str(LockHolder.here())
 
 
@@ -66,21 +63,13 @@ def test_a_process_that_ended_is_known_dead_also_before_its_parent_has_noticed()
     wait_until_dead(holder)
 
 
-def test_a_number_that_was_given_to_another_process_is_not_taken_for_the_holder() -> None:
-    here = LockHolder.here()
-    assert here.birth is not None
-
-    earlier = replace(here, birth=here.birth._replace(start_ticks=here.birth.start_ticks - 1))
-
-    assert earlier.known_dead
-
-
-def test_a_process_of_another_machine_or_container_is_never_known_dead() -> None:
+def test_a_number_of_another_process_is_known_dead_and_one_of_another_machine_or_container_never() -> None:
     here = LockHolder.here()
     assert here.birth is not None
     gone = replace(here, birth=here.birth._replace(start_ticks=1))
 
     assert gone.known_dead
+    assert replace(here, birth=here.birth._replace(start_ticks=here.birth.start_ticks - 1)).known_dead
     assert not replace(gone, birth=here.birth._replace(start_ticks=1, boot="other")).known_dead
     assert not replace(gone, birth=here.birth._replace(start_ticks=1, namespace="pid:[1]")).known_dead
     assert not replace(gone, birth=None).known_dead

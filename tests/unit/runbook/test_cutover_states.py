@@ -140,9 +140,6 @@ def test_everything_that_the_ledger_can_say_is_a_state_and_every_state_can_be_sa
     assert found == set(State)
 
 
-def test_the_table_holds_what_it_promises() -> None:
+def test_the_table_holds_what_it_promises_and_the_runbook_shows_it() -> None:
     assert states_shown.problems() == []
-
-
-def test_the_runbook_shows_the_table_of_the_program() -> None:
     assert states_shown.markdown() in RUNBOOKS.read_text(encoding="utf-8")

@@ -42,13 +42,16 @@ def same_key(pem: str, holder: Certified) -> bool:
     return bool(loaded.private_numbers() == holder.key.private_numbers())
 
 
-def test_given_a_truststore_of_keytool_then_its_certificate_is_trusted() -> None:
-    for case, store, password in (
-        ("JKS", JKS_TRUSTSTORE, "changeit"),
-        ("JKS, unchecked as Java reads it without a password", JKS_TRUSTSTORE, None),
-        ("PKCS12", PKCS12_TRUSTSTORE, "changeit"),
+def test_given_a_truststore_then_all_its_certificates_are_trusted() -> None:
+    commented = f"Bag Attributes\n  friendlyName: x\n{ROOT.pem}# and\n{MIDDLE.pem}"
+    for case, store, password, trusted in (
+        ("JKS", JKS_TRUSTSTORE, "changeit", [FINGERPRINT]),
+        ("JKS, unchecked as Java reads it without a password", JKS_TRUSTSTORE, None, [FINGERPRINT]),
+        ("PKCS12 of keytool", PKCS12_TRUSTSTORE, "changeit", [FINGERPRINT]),
+        ("PKCS12", MIDDLE.truststore(), PASSWORD, fingerprints(MIDDLE.pem)),
+        ("PEM, comments between certificates", commented.encode(), None, fingerprints(ROOT.pem + MIDDLE.pem)),
     ):
-        assert fingerprints(read_truststore(store, password)) == [FINGERPRINT], case
+        assert fingerprints(read_truststore(store, password)) == trusted, case
 
 
 def test_given_a_wrong_password_then_the_error_says_so_without_repeating_it(subtests: pytest.Subtests) -> None:
@@ -57,15 +60,6 @@ def test_given_a_wrong_password_then_the_error_says_so_without_repeating_it(subt
             with pytest.raises(KeystoreError, match="wrong password") as refusal:
                 read_truststore(store, "n0t-it")
             assert "n0t-it" not in str(refusal.value)
-
-
-def test_given_a_pkcs12_truststore_then_all_its_certificates_are_trusted() -> None:
-    assert fingerprints(read_truststore(MIDDLE.truststore(), PASSWORD)) == fingerprints(MIDDLE.pem)
-
-
-def test_given_a_pem_truststore_then_comments_between_certificates_do_not_matter() -> None:
-    text = f"Bag Attributes\n  friendlyName: x\n{ROOT.pem}# and\n{MIDDLE.pem}"
-    assert fingerprints(read_truststore(text.encode(), None)) == fingerprints(ROOT.pem + MIDDLE.pem)
 
 
 def test_given_pem_on_one_line_as_java_allows_then_it_is_written_anew_with_line_breaks() -> None:

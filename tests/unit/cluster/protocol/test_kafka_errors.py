@@ -161,11 +161,7 @@ def test_an_api_that_librdkafka_cannot_use_is_named_with_what_does_without(subte
     for detail, named, action in (
         ("ACLs Admin API (KIP-140) not supported by broker", "CreateAcls", "acls"),
         ("DescribeConfigs (KIP-133) not supported by broker", "DescribeConfigs", ""),
-        (
-            "Topic Admin API (KIP-4) not supported by broker",
-            "CreateTopics",
-            "hand",
-        ),
+        ("Topic Admin API (KIP-4) not supported by broker", "CreateTopics", "hand"),
     ):
         with subtests.test(detail=detail):
             error = error_for_code(LocalCode.UNSUPPORTED_FEATURE, where=HERE, doing="try", detail=detail)

@@ -74,15 +74,12 @@ def test_several_topics_for_one_are_a_merge_that_is_told() -> None:
 
 def test_what_stands_before_a_name_stays_there() -> None:
     for prefix in ["", "A->B."]:
-        found = _translate(f"{_MM2}{prefix}source.replication.topic.x=y\n")
+        name, key = f"{prefix}source.replication.topic.x", f"{prefix}mirror.topics.rename"
+        found = _translate(f"{_MM2}{name}=y\n")
 
-        assert found.settings == {f"{prefix}mirror.topics.rename": "x:y"}, prefix
+        assert found.settings == {key: "x:y"}, prefix
         (line,) = found.translated
-        assert (line.line, line.name, line.key) == (
-            5,
-            f"{prefix}source.replication.topic.x",
-            f"{prefix}mirror.topics.rename",
-        ), prefix
+        assert (line.line, line.name, line.key) == (5, name, key), prefix
 
 
 def test_renames_of_a_flow_or_of_the_file_are_kept_in_its_list() -> None:

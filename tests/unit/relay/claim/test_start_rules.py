@@ -81,7 +81,7 @@ def test_a_first_start_into_an_empty_target_is_clean() -> None:
         assert start(None, TargetEnds(end, end)) is None, end
 
 
-def test_a_first_start_onto_records_of_others_names_the_choices() -> None:
+def test_a_first_start_onto_records_of_others_names_the_choices_unless_the_flow_says_that_it_may_append() -> None:
     with pytest.raises(TargetNotEmptyError, match=r"offsets 0 to 2 \(records, or markers of transactions\)") as caught:
         start(None, TargetEnds(0, 3))
 
@@ -93,8 +93,6 @@ def test_a_first_start_onto_records_of_others_names_the_choices() -> None:
     ):
         assert choice in caught.value.action
 
-
-def test_a_first_start_may_append_where_the_flow_says_so() -> None:
     assert start(None, TargetEnds(0, 3), rules=StartRules(FlowId("A", "B"), ExistingTarget.APPEND)) is None
 
 
@@ -130,11 +128,9 @@ def of_other(target_offset: int, state: PositionState, **fields: Any) -> Positio
     return Position("sales", 0, 7, target_offset=target_offset, state=state, **fields)
 
 
-def test_a_merge_that_ended_well_starts_clean() -> None:
+def test_only_a_merge_that_ended_well_starts_clean_others_cannot_be_told_apart(subtests: pytest.Subtests) -> None:
     assert merged(closed(40), end=40) is None
 
-
-def test_a_merge_that_did_not_end_well_cannot_be_told_apart(subtests: pytest.Subtests) -> None:
     in_transactions = opened(40, in_transactions=True)
     for case, last, end in (
         ("not closed", [opened(40)], 40),

@@ -18,7 +18,7 @@ import mirror_lib.relay.commit.progress as progress
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.errors import AuthorizationError, LedgerError, MirrorError
 from mirror_lib.features.transforms.model import ColumnExpressions, Transform, TransformChain
-from mirror_lib.ledger.offset_rows import PositionRow, RoutedRangeRow, SegmentRow, TransactionCountRow
+from mirror_lib.ledger.offset_rows import PositionRow, RoutedRangeRow, SegmentRow
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
@@ -29,6 +29,7 @@ from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.brokers.fake_cluster import FakeCluster, fill, job, opened
 from tests.support.brokers.partitions import partition_result
+from tests.support.ledger.rows import transaction_count
 
 
 class Ledger:
@@ -176,16 +177,14 @@ def test_where_nothing_was_sent_elsewhere_then_that_is_noted() -> None:
     assert (own.own, own.source_first, own.source_next, own.records) == (True, 10, 18, 8)
 
 
-def test_of_transforms_that_choose_no_place_and_of_raw_copies_nothing_is_noted() -> None:
-    assert rows(replace(RESULT, routed=()), FILTER) == rows(replace(RESULT, routed=()), None) == []
-
-
-def test_of_an_end_that_is_not_certain_nothing_is_noted() -> None:
-    assert rows(replace(RESULT, certain=False), AWAY) == []
-
-
-def test_of_a_partition_that_did_not_get_on_nothing_is_noted() -> None:
-    assert rows(replace(RESULT, source_next=10), AWAY) == []
+def test_nothing_is_noted_where_no_place_is_chosen_the_end_is_not_certain_or_nothing_was_copied() -> None:
+    for case, changed, chain in (
+        ("transforms that choose no place", {"routed": ()}, FILTER),
+        ("a raw copy", {"routed": ()}, None),
+        ("an end that is not certain", {"certain": False}, AWAY),
+        ("a partition that did not get on", {"source_next": 10}, AWAY),
+    ):
+        assert rows(replace(RESULT, **changed), chain) == [], case
 
 
 def test_what_an_attempt_before_has_committed_in_transactions_belongs_to_it() -> None:
@@ -199,17 +198,7 @@ def test_what_an_attempt_before_has_committed_in_transactions_belongs_to_it() ->
 
 
 def test_a_decision_keeps_the_counts_of_aborted_records_as_long_as_the_target_keeps_the_records() -> None:
-    counted = TransactionCountRow(
-        flow="A->B",
-        topic="orders",
-        partition=0,
-        copy="first",
-        counted_to=20,
-        aborted=3,
-        undecided=2,
-        uncounted=1,
-        open=((7, 18, 2),),
-    )
+    counted = transaction_count(copy="first", counted_to=20, aborted=3, undecided=2, uncounted=1, open=((7, 18, 2),))
     former = Position("orders", 0, 19, 25, target_topic="A.orders", target_topic_id="one", copy="first")
     accepted = replace(former, offset=49, copy="decision")
     (kept,) = counts_after_decisions([counted], [accepted], {former.source: former})

@@ -65,20 +65,14 @@ class TestFetchPace:
 
         assert asked == [MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 20 * MIB, 20 * MIB, 20 * MIB]
 
-    def test_answers_that_were_not_full_say_nothing_of_the_line(self) -> None:
-        pace = FetchPace()
+    def test_answers_that_were_not_full_let_it_not_grow_and_those_to_what_was_asked_for_together_once(self) -> None:
+        for answers, received, asked in ((1, MIB // 4, MIB), (4, MIB, 2 * MIB)):
+            pace = FetchPace()
 
-        pace.record_response(MIB, MIB // 4, 0.2)
+            for _ in range(answers):
+                pace.record_response(MIB, received, 0.2)
 
-        assert pace.ask(20 * MIB) == MIB
-
-    def test_answers_to_what_was_asked_for_together_let_it_grow_once(self) -> None:
-        pace = FetchPace()
-
-        for _ in range(4):
-            pace.record_response(MIB, MIB, 0.2)
-
-        assert pace.ask(20 * MIB) == 2 * MIB
+            assert pace.ask(20 * MIB) == asked, received
 
     @given(bytes_per_second=st.floats(10_000, 100_000_000))
     def test_it_settles_at_what_the_line_carries_in_some_seconds(self, bytes_per_second: float) -> None:

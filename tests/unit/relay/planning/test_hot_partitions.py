@@ -32,10 +32,6 @@ def test_partitions_of_about_the_same_size_are_not_hot_however_many_tasks_there_
     assert [find_hot_partitions(partitions, tasks) for tasks in (2, 4, 100)] == [(), (), ()]
 
 
-def test_with_a_single_task_there_is_nothing_to_share_out() -> None:
-    assert find_hot_partitions(alone(planned(0, 900 * MB), planned(1, MB)), 1) == ()
-
-
 def test_a_single_partition_leaves_the_other_tasks_without_work() -> None:
     (hot,) = find_hot_partitions(alone(planned(0, 900 * MB)), 8)
 
@@ -50,7 +46,8 @@ def test_partitions_that_share_a_target_are_one_and_the_largest_of_them_gives_th
     assert (hot.source, hot.weight) == (TopicPartition("orders", 1), 500 * MB)
 
 
-def test_small_rounds_are_not_worth_a_word() -> None:
+def test_with_a_single_task_there_is_nothing_to_share_out_and_small_rounds_are_not_worth_a_word() -> None:
+    assert find_hot_partitions(alone(planned(0, 900 * MB), planned(1, MB)), 1) == ()
     assert find_hot_partitions(alone(planned(0, 5 * MB), planned(1, 1_000)), 4) == ()
 
 
