@@ -77,7 +77,7 @@ def _install(version: str) -> Environment:
     packages = [f"apache-airflow=={release.release}"]
     if release.pyspark is not None:
         spark = [f"pyspark=={release.pyspark}", f"pyspark-client=={release.pyspark}", "pandas<3"]
-        packages += [*spark, "--editable", f"{project_root()}[airflow]"]
+        packages += [*spark, "--editable", f"{project_root()}[airflow,transforms]"]
     return environment_of(f"airflow-{version}", release.python, packages, until=release.until)
 
 

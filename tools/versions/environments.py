@@ -49,7 +49,7 @@ def environment(name: str, python: str, packages: Sequence[str], *, free: Collec
     constraints = made.folder.with_suffix(".constraints")
     constraints.write_text("".join(f"{line}\n" for line in _locked(free)), encoding="utf-8")
     install = ["pip", "install", "--quiet", "--python", str(made.program("python")), "--constraint", str(constraints)]
-    _uv([*install, "--editable", str(project_root()), *packages])
+    _uv([*install, "--editable", f"{project_root()}[transforms]", *packages])
     return made
 
 
