@@ -84,4 +84,5 @@ class Groups(Operations):
                         by_place.get(place, ()),
                         self._strangers,
                         committed=self._committed,
+                        undecided=self._undecided,
                     )

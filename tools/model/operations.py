@@ -96,6 +96,7 @@ class Operations(Happenings):
         if said is not None and said.exit_code >= 0:
             self._after_run(said)
         else:
+            self._undecided = self._guarded
             self._look()
 
     def _do_stop(self, nth: int, topic: str, burst: int, age: str) -> None:
@@ -108,6 +109,8 @@ class Operations(Happenings):
         said = self._command("run", point=Point(at, nth, signal.SIGSTOP))
         if said is not None:
             self._after_run(said)
+        else:
+            self._undecided = self._guarded
 
     def _do_overtake(self, nth: int, topic: str, burst: int, age: str) -> None:
         """A run is stopped, and continues after its successor has taken over and not written yet."""
@@ -139,6 +142,7 @@ class Operations(Happenings):
                 self._read_source(place[0])
                 history.excused |= deletions(history)
         if said.exit_code == 0:
+            self._undecided = False
             self._check_complete()
             present = {place for place in self._present() if place not in self._given_up}
             self._followed |= present

@@ -59,6 +59,9 @@ class State:
         self._strangers = {WRITTEN_DELETION}
         self._stopped: list[Command] = []
         self._open: list[tuple[Place, Transaction]] = []
+        #: A run that writes in transactions was killed or stopped, and none has ended with 0 since: what it wrote last
+        #: is open, or aborted, and no reader of committed records sees it.
+        self._undecided = False
         self._next = 0
         self._renamed: dict[str, str] = {}
         #: Topics and their former names on the target: a run that was started before still writes there.
