@@ -109,6 +109,12 @@ def with_former_members(value: Any, within: str = "") -> Any:
         return [with_former_members(each, within) for each in value]
     if not isinstance(value, Mapping):
         return value
-    found = {name: with_former_members(each, f"{within}.{name}".lstrip(".")) for name, each in value.items()}
+    # Documents may have a hundred thousand rows: only members that contain others have a path.
+    found = {
+        name: with_former_members(each, f"{within}.{name}".lstrip("."))
+        if isinstance(each, list | tuple | Mapping)
+        else each
+        for name, each in value.items()
+    }
     former = JSON_MEMBERS.get(within, {})
     return found | {old: found[new] for new, old in former.items() if new in found and old not in found}

@@ -156,7 +156,7 @@ class CopiedBatches(_Batches):
         failure = assembler.failure
         if failure is not None and any(bug in failure.what for bug in _BUGS):
             raise Wrong(str(failure))
-        return f"{min(len(ready), 3)} ready, {min(len(skipped), 3)} left out, {failure.reason if failure else 'fine'}"
+        return f"{min(len(ready), 3)} ready, {min(len(skipped), 3)} skipped, {failure.reason if failure else 'fine'}"
 
 
 def _split(ready: ReadyBatch) -> None:

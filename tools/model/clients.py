@@ -118,7 +118,7 @@ class ClientMove:
         self._command("run", "--flow", "a->b")
         named, gate = self._move(self._there)
         self._write_to_target(4, since=_ALL)
-        told = [self._compare(self._there, self._read(self._target, "latest"), named, gate)]
+        figures = [self._compare(self._there, self._read(self._target, "latest"), named, gate)]
         # They have read all of that; of what comes now they read a part.
         for values in self._written.values():
             values.update(dict.fromkeys(values, -1))
@@ -128,8 +128,8 @@ class ClientMove:
         self._command("topics", "apply", "--flow", self._home.flow)
         self._command("run", "--flow", self._home.flow)
         named, gate = self._move(self._home)
-        told.append(self._compare(self._home, self._read(self._source, "latest"), named, gate))
-        return "; home: ".join(told)
+        figures.append(self._compare(self._home, self._read(self._source, "latest"), named, gate))
+        return "; home: ".join(figures)
 
     def _write_to_target(self, count: int, *, since: int | None = None) -> None:
         for topic, (_, on_target) in self._topics.items():
