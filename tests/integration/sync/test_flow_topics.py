@@ -13,7 +13,7 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync.topics.flow import apply_flow_topics, plan_flow_topics, sync_flow_topics
-from mirror_lib.sync.topics.plan import CreateTopic, GrowPartitions
+from mirror_lib.sync.topics.plan import GrowPartitions
 from tests.support.flows import Flow
 from tests.support.kafka import create_topic, own_configs, partition_count, produce, records, topic_names
 from tests.support.mirrored_topic import MirroredTopic
@@ -130,7 +130,7 @@ def test_the_command_plans_and_applies(mirrored: MirroredTopic) -> None:
 
     assert planned.exit_code == 0
     created = json.loads(planned.stdout)["create"]
-    assert [CreateTopic(**step).name for step in created] == [f"A.{mirrored.name}-one"]
+    assert [step["name"] for step in created] == [f"A.{mirrored.name}-one"]
     assert applied.exit_code == 0
     assert f"create A.{mirrored.name}-one: 2 partitions" in applied.stdout
     left = json.loads(after.stdout)
