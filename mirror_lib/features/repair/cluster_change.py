@@ -12,7 +12,8 @@ from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import ClusterError, Where
 from mirror_lib.identity import LedgerPositions, LedgerState, Past, ledger_name
 from mirror_lib.ledger import ClusterPairRow, Ledger
-from mirror_lib.relay.commit import rewind_syncs, store_decided
+from mirror_lib.relay.claim import rewind_all_syncs
+from mirror_lib.relay.commit import store_decided
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.topology import TopicPartition
 
@@ -119,7 +120,8 @@ def apply_cluster_change(change: ClusterChange, clusters: FlowClusters, ledger: 
         store_decided(clusters.flow, clusters.positions, ledger, change.kept, kept, run_id=f"same-{uuid.uuid4()}")
         ledger.cluster_pairs.replace(change.flow, *change.now, by=by)
     else:
-        rewind_syncs(clusters.flow, dict.fromkeys(change.forgotten, 0))
+        # Of the former target, too: the position topic of another one is empty.
+        rewind_all_syncs(clusters.flow)
         clusters.positions.forget(change.forgotten)
         aside = ledger.cluster_pairs.begin_anew(change.flow, *change.now, by=by)
     ledger.audits.note(

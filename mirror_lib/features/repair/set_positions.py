@@ -37,7 +37,8 @@ from mirror_lib.identity import (
 )
 from mirror_lib.ledger import POSITION_SET, GapRow, GapState, Ledger
 from mirror_lib.relay import backfill_id
-from mirror_lib.relay.commit import omission_rows, rewind_syncs, segment_rows, store_decided
+from mirror_lib.relay.claim import rewind_syncs
+from mirror_lib.relay.commit import omission_rows, segment_rows, store_decided
 from mirror_lib.relay.copy import transactional_id
 from mirror_lib.relay.gaps import end_of_history
 from mirror_lib.relay.planning import FlowClusters, with_flow

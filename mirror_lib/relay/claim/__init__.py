@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "claim": ["chains_of", "name_positions", "open_partitions", "store_first_positions"],
         "hidden_positions": ["uncover_positions"],
+        "rewound_syncs": ["rewind_all_syncs", "rewind_syncs"],
         "unknown_records": ["with_found_records"],
     },
 )

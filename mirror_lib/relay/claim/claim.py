@@ -30,6 +30,7 @@ from mirror_lib.errors import DirtyStartError, MirrorError, Where
 from mirror_lib.identity import MOST_PARTITIONS, position_row
 from mirror_lib.ledger import Ledger
 from mirror_lib.offsets import BEFORE_ALL
+from mirror_lib.relay.claim.rewound_syncs import rewind_syncs_of_other_logs
 from mirror_lib.relay.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.relay.claim.unknown_records import with_records
 from mirror_lib.relay.copy import open_position, transactional_id, transactions_of
@@ -54,6 +55,7 @@ def open_partitions(
     refused: dict[TopicPartition, MirrorError] = {}
     at = time.time()
     starts = _starts(flow, plan.partitions, clusters, refused)
+    _rewind_syncs_of_first(flow, starts, clusters)
     clean = {start.partition.target for start in starts if start.takeover is None}
     identities = _identities(flow, clean, clusters.target_data)
     chains = chains_of(flow, {start.partition.source.topic for start in starts})
@@ -94,6 +96,14 @@ def _in_a_copy(start: _Start, clusters: FlowClusters, run_id: str) -> _Start:
     if start.partition.source in clusters.positions_at_plan.positions:
         return start
     return start._replace(partition=replace(start.partition, copy=run_id))
+
+
+def _rewind_syncs_of_first(flow: FlowConfig, starts: Iterable[_Start], clusters: FlowClusters) -> None:
+    """Before the first claims: once they are stored, nothing shows that the copy has just begun."""
+    known = clusters.positions_at_plan.positions
+    rewind_syncs_of_other_logs(
+        flow, {start.partition.source: start.ends.end for start in starts if start.partition.source not in known}
+    )
 
 
 def _write_claims(flow: FlowConfig, claims: Sequence[Position], clusters: FlowClusters, ledger: Ledger) -> None:
@@ -182,7 +192,9 @@ def store_first_positions(
     """
     refused: dict[TopicPartition, MirrorError] = {}
     if plan.first_seen:
-        starts = (_in_a_copy(start, clusters, run_id) for start in _starts(flow, plan.first_seen, clusters, refused))
+        found = _starts(flow, plan.first_seen, clusters, refused)
+        _rewind_syncs_of_first(flow, found, clusters)
+        starts = (_in_a_copy(start, clusters, run_id) for start in found)
         first = [
             start.partition.with_identity(
                 Position(

@@ -9,7 +9,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "decided_positions": ["store_decided"],
         "poison_gaps": ["omission_rows"],
         "progress": ["RoundProgress"],
-        "rewound_syncs": ["rewind_syncs"],
         "round_metrics": ["RoundAccount", "Step", "expectation"],
         "transaction_counts": ["with_transaction_counts"],
     },

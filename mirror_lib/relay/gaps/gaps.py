@@ -29,7 +29,8 @@ from mirror_lib.identity import LedgerPositions, LedgerState, check_clusters, po
 from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.ledger.tables import LastCopy
 from mirror_lib.relay.backfills import FROM_CUTOVER
-from mirror_lib.relay.commit import omission_rows, rewind_syncs, store_decided
+from mirror_lib.relay.claim import rewind_syncs
+from mirror_lib.relay.commit import omission_rows, store_decided
 from mirror_lib.relay.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.planning import FlowClusters, find_target_change, gather_facts, with_flow

@@ -1,4 +1,4 @@
-"""After a decision about a target that does not hold the copies any more, no reader of offset-syncs skips a record."""
+"""If a copy begins anew on a target that does not hold the former copies, no reader of offset-syncs skips a record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mirror_lib.offsets.syncs import SyncPoint
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.console import Console
-from tests.support.flows import Flow
+from tests.support.flows import Flow, make_flow
 from tests.support.kafka import delete_topic, records
 from tests.support.mirrored_topic import MirroredTopic
 
@@ -33,11 +33,12 @@ class Scene:
         mirrored.produce(records(3, start=10))
         assert [error.reason for error in self.flow.run().errors] == ["target-deleted"]
 
-    def translated(self) -> list[int | None]:
+    def translated(self, flow: Flow | None = None) -> list[int | None]:
         """Where MirrorMaker 2 takes a group that has read 0, 5, 9, 10 and 13 records."""
-        connection = Connection.from_settings(self.flow.config.clients.offset_syncs_consumer)
+        config = (flow or self.flow).config
+        connection = Connection.from_settings(config.clients.offset_syncs_consumer)
         store, source = OffsetSyncStore(), TopicPartition(self.topic, 0)
-        for sync in read_offset_syncs(connection, offset_syncs_topic(self.flow.config)).entries:
+        for sync in read_offset_syncs(connection, offset_syncs_topic(config)).entries:
             if (sync.topic, sync.partition) == source:
                 store.add(source, SyncPoint(sync.upstream_offset, sync.downstream_offset))
         store.mark_loaded()
@@ -87,3 +88,41 @@ def test_a_new_flow_on_other_clusters_begins_without_syncs(scene: Scene) -> None
 
     assert said.exit_code == 0, said.document
     assert scene.translated() == [0, 0, 0, 0, 0]
+
+
+class TestAnotherTargetCluster:
+    """Its position topic is empty; the source still has the offset-syncs of the former target."""
+
+    def flow(self, scene: Scene, mirrored: MirroredTopic, first_start: str, *, new_ledger: bool) -> Flow:
+        # The source stands in for the other target.
+        source = mirrored.pair.source.bootstrap_servers
+        folder = mirrored.folder / "other"
+        folder.mkdir()
+        ledger = folder if new_ledger else mirrored.folder
+        settings = {
+            "mirror.ledger.url": f"sqlite:///{ledger}/ledger.sqlite3",
+            "mirror.first.start": first_start,
+            "offset.storage.topic": f"positions-{scene.topic}",
+        }
+        return make_flow(folder, source, source, topics=scene.topic, settings=settings)
+
+    def test_an_operator_accepts_it(self, scene: Scene, mirrored: MirroredTopic) -> None:
+        flow = self.flow(scene, mirrored, "latest", new_ledger=False)
+
+        assert Console(flow.path).say("clusters", "accept", "--new", "--yes").exit_code == 0
+
+        assert scene.translated(flow) == [0, 0, 0, 0, 0]
+
+    @pytest.mark.parametrize(
+        ("first_start", "translated"),
+        [("latest", [0, 0, 0, 0, 0]), ("offset 11", [0, 0, 0, 0, 2])],
+        ids=["nothing to copy", "records to copy"],
+    )
+    def test_the_ledger_is_new_as_well(
+        self, scene: Scene, mirrored: MirroredTopic, first_start: str, translated: list[int]
+    ) -> None:
+        flow = self.flow(scene, mirrored, first_start, new_ledger=True)
+
+        assert flow.run().errors == ()
+
+        assert scene.translated(flow) == translated

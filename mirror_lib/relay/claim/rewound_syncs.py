@@ -1,0 +1,101 @@
+"""Make readers of the offset-syncs topic forget the earlier syncs of a partition: their records no longer exist.
+
+A resolution lets a copy continue in an empty topic, or a copy begins on another target cluster; MirrorMaker 2 would
+translate by the syncs of the former topic, to offsets that do not exist. Its reader forgets the syncs of a partition
+when it reads one with a lower source offset (Java `OffsetSyncStore`). So the sync that is written here has a lower
+offset than any record.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.topics import OffsetSync, OffsetSyncWriter, read_offset_syncs
+from mirror_lib.config import FlowConfig, flow_topology, offset_syncs_topic
+from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.offsets import BEFORE_ALL, OffsetSyncStore, SyncPoint
+from mirror_lib.topology import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+def rewind_syncs(
+    flow: FlowConfig,
+    next_offsets: Mapping[TopicPartition, int],
+    starts: Mapping[TopicPartition, tuple[int, int]] = MappingProxyType({}),
+) -> None:
+    """Make all source offsets translate to the offset of the next copied record, until syncs of newer records follow.
+
+    Args:
+        next_offsets: the target offset of the next copied record, by source partition.
+        starts: source and target offset of the first record of copies whose beginning is kept: all later offsets
+            translate to it.
+
+    Raises:
+        MirrorError: the offset-syncs topic cannot be written.
+    """
+    if not (next_offsets or starts) or not flow.emit_offset_syncs_enabled:
+        return
+    # A reader translates an offset after a sync to the sync's target offset plus one.
+    syncs = [OffsetSync(*source, BEFORE_ALL, following - 1) for source, following in sorted(next_offsets.items())]
+    syncs += [OffsetSync(*source, *first) for source, first in sorted(starts.items())]
+    connection = Connection.from_settings(flow.clients.offset_syncs_producer)
+    try:
+        with OffsetSyncWriter(connection, offset_syncs_topic(flow)) as writer:
+            writer.write(syncs)
+    except TopicMissingError:
+        # The topic does not exist, so no reader has syncs of it.
+        return
+
+
+def rewind_all_syncs(flow: FlowConfig) -> None:
+    """Make all offsets of the flow's topics translate to the beginning: the target is another cluster.
+
+    Raises:
+        MirrorError: the offset-syncs topic cannot be read or written.
+    """
+    takes = flow_topology(flow).replicates
+    rewind_syncs(flow, {source: 0 for source in _stored_syncs(flow) if takes(source.topic)})
+
+
+def rewind_syncs_of_other_logs(flow: FlowConfig, next_offsets: Mapping[TopicPartition, int]) -> None:
+    """Rewind the syncs of partitions whose copy begins, if they are of another target log.
+
+    A sync at or after the log end is, for example that of a former target cluster.
+
+    Args:
+        flow: the flow.
+        next_offsets: the target's log end offsets, by source partition.
+
+    Raises:
+        MirrorError: the offset-syncs topic cannot be written.
+    """
+    if not next_offsets or not flow.emit_offset_syncs_enabled:
+        return
+    try:
+        stored = _stored_syncs(flow)
+    except MirrorError as error:
+        # The right to read is needed for take-overs only; and to rewind without a reason does no harm.
+        _log.info("Flow %s: offset-syncs of new partitions are rewound: they cannot be read: %s", flow.flow, error)
+        rewind_syncs(flow, next_offsets)
+        return
+    others = {
+        source: following
+        for source, following in next_offsets.items()
+        if any(sync.downstream_offset >= following for sync in stored.get(source, ()))
+    }
+    rewind_syncs(flow, others)
+
+
+def _stored_syncs(flow: FlowConfig) -> Mapping[TopicPartition, tuple[SyncPoint, ...]]:
+    """The syncs by which a reader of the topic translates, by source partition."""
+    store = OffsetSyncStore()
+    connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
+    entries = read_offset_syncs(connection, offset_syncs_topic(flow)).entries
+    for sync in entries:
+        store.add(TopicPartition(sync.topic, sync.partition), SyncPoint(sync.upstream_offset, sync.downstream_offset))
+    sources = {TopicPartition(sync.topic, sync.partition) for sync in entries}
+    return {source: store.slots(source) for source in sources}
