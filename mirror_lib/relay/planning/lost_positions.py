@@ -36,8 +36,15 @@ def find_lost_positions(
 
 
 def _may_be_copied(fact: PartitionFacts, row: KnownPosition) -> bool:
-    held = fact.target_now.log_end if fact.target_now is not None else None
-    return row.offset >= 0 or (held or 0) > (row.target_offset or 0)
+    return row.offset >= 0 or _held(fact) > (row.target_offset or 0)
+
+
+def _held(fact: PartitionFacts) -> int:
+    return 0 if fact.target_now is None else fact.target_now.log_end or 0
+
+
+def _lacks_copies(fact: PartitionFacts, row: KnownPosition) -> bool:
+    return fact.target_now is not None and _held(fact) < (row.target_offset or 0)
 
 
 def _is_without(fact: PartitionFacts, reset: Container[TopicPartition]) -> bool:
@@ -56,13 +63,22 @@ def _problem(flow: FlowConfig, fact: PartitionFacts, row: KnownPosition) -> Part
     held = "no position of it" if fact.position is None else f"its position at source offset {fact.position - 1}"
     stored = "" if row.updated_at is None else f" on {row.updated_at:%Y-%m-%d at %H:%M}Z"
     copied = f"copied up to source offset {row.offset}" if row.offset >= 0 else "begun, and nothing copied by then"
+    action = (
+        "Correct offset.storage.topic, or restore the topic. If that is impossible: "
+        f"{where.position_set(row.offset + 1)} continues where the ledger says that the copy ended; compare with "
+        "`mirror verify` afterwards."
+    )
+    if _lacks_copies(fact, row):
+        action = (
+            f"The log end offset of the target partition is {_held(fact)}, the ledger expects at least "
+            f"{row.target_offset}: copied records are missing there, too. If nothing can be restored, copy them again: "
+            f"delete what is left of the target topic, then {where.position_set('earliest')}."
+        )
     error = PositionLostError(
         f"{flow.offset_storage_topic} has {held}, but the ledger has that of run {row.run_id}{stored}: "
         f"{copied}. The position topic was deleted or restored, or offset.storage.topic "
         "names another one.",
         where=where,
-        action="Correct offset.storage.topic, or restore the topic. If that is impossible: "
-        f"{where.position_set(row.offset + 1)} continues where the ledger says that the copy ended; compare with "
-        "`mirror verify` afterwards.",
+        action=action,
     )
     return PartitionProblem(fact.source, error)

@@ -33,6 +33,24 @@ def test_given_a_lost_position_then_nothing_is_appended_and_the_named_command_go
     assert values(mirrored.copied()) == values(records(105))
 
 
+def test_given_a_lost_position_and_a_lost_target_then_the_named_command_copies_again(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(10))
+    own = f"positions-{mirrored.name}"
+    flow = mirrored.flow({"B.offset.storage.topic": own})
+    assert flow.run().records == 10
+    delete_topic(mirrored.target, mirrored.remote)
+    delete_topic(mirrored.target, own)
+
+    (error,) = flow.run().errors
+
+    assert error.reason == "position-lost"
+    delete_topic(mirrored.target, mirrored.remote)
+    words = ["position", "set", "--flow", "A->B", "--topic", mirrored.name, "--partition", "0", "--to", "earliest"]
+    assert f"`mirror {' '.join(words)}`".replace("A->B", "'A->B'") in error.action
+    assert CliRunner().invoke(app, [*words, "--yes", "--config", str(flow.path)]).exit_code == 0
+    assert flow.run().records == 10
+
+
 def test_given_positions_of_yesterday_on_a_target_of_today_then_nothing_is_appended_and_the_named_command_goes_on(
     mirrored: MirroredTopic,
 ) -> None:
