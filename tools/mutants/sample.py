@@ -19,17 +19,19 @@ def all_mutants(root: Path) -> dict[str, list[Mutant]]:
     return {
         group: [
             mutant
+            for folder in folders
             for path in sorted((root / folder).rglob("*.py"))
             for mutant in mutants_of(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"), group, fields)
         ]
-        for group, folder in GROUPS.items()
+        for group, folders in GROUPS.items()
     }
 
 
 def sample(by_group: Mapping[str, Sequence[Mutant]], size: int, seed: str) -> list[Mutant]:
     """Return at least `size` mutants if there are so many; the same seed and code give the same ones."""
-    each = -(-size // len(by_group))
-    return [mutant for group in sorted(by_group) for mutant in _from_group(by_group[group], each, f"{seed}:{group}")]
+    groups = [group for group in sorted(by_group) if by_group[group]]
+    each = -(-size // len(groups))
+    return [mutant for group in groups for mutant in _from_group(by_group[group], each, f"{seed}:{group}")]
 
 
 def _from_group(mutants: Sequence[Mutant], size: int, seed: str) -> list[Mutant]:
