@@ -35,6 +35,7 @@ class FlowOnly:
     run_lease_seconds = 30.0
     transforms = NO_TRANSFORMS
     transactions = False
+    emit_offset_syncs_enabled = False
 
 
 class NoLedger:
