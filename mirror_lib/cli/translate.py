@@ -15,7 +15,7 @@ from mirror_lib.cli.output import Output
 from mirror_lib.config import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import ClusterError, ConfigurationError
-from mirror_lib.identity import History, compared_positions, stored_positions
+from mirror_lib.identity import History, compared_positions, position_snapshot
 from mirror_lib.ledger import Ledger, open_ledger
 from mirror_lib.sync import (
     FlowMaps,
@@ -98,7 +98,7 @@ def _histories(
     """What the ledger lacks; None, with a sentence, while the target is lost: then the map is all there is."""
     try:
         return compared_positions(
-            settings.flow, ledger, lambda: stored_positions(settings, patient=False), topology.replicates
+            settings.flow, ledger, lambda: position_snapshot(settings, patient=False), topology.replicates
         )[1]
     except ClusterError as error:
         output.note(f"Whether the ledger has the newest map was not compared with the positions: {error.what}")

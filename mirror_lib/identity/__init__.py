@@ -27,7 +27,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "missing_part",
             "open_histories",
         ],
-        "positions": ["AvailablePositions", "position_row", "stored_positions"],
+        "positions": ["AvailablePositions", "position_row", "position_snapshot", "positions_in", "stored_positions"],
         "sources": ["CopiedFrom", "SourceLog", "Truncation", "find_truncation"],
         "targets": [
             "CopiedTo",

@@ -22,6 +22,8 @@ from .log_looks import changed_logs as changed_logs
 from .log_looks import LogEnds as LogEnds
 from .positions import AvailablePositions as AvailablePositions
 from .positions import position_row as position_row
+from .positions import position_snapshot as position_snapshot
+from .positions import positions_in as positions_in
 from .positions import stored_positions as stored_positions
 from .sources import CopiedFrom as CopiedFrom
 from .sources import find_truncation as find_truncation

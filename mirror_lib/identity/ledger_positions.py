@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from mirror_lib.cluster.topics import Position
+from mirror_lib.cluster.topics import Position, PositionSnapshot
 from mirror_lib.errors import LedgerBehindError, Where
 from mirror_lib.identity.histories import SOUND_HISTORY, History, LedgerState, Runs, history_of
+from mirror_lib.identity.positions import positions_in
 from mirror_lib.identity.targets import CopiedTo
 from mirror_lib.ledger import KnownPosition, Ledger
 from mirror_lib.topology import FlowId, TopicPartition
@@ -105,35 +106,44 @@ class Past(NamedTuple):
 def compared_positions(
     flow: FlowId,
     ledger: Ledger,
-    read: Callable[[], Mapping[TopicPartition, Position]],
+    read: Callable[[], PositionSnapshot],
     takes: Callable[[str], bool],
 ) -> tuple[Mapping[TopicPartition, Position], dict[TopicPartition, History]]:
     """The positions in Kafka, and the histories that the ledger lacks, next to a run that may be writing both.
 
     A run may end between both reads. So a difference counts only if a second read of both finds the same one.
 
+    A position that only the ledger has is one of a lost position topic: whether the target has the copy is unknown.
+
     Args:
         flow: the flow.
         ledger: its ledger.
-        read: reads the positions.
+        read: reads the position topic.
         takes: whether a topic is of the flow: others may share its position topic, with ledgers of their own.
 
     Raises:
         MirrorError: as `read`; or the ledger cannot be read.
     """
-    positions = read()
-    lacking: dict[TopicPartition, tuple[Position, Past]] = {}
+    snapshot = read()
+    lacking: dict[TopicPartition, tuple[Position | None, History]] = {}
     for _ in range(_LOOKS):
-        known, before = LedgerPositions.read(ledger, flow), lacking
-        lacking = {
-            each: (position, past)
-            for each, position in positions.items()
-            if takes(each.topic) and not (past := Past.of(position, known, each)).history.is_sound
-        }
+        known, before, positions = LedgerPositions.read(ledger, flow), lacking, positions_in(snapshot)
+        pasts = ((each, position, Past.of(position, known, each)) for each, position in positions.items())
+        lacking = {each: (position, past.history) for each, position, past in pasts if not past.history.is_sound}
+        lacking |= dict.fromkeys(_lost(snapshot, known), (None, History(LedgerState.AHEAD)))
+        lacking = {each: found for each, found in lacking.items() if takes(each.topic)}
         if lacking == before:
             break
-        positions = read()
-    return positions, {each: past.history for each, (_, past) in lacking.items()}
+        snapshot = read()
+    return positions_in(snapshot), {each: history for each, (_, history) in lacking.items()}
+
+
+def _lost(snapshot: PositionSnapshot, known: LedgerPositions) -> Iterator[TopicPartition]:
+    """Partitions whose position with copied records only the ledger has."""
+    for source, row in known.rows.items():
+        is_known = source in snapshot.positions or source in snapshot.unreadable or source in snapshot.reset
+        if row.offset >= 0 and not is_known:
+            yield source
 
 
 def missing_part(history: History) -> str:
@@ -146,8 +156,8 @@ def lacks_history(flow: FlowId, source: TopicPartition, history: History) -> Led
     where = Where(flow=str(flow), topic=source.topic, partition=source.partition)
     if history.state is LedgerState.AHEAD:
         return LedgerBehindError(
-            "the ledger knows of later positions than the target has: the target, or its position topic, was restored "
-            "to an older state.",
+            "the ledger knows of later positions than the target has: the target, or its position topic, was lost or "
+            "restored to an older state.",
             where=where,
             action="Run the flow, and do what its error about the partition says.",
         )

@@ -16,8 +16,17 @@ from mirror_lib.topology import TopicPartition
 PATIENCE_SECONDS = 5.0
 
 
-def stored_positions(flow: FlowConfig, *, patient: bool = True) -> dict[TopicPartition, Position]:
+def stored_positions(flow: FlowConfig) -> dict[TopicPartition, Position]:
     """The position of every source partition of a flow; empty if there is no position topic.
+
+    Raises:
+        MirrorError: the position topic cannot be read in time.
+    """
+    return positions_in(position_snapshot(flow))
+
+
+def position_snapshot(flow: FlowConfig, *, patient: bool = True) -> PositionSnapshot:
+    """The content of a flow's position topic; empty if there is none.
 
     Args:
         flow: the flow.
@@ -27,7 +36,7 @@ def stored_positions(flow: FlowConfig, *, patient: bool = True) -> dict[TopicPar
         MirrorError: the position topic cannot be read in time.
     """
     with _store(flow, flow.admin_timeout_ms / 1000 if patient else PATIENCE_SECONDS) as store:
-        return _positions(store.read_all())
+        return store.read_all()
 
 
 def _store(flow: FlowConfig, seconds: float) -> PositionStore:
@@ -35,7 +44,8 @@ def _store(flow: FlowConfig, seconds: float) -> PositionStore:
     return PositionStore(connection, flow.offset_storage_topic, flow.source_alias, timeout=seconds)
 
 
-def _positions(snapshot: PositionSnapshot) -> dict[TopicPartition, Position]:
+def positions_in(snapshot: PositionSnapshot) -> dict[TopicPartition, Position]:
+    """The position of every source partition that has one."""
     return {source: stored.position for source, stored in snapshot.positions.items()}
 
 
@@ -47,8 +57,8 @@ class AvailablePositions:
         self._store: PositionStore | None = None
         self._snapshot = PositionSnapshot()
 
-    def read(self) -> dict[TopicPartition, Position]:
-        """Read as `stored_positions`, without those that have had no leader for some seconds.
+    def read(self) -> PositionSnapshot:
+        """Read as `position_snapshot`, without those that have had no leader for some seconds.
 
         Raises:
             MirrorError: the position topic cannot be read in time.
@@ -59,7 +69,7 @@ class AvailablePositions:
             self._store, self._snapshot = store, store.read_led(min(self._leader_wait.seconds, seconds / 2))
         if self._snapshot.unread is not None:
             self._leader_wait.note(began)
-        return _positions(self._snapshot)
+        return self._snapshot
 
     def why_unknown(self, source: TopicPartition) -> MirrorError | None:
         """The error of a partition whose position was not read."""

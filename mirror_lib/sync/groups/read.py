@@ -52,6 +52,7 @@ from mirror_lib.identity import (
     lacks_history,
     open_histories,
     position_change,
+    positions_in,
 )
 from mirror_lib.ledger import DISASTER, POSITION_SET, REPEATED, SOURCE_DELETED, GapRow, GapState, Ledger
 from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, unite
@@ -109,7 +110,9 @@ def gather_group_facts(
     taken = topology.topic_filter.should_replicate_topic
     stored = AvailablePositions(flow, source.leader_wait)
     positions, unsound = (
-        (stored.read(), {}) if ledger is None else compared_positions(flow.flow, ledger, stored.read, taken)
+        (positions_in(stored.read()), {})
+        if ledger is None
+        else compared_positions(flow.flow, ledger, stored.read, taken)
     )
     lacking = {each: lacks_history(flow.flow, each, history) for each, history in unsound.items()}
     next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}

@@ -106,6 +106,26 @@ def test_given_a_ledger_that_is_behind_then_no_group_is_committed_until_the_map_
     assert verdict.verdict == "equal"
 
 
+def test_given_a_lost_position_topic_then_no_group_follows_the_map_of_a_copy_that_may_be_gone(
+    mirrored: MirroredTopic,
+) -> None:
+    """Seed 20103 of the model: the target topic was created again, and a group at its beginning was "in sync"."""
+    group, own = f"{mirrored.name}-group", f"positions-{mirrored.name}"
+    mirrored.create(records(15))
+    settings = {"A->B.groups": group, "B.offset.storage.topic": own, "checkpoints.topic.replication.factor": "1"}
+    flow = mirrored.flow({**settings, "A->B.sync.group.offsets.enabled": "true"})
+    assert flow.run().records == 15
+    commit_offset(mirrored.source, group, mirrored.name, 0)
+    for lost in (mirrored.remote, own):
+        delete_topic(mirrored.target, lost)
+    mirrored.create_remote()
+
+    code, plan = command(flow, "groups", "apply")
+
+    assert (code, [row["reason"] for row in plan["rows"]]) == (3, ["ledger-behind"])
+    assert committed_offsets(mirrored.target, group) == {}
+
+
 def test_given_a_ledger_that_is_behind_when_a_position_is_set_before_any_run_then_what_it_lacks_is_noted(
     mirrored: MirroredTopic,
 ) -> None:
