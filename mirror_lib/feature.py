@@ -35,6 +35,9 @@ class Hook(StrEnum):
     BACKFILL = "backfill"
     #: Operator of the task that copies a flow with `mirror.airflow.deferrable`; a `ReplicateOperator`.
     DEFERRED_COPY = "deferred-copy"
+    #: `(ledger, run_id)`: a context in which a driver without a task shows that it is alive; its value takes the result
+    #: of the job (`ended_with(exit_code, report)`).
+    DETACHED = "detached"
     #: `(command, environment, stack)`: start the driver of a job on a Spark Connect server; a `StartedDriver`, None if
     #: the task is to start it itself.
     DRIVER = "driver"

@@ -10,7 +10,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "cutover_rows": ["CarrierRow", "CutRow", "CutoverRow", "CutoverStepRow", "HandedOverRow", "QuestionRow"],
         "directions": ["MapPart", "inverse_run_id", "map_parts", "run_id_in", "with_ends"],
-        "driver_rows": ["DriverRow", "DriverState"],
         "flow_figures": ["FlowFigures", "GroupTotals"],
         "handovers": [
             "all_with_handovers",
@@ -20,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "with_handovers",
         ],
         "location": ["default_ledger_url", "existing_ledger", "ledger_url", "open_ledger"],
+        "metadata": ["METADATA", "StoredJson", "StoredText", "column", "key", "optional"],
         "observation_guard": ["log_errors"],
         "observed_rows": [
             "FlowObservationRow",
@@ -30,6 +30,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "offset_rows": ["KnownPosition", "PositionRow", "RoutedRangeRow", "SegmentRow", "TransactionCountRow"],
         "tables.gaps": ["OpenGaps"],
+        "tables.locks": ["clock"],
         "rows": [
             "AclKind",
             "AclState",

@@ -9,8 +9,6 @@ from .directions import map_parts as map_parts
 from .directions import MapPart as MapPart
 from .directions import run_id_in as run_id_in
 from .directions import with_ends as with_ends
-from .driver_rows import DriverRow as DriverRow
-from .driver_rows import DriverState as DriverState
 from .flow_figures import FlowFigures as FlowFigures
 from .flow_figures import GroupTotals as GroupTotals
 from .handovers import all_with_handovers as all_with_handovers
@@ -22,6 +20,12 @@ from .location import default_ledger_url as default_ledger_url
 from .location import existing_ledger as existing_ledger
 from .location import ledger_url as ledger_url
 from .location import open_ledger as open_ledger
+from .metadata import column as column
+from .metadata import key as key
+from .metadata import METADATA as METADATA
+from .metadata import optional as optional
+from .metadata import StoredJson as StoredJson
+from .metadata import StoredText as StoredText
 from .observation_guard import log_errors as log_errors
 from .observed_rows import FlowObservationRow as FlowObservationRow
 from .observed_rows import GroupObservationRow as GroupObservationRow
@@ -56,3 +60,4 @@ from .rows import SOURCE_DELETED as SOURCE_DELETED
 from .rows import VerificationRow as VerificationRow
 from .store import Ledger as Ledger
 from .tables.gaps import OpenGaps as OpenGaps
+from .tables.locks import clock as clock

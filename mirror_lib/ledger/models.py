@@ -369,26 +369,6 @@ Table(
     CheckConstraint("answer IN ('yes', 'no')", name="answer"),
 )
 
-# See `driver_rows.DriverRow`.
-Table(
-    "detached_driver",
-    METADATA,
-    key("id", str),
-    column("flow", str),
-    column("trigger", str),
-    column("request", StoredText()),
-    column("host", str),
-    column("folder", str),
-    column("started_at", datetime),
-    column("seen_at", datetime),
-    column("lease_seconds", float),
-    optional("waiter", str),
-    optional("cancelled_at", datetime),
-    optional("ended_at", datetime),
-    optional("exit_code", int),
-    optional("report", StoredJson(none_as_null=True)),
-)
-
 # See `cutover_rows.CutRow`.
 Table(
     "cut",

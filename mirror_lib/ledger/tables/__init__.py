@@ -10,7 +10,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "cluster_pairs": ["ClusterPairs"],
         "cutover_carriers": ["CutoverCarriers", "DIED", "lock_name"],
         "cutovers": ["Cutovers"],
-        "detached_drivers": ["DetachedDrivers"],
         "gaps": ["LastCopy"],
         "history": ["History"],
         "locks": ["is_held_by"],

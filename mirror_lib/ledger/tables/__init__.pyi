@@ -5,7 +5,6 @@ from .cutover_carriers import CutoverCarriers as CutoverCarriers
 from .cutover_carriers import DIED as DIED
 from .cutover_carriers import lock_name as lock_name
 from .cutovers import Cutovers as Cutovers
-from .detached_drivers import DetachedDrivers as DetachedDrivers
 from .gaps import LastCopy as LastCopy
 from .history import History as History
 from .locks import is_held_by as is_held_by

@@ -6,8 +6,15 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "arguments": ["ASK", "GAP_CHOICES", "JobArguments"],
-        "sign_of_life": ["LEASE_SECONDS"],
         "command": ["main"],
-        "report": ["Failure", "JobReport", "SkippedRange", "error_report", "read_report", "write_report"],
+        "report": [
+            "Failure",
+            "JobReport",
+            "SkippedRange",
+            "error_report",
+            "read_report",
+            "without_details",
+            "write_report",
+        ],
     },
 )

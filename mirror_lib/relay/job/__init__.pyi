@@ -7,5 +7,5 @@ from .report import Failure as Failure
 from .report import JobReport as JobReport
 from .report import read_report as read_report
 from .report import SkippedRange as SkippedRange
+from .report import without_details as without_details
 from .report import write_report as write_report
-from .sign_of_life import LEASE_SECONDS as LEASE_SECONDS

@@ -13,13 +13,12 @@ from typing import Any
 from mirror_lib.config import FlowConfig, load_flow
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.feature import Hook
-from mirror_lib.installed_features import installed_features
+from mirror_lib.installed_features import installed_features, provided
 from mirror_lib.ledger import Ledger, existing_ledger, open_ledger
 from mirror_lib.relay.flow_plan import plan_flow
 from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.job.arguments import ASK, JobArguments
 from mirror_lib.relay.job.report import error_report, plan_report, write_report
-from mirror_lib.relay.job.sign_of_life import SignOfLife
 from mirror_lib.relay.run import replicate
 from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
 
@@ -97,8 +96,11 @@ def _copy(
     )
 
 
-def _attended(arguments: JobArguments, ledger: Ledger) -> AbstractContextManager[SignOfLife | None]:
-    return SignOfLife(ledger, arguments.run_id) if arguments.detached else nullcontext()
+def _attended(arguments: JobArguments, ledger: Ledger) -> AbstractContextManager[Any]:
+    if not arguments.detached:
+        return nullcontext()
+    attended: AbstractContextManager[Any] = provided(Hook.DETACHED, by="warm_spark")(ledger, arguments.run_id)
+    return attended
 
 
 def _report(arguments: JobArguments, content: Mapping[str, Any]) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
-from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
 from tests.support.ledger.ledgers import ready_ledger
+from tests.support.ledger.tables import METADATA
 
 
 @pytest.fixture

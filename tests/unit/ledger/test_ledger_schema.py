@@ -17,9 +17,9 @@ from sqlalchemy import inspect, text
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger import migration, schema
 from mirror_lib.ledger.database import VERSION_TABLE, Database
-from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
 from tests.support.fresh_imports import loaded_after
+from tests.support.ledger.tables import METADATA
 
 TABLES = {*METADATA.tables, VERSION_TABLE}
 

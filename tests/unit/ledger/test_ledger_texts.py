@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sqlalchemy import JSON, Boolean, String
 from sqlalchemy.dialects import sqlite
 
-from mirror_lib.ledger.metadata import METADATA, StoredJson, StoredString
-from mirror_lib.ledger.models import METADATA as ALL_TABLES
+from mirror_lib.ledger.metadata import StoredJson, StoredString
 from mirror_lib.ledger.store import Ledger
+from tests.support.ledger.tables import METADATA
 
 ODD = "half \ud800 and \udfff, NUL \x00, Zürich"
 STORED = "half ? and ?, NUL \ufffd, Zürich"
@@ -34,8 +34,8 @@ def test_given_a_note_that_an_earlier_version_has_stored_when_read_then_it_can_b
 
 
 def test_no_column_takes_texts_as_they_come() -> None:
-    for table in ALL_TABLES.tables:
-        for column in METADATA.tables[table].columns:
+    for table in METADATA.sorted_tables:
+        for column in table.columns:
             assert not isinstance(column.type, String | JSON) or isinstance(column.type, Boolean), column
 
 

@@ -28,12 +28,14 @@ from mirror_lib.features.warm_spark.airflow.detached_driver import (
 )
 from mirror_lib.features.warm_spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 from mirror_lib.features.warm_spark.hosted_driver import NoDriverHostError
+from mirror_lib.features.warm_spark.sign_of_life import LEASE_SECONDS
+from mirror_lib.features.warm_spark.tables import DetachedDrivers
 from mirror_lib.ledger import Ledger, ledger_url, open_ledger
-from mirror_lib.relay.job import LEASE_SECONDS, JobReport
+from mirror_lib.relay.job import JobReport
 from mirror_lib.spark import LOCAL_MASTER, is_connect, job_module, shorten
 
 if TYPE_CHECKING:
-    from mirror_lib.ledger import DriverRow
+    from mirror_lib.features.warm_spark.tables import DriverRow
 
 _log = logging.getLogger(__name__)
 _REPORT = "report.json"
@@ -107,8 +109,8 @@ class DeferredReplicateOperator(ReplicateOperator):
 
     def _resume(self, context: Context, driver: str) -> None:
         with self._opened_ledger() as ledger:
-            row = ledger.drivers.find(driver)
-            runs = ledger.drivers.running(self.flow)
+            row = DetachedDrivers(ledger).find(driver)
+            runs = DetachedDrivers(ledger).running(self.flow)
             if runs is not None and runs.id == driver:
                 _log.warning("The triggerer could not read the ledger; driver %s still runs.", driver)
                 self._defer_until_end_of(driver, context, ledger)
@@ -141,7 +143,7 @@ class DeferredReplicateOperator(ReplicateOperator):
         self._is_killed = True
         if self._waits_for is not None:
             with Ledger.open(self._ledger_url) as ledger:
-                ledger.drivers.cancel(self._waits_for)
+                DetachedDrivers(ledger).cancel(self._waits_for)
         elif self._driver is not None:
             super().on_kill()
 
@@ -158,7 +160,7 @@ class DeferredReplicateOperator(ReplicateOperator):
         check_deferrable(self.spark_conn_id)
         assert environment is not None
         with self._opened_ledger() as ledger:
-            if (runs := ledger.drivers.running(self.flow)) is not None:
+            if (runs := DetachedDrivers(ledger).running(self.flow)) is not None:
                 self._wait_for_earlier(runs, context, ledger)
             discard_old_folders()
             folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
@@ -170,7 +172,7 @@ class DeferredReplicateOperator(ReplicateOperator):
                 elapsed_seconds=elapsed_seconds(context),
                 detached=True,
             ).command_line()
-            ledger.drivers.begin(
+            DetachedDrivers(ledger).begin(
                 id=driver,
                 flow=self.flow,
                 trigger=self._trigger(context),
@@ -185,9 +187,9 @@ class DeferredReplicateOperator(ReplicateOperator):
             except Exception as error:  # Also of the folder, whose disk may be full.
                 shutil.rmtree(folder, ignore_errors=True)
                 # If it runs after all and only the host's answer was lost, it ends itself.
-                ledger.drivers.cancel(driver)
+                DetachedDrivers(ledger).cancel(driver)
                 # Else the next attempt would wait for it.
-                ledger.drivers.end(driver, exit_code=1, report=None)
+                DetachedDrivers(ledger).end(driver, exit_code=1, report=None)
                 if not isinstance(error, NoDriverHostError):
                     raise
                 _log.warning("The task is not deferred and keeps its worker slot: %s", error)
@@ -219,11 +221,11 @@ class DeferredReplicateOperator(ReplicateOperator):
         self._defer_until_end_of(runs.id, context, ledger)
 
     def _defer_until_end_of(self, driver: str, context: Context, ledger: Ledger) -> None:
-        ledger.drivers.wait(driver, str(context["ti"].id))
+        DetachedDrivers(ledger).wait(driver, str(context["ti"].id))
         self._waits_for = driver
         if self._has_ended(context):
             # Airflow refuses to defer such a task, so no trigger would cancel the driver.
-            ledger.drivers.cancel(driver)
+            DetachedDrivers(ledger).cancel(driver)
             raise AirflowException(f"the task was ended before it could wait for driver {driver}, which is cancelled.")
         # It imports the triggerer's classes.
         from mirror_lib.features.warm_spark.airflow.driver_trigger import DriverTrigger

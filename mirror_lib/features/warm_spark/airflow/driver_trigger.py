@@ -19,6 +19,7 @@ from mirror_lib.airflow import load_in_triggerer
 
 if TYPE_CHECKING:
     from mirror_lib.config import MirrorConfig
+    from mirror_lib.features.warm_spark.tables import DetachedDrivers
     from mirror_lib.ledger import Ledger
 
 _log = logging.getLogger(__name__)
@@ -119,14 +120,14 @@ class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped he
             # Read after the task's state: a next attempt records itself before it is deferred.
             if is_deferred and await asyncio.to_thread(self._is_waiter, ledger):
                 _log.info("flow %s: another triggerer waits for driver %s.", self.flow, self.driver)
-            elif await asyncio.to_thread(ledger.drivers.cancel, self.driver):
+            elif await asyncio.to_thread(_drivers(ledger).cancel, self.driver):
                 _log.info("flow %s: driver %s is cancelled.", self.flow, self.driver)
         finally:
             await asyncio.to_thread(ledger.close)
 
     def _is_waiter(self, ledger: Ledger) -> bool:
         """True if this attempt waits for the driver, and not the next one of a cleared task."""
-        row = ledger.drivers.find(self.driver)
+        row = _drivers(ledger).find(self.driver)
         return row is not None and self.task_instance is not None and row.waiter == str(self.task_instance.id)
 
     async def _is_deferred(self, *, if_unknown: bool) -> bool:
@@ -203,10 +204,10 @@ class _Watch:
                     if self._ledger is None:
                         self._ledger = await _open_ledger(self._config_path)
                     # Only now, since the first import takes a second.
-                    from mirror_lib.ledger import DriverState
+                    from mirror_lib.features.warm_spark.tables import DriverState
 
                     drivers = tuple(self.waiting)
-                    found = await asyncio.to_thread(self._ledger.drivers.states, drivers)
+                    found = await asyncio.to_thread(_drivers(self._ledger).states, drivers)
                     answered, is_logged = time.monotonic(), False
                     for driver in drivers:
                         state = found.get(driver)
@@ -249,3 +250,9 @@ _watches: dict[str, _Watch] = {}
 
 async def _end_of(config_path: str, driver: str) -> str:
     return await _watches.setdefault(config_path, _Watch(config_path)).end_of(driver)
+
+
+def _drivers(ledger: Ledger) -> DetachedDrivers:
+    from mirror_lib.features.warm_spark.tables import DetachedDrivers
+
+    return DetachedDrivers(ledger)

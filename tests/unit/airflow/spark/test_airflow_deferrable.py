@@ -30,12 +30,12 @@ from mirror_lib.features.warm_spark.airflow.detached_driver import FOLDER_PREFIX
 from mirror_lib.features.warm_spark.airflow.driver_trigger import DriverTrigger
 from mirror_lib.features.warm_spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 from mirror_lib.features.warm_spark.hosted_driver import NoDriverHostError
-from mirror_lib.ledger.driver_rows import DriverRow
-from mirror_lib.ledger.models import METADATA
+from mirror_lib.features.warm_spark.tables import DetachedDrivers, DriverRow
 from mirror_lib.ledger.store import Ledger
 from tests.support.airflow.stand_in_submit import DONE
 from tests.support.flow_configs import flow_config
 from tests.support.flow_files import LEDGER, write_flow
+from tests.support.ledger.tables import METADATA
 
 _CONNECT = '{"conn_type": "spark_connect", "host": "127.0.0.1", "port": 1}'
 _ENDED = {"driver": "d", "state": "ended"}
@@ -75,7 +75,7 @@ class Task:
     def earlier(self, folder: Path | None = None, **choices: Any) -> DriverRow:
         """The driver `d` of an earlier attempt."""
         context = self.context(**choices)
-        return self.ledger.drivers.begin(
+        return DetachedDrivers(self.ledger).begin(
             id="d",
             flow="A->B",
             trigger=self.operator._trigger(context),
@@ -113,7 +113,7 @@ class Task:
     @property
     def has_cancelled(self) -> bool:
         """True if the driver `d` is cancelled."""
-        row = self.ledger.drivers.find("d")
+        row = DetachedDrivers(self.ledger).find("d")
         assert row is not None
         return row.cancelled_at is not None
 
@@ -141,7 +141,7 @@ def test_the_next_attempt_waits_for_the_driver_of_an_earlier_one_and_reports_its
     assert task.deferred(task.execute).driver == "d"
 
     assert "this attempt waits for its end, and reports its result" in caplog.text
-    task.ledger.drivers.end("d", exit_code=0, report=DONE)
+    DetachedDrivers(task.ledger).end("d", exit_code=0, report=DONE)
     task.resume(_ENDED)
     assert task.pushed[REPORT_KEY]["records"] == 5
     assert "a line of the driver" in caplog.text
@@ -155,19 +155,19 @@ def test_a_driver_with_other_choices_or_that_was_cancelled_is_waited_for_only(
     caplog.set_level("INFO")
     task.earlier(**({"topics": ["t"]} if why == "other choices" else {}))
     if why == "cancelled":
-        task.ledger.drivers.cancel("d")
+        DetachedDrivers(task.ledger).cancel("d")
 
     assert task.deferred(task.execute).driver == "d"
     assert "this attempt waits for its end, and copies what is left then" in caplog.text
 
-    task.ledger.drivers.end("d", exit_code=0, report=DONE)
+    DetachedDrivers(task.ledger).end("d", exit_code=0, report=DONE)
     # It starts a driver of its own, which fails at once.
     with pytest.raises(ReplicationRunError):
         task.resume(_ENDED)
     told = caplog.text
     assert "this attempt copies what is left" in told
     assert "The task is not deferred and keeps its worker slot: no response from a driver host" in told
-    assert task.ledger.drivers.running("A->B") is None
+    assert DetachedDrivers(task.ledger).running("A->B") is None
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_driver_that_failed_is_retried_unless_a_decision_is_needed(
 ) -> None:
     monkeypatch.setattr(retries, "HAS_RETRY_POLICIES", has_policies)
     task.earlier()
-    task.ledger.drivers.end("d", exit_code=code, report=None if code < 0 else {**DONE, "exit_code": code})
+    DetachedDrivers(task.ledger).end("d", exit_code=code, report=None if code < 0 else {**DONE, "exit_code": code})
 
     with pytest.raises(raised, match=why):
         task.resume(_ENDED)
@@ -209,11 +209,11 @@ def test_a_driver_that_could_not_be_started_is_not_waited_for_and_ends_if_it_was
 
     assert isinstance(failure.value, OSError) is isinstance(error, OSError)
     (driver,) = runs
-    row = task.ledger.drivers.find(driver)
+    row = DetachedDrivers(task.ledger).find(driver)
     assert row is not None
     assert not Path(row.folder).exists()
-    assert task.ledger.drivers.running("A->B") is None
-    assert task.ledger.drivers.renew(driver)
+    assert DetachedDrivers(task.ledger).running("A->B") is None
+    assert DetachedDrivers(task.ledger).renew(driver)
 
 
 @pytest.mark.parametrize("how", ["killed", "marked"])
@@ -273,7 +273,7 @@ def test_a_task_that_could_not_be_deferred_is_refused(
 
 def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task: Task) -> None:
     for driver in ("one", "other"):
-        task.ledger.drivers.begin(
+        DetachedDrivers(task.ledger).begin(
             id=driver, flow=driver, trigger="t", request="", host="h", folder="/f", lease_seconds=60.0
         )
     one, other = (DriverTrigger(driver=each, flow=each, config_path=str(task.file)) for each in ("one", "other"))
@@ -283,10 +283,10 @@ def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task:
         while task.watch is None or len(task.watch.waiting) < 2:
             await asyncio.sleep(0)
         watch = task.watch
-        await asyncio.to_thread(task.ledger.drivers.end, "one", exit_code=0, report=None)
+        await asyncio.to_thread(DetachedDrivers(task.ledger).end, "one", exit_code=0, report=None)
         ended = [(await first).payload]
         assert list(watch.waiting) == ["other"]
-        await asyncio.to_thread(task.ledger.drivers.end, "other", exit_code=0, report=None)
+        await asyncio.to_thread(DetachedDrivers(task.ledger).end, "other", exit_code=0, report=None)
         return [*ended, (await second).payload]
 
     assert asyncio.run(events()) == [{"driver": "one", "state": "ended"}, {"driver": "other", "state": "ended"}]
@@ -294,7 +294,7 @@ def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task:
 
 def _make_silent(task: Task) -> None:
     row = task.earlier()
-    with task.ledger._database.write() as connection:
+    with task.ledger.database.write() as connection:
         long_ago = row.seen_at - timedelta(seconds=2 * row.lease_seconds)
         connection.execute(update(METADATA.tables["detached_driver"]).values(seen_at=long_ago))
 
@@ -313,10 +313,10 @@ def test_a_driver_that_could_not_renew_its_row_in_time_has_not_died_if_it_renews
         watch = driver_trigger._watches.setdefault(str(task.file), driver_trigger._Watch(str(task.file)))
         while not told.done() and "d" not in watch.silent_since:
             await asyncio.sleep(0.01)
-        await asyncio.to_thread(task.ledger.drivers.renew, "d")
+        await asyncio.to_thread(DetachedDrivers(task.ledger).renew, "d")
         while not told.done() and "d" in watch.silent_since:
             await asyncio.sleep(0.01)
-        await asyncio.to_thread(task.ledger.drivers.end, "d", exit_code=0, report=None)
+        await asyncio.to_thread(DetachedDrivers(task.ledger).end, "d", exit_code=0, report=None)
         return (await told).payload
 
     assert asyncio.run(event()) == _ENDED
@@ -340,7 +340,7 @@ def test_a_driver_for_which_another_triggerer_waits_continues(
     """Without an answer about the task's state the driver is cancelled: Airflow's time for it is limited."""
     task.earlier()
     released = threading.Event()
-    task.ledger.drivers.wait("d", task.attempt)
+    DetachedDrivers(task.ledger).wait("d", task.attempt)
 
     def answer(_: object) -> str | None:
         if state is None:
@@ -450,7 +450,7 @@ def test_in_airflow_3_2_a_trigger_that_is_cancelled_cancels_the_driver_of_a_task
 ) -> None:
     """It is cancelled too when the triggerer ends, where Airflow tells no states any more: the driver continues."""
     task.earlier()
-    task.ledger.drivers.wait("d", task.attempt)
+    DetachedDrivers(task.ledger).wait("d", task.attempt)
 
     def answer(_: object) -> str:
         if state is None:

@@ -11,8 +11,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from mirror_lib.errors import LedgerError, MirrorError
+from mirror_lib.features.warm_spark.tables import DetachedDrivers
 from mirror_lib.ledger import Ledger
-from mirror_lib.relay.job.report import error_report, without_details
+from mirror_lib.relay.job import error_report, without_details
 
 _log = logging.getLogger("mirror")
 #: How often the row is renewed and the cancellation is read.
@@ -31,7 +32,7 @@ class SignOfLife:
         """Args:
         driver: the id of the row.
         """
-        self._ledger = ledger
+        self._drivers = DetachedDrivers(ledger)
         self._driver = driver
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="sign-of-life", daemon=True)
@@ -57,7 +58,7 @@ class SignOfLife:
             self._exit_code = _INTERRUPTED
         report = None if self._report is None else without_details(self._report)
         try:
-            self._ledger.drivers.end(self._driver, exit_code=self._exit_code, report=report)
+            self._drivers.end(self._driver, exit_code=self._exit_code, report=report)
         except LedgerError as failure:
             # The task notices that the row is not renewed any more.
             _log.error("the end of driver %s was not recorded: %s", self._driver, failure)
@@ -66,7 +67,7 @@ class SignOfLife:
         is_logged = False
         while True:
             try:
-                if self._ledger.drivers.renew(self._driver):
+                if self._drivers.renew(self._driver):
                     break
                 is_logged = False
             except LedgerError as error:

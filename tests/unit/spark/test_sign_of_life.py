@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.ledger.driver_rows import DriverRow
+from mirror_lib.features.warm_spark.tables import DetachedDrivers, DriverRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.job.report import without_details
 
@@ -20,7 +20,7 @@ _DRIVER = """
 import signal, sys, time
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import Ledger
-from mirror_lib.relay.job.sign_of_life import SignOfLife
+from mirror_lib.features.warm_spark.sign_of_life import SignOfLife
 
 def interrupt(*_):
     raise KeyboardInterrupt
@@ -42,7 +42,7 @@ class Driver:
         self.url = f"sqlite:///{folder}/ledger.sqlite3"
         self.ledger = Ledger.open(self.url)
         self.ledger.migrate()
-        self.ledger.drivers.begin(
+        DetachedDrivers(self.ledger).begin(
             id="d", flow="A->B", trigger="t", request="", host="h", folder="/f", lease_seconds=_SECONDS
         )
 
@@ -50,7 +50,7 @@ class Driver:
         subprocess.run(
             [sys.executable, "-c", _DRIVER, self.url, what], check=False, timeout=_SECONDS, capture_output=True
         )
-        found = self.ledger.drivers.find("d")
+        found = DetachedDrivers(self.ledger).find("d")
         assert found is not None
         return found
 
@@ -63,7 +63,7 @@ def driver(tmp_path: Path) -> Iterator[Driver]:
 
 
 def test_a_driver_that_is_cancelled_interrupts_itself_and_records_its_end(driver: Driver) -> None:
-    driver.ledger.drivers.cancel("d")
+    DetachedDrivers(driver.ledger).cancel("d")
 
     row = driver.run("waits")
 

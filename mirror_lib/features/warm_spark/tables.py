@@ -3,27 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, Table, and_, delete, select, update
 
-from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.driver_rows import DriverRow, DriverState
-from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.tables.locks import clock
+from mirror_lib.ledger import METADATA, Ledger, StoredJson, StoredText, clock, column, key, optional
 
-_DRIVERS: Table = METADATA.tables["detached_driver"]
+# See `DriverRow`.
+_DRIVERS = Table(
+    "detached_driver",
+    METADATA,
+    key("id", str),
+    column("flow", str),
+    column("trigger", str),
+    column("request", StoredText()),
+    column("host", str),
+    column("folder", str),
+    column("started_at", datetime),
+    column("seen_at", datetime),
+    column("lease_seconds", float),
+    optional("waiter", str),
+    optional("cancelled_at", datetime),
+    optional("ended_at", datetime),
+    optional("exit_code", int),
+    optional("report", StoredJson(none_as_null=True)),
+)
 #: Rows have done their work when the task has read them.
 _KEPT = timedelta(days=7)
+
+
+class DriverState(StrEnum):
+    """The state of a detached driver."""
+
+    RUNNING = "running"
+    ENDED = "ended"
+    #: It has not renewed its row in time.
+    SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverRow:
+    """One driver that runs without the task that started it, so that the task needs no worker slot while it waits."""
+
+    #: Also the id of its run.
+    id: str
+    flow: str
+    #: The DAG run that started it, as in `RunRow.trigger`.
+    trigger: str
+    #: The choices of that run: another attempt with the same ones may take the report of this driver.
+    request: str
+    #: The machine and the folder there with the driver's log.
+    host: str
+    folder: str
+    started_at: datetime
+    #: When the driver last renewed this row, by the database's clock.
+    seen_at: datetime
+    #: A driver that has not renewed its row for this time has died.
+    lease_seconds: float
+    #: The attempt that waits for it: the id of Airflow's task instance; None before the first deferral.
+    waiter: str | None = None
+    #: When its cancellation was requested.
+    cancelled_at: datetime | None = None
+    ended_at: datetime | None = None
+    #: None if it has not ended by itself.
+    exit_code: int | None = None
+    #: The job's report, without rows of partitions that were copied without problems; None if it wrote none.
+    report: Mapping[str, Any] | None = None
 
 
 class DetachedDrivers:
     """Detached drivers. Every method is one transaction and raises `LedgerError`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, ledger: Ledger) -> None:
+        self._database = ledger.database
 
     def begin(
         self, *, id: str, flow: str, trigger: str, request: str, host: str, folder: str, lease_seconds: float
