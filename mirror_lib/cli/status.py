@@ -179,10 +179,9 @@ def _show_other_flows(output: Output, ledger: Ledger, file: MirrorConfig | None,
         return
     runs = {str(each.flow) for each in file.enabled_flows}
     found = [each for each in ledger.copied_flows() if each.flow not in runs and flow in (None, each.flow)]
-    seen = ledger.pages.newest_observations([each.flow for each in found])
     cells = []
     for each in found:
-        row = seen.get(each.flow)
+        row = ledger.observations.newest(each.flow)
         lag = (None, None) if row is None else (row.records_behind, _moment(row.observed_at))
         is_known = {*each.flow.split("->")} <= {*file.clusters}
         why = "not enabled" if is_known else "not in the file: another file runs it, or an alias was renamed"

@@ -22,10 +22,11 @@ from .location import ledger_url as ledger_url
 from .location import open_ledger as open_ledger
 from .metadata import column as column
 from .metadata import key as key
-from .metadata import METADATA as METADATA
 from .metadata import optional as optional
+from .metadata import selected as selected
 from .metadata import StoredJson as StoredJson
 from .metadata import StoredText as StoredText
+from .models import METADATA as METADATA
 from .observation_guard import log_errors as log_errors
 from .observed_rows import FlowObservationRow as FlowObservationRow
 from .observed_rows import GroupObservationRow as GroupObservationRow
@@ -37,6 +38,8 @@ from .offset_rows import PositionRow as PositionRow
 from .offset_rows import RoutedRangeRow as RoutedRangeRow
 from .offset_rows import SegmentRow as SegmentRow
 from .offset_rows import TransactionCountRow as TransactionCountRow
+from .queries.group_columns import is_behind as is_behind
+from .queries.group_columns import is_own as is_own
 from .rows import AclKind as AclKind
 from .rows import AclState as AclState
 from .rows import BackfillRow as BackfillRow
@@ -57,7 +60,10 @@ from .rows import RunLockRow as RunLockRow
 from .rows import RunRow as RunRow
 from .rows import RunState as RunState
 from .rows import SOURCE_DELETED as SOURCE_DELETED
-from .rows import VerificationRow as VerificationRow
 from .store import Ledger as Ledger
 from .tables.gaps import OpenGaps as OpenGaps
 from .tables.locks import clock as clock
+from .tables.verifications import is_of_position as is_of_position
+from .tables.verifications import is_of_present_copy as is_of_present_copy
+from .tables.verifications import WHOLE_RECORDS as WHOLE_RECORDS
+from .tables.writing import upsert as upsert

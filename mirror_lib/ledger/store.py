@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from mirror_lib.ledger import schema
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
-from mirror_lib.ledger.queries import MetricsQueries, PageQueries, copy_rounds
+from mirror_lib.ledger.queries import MetricsQueries, copy_rounds
 from mirror_lib.ledger.rows import GapRow, GapState, RunRow, RunState, SyncTimeRow
 from mirror_lib.ledger.tables import (
     Audits,
@@ -34,7 +34,6 @@ from mirror_lib.ledger.tables import routed as routed_table
 from mirror_lib.ledger.tables import runs as run_table
 from mirror_lib.ledger.tables import segments as segment_table
 from mirror_lib.ledger.tables import transaction_counts as transaction_count_table
-from mirror_lib.ledger.tables import verifications as verification_table
 from mirror_lib.topology import TopicPartition
 
 _Given = ParamSpec("_Given")
@@ -86,8 +85,6 @@ class Ledger:
         self.cluster_pairs = ClusterPairs(database)
         #: Queries of metrics.
         self.metrics = MetricsQueries(database)
-        #: Queries of pages about many flows.
-        self.pages = PageQueries(database)
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -169,11 +166,6 @@ class Ledger:
     forget_acls = _writes(acl_table.forget)
     acls = _reads(acl_table.of_flow)
     last_sync = _reads(acl_table.time_of)
-
-    save_verifications = _writes(verification_table.save)
-    verifications = _reads(verification_table.newest)
-    verification = _reads(verification_table.of_id)
-    verified_up_to = _reads(verification_table.verified_up_to)
 
     def heartbeat(
         self,

@@ -24,6 +24,7 @@ from mirror_lib.errors import LedgerError, MirrorError
 from mirror_lib.features.page.api_models import Answer, StorableText
 from mirror_lib.features.page.context import Looked, TheFlow, ThePage
 from mirror_lib.features.page.limits import Kind
+from mirror_lib.features.page.queries import PageQueries
 from mirror_lib.features.page.security import limit_requests, require_same_origin
 from mirror_lib.ledger import GapRow, GapState, Ledger
 
@@ -122,7 +123,7 @@ def decide(
     action = f"gap-{order.decision.value}"
     with _refusals_noted(looked, action, gap_id):
         _require(looked.visitor.may_pause(dag_id) and looked.visitor.may_trigger(dag_id), "edit", dag_id)
-        gap = None if looked.ledger is None else looked.ledger.pages.find_gap(gap_id)
+        gap = None if looked.ledger is None else PageQueries(looked.ledger).find_gap(gap_id)
         if gap is None or gap.flow != looked.flow.name:
             raise HTTPException(404, "This gap does not exist.")
         if gap.state != GapState.OPEN:

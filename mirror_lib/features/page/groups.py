@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query
 from mirror_lib.features.page.api_models import Answer, Seen, StorableText
 from mirror_lib.features.page.context import TheFlow
 from mirror_lib.features.page.limits import Kind
+from mirror_lib.features.page.queries import PageQueries
 from mirror_lib.features.page.security import limit_requests
 
 _PARTITIONS = 500
@@ -74,7 +75,7 @@ def groups(
     """Return one page of groups."""
     if looked.ledger is None:
         return Groups(now=looked.now, total=0, page=page, size=size, rows=[])
-    pages, flow = looked.ledger.pages, looked.flow.name
+    pages, flow = PageQueries(looked.ledger), looked.flow.name
     total, rows = pages.groups(flow, name=name, behind_only=behind, offset=(page - 1) * size, limit=size)
     reasons = pages.group_reasons(flow, [row.group for row in rows])
     return Groups(
@@ -91,7 +92,11 @@ def groups(
 @router.get("/partitions")
 def group(looked: TheFlow, group: Annotated[StorableText, Query(max_length=4096)]) -> GroupDetail:
     """Return the positions of one group; its name may contain anything, so it is not part of the path."""
-    rows = () if looked.ledger is None else looked.ledger.pages.group_partitions(looked.flow.name, group, _PARTITIONS)
+    rows = (
+        ()
+        if looked.ledger is None
+        else PageQueries(looked.ledger).group_partitions(looked.flow.name, group, _PARTITIONS)
+    )
     return GroupDetail(
         now=looked.now,
         group=group,

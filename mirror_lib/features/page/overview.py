@@ -18,9 +18,10 @@ from mirror_lib.features.page.cutovers import CutoverUnderWay
 from mirror_lib.features.page.flow_state import FlowFacts, FlowState, judge, run_state
 from mirror_lib.features.page.flows import FileProblem, FlowSource, ServedFlow
 from mirror_lib.features.page.limits import Kind
+from mirror_lib.features.page.queries import PageQueries
 from mirror_lib.features.page.security import limit_requests
+from mirror_lib.features.verify import VerdictQueries, Verdicts
 from mirror_lib.ledger import FlowObservationRow, HeartbeatObservationRow, Ledger, OpenGaps, RunRow, ledger_url
-from mirror_lib.ledger.queries import Verdicts
 from mirror_lib.observe import Outlook
 
 #: Older comparisons prove little about a log whose records are gone by now.
@@ -168,7 +169,7 @@ def _by_ledger(flows: Sequence[ServedFlow]) -> dict[str, list[ServedFlow]]:
 
 def _read(ledger: Ledger, flows: Sequence[str], now: datetime) -> _Known:
     one = flows[0] if len(flows) == 1 else None
-    pages = ledger.pages
+    pages = PageQueries(ledger)
     runs = pages.newest_runs(flows)
     return _Known(
         observations=pages.newest_observations(flows),
@@ -178,7 +179,7 @@ def _read(ledger: Ledger, flows: Sequence[str], now: datetime) -> _Known:
         reasons=ledger.observations.reasons(),
         gaps=_gaps(ledger),
         failed_steps=pages.failed_steps(),
-        verdicts=pages.verdicts(now - VERDICTS_KEPT, one),
+        verdicts=VerdictQueries(ledger).of_flows(now - VERDICTS_KEPT, one),
         heartbeats={row.flow: row for row in ledger.observations.heartbeats(one) if row.pair == row.flow},
     )
 

@@ -11,9 +11,9 @@ from fastapi import APIRouter, Depends, Query
 from mirror_lib.features.page.api_models import Answer, Duration, Seen, StorableText
 from mirror_lib.features.page.context import TheFlow
 from mirror_lib.features.page.limits import Kind
+from mirror_lib.features.page.queries import PARTITION_ORDERS, PageQueries, PartitionFilter
 from mirror_lib.features.page.security import limit_requests
 from mirror_lib.ledger import PartitionObservationRow
-from mirror_lib.ledger.queries import PARTITION_ORDERS, PartitionFilter
 from mirror_lib.observe import Outlook
 
 #: Cells of the strip.
@@ -99,7 +99,7 @@ def partitions(
         wanted = PartitionFilter(
             topic=topic, reason=reason or None, outlook=None if outlook is None else outlook.value, lagging=lagging
         )
-        total, rows = looked.ledger.pages.partitions(
+        total, rows = PageQueries(looked.ledger).partitions(
             looked.flow.name,
             wanted,
             order=sort.value,
@@ -107,7 +107,7 @@ def partitions(
             offset=(page - 1) * size,
             limit=size,
         )
-        outlooks, reasons = looked.ledger.pages.partition_counts(looked.flow.name)
+        outlooks, reasons = PageQueries(looked.ledger).partition_counts(looked.flow.name)
     return Partitions(
         now=looked.now,
         total=total,
@@ -124,7 +124,7 @@ def strip(looked: TheFlow) -> Strip:
     """Return the lag of many partitions."""
     if looked.ledger is None:
         return Strip(now=looked.now, cells=[], not_shown=0, seen=None)
-    total, rows = looked.ledger.pages.partitions(
+    total, rows = PageQueries(looked.ledger).partitions(
         looked.flow.name, PartitionFilter(), order="behind", descending=True, offset=0, limit=_CELLS
     )
     ordered = sorted(rows, key=lambda row: (row.topic, row.partition))

@@ -11,8 +11,8 @@ from pydantic import Field
 from mirror_lib.features.page.api_models import Answer
 from mirror_lib.features.page.context import TheFlow
 from mirror_lib.features.page.overview import VERDICTS_KEPT
-from mirror_lib.ledger import GapRow, VerificationRow
-from mirror_lib.ledger.queries import Verdicts, VerificationSummary
+from mirror_lib.features.verify import VerdictQueries, Verdicts, VerificationRow, Verifications, VerificationSummary
+from mirror_lib.ledger import GapRow
 
 _VERIFICATIONS = 20
 _DIFFERENCES = 50
@@ -97,9 +97,10 @@ def verification(looked: TheFlow) -> VerificationState:
             now=looked.now, last_at=None, equal=0, different=0, topics=[], differences=[], verifications=[]
         )
     name, since = looked.flow.name, looked.now - VERDICTS_KEPT
-    verdicts = looked.ledger.pages.verdicts(since, name).get(name, Verdicts())
+    queries = VerdictQueries(looked.ledger)
+    verdicts = queries.of_flows(since, name).get(name, Verdicts())
     topics: dict[str, VerifiedTopic] = {}
-    for row in looked.ledger.verified_up_to(name):
+    for row in Verifications(looked.ledger).verified_up_to(name):
         known = topics.get(row.topic)
         topics[row.topic] = VerifiedTopic(
             topic=row.topic,
@@ -113,8 +114,8 @@ def verification(looked: TheFlow) -> VerificationState:
         equal=verdicts.equal,
         different=verdicts.different,
         topics=sorted(topics.values(), key=lambda topic: topic.oldest_at),
-        differences=[_different(row) for row in looked.ledger.pages.different_partitions(name, since, _DIFFERENCES)],
-        verifications=list(looked.ledger.pages.newest_verifications(name, _VERIFICATIONS)),
+        differences=[_different(row) for row in queries.different_partitions(name, since, _DIFFERENCES)],
+        verifications=list(queries.newest_verifications(name, _VERIFICATIONS)),
     )
 
 

@@ -22,6 +22,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "model": ["Budget", "CheckRange", "PartitionCheck", "VerifyJob", "VerifyMode", "VerifyPlan"],
         "report": ["DIFFERENT", "VerifyReport"],
         "result_rows": ["VERDICT_DDL", "from_arrow", "to_arrow"],
+        "tables": ["VerificationRow", "Verifications"],
+        "verdicts": ["VerdictQueries", "Verdicts", "VerificationSummary"],
         "run": ["VerifyOptions", "VerifyRunner", "plan_flow_verification", "verify_flow"],
     },
 )

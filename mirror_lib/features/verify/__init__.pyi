@@ -27,3 +27,8 @@ from .run import plan_flow_verification as plan_flow_verification
 from .run import verify_flow as verify_flow
 from .run import VerifyOptions as VerifyOptions
 from .run import VerifyRunner as VerifyRunner
+from .tables import VerificationRow as VerificationRow
+from .tables import Verifications as Verifications
+from .verdicts import VerdictQueries as VerdictQueries
+from .verdicts import Verdicts as Verdicts
+from .verdicts import VerificationSummary as VerificationSummary

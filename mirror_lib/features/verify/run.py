@@ -16,7 +16,8 @@ from mirror_lib.features.verify.model import Budget, VerifyJob, VerifyMode, Veri
 from mirror_lib.features.verify.planning import NO_BUDGET, gather, plan_verification
 from mirror_lib.features.verify.report import VerifyReport
 from mirror_lib.features.verify.state import plan_state
-from mirror_lib.ledger import Ledger, VerificationRow
+from mirror_lib.features.verify.tables import VerificationRow, Verifications
+from mirror_lib.ledger import Ledger
 from mirror_lib.topology import TopicPartition
 
 #: Compares every bin of a job and returns a verdict for each partition, including routed target partitions.
@@ -115,7 +116,7 @@ def verify_flow(
         finished=finished,
         routed=tuple(sorted(routed, key=lambda verdict: verdict.target)),
     )
-    ledger.save_verifications(
+    Verifications(ledger).save(
         [replace(row, copy=plan.copies.get(TopicPartition(row.topic, row.partition))) for row in rows_of(report)]
     )
     return report

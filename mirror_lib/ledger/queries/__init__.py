@@ -1,4 +1,4 @@
-"""Queries over several tables: for the page, metrics and verdicts."""
+"""Queries over several tables: for metrics and rounds."""
 
 import lazy_loader
 
@@ -7,7 +7,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "copy_rounds": ["CopiedRound", "FlowLag"],
         "metrics": ["MetricsQueries"],
-        "page": ["PARTITION_ORDERS", "PageQueries", "PartitionFilter"],
-        "verdicts": ["Verdicts", "VerificationSummary"],
     },
 )

@@ -71,6 +71,13 @@ class Observations:
             found = connection.execute(query.order_by(_FLOWS.c.observed_at)).mappings()
             return tuple(FlowObservationRow(**row) for row in found)
 
+    def newest(self, flow: str) -> FlowObservationRow | None:
+        """A flow's latest observation; None if it was never observed."""
+        query = select(*selected(_FLOWS)).where(_FLOWS.c.flow == flow).order_by(_FLOWS.c.observed_at.desc()).limit(1)
+        with self._database.read() as connection:
+            found = connection.execute(query).mappings().one_or_none()
+            return None if found is None else FlowObservationRow(**found)
+
     def partitions(self, flow: str) -> tuple[PartitionObservationRow, ...]:
         """A flow's partitions, by topic and partition."""
         return self._of_flow(_PARTITIONS, PartitionObservationRow, flow)

@@ -16,6 +16,7 @@ from mirror_lib.features.verify.job_arguments import VerifyArguments
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.report import VerifyReport
 from mirror_lib.features.verify.run import VerifyOptions, verify_flow
+from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.topology.names import TopicPartition
 from spark_jobs.replicate import copy_with
 from spark_jobs.verify import verify_with
@@ -191,5 +192,5 @@ def test_given_topics_without_transforms_when_verified_by_the_job_then_its_repor
     assert [each["verdict"] for each in report["partitions"]] == ["different", "equal"]
     (difference,) = report["partitions"][0]["differences"]
     assert (difference["kind"], difference["source_offset"]) == ("missing", 100)
-    assert [row.verdict for row in flow.ledger.verification("by-spark")] == ["different", "equal"]
+    assert [row.verdict for row in Verifications(flow.ledger).of_id("by-spark")] == ["different", "equal"]
     assert "missing" in (tmp_path / "report.html").read_text()

@@ -37,7 +37,7 @@ def test_a_flow_with_nothing_to_copy_is_done_by_its_first_task(flow: Flow) -> No
     assert ran.pushed[REPORT_KEY]["exit_code"] == 0
     newest = flow.ledger.runs("A->B", 1)[0]
     assert (newest.state, newest.records, newest.id) == ("succeeded", 0, ran.pushed[REPORT_KEY]["run_id"])
-    observed = flow.ledger.pages.newest_observations(["A->B"])["A->B"]
+    observed = flow.ledger.observations.newest("A->B")
     assert (observed.run_id, observed.lagging, observed.stalled, observed.partitions) == (newest.id, 0, 0, 2)
     assert ran.pushed[STEP_KEY]["translate_offsets"]["skipped"] is None
     # Its interval is not over now.

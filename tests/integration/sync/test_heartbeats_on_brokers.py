@@ -248,5 +248,5 @@ def test_heartbeats_are_copied_and_checked_by_the_first_task(chain: Chain, flow:
         Heartbeat.decode(each.key, each.value) for each in source
     ]
     assert [(run.state, run.records) for run in flow.ledger.runs("A->B", 2)] == [("succeeded", 1)] * 2
-    assert flow.ledger.pages.newest_observations(["A->B"])["A->B"].lagging == 0
+    assert flow.ledger.observations.newest("A->B").lagging == 0
     assert {row.verdict for row in flow.ledger.observations.heartbeats("A->B")} == {"fresh"}

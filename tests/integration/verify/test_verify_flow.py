@@ -17,6 +17,7 @@ from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.raw.task import verify_bin
 from mirror_lib.features.verify.report import VerifyReport
 from mirror_lib.features.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
+from mirror_lib.features.verify.tables import Verifications
 from tests.support.kafka import (
     Record,
     create_topic,
@@ -69,11 +70,11 @@ def test_recent_looks_only_at_what_came_since(mirrored: MirroredTopic) -> None:
     flow = mirrored.flow()
     flow.run()
     assert verify(flow, mode=VerifyMode.RECENT).records == 500
-    (first,) = flow.ledger.verified_up_to("A->B")
+    (first,) = Verifications(flow.ledger).verified_up_to("A->B")
     assert first.source_next == 500
 
     assert verify(flow, mode=VerifyMode.RECENT).idle == 1
-    (still,) = flow.ledger.verified_up_to("A->B")
+    (still,) = Verifications(flow.ledger).verified_up_to("A->B")
     assert still.source_next == 500
     assert still.verified_at > first.verified_at
     mirrored.produce(records(70, start=500))
@@ -82,7 +83,7 @@ def test_recent_looks_only_at_what_came_since(mirrored: MirroredTopic) -> None:
 
     assert report.exit_code == 0
     assert report.records == 70
-    assert [row.source_next for row in flow.ledger.verified_up_to("A->B")] == [570]
+    assert [row.source_next for row in Verifications(flow.ledger).verified_up_to("A->B")] == [570]
 
 
 def test_a_sample_says_how_sure_it_is_and_a_budget_of_bytes_ends_early(mirrored: MirroredTopic) -> None:
@@ -100,7 +101,9 @@ def test_a_sample_says_how_sure_it_is_and_a_budget_of_bytes_ends_early(mirrored:
     assert [each.outcomes for each in same.verdicts] == [each.outcomes for each in sample.verdicts]
     assert begun.exit_code == 0
     assert 0 < begun.records < 5_000
-    assert [row.source_next for row in flow.ledger.verified_up_to("A->B")] == [begun.verdicts[0].source_next]
+    assert [row.source_next for row in Verifications(flow.ledger).verified_up_to("A->B")] == [
+        begun.verdicts[0].source_next
+    ]
 
 
 def _altered(copy: list[Record]) -> list[Record]:
@@ -144,7 +147,7 @@ def test_hidden_corruption_and_what_somebody_else_wrote_behind_the_copy_are_foun
             put_on_target(mirrored.pair, mirrored.remote, change(copy))
 
             assert _only(verify(flow)) == expected
-            assert flow.ledger.verified_up_to("A->B") == ()
+            assert Verifications(flow.ledger).verified_up_to("A->B") == ()
 
 
 def test_compaction_on_both_sides_is_no_difference(mirrored: MirroredTopic) -> None:

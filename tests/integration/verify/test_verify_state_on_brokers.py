@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.features.verify.findings import DifferenceKind, Verdict
 from mirror_lib.features.verify.model import VerifyMode
+from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.ledger.tables.segment_runs import columns_of, of_columns
 from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.clusters import KafkaPair
@@ -69,7 +70,7 @@ def test_a_deletion_that_was_cleaned_before_it_was_copied_is_found(mirrored: Mir
     told = mirror(flow, "verify", "--mode", "state", code=3)
     assert told["partitions"][0]["deletions_lost"] == 1
     # What was found by state says nothing about where to compare records again.
-    assert [row.source_next for row in flow.ledger.verified_up_to("A->B")] == []
+    assert [row.source_next for row in Verifications(flow.ledger).verified_up_to("A->B")] == []
 
 
 def test_a_topic_that_is_written_to_and_cleaned_meanwhile_is_equal(mirrored: MirroredTopic) -> None:

@@ -14,6 +14,7 @@ from mirror_lib.features.verify.findings import DifferenceKind, PartitionVerdict
 from mirror_lib.features.verify.model import Budget, VerifyMode
 from mirror_lib.features.verify.report import VerifyReport
 from mirror_lib.features.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
+from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.features.verify.transformed.model import RefusedRecord
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
@@ -76,7 +77,7 @@ def test_given_a_transformed_copy_when_the_same_transform_is_applied_then_it_is_
     nothing = verify_transformed(flow, function, mode=VerifyMode.RECENT)
     report = verify_transformed(flow, function)
     again = verify_transformed(flow, function)
-    verified = flow.ledger.verified_up_to("A->B")
+    verified = Verifications(flow.ledger).verified_up_to("A->B")
     mirrored.produce(records(90, start=_RECORDS))
     more = flow.run(runner=TransformHere(function)).records
 

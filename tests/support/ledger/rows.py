@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from mirror_lib.features.verify.tables import VerificationRow
 from mirror_lib.ledger.observed_rows import FlowObservationRow, GroupObservationRow, PartitionObservationRow
 from mirror_lib.ledger.offset_rows import SegmentRow, TransactionCountRow
-from mirror_lib.ledger.rows import GapRow, PartitionRunRow, RoundRow, VerificationRow
+from mirror_lib.ledger.rows import GapRow, PartitionRunRow, RoundRow
 from mirror_lib.offsets.runs import OffsetRun, Segment
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mirror_lib.config.loader import load
 from mirror_lib.features.cutover.model import CutoverDefinition, Step
+from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.ledger.cutover_rows import CutoverStepRow, CutRow
 from mirror_lib.ledger.location import FILE_NAME, open_ledger
 from mirror_lib.ledger.models import METADATA
@@ -334,7 +335,7 @@ def _seed_proofs(ledger: Ledger, story: Story, partitions: int, at: datetime) ->
                 finished_at=at - timedelta(hours=2),
             )
         )
-    ledger.save_verifications(proofs)
+    Verifications(ledger).save(proofs)
     if story.kind == "stalled":
         ledger.record_gap(
             rows.gap(

@@ -19,6 +19,7 @@ from mirror_lib.config.loader import load
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.page.errors import TooManyRequestsError
 from mirror_lib.features.page.limits import DEFAULTS, Kind, RateLimits, parse_limits
+from mirror_lib.features.page.queries import PageQueries
 from mirror_lib.features.page.security import LARGEST_BODY, SAFE_HEADERS
 from mirror_lib.ledger.location import open_ledger
 from tests.support.ledger.seeded import STORIES, seed, write_config
@@ -230,7 +231,7 @@ def test_after_all_that_the_ledger_has_its_tables_and_rows(anybody: Client, host
 
     with open_ledger(load(hostile_config)) as ledger:
         assert len(ledger.gaps("berlin->cloud")) == 1
-        assert ledger.pages.partition_counts("berlin->cloud")[0]
+        assert PageQueries(ledger).partition_counts("berlin->cloud")[0]
         assert ledger.audits.newest("berlin->cloud")
 
 

@@ -18,6 +18,7 @@ from mirror_lib.features.cutover.model import StepState
 from mirror_lib.features.cutover.opening import open_cutover
 from mirror_lib.features.cutover.records import attempt_of
 from mirror_lib.features.cutover.states.cutover import Event, choices
+from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.former_names import with_present_names
 from mirror_lib.ledger.rows import GapState
 from mirror_lib.ledger.store import Ledger
@@ -75,7 +76,7 @@ READ: dict[str, tuple[Callable[[Ledger, Fact], Any], tuple[str, ...]]] = {
     "acls": (lambda ledger, fact: ledger.acls(fact["flow"]), ("principal",)),
     "handed_over": (lambda ledger, fact: ledger.cutovers.handed_over(fact["flow"]), ("topic",)),
     "cuts": (lambda ledger, fact: ledger.cutovers.cuts(fact["name"]), ("topic", "partition")),
-    "verifications": (lambda ledger, fact: ledger.verification(fact["id"]), ("topic", "partition")),
+    "verifications": (lambda ledger, fact: Verifications(ledger).of_id(fact["id"]), ("topic", "partition")),
     "observed_partitions": (
         lambda ledger, fact: ledger.observations.partitions(fact["flow"]),
         ("topic", "partition"),
@@ -217,7 +218,7 @@ def test_topics_that_were_handed_over_are_with_their_flows(stored: Stored) -> No
 
 def test_verifications_have_their_verdicts(stored: Stored) -> None:
     for fact in stored.facts("verifications"):
-        row = one(stored.ledger.verification(fact["id"]), fact, "topic", "partition")
+        row = one(Verifications(stored.ledger).of_id(fact["id"]), fact, "topic", "partition")
         assert len(row.differences or ()) == row.difference_count
         assert (row.source_first is None) == (row.verdict == "unverifiable")
 
@@ -225,12 +226,12 @@ def test_verifications_have_their_verdicts(stored: Stored) -> None:
 def test_observations_say_what_is_not_copied_and_why(stored: Stored) -> None:
     observations = stored.ledger.observations
     for fact in stored.facts("observed_flows"):
-        row = stored.ledger.pages.newest_observations([fact["flow"]])[fact["flow"]]
+        row = stored.ledger.observations.newest(fact["flow"])
         stalled = {each.topic for each in observations.partitions(fact["flow"]) if each.reason == "retention-gap"}
         assert stalled == {*fact["stalled_topics"]}
         assert row.open_gaps == fact["open_gaps"]
     for fact in stored.facts("unknown_observations"):
-        flow = stored.ledger.pages.newest_observations([fact["flow"]])[fact["flow"]]
+        flow = stored.ledger.observations.newest(fact["flow"])
         assert (flow.bytes_behind, flow.seconds_behind, flow.groups, flow.headroom_seconds) == (None,) * 4
         row = one(observations.partitions(fact["flow"]), fact, "topic", "partition")
         assert (row.log_end, row.position, row.records_behind) == (None, None, 0)

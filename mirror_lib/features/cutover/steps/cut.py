@@ -15,7 +15,7 @@ from mirror_lib.features.cutover.outcome import Outcome
 from mirror_lib.features.cutover.positions import copied_to
 from mirror_lib.features.cutover.scope import LogEnds, log_ends, scope_topics
 from mirror_lib.features.cutover.steps.before import belongs_together, preflight
-from mirror_lib.features.verify import VerifyMode
+from mirror_lib.features.verify import Verifications, VerifyMode
 from mirror_lib.ledger import CutRow, with_handovers
 from mirror_lib.relay import RunPlan, compare_flow_logs
 from mirror_lib.topology import TopicPartition
@@ -177,7 +177,8 @@ def verify(context: CutoverContext) -> Outcome:
     """Compare everything that was copied since the last comparison, up to the cut."""
     report = context.compare(VerifyMode.RECENT)
     known = {
-        (row.topic, row.partition): row.source_next for row in context.ledger.verified_up_to(context.definition.flow)
+        (row.topic, row.partition): row.source_next
+        for row in Verifications(context.ledger).verified_up_to(context.definition.flow)
     }
     short = [
         f"{size.topic}-{size.partition}"

@@ -31,6 +31,7 @@ from mirror_lib.features.transforms import TransformChain, transforms_of
 from mirror_lib.features.verify.findings import PartitionVerdict, VerifiedMark
 from mirror_lib.features.verify.model import NO_CHAIN, KnownGap, Obstacle, OppositeFacts, VerifyFacts
 from mirror_lib.features.verify.planning.routed_plan import NO_ROUTED_FACTS, RoutedFacts, RoutedTarget, target_of
+from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.identity import (
     LedgerPositions,
     LedgerState,
@@ -189,7 +190,7 @@ class _Gathering:
         foreign, back_filled = _foreign(back_gaps), self._backfilled_targets(opposite)
         marks = {
             TopicPartition(row.topic, row.partition): VerifiedMark(row.source_next, row.target_next)
-            for row in self._ledger.verified_up_to(self._name)
+            for row in Verifications(self._ledger).verified_up_to(self._name)
             if TopicPartition(row.topic, row.partition) not in other | restored
         }
         sharing, backfilled, chains = Counter(targets), self._backfilled_targets(self._name), self._chains(sources)

@@ -50,7 +50,7 @@ def test_a_flow_is_late_by_its_first_record_that_is_not_copied(mirrored: Mirrore
     assert (idle.records_behind, idle.behind_since, idle.outlook) == (0, None, "ok")
     assert (seen.flow.lagging, seen.flow.records_behind, seen.flow.stalled, seen.flow.run_id) == (2, 15, 0, "r1")
     assert seen.flow.seconds_behind == pytest.approx(300, abs=60)
-    assert flow.ledger.pages.newest_observations(["A->B"])["A->B"] == seen.flow
+    assert flow.ledger.observations.newest("A->B") == seen.flow
 
 
 def test_looking_forgets_what_old_runs_did_in_partitions_that_later_ones_have_copied(mirrored: MirroredTopic) -> None:

@@ -10,11 +10,12 @@ from datetime import timedelta
 from math import inf
 from typing import Any
 
+from mirror_lib.features.page.queries import PARTITION_ORDERS, GroupSummary, PageQueries, PartitionFilter
+from mirror_lib.features.verify.tables import VerificationRow, Verifications
+from mirror_lib.features.verify.verdicts import VerdictQueries, Verdicts
 from mirror_lib.ledger.flow_figures import FlowFigures, GapTotals, GroupTotals
 from mirror_lib.ledger.observed_rows import HeartbeatObservationRow, PartitionObservationRow, StepOutcomeRow
-from mirror_lib.ledger.queries.page import PARTITION_ORDERS, GroupSummary, PartitionFilter
-from mirror_lib.ledger.queries.verdicts import Verdicts
-from mirror_lib.ledger.rows import GapState, VerificationRow
+from mirror_lib.ledger.rows import GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.relay.run_lock import hold_lock
@@ -136,7 +137,7 @@ def test_verifications_are_added_up_against_what_is_copied(ledger: Ledger) -> No
         # A sample leaves out what lies between.
         (1, 4, {"mode": "sample"}),
     ]
-    ledger.save_verifications(
+    Verifications(ledger).save(
         [
             rows.verification(id=f"v{minutes}", partition=number, finished_at=NOON + minutes * MINUTE, **values)
             for number, minutes, values in compared
@@ -153,7 +154,7 @@ def test_verifications_are_added_up_against_what_is_copied(ledger: Ledger) -> No
 
 def test_what_was_found_equal_again_after_a_difference_counts_from_there(ledger: Ledger) -> None:
     again = rows.verification(id="v2", finished_at=NOON + MINUTE)
-    ledger.save_verifications([rows.verification(verdict="different"), again])
+    Verifications(ledger).save([rows.verification(verdict="different"), again])
 
     found = only(ledger).verified
 
@@ -248,7 +249,7 @@ def save(ledger: Ledger, *partitions: PartitionObservationRow) -> None:
 
 def found(ledger: Ledger, wanted: PartitionFilter = EVERYTHING, **more: Any) -> list[str]:
     page = {"order": "topic", "descending": False, "offset": 0, "limit": 100, **more}
-    _, partitions = ledger.pages.partitions("a->b", wanted, **page)
+    _, partitions = PageQueries(ledger).partitions("a->b", wanted, **page)
     return [f"{row.topic}-{row.partition}" for row in partitions]
 
 
@@ -258,19 +259,19 @@ def test_the_newest_observation_and_run_of_each_wanted_flow_are_found(ledger: Le
     for number in range(3):
         ledger.start_run(run_id=f"r{number}", flow="a->b", trigger="cli")
 
-    observations = ledger.pages.newest_observations(["a->b", "b->c", "never->seen"])
-    runs = ledger.pages.newest_runs(["a->b", "b->c"])
+    observations = PageQueries(ledger).newest_observations(["a->b", "b->c", "never->seen"])
+    runs = PageQueries(ledger).newest_runs(["a->b", "b->c"])
 
     assert {flow: row.records_behind for flow, row in observations.items()} == {"a->b": 2, "b->c": 3}
     assert runs == {"a->b": ledger.runs("a->b", 1)[0]}
-    assert ledger.pages.newest_observations([]) == {}
+    assert PageQueries(ledger).newest_observations([]) == {}
 
 
 def test_the_lag_since_a_moment_is_the_most_of_each_step_of_time(ledger: Ledger) -> None:
     for minutes, behind in ((12, 3), (0, 9), (5, 5), (14, 1), (31, 7)):
         save_flow(ledger, "a->b", minutes, behind)
 
-    lag = ledger.pages.lag_since(["a->b", "b->c"], NOON + timedelta(minutes=5), timedelta(minutes=6))
+    lag = PageQueries(ledger).lag_since(["a->b", "b->c"], NOON + timedelta(minutes=5), timedelta(minutes=6))
 
     assert lag == {"a->b": {0: 5, 1: 3, 4: 7}}
 
@@ -313,7 +314,7 @@ def test_partitions_are_narrowed_by_a_part_of_the_name_as_it_is_written(ledger: 
 def test_partitions_are_counted_by_outlook_and_reason(ledger: Ledger) -> None:
     save(ledger, known("a"), known("b", reason="poison"), known("c", reason="poison", outlook="tight"))
 
-    assert ledger.pages.partition_counts("a->b") == ({"ok": 2, "tight": 1}, {"poison": 2})
+    assert PageQueries(ledger).partition_counts("a->b") == ({"ok": 2, "tight": 1}, {"poison": 2})
     assert found(ledger, PartitionFilter(reason="poison", outlook="tight")) == ["c-0"]
 
 
@@ -324,20 +325,20 @@ def test_groups_are_summed_up_those_that_would_read_most_again_first(ledger: Led
     ]
     ledger.observations.save_groups("a->b", [rows.observed_group("exact", duplicates=0), *late_rows])
 
-    everyone = ledger.pages.groups("a->b", name=None, behind_only=False, offset=0, limit=10)
-    behind = ledger.pages.groups("a->b", name="LAT", behind_only=True, offset=0, limit=10)
+    everyone = PageQueries(ledger).groups("a->b", name=None, behind_only=False, offset=0, limit=10)
+    behind = PageQueries(ledger).groups("a->b", name="LAT", behind_only=True, offset=0, limit=10)
 
     late = GroupSummary(group="late", partitions=2, behind=2, duplicates=5, skipped=0, observed_at=NOON)
     exact = GroupSummary(group="exact", partitions=1, behind=0, duplicates=0, skipped=0, observed_at=NOON)
     assert everyone == (2, (late, exact))
     assert behind == (1, (late,))
-    assert ledger.pages.group_reasons("a->b", ["late"]) == {"late": {"between-syncs": 1, "pending": 1}}
-    assert [row.partition for row in ledger.pages.group_partitions("a->b", "late", 10)] == [0, 1]
+    assert PageQueries(ledger).group_reasons("a->b", ["late"]) == {"late": {"between-syncs": 1, "pending": 1}}
+    assert [row.partition for row in PageQueries(ledger).group_partitions("a->b", "late", 10)] == [0, 1]
 
 
 def test_only_the_newest_comparison_of_a_partition_counts(ledger: Ledger) -> None:
     later = NOON + timedelta(hours=1)
-    ledger.save_verifications(
+    Verifications(ledger).save(
         [
             compared("v1", "different"),
             compared("v2", "equal", 1),
@@ -349,18 +350,18 @@ def test_only_the_newest_comparison_of_a_partition_counts(ledger: Ledger) -> Non
         ]
     )
 
-    verdicts = ledger.pages.verdicts(NOON - timedelta(days=1))
-    different = ledger.pages.different_partitions("a->b", NOON - timedelta(days=1), 10)
+    verdicts = VerdictQueries(ledger).of_flows(NOON - timedelta(days=1))
+    different = VerdictQueries(ledger).different_partitions("a->b", NOON - timedelta(days=1), 10)
 
     assert verdicts == {"a->b": Verdicts(equal=1, different=1, last_at=later)}
     assert [(row.id, row.partition) for row in different] == [("v2", 1)]
-    assert ledger.pages.verdicts(later + timedelta(minutes=1)) == {}
+    assert VerdictQueries(ledger).of_flows(later + timedelta(minutes=1)) == {}
 
 
 def test_a_verification_is_summed_up_over_its_partitions(ledger: Ledger) -> None:
-    ledger.save_verifications([compared("v1", "equal"), compared("v1", "different", partition=1)])
+    Verifications(ledger).save([compared("v1", "equal"), compared("v1", "different", partition=1)])
 
-    (summary,) = ledger.pages.newest_verifications("a->b", 10)
+    (summary,) = VerdictQueries(ledger).newest_verifications("a->b", 10)
 
     assert (summary.partitions, summary.equal, summary.different, summary.unverifiable) == (2, 1, 1, 0)
     assert (summary.records, summary.bytes, summary.finished_at) == (20, 2000, NOON)
@@ -377,8 +378,8 @@ def test_gaps_that_wait_and_steps_that_were_refused_are_counted_by_flow(ledger: 
 
     (waiting,) = ledger.open_gaps_by_cause()
     assert (waiting.flow, waiting.gaps, waiting.topics, waiting.named) == ("a->b", 2, 1, (rows.gap().topic,))
-    assert ledger.pages.failed_steps() == {"a->b": 1}
-    gap = ledger.pages.find_gap("g0")
+    assert PageQueries(ledger).failed_steps() == {"a->b": 1}
+    gap = PageQueries(ledger).find_gap("g0")
     assert gap is not None
     assert gap.state == "accepted"
-    assert ledger.pages.find_gap("g9") is None
+    assert PageQueries(ledger).find_gap("g9") is None

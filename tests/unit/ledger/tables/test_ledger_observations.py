@@ -17,7 +17,7 @@ def test_durations_that_never_end_and_unknown_ones_come_back_as_they_were(ledger
 
     ledger.observations.save_flow(row, [])
 
-    assert ledger.pages.newest_observations(["a->b"])["a->b"] == row
+    assert ledger.observations.newest("a->b") == row
 
 
 def test_the_history_of_a_flow_is_told_from_the_oldest_on(ledger: Ledger) -> None:

@@ -26,18 +26,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.selectable import CTE
 
-from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.metadata import selected
-from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.observed_rows import (
+from mirror_lib.ledger import (
+    METADATA,
     FlowObservationRow,
+    GapRow,
     GroupObservationRow,
+    Ledger,
     PartitionObservationRow,
+    RunRow,
+    is_behind,
+    is_own,
+    selected,
 )
-from mirror_lib.ledger.queries import verdicts
-from mirror_lib.ledger.queries.group_columns import is_behind, is_own
-from mirror_lib.ledger.queries.verdicts import Verdicts, VerificationSummary
-from mirror_lib.ledger.rows import GapRow, RunRow, VerificationRow
 
 _TABLES = METADATA.tables
 _RUNS: Table = _TABLES["run"]
@@ -95,8 +95,8 @@ class GroupSummary:
 class PageQueries:
     """Queries of pages. Every method is one transaction and raises `LedgerError`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, ledger: Ledger) -> None:
+        self._database = ledger.database
 
     def newest_observations(self, flows: Collection[str]) -> dict[str, FlowObservationRow]:
         """The latest observation of each of these flows, by flow."""
@@ -159,21 +159,6 @@ class PageQueries:
         query = select(_STEPS.c.flow, func.count()).where(_STEPS.c.failed > 0).group_by(_STEPS.c.flow)
         with self._database.read() as connection:
             return _counts(connection, query)
-
-    def verdicts(self, since: datetime, flow: str | None = None) -> dict[str, Verdicts]:
-        """Partitions by the result of their latest comparison since then, by flow; samples and failures are ignored."""
-        with self._database.read() as connection:
-            return verdicts.of_flows(connection, since, flow)
-
-    def different_partitions(self, flow: str, since: datetime, limit: int) -> tuple[VerificationRow, ...]:
-        """Comparisons that found a difference and were not followed by an equal one, latest first."""
-        with self._database.read() as connection:
-            return verdicts.different_partitions(connection, flow, since, limit)
-
-    def newest_verifications(self, flow: str, limit: int) -> tuple[VerificationSummary, ...]:
-        """A flow's latest verifications, latest first."""
-        with self._database.read() as connection:
-            return verdicts.newest_verifications(connection, flow, limit)
 
     def partitions(
         self, flow: str, wanted: PartitionFilter, *, order: str, descending: bool, offset: int, limit: int
