@@ -8,7 +8,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "cutover_rows": ["CarrierRow", "CutRow", "CutoverRow", "CutoverStepRow", "HandedOverRow", "QuestionRow"],
+        "cutover_rows": ["CutRow", "CutoverRow", "HandedOverRow"],
         "directions": ["MapPart", "inverse_run_id", "map_parts", "run_id_in", "with_ends"],
         "flow_figures": ["FlowFigures", "GroupTotals"],
         "handovers": [
@@ -32,9 +32,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "offset_rows": ["KnownPosition", "PositionRow", "RoutedRangeRow", "SegmentRow", "TransactionCountRow"],
         "queries.group_columns": ["is_behind", "is_own"],
         "tables.gaps": ["OpenGaps"],
-        "tables.locks": ["clock"],
+        "tables.locks": ["clock", "lock_name"],
         "tables.verifications": ["WHOLE_RECORDS", "is_of_position", "is_of_present_copy"],
-        "tables.writing": ["upsert"],
+        "tables.writing": ["now", "upsert"],
         "rows": [
             "AclKind",
             "AclState",

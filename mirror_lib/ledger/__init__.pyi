@@ -1,9 +1,6 @@
-from .cutover_rows import CarrierRow as CarrierRow
 from .cutover_rows import CutoverRow as CutoverRow
-from .cutover_rows import CutoverStepRow as CutoverStepRow
 from .cutover_rows import CutRow as CutRow
 from .cutover_rows import HandedOverRow as HandedOverRow
-from .cutover_rows import QuestionRow as QuestionRow
 from .directions import inverse_run_id as inverse_run_id
 from .directions import map_parts as map_parts
 from .directions import MapPart as MapPart
@@ -63,7 +60,9 @@ from .rows import SOURCE_DELETED as SOURCE_DELETED
 from .store import Ledger as Ledger
 from .tables.gaps import OpenGaps as OpenGaps
 from .tables.locks import clock as clock
+from .tables.locks import lock_name as lock_name
 from .tables.verifications import is_of_position as is_of_position
 from .tables.verifications import is_of_present_copy as is_of_present_copy
 from .tables.verifications import WHOLE_RECORDS as WHOLE_RECORDS
+from .tables.writing import now as now
 from .tables.writing import upsert as upsert

@@ -35,12 +35,12 @@ def with_handovers(flow: FlowConfig, ledger: Ledger | None) -> FlowConfig:
     Raises:
         LedgerError: the ledger cannot be used.
     """
-    return flow if ledger is None else _apply(flow, ledger.cutovers.handed_over())
+    return flow if ledger is None else _apply(flow, ledger.handovers.handed_over())
 
 
 def all_with_handovers(config: MirrorConfig, ledger: Ledger | None) -> MirrorConfig:
     """As `with_handovers`, for all flows of a file."""
-    rows = () if ledger is None else ledger.cutovers.handed_over()
+    rows = () if ledger is None else ledger.handovers.handed_over()
     if not rows:
         return config
     flows = tuple(_apply(flow, rows) for flow in config.flows)

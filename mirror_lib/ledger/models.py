@@ -334,41 +334,6 @@ Table(
     optional("error", StoredJson(none_as_null=True)),
 )
 
-# See `cutover_rows.CarrierRow`.
-Table(
-    "cutover_carrier",
-    METADATA,
-    key("cutover", str, ForeignKey("cutover.name", ondelete="CASCADE")),
-    key("id", str),
-    column("kind", str),
-    column("by", str),
-    column("holder", str),
-    column("since", datetime),
-    optional("step", str),
-    optional("ended_at", datetime),
-    optional("ended_as", str),
-    CheckConstraint("kind IN ('run', 'rollback')", name="kind"),
-)
-
-# See `cutover_rows.QuestionRow`.
-Table(
-    "cutover_question",
-    METADATA,
-    key("cutover", str, ForeignKey("cutover.name", ondelete="CASCADE")),
-    key("step", str),
-    key("attempt", int),
-    column("carrier", str),
-    column("asked_at", datetime),
-    optional("waits_until", datetime),
-    optional("answer", str),
-    optional("answered_by", str),
-    optional("answered_at", datetime),
-    optional("note", StoredText()),
-    optional("ended_at", datetime),
-    optional("ended_as", str),
-    CheckConstraint("answer IN ('yes', 'no')", name="answer"),
-)
-
 # See `cutover_rows.CutRow`.
 Table(
     "cut",

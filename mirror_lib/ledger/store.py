@@ -18,8 +18,7 @@ from mirror_lib.ledger.tables import (
     Audits,
     Backfills,
     ClusterPairs,
-    CutoverCarriers,
-    Cutovers,
+    HandoverRecords,
     History,
     Observations,
 )
@@ -78,8 +77,8 @@ class Ledger:
         self.history = History(database)
         #: The audit log.
         self.audits = Audits(database)
-        self.cutovers = Cutovers(database)
-        self.carriers = CutoverCarriers(database)
+        #: What runs read of cutovers.
+        self.handovers = HandoverRecords(database)
         self.backfills = Backfills(database)
         #: The cluster ids that a flow's rows belong to.
         self.cluster_pairs = ClusterPairs(database)

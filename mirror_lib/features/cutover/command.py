@@ -62,6 +62,7 @@ from mirror_lib.features.cutover.states import STATES, DisasterState, Event, ans
 from mirror_lib.features.cutover.states import disaster as disaster_states
 from mirror_lib.features.cutover.states import shown as states_shown
 from mirror_lib.features.cutover.steps import roll_back
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.ledger import enabled_opposite_of, open_ledger
 from mirror_lib.spark import LOCAL_MASTER, job_file
 
@@ -312,7 +313,7 @@ def list_(output: Output, config: ConfigOption) -> None:
                 each.created_at.isoformat(timespec="seconds"),
                 each.created_by,
             )
-            for each in ledger.cutovers.newest()
+            for each in Cutovers(ledger).newest()
         ]
         capped_table(output, "cutovers", _LIST_COLUMNS, rows)
         if not rows:

@@ -10,6 +10,7 @@ from typing import Any, Self
 from mirror_lib.counted import counted
 from mirror_lib.features.cutover.context import CutoverContext
 from mirror_lib.features.cutover.model import Attempt, Gate, Step
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.ledger import HandedOverRow, opposite_of
 
 #: A topic's names on the source and the target of the flow that copies it.
@@ -51,7 +52,7 @@ def plan(context: CutoverContext) -> Handover:
     flow = context.whole_flow
     opposite = opposite_of(context.config, flow)
     back = "" if opposite is None else str(opposite.flow)
-    gone = {row.target_topic: row.topic for row in context.ledger.cutovers.handed_over(back)} if back else {}
+    gone = {row.target_topic: row.topic for row in context.ledger.handovers.handed_over(back)} if back else {}
     home = tuple((gone[topic.source], topic.source) for topic in context.topics if topic.source in gone)
     returned = {names[1] for names in home}
     # A failback flow takes only topics that were handed over: otherwise there is nothing to take from it.
@@ -62,7 +63,7 @@ def plan(context: CutoverContext) -> Handover:
 
 def apply(context: CutoverContext, change: Handover) -> None:
     """Change the ledger in one transaction; idempotent."""
-    context.ledger.cutovers.hand_over(
+    Cutovers(context.ledger).hand_over(
         _rows(context, change.flow, change.away),
         take_back_from=change.back or None,
         topics=[names[0] for names in change.home],
@@ -74,7 +75,7 @@ def undo(context: CutoverContext, attempt: Attempt) -> Gate:
     change = Handover.from_facts(attempt.facts)
     if change is None:
         return Gate("handed over", True, "no topics had been handed over.")
-    context.ledger.cutovers.hand_over(
+    Cutovers(context.ledger).hand_over(
         _rows(context, change.back, change.home), take_back_from=change.flow, topics=[names[0] for names in change.away]
     )
     count = len(change.away) or len(change.home)

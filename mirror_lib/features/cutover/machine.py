@@ -52,8 +52,8 @@ from mirror_lib.features.cutover.states import (
 from mirror_lib.features.cutover.steps import before as steps_before
 from mirror_lib.features.cutover.steps import cut as steps_cut
 from mirror_lib.features.cutover.steps import switch as steps_over
-from mirror_lib.ledger import CarrierRow, CutoverRow, Ledger, QuestionRow
-from mirror_lib.ledger.tables import lock_name
+from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers, QuestionRow
+from mirror_lib.ledger import CutoverRow, Ledger, lock_name
 from mirror_lib.relay import RunLease, hold_lock
 
 _log = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ def create(ledger: Ledger, definition: CutoverDefinition, *, by: str, context: C
     _ = context.flow
     acl_fence.check_writers(definition.writers)
     now = context.now()
-    ledger.cutovers.create(
+    Cutovers(ledger).create(
         CutoverRow(
             name=definition.name,
             flow=definition.flow,
@@ -165,12 +165,12 @@ def create(ledger: Ledger, definition: CutoverDefinition, *, by: str, context: C
 
 def progress(ledger: Ledger, definition: CutoverDefinition) -> Progress:
     """Return the progress of a cutover, as recorded in the ledger."""
-    row = ledger.cutovers.find(definition.name)
+    row = Cutovers(ledger).find(definition.name)
     if row is None:
         raise ConfigurationError(f"there is no cutover {definition.name!r}.", action="See `mirror cutover list`.")
     # A process stores an attempt before it asks: in this order, the gates of an earlier attempt are never shown.
     present = situation_of(ledger, definition.name)
-    attempts = tuple(attempt_of(each) for each in ledger.cutovers.steps(definition.name))
+    attempts = tuple(attempt_of(each) for each in Cutovers(ledger).steps(definition.name))
     return Progress(definition, CutoverState(row.state), Step(row.step), attempts, present)
 
 
@@ -236,7 +236,7 @@ class Machine:
         require(situation_of(ledger, self._name, apart_from=self._carrier), event)
         if confirmation is not None:
             self._check(confirmation)
-        ledger.carriers.begin(
+        Carriers(ledger).begin(
             CarrierRow(
                 cutover=self._name,
                 id=self._carrier,
@@ -255,7 +255,7 @@ class Machine:
 
     def _leave(self, ended_as: CutoverState) -> None:
         try:
-            self._context.ledger.carriers.end(self._name, self._carrier, ended_as=ended_as.value)
+            Carriers(self._context.ledger).end(self._name, self._carrier, ended_as=ended_as.value)
         except LedgerError as error:
             # The release of the lock shows it, too.
             _log.warning("cutover %s: its end could not be recorded in the ledger: %s", self._name, error)
@@ -302,7 +302,7 @@ class Machine:
         return has_passed(self._context.last.get(Step.FREEZE))
 
     def _at(self, state: CutoverState, step: Step) -> CutoverState:
-        self._context.ledger.cutovers.move(self._name, state=state.value, step=step.value)
+        Cutovers(self._context.ledger).move(self._name, state=state.value, step=step.value)
         return state
 
     def _undo_what_changed(self) -> None:
@@ -343,8 +343,8 @@ class Machine:
             started_at=context.now(),
             facts=_lasting_facts(before),
         )
-        context.ledger.carriers.move(self._name, self._carrier, step.value)
-        context.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
+        Carriers(context.ledger).move(self._name, self._carrier, step.value)
+        Cutovers(context.ledger).move(self._name, state=CutoverState.RUNNING.value, step=step.value)
         self._save(attempt)
         context.report_progress(f"{step.value}: started")
         try:
@@ -394,8 +394,8 @@ class Machine:
             asked_at=now,
             waits_until=now + timedelta(seconds=wait_seconds),
         )
-        context.ledger.carriers.ask(question)
-        context.ledger.cutovers.move(self._name, state=CutoverState.WAITING.value, step=step.value)
+        Carriers(context.ledger).ask(question)
+        Cutovers(context.ledger).move(self._name, state=CutoverState.WAITING.value, step=step.value)
         context.report_progress(f"{step.value}: waiting for an operator")
         if confirmation is not None and confirmation.step is step:
             answer(context.ledger, self._name, step, yes=True, by=confirmation.by, note=confirmation.note)
@@ -403,10 +403,10 @@ class Machine:
         follow = context.monotonic()
         while True:
             self._check_lease()
-            taken = context.ledger.carriers.take(question)
+            taken = Carriers(context.ledger).take(question)
             if taken is not None:
                 return self._handle_answer(attempt, taken)
-            if context.monotonic() >= until and context.ledger.carriers.give_up(question):
+            if context.monotonic() >= until and Carriers(context.ledger).give_up(question):
                 return attempt, False
             if step is Step.FREEZE and context.monotonic() >= follow:
                 self._functions.while_waiting(context)
@@ -420,7 +420,7 @@ class Machine:
             facts = {**attempt.facts, REFUSED_BY: by, "note": note}
             self._end(replace(attempt, facts=facts, gates=(*attempt.gates, refused)), StepState.FAILED)
             return context.last[step], False
-        context.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
+        Cutovers(context.ledger).move(self._name, state=CutoverState.RUNNING.value, step=step.value)
         facts = {**attempt.facts, CONFIRMED_BY: by, "note": note}
         return replace(attempt, state=StepState.RUNNING, by=by, facts=facts), True
 
@@ -433,7 +433,7 @@ class Machine:
 
     def _save(self, attempt: Attempt) -> None:
         self._check_lease()
-        self._context.ledger.cutovers.save_step(step_row(self._name, attempt))
+        Cutovers(self._context.ledger).save_step(step_row(self._name, attempt))
         self._context.last = {**self._context.last, attempt.step: attempt}
 
     def _check_lease(self) -> None:

@@ -10,6 +10,7 @@ from mirror_lib.features.cutover.model import CutoverDefinition
 from mirror_lib.features.cutover.records import definition_of
 from mirror_lib.features.cutover.scope import exactly
 from mirror_lib.features.cutover.states import Event, require, situation_of
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.ledger import Ledger, enabled_opposite_of
 
 
@@ -22,11 +23,11 @@ def open_cutover(ledger: Ledger, name: str, *, flow: str | None = None) -> Cutov
     Raises:
         ConfigurationError: there is none of that name, or it is a cutover of another flow; nothing else is said of it.
     """
-    row = ledger.cutovers.find(name)
+    row = Cutovers(ledger).find(name)
     if row is not None and flow in (None, row.flow):
         return definition_of(row)
     of_flow = "" if flow is None else f" of flow {flow}"
-    known = ", ".join(each.name for each in ledger.cutovers.newest(flow, limit=10)) or "none"
+    known = ", ".join(each.name for each in Cutovers(ledger).newest(flow, limit=10)) or "none"
     raise ConfigurationError(
         f"there is no cutover {name!r}{of_flow}" + (", and another flow has one of that name." if row else "."),
         action=f"The newest cutovers{of_flow}: {known}.",
@@ -51,5 +52,5 @@ def failback_of(config: MirrorConfig, ledger: Ledger, name: str, new_name: str |
         there,
         name=new_name or f"{name}-back",
         flow=str(back.flow),
-        topics=exactly(sorted({cut.target_topic for cut in ledger.cutovers.cuts(name)})),
+        topics=exactly(sorted({cut.target_topic for cut in ledger.handovers.cuts(name)})),
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mirror_lib.features.cutover.model import Attempt, CutoverDefinition, Gate, Step, StepState
 from mirror_lib.features.cutover.order import last_attempts
+from mirror_lib.features.cutover.tables import Cutovers, CutoverStepRow
 from mirror_lib.former_names import with_present_names
-from mirror_lib.ledger import CutoverRow, CutoverStepRow, Ledger
+from mirror_lib.ledger import CutoverRow, Ledger
 
 
 def attempt_of(row: CutoverStepRow) -> Attempt:
@@ -46,4 +47,4 @@ def definition_of(row: CutoverRow) -> CutoverDefinition:
 
 def attempts_of(ledger: Ledger, name: str) -> dict[Step, Attempt]:
     """Return the newest attempt at each step of a cutover."""
-    return last_attempts([attempt_of(row) for row in ledger.cutovers.steps(name)])
+    return last_attempts([attempt_of(row) for row in Cutovers(ledger).steps(name)])

@@ -9,12 +9,21 @@ from typing import Annotated, Any, Self
 from fastapi import APIRouter, HTTPException, Path
 
 from mirror_lib.errors import ConfigurationError, LedgerError
-from mirror_lib.features.cutover import CONFIRMED, STEPS, WRITERS_GO, WRITERS_STOP, CutoverDefinition, StepState, Style
+from mirror_lib.features.cutover import (
+    CONFIRMED,
+    STEPS,
+    WRITERS_GO,
+    WRITERS_STOP,
+    CutoverDefinition,
+    StepState,
+    Style,
+    tables,
+)
 from mirror_lib.features.cutover.states import Situation, choices, newest_situations, situation_of
 from mirror_lib.features.page.api_models import Answer, Problem
 from mirror_lib.features.page.context import ThePage, TheVisitor, visible
 from mirror_lib.former_names import with_present_names
-from mirror_lib.ledger import CutoverRow, CutoverStepRow, Ledger
+from mirror_lib.ledger import CutoverRow, Ledger
 from mirror_lib.observe import cutover_dag_id_of
 from mirror_lib.topology import FlowId
 
@@ -147,7 +156,7 @@ def cutover(
 ) -> CutoverDetail:
     """Return one cutover with its steps."""
     for ledger, dags in _ledgers(here, visitor, []):
-        row = ledger.cutovers.find(name)
+        row = tables.Cutovers(ledger).find(name)
         if row is not None and row.flow in dags:
             own_dag = cutover_dag_id_of(FlowId.parse(row.flow))
             has_link = own_dag in here.control.dag_states([own_dag]) and own_dag in visitor.readable([own_dag])
@@ -185,7 +194,7 @@ def _summary(row: CutoverRow, present: Situation, dag_id: str) -> CutoverSummary
 
 def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime, own_dag: str | None) -> CutoverDetail:
     attempts: dict[str, list[Attempt]] = {}
-    for each in ledger.cutovers.steps(row.name):
+    for each in tables.Cutovers(ledger).steps(row.name):
         attempts.setdefault(each.step, []).append(_attempt(each))
     try:
         definition: CutoverDefinition | None = CutoverDefinition.from_dict(row.definition)
@@ -207,7 +216,7 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime, own_dag
         groups=[] if definition is None else list(definition.groups),
         steps=steps,
         passed=sum(step.state == StepState.PASSED for step in steps),
-        partitions_cut=len(ledger.cutovers.cuts(row.name)),
+        partitions_cut=len(ledger.handovers.cuts(row.name)),
         producer_downtime_seconds=stopped_seconds,
         producers_are_stopped=is_stopped,
     )
@@ -226,7 +235,7 @@ def _progress(step: str, attempts: Sequence[Attempt], present: Situation) -> Ste
     )
 
 
-def _attempt(row: CutoverStepRow) -> Attempt:
+def _attempt(row: tables.CutoverStepRow) -> Attempt:
     error = row.error or {}
     return Attempt(
         number=row.attempt,

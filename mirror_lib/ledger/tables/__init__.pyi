@@ -1,13 +1,11 @@
 from .audits import Audits as Audits
 from .backfills import Backfills as Backfills
 from .cluster_pairs import ClusterPairs as ClusterPairs
-from .cutover_carriers import CutoverCarriers as CutoverCarriers
-from .cutover_carriers import DIED as DIED
-from .cutover_carriers import lock_name as lock_name
-from .cutovers import Cutovers as Cutovers
 from .gaps import LastCopy as LastCopy
+from .handovers import HandoverRecords as HandoverRecords
 from .history import History as History
 from .locks import is_held_by as is_held_by
+from .locks import lock_name as lock_name
 from .observations import Observations as Observations
 from .rate_claims import RateAsk as RateAsk
 from .segment_runs import columns_of as columns_of

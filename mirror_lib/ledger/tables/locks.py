@@ -20,6 +20,11 @@ from mirror_lib.ledger.tables.writing import now
 _LOCK: Table = METADATA.tables["run_lock"]
 
 
+def lock_name(cutover: str) -> str:
+    """The name of a cutover's lock; flow names contain no blanks."""
+    return f"cutover {cutover}"
+
+
 def acquire(
     connection: Connection,
     *,

@@ -86,7 +86,7 @@ def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Led
     flow = FlowId(topology.flow.source, topology.flow.target)
     rows = {
         row.topic: row
-        for row in (ledger.cutovers.handed_over(str(flow)) if ledger else ())
+        for row in (ledger.handovers.handed_over(str(flow)) if ledger else ())
         if all(limit.fullmatch(row.topic) for limit in topology.limits)
     }
     if ledger is None or not rows:
@@ -135,7 +135,7 @@ def accounted_for(ledger: Ledger, flow: FlowId, rows: Iterable[HandedOverRow]) -
     ends = {
         TopicPartition(cut.topic, cut.partition): cut.source_end
         for cutover in {row.cutover for row in rows}
-        for cut in ledger.cutovers.cuts(cutover)
+        for cut in ledger.handovers.cuts(cutover)
         if cut.topic in topics
     }
     settled = [
@@ -177,7 +177,7 @@ def _written_back(ledger: Ledger, flow: FlowId) -> Mapping[TopicPartition, _Writ
 
 
 def _was_cut(ledger: Ledger, row: HandedOverRow) -> bool:
-    return any(cut.topic == row.topic for cut in ledger.cutovers.cuts(row.cutover))
+    return any(cut.topic == row.topic for cut in ledger.handovers.cuts(row.cutover))
 
 
 class _Grown(NamedTuple):
@@ -215,7 +215,7 @@ def late_writes_on_target(
     if ledger is None or not behind:
         return WayHome({}, ())
     led_here = flow.flow.opposite
-    rows = ledger.cutovers.handed_over(str(led_here))
+    rows = ledger.handovers.handed_over(str(led_here))
     known = accounted_for(ledger, led_here, rows)
     by_home = {row.topic: row for row in rows}
     # A run may have begun between reading positions and reading ends.

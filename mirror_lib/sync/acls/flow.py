@@ -134,7 +134,7 @@ def gather_acl_facts(flow: FlowConfig, ledger: Ledger, source: ClusterAdmin, tar
 
 def _fences(flow: FlowConfig, ledger: Ledger) -> frozenset[AclBinding]:
     """ACLs that stop writers on the source during a cutover; on the target, they would stop the moved writers."""
-    return frozenset(AclBinding.from_dict(each) for each in ledger.cutovers.fences(str(flow.flow)))
+    return frozenset(AclBinding.from_dict(each) for each in ledger.handovers.fences(str(flow.flow)))
 
 
 def apply_acls(

@@ -44,14 +44,7 @@ def refuse_ledger_loops(
     found = [loop for each in opposite for loop in loops_with(remote, ledger.copied_topics(each, since))]
     if not found:
         return
-    moved = {
-        topic
-        for each in (name, *opposite)
-        for cutover in ledger.cutovers.newest(each)
-        for cut in ledger.cutovers.cuts(cutover.name)
-        for topic in (cut.topic, cut.target_topic)
-    }
-    moved |= {topic for row in ledger.cutovers.handed_over() for topic in (row.topic, row.target_topic)}
+    moved = ledger.handovers.moved_topics((name, *opposite))
     found = [each for each in found if each.topic not in moved and each.target_topic not in moved]
     if found:
         raise ConfigurationError(_text(flow, found, remote), where=Where(flow=name), action=_action(flow, found))

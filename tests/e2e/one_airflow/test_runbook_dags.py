@@ -105,7 +105,7 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     assert moving.present("wave-1").state is State.STOPPED
 
     assert moving.where(moving.known("wave-1")).state is CutoverState.FAILED
-    assert topic not in {each.topic for each in moving.ledger.cutovers.handed_over()}
+    assert topic not in {each.topic for each in moving.ledger.handovers.handed_over()}
 
     # When it is triggered with the same name, then it goes on to the end
     second = airflow.api.trigger(CUTOVER, FORM)
@@ -175,7 +175,7 @@ def test_after_a_disaster_whoever_agrees_has_what_came_since_brought_home(
     assert "6 offsets were never copied to B; flow B->A copies 10 newer offsets back" in plan
     assert f"| {lost_topic}-0 | 10 | 13 | 3 | {lost_topic}-0 | 10 | 5 |" in plan
     assert airflow.end_of(AFTER_DISASTER, first).state == "failed"
-    assert lost_topic not in {each.topic for each in moving.ledger.cutovers.handed_over("A->B")}
+    assert lost_topic not in {each.topic for each in moving.ledger.handovers.handed_over("A->B")}
 
     # And when somebody agrees, then the loss is in the ledger and the flow back brings home what came since
     second = airflow.api.trigger(AFTER_DISASTER, form)

@@ -59,7 +59,7 @@ class Scene:
         assert (said.exit_code, said.document["done"]) == (3, False), said.document
         (partition,) = said.document["partitions"]
         assert partition["error"]["reason"] == reason, partition
-        assert not self.there.ledger.cutovers.handed_over()
+        assert not self.there.ledger.handovers.handed_over()
         return dict(partition["error"])
 
     def values(self, *, target: bool = False) -> list[bytes]:
@@ -95,7 +95,7 @@ def test_while_the_source_is_away(scene: Scene) -> None:
     scene.console.change({"A.bootstrap.servers": "127.0.0.1:1", "admin.timeout.ms": "5000"})
     said = scene.returns("--yes")
     assert (said.exit_code, said.reasons) == (1, {"broker-unreachable"})
-    assert not scene.there.ledger.cutovers.handed_over()
+    assert not scene.there.ledger.handovers.handed_over()
     scene.console.change({"A.bootstrap.servers": scene.pair.source.bootstrap_servers})
     assert scene.returns("--yes").exit_code == 0
     assert scene.both.back.run().records == SINCE
@@ -107,7 +107,7 @@ def test_while_a_run_holds_the_lock(scene: Scene) -> None:
     with hold_lock(scene.there.ledger, flow="B->A", run_id="other", lease_seconds=1):
         said = scene.returns("--yes")
     assert said.reasons == {"run-locked"}, said.document
-    assert not scene.there.ledger.cutovers.handed_over()
+    assert not scene.there.ledger.handovers.handed_over()
     assert scene.returns("--yes").exit_code == 0
     assert scene.both.back.run().records == SINCE
     scene.came_home()

@@ -171,7 +171,7 @@ def test_a_writer_that_does_not_stop_is_noticed_before_the_switch(moving: Migrat
         written = writer.stop()
 
     assert (done.state, done.step) == (CutoverState.FAILED, Step.DRAIN)
-    assert not moving.ledger.cutovers.handed_over()
+    assert not moving.ledger.handovers.handed_over()
 
     # Then the word that the writers are stopped does not count any more, and the time is that of the next word
     assert done.present.state is State.STOPPED
@@ -274,7 +274,7 @@ def test_a_cutover_cannot_be_taken_back_once_somebody_has_written_to_the_target(
     with pytest.raises(PointOfNoReturnError, match="mirror cutover back"):
         roll_back(moving.context(scope))
 
-    assert moving.ledger.cutovers.handed_over()
+    assert moving.ledger.handovers.handed_over()
 
 
 def test_without_a_way_back_the_preflight_fails_unless_that_is_wanted(mirrored: MirroredTopic) -> None:

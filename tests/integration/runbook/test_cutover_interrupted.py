@@ -67,7 +67,7 @@ def test_a_switch_that_died_around_the_handover_can_be_taken_back(
     roll_back(moving.context(scope))
 
     assert moving.where(scope).state is CutoverState.ROLLED_BACK
-    assert not moving.ledger.cutovers.handed_over()
+    assert not moving.ledger.handovers.handed_over()
     assert copied_by_the_flow(moving, topic_name, 100) == 10
 
 
@@ -93,7 +93,7 @@ def test_a_failback_that_stops_after_the_switch_goes_on_and_one_that_died_in_it_
     roll_back(moving.context(back))
 
     # Then the target leads as before: what is written there comes home, and nothing goes there
-    assert [row.flow for row in moving.ledger.cutovers.handed_over()] == ["A->B"]
+    assert [row.flow for row in moving.ledger.handovers.handed_over()] == ["A->B"]
     produce(moving.pair.target, topic_name, numbered(110, 120, PARTITIONS))
     assert moving.back.run(sync=False).records == 10
     again = moving.fail_back("scope", "home")
@@ -181,7 +181,7 @@ def test_a_partition_that_somebody_stopped_keeps_the_writers_from_being_moved(
     done = moving.run_to_the_end(scope)
 
     assert (done.state, done.step) == (CutoverState.FAILED, Step.DRAIN)
-    assert not moving.ledger.cutovers.handed_over()
+    assert not moving.ledger.handovers.handed_over()
 
 
 class TestFence:

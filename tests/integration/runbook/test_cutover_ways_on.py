@@ -259,7 +259,7 @@ def test_a_foreign_record_on_the_target(moving: Migration, topic_name: str) -> N
     produce(moving.pair.target, topic_name, numbered(7000, 7001))
     done = moving.run_to_the_end(scope)
     assert (done.state, done.step) == (CutoverState.FAILED, Step.VERIFY)
-    assert not moving.ledger.cutovers.handed_over()
+    assert not moving.ledger.handovers.handed_over()
     advice = moving.gates(scope, Step.VERIFY)["equal"].action
     assert "roll the cutover back, delete the topic on the target, copy it again" in advice
 

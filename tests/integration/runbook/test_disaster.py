@@ -218,7 +218,7 @@ def test_a_plan_is_made_anew_if_somebody_writes_to_the_source_and_is_not_carried
 
     with pytest.raises(PlanChangedError, match="18 offsets were never copied"):
         scene.carry_out(plan)
-    assert scene.there.ledger.cutovers.handed_over() == ()
+    assert scene.there.ledger.handovers.handed_over() == ()
 
     # What is written to the target meanwhile is no reason to refuse
     plan = scene.plan_return()
@@ -269,4 +269,4 @@ def test_without_a_way_back_in_the_file_nothing_is_handed_over(scene: Scene) -> 
 
     assert (code, told["error"]["reason"]) == (2, "configuration")
     assert "B->A" in told["error"]["what"]
-    assert scene.there.ledger.cutovers.handed_over() == ()
+    assert scene.there.ledger.handovers.handed_over() == ()

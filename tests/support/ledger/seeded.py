@@ -9,8 +9,9 @@ from pathlib import Path
 
 from mirror_lib.config.loader import load
 from mirror_lib.features.cutover.model import CutoverDefinition, Step
+from mirror_lib.features.cutover.tables import Cutovers, CutoverStepRow
 from mirror_lib.features.verify.tables import Verifications
-from mirror_lib.ledger.cutover_rows import CutoverStepRow, CutRow
+from mirror_lib.ledger.cutover_rows import CutRow
 from mirror_lib.ledger.location import FILE_NAME, open_ledger
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
@@ -356,7 +357,7 @@ def _seed_cutover(ledger: Ledger, story: Story, moment: datetime) -> None:
     begun = moment - timedelta(minutes=52)
     definition = CutoverDefinition(name="orders-wave-1", flow=story.flow, topics=("orders", "payments"))
     row = cutover_row(definition, step="approve", at=begun, by="marta")
-    ledger.cutovers.create(replace(row, updated_at=moment - timedelta(minutes=1)))
+    Cutovers(ledger).create(replace(row, updated_at=moment - timedelta(minutes=1)))
     failback = {"name": "failback", "passed": False, "what": "the flow frankfurt->berlin is not enabled"}
     gates = {
         Step.DRAIN: [{"name": "lag", "passed": True, "what": "0 records left to copy"}],
@@ -378,7 +379,7 @@ def _seed_cutover(ledger: Ledger, story: Story, moment: datetime) -> None:
     for step, seconds, state in steps:
         attempts[step] = attempts.get(step, 0) + 1
         ended = None if seconds is None else at + timedelta(seconds=seconds)
-        ledger.cutovers.save_step(
+        Cutovers(ledger).save_step(
             CutoverStepRow(
                 cutover=definition.name,
                 step=step.value,
@@ -395,7 +396,7 @@ def _seed_cutover(ledger: Ledger, story: Story, moment: datetime) -> None:
             )
         )
         at = (ended or at) + timedelta(seconds=4)
-    ledger.cutovers.save_cuts(
+    Cutovers(ledger).save_cuts(
         definition.name,
         [
             CutRow(

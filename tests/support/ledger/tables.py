@@ -10,5 +10,7 @@ from mirror_lib.ledger.models import METADATA
 
 __all__ = ["METADATA"]
 
-for _path in sorted(Path(features.__file__).parent.glob("*/tables*")):
-    importlib.import_module(f"{features.__name__}.{_path.parent.name}.{_path.stem}")
+_FEATURES = Path(features.__file__).parent
+for _path in sorted([*_FEATURES.glob("*/tables.py"), *_FEATURES.glob("*/tables/*.py")]):
+    _parts = _path.relative_to(_FEATURES).with_suffix("").parts
+    importlib.import_module(".".join((features.__name__, *_parts)))

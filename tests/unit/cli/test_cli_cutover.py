@@ -9,9 +9,9 @@ import pytest
 
 from mirror_lib.features.cutover.model import CutoverDefinition, Gate
 from mirror_lib.features.cutover.states.cutover import Event, State
-from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
+from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers, QuestionRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.tables.cutover_carriers import lock_name
+from mirror_lib.ledger.tables.locks import lock_name
 from mirror_lib.relay.run_lock import hold_lock
 from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.terminal import Terminal, invoke
@@ -23,8 +23,8 @@ WAVE = CutoverDefinition(name="scope", flow="A->B", topics=("orders",))
 @pytest.fixture
 def ledger(terminal: Terminal) -> Ledger:
     """With a cutover that waits for the word that the writers are stopped."""
-    terminal.ledger.cutovers.create(cutover_row(WAVE))
-    terminal.ledger.cutovers.save_step(attempt_row(WAVE.name))
+    Cutovers(terminal.ledger).create(cutover_row(WAVE))
+    Cutovers(terminal.ledger).save_step(attempt_row(WAVE.name))
     return terminal.ledger
 
 
@@ -47,7 +47,7 @@ def test_one_command_shows_what_each_event_does_in_each_state() -> None:
 
 
 def test_a_ledger_without_cutovers_is_said_to_have_none(call: Call, terminal: Terminal) -> None:
-    assert terminal.ledger.cutovers.find("scope") is None
+    assert Cutovers(terminal.ledger).find("scope") is None
     assert call("list") == (0, "No cutovers found.\n")
 
 
@@ -63,10 +63,10 @@ def test_the_status_says_who_carries_it_out_and_what_it_asks_and_a_wrong_answer_
     call: Call, ledger: Ledger
 ) -> None:
     with hold_lock(ledger, flow=lock_name("scope"), run_id="job", lease_seconds=30.0) as lease:
-        ledger.carriers.begin(
+        Carriers(ledger).begin(
             CarrierRow(cutover="scope", id="job", kind="run", by="ann", holder=lease.holder, since=NOON)
         )
-        ledger.carriers.ask(QuestionRow(cutover="scope", step="freeze", attempt=1, carrier="job", asked_at=NOON))
+        Carriers(ledger).ask(QuestionRow(cutover="scope", step="freeze", attempt=1, carrier="job", asked_at=NOON))
 
         _, told = call("status", "scope")
         code, refused = call("confirm", "scope", "approve", "--yes")
@@ -86,9 +86,9 @@ def test_a_run_that_ends_at_a_gate_shows_what_to_do_about_each_gate_of_that_step
         Gate("not split", False, "1 would be split.", "Use `--may-split`.").to_dict(),
     ]
     earlier = [Gate("lag", False, "lag is 7.", "Run the flow.").to_dict()]
-    ledger.cutovers.create(cutover_row("other", state="failed", step="inventory"))
-    ledger.cutovers.save_step(attempt_row("other", "inventory", number=1, state="failed", gates=earlier))
-    ledger.cutovers.save_step(attempt_row("other", "inventory", number=2, state="failed", gates=gates))
+    Cutovers(ledger).create(cutover_row("other", state="failed", step="inventory"))
+    Cutovers(ledger).save_step(attempt_row("other", "inventory", number=1, state="failed", gates=earlier))
+    Cutovers(ledger).save_step(attempt_row("other", "inventory", number=2, state="failed", gates=gates))
 
     _, shown = call("run", "other")
 

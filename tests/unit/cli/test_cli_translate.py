@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.identity import positions
 from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.offsets.runs import OffsetRun
@@ -92,7 +93,7 @@ def test_a_topic_that_the_flow_does_not_replicate_is_refused_before_the_source_i
 def test_the_map_of_a_topic_that_a_cutover_has_moved_is_still_used(terminal: Maps) -> None:
     """Its late consumers have to be moved, too."""
     now = datetime(2026, 1, 2, tzinfo=UTC)
-    terminal.ledger.cutovers.hand_over(
+    Cutovers(terminal.ledger).hand_over(
         [HandedOverRow(flow="A->B", topic="orders", target_topic="A.orders", cutover="w", since=now, by="ann")]
     )
 

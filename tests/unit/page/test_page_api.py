@@ -15,8 +15,8 @@ from mirror_lib.config.loader import load
 from mirror_lib.features.cutover.machine import progress
 from mirror_lib.features.cutover.opening import open_cutover
 from mirror_lib.features.cutover.report import progress_text
+from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers
 from mirror_lib.features.page.control import RunAct
-from mirror_lib.ledger.cutover_rows import CarrierRow
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.relay.run_lock import hold_lock
@@ -162,9 +162,9 @@ def test_a_cutover_leads_to_the_dag_that_carries_it_on_where_airflow_has_it(clie
 
 def test_a_step_whose_process_has_ended_is_not_under_way(acting: Client, own_config: Path) -> None:
     with open_ledger(load(own_config)) as ledger:
-        (waiting,) = [each for each in ledger.cutovers.steps("orders-wave-1") if each.step == "approve"]
-        ledger.cutovers.save_step(replace(waiting, state="running"))
-        ledger.cutovers.move("orders-wave-1", state="running", step="approve")
+        (waiting,) = [each for each in Cutovers(ledger).steps("orders-wave-1") if each.step == "approve"]
+        Cutovers(ledger).save_step(replace(waiting, state="running"))
+        Cutovers(ledger).move("orders-wave-1", state="running", step="approve")
         told = progress_text(progress(ledger, open_cutover(ledger, "orders-wave-1")))
 
     (step,) = [each for each in acting.get("/api/cutovers/orders-wave-1").json()["steps"] if each["step"] == "approve"]
@@ -182,11 +182,11 @@ def test_a_cutover_whose_process_ended_between_two_steps_was_not_interrupted(
     acting: Client, own_config: Path, steps: int, shown: str
 ) -> None:
     with open_ledger(load(own_config)) as ledger:
-        row = ledger.cutovers.find("orders-wave-1")
+        row = Cutovers(ledger).find("orders-wave-1")
         assert row is not None
-        ledger.cutovers.create(replace(row, name="begun", state="running", step="inventory"))
-        for each in ledger.cutovers.steps("orders-wave-1")[:steps]:
-            ledger.cutovers.save_step(replace(each, cutover="begun"))
+        Cutovers(ledger).create(replace(row, name="begun", state="running", step="inventory"))
+        for each in Cutovers(ledger).steps("orders-wave-1")[:steps]:
+            Cutovers(ledger).save_step(replace(each, cutover="begun"))
 
     listed = [*acting.get("/api/cutovers").json()["cutovers"], *acting.get("/api/overview").json()["cutovers"]]
 
@@ -198,7 +198,7 @@ def test_a_question_whose_process_died_waits_for_nobody(acting: Client, own_conf
         cutover="orders-wave-1", id="job", kind="run", by="ann", holder="h", since=datetime(2026, 1, 1, tzinfo=UTC)
     )
     with open_ledger(load(own_config)) as ledger:
-        ledger.carriers.begin(carrier)
+        Carriers(ledger).begin(carrier)
 
     told = acting.get("/api/cutovers/orders-wave-1").json()
 

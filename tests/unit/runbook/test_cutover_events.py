@@ -44,8 +44,9 @@ from mirror_lib.features.cutover.states.cutover import Event, Refusal, State, af
 from mirror_lib.features.cutover.states.situation import RUN, answer, require, situation_of
 from mirror_lib.features.cutover.steps import rollback
 from mirror_lib.features.cutover.steps.rollback import roll_back
+from mirror_lib.features.cutover.tables import Carriers, Cutovers
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.tables.cutover_carriers import lock_name
+from mirror_lib.ledger.tables.locks import lock_name
 from mirror_lib.relay.run_lock import LockHolder
 from tests.support.ledger.ledgers import ready_ledger
 from tests.support.waiting import wait_for
@@ -459,9 +460,9 @@ class CutoverEvents(RuleBasedStateMachine):
                     self.goes("pass")
             assert situation_of(self.ledger, WAVE.name).state is self.expected
             assert self.expected.has_ended
-            carriers = self.ledger.carriers.of(WAVE.name)
+            carriers = Carriers(self.ledger).of(WAVE.name)
             assert all(each.ended_at is not None for each in carriers)
-            assert not [each for each in self.ledger.carriers.questions(WAVE.name) if each.ended_at is None]
+            assert not [each for each in Carriers(self.ledger).questions(WAVE.name) if each.ended_at is None]
             assert {each.kind for each in carriers} <= {RUN, "rollback"}
         finally:
             if self.process is not None:
@@ -484,7 +485,7 @@ def test_a_process_that_has_lost_its_lock_stops_before_it_changes_anything(
     cutover.ledger.acquire_lock(
         flow=lock_name(WAVE.name), run_id="other", holder="another", lease_seconds=60.0, instead_of=lock
     )
-    before = cutover.ledger.cutovers.steps(WAVE.name)
+    before = Cutovers(cutover.ledger).steps(WAVE.name)
 
     # When it goes on
     wait_for(lambda: process.lost)
@@ -492,7 +493,7 @@ def test_a_process_that_has_lost_its_lock_stops_before_it_changes_anything(
 
     # Then it ends, and nothing that it found is kept
     assert isinstance(process.error, RunLockedError)
-    assert cutover.ledger.cutovers.steps(WAVE.name) == before
+    assert Cutovers(cutover.ledger).steps(WAVE.name) == before
     cutover.ledger.close()
 
 

@@ -18,6 +18,7 @@ from mirror_lib.features.cutover.model import StepState
 from mirror_lib.features.cutover.opening import open_cutover
 from mirror_lib.features.cutover.records import attempt_of
 from mirror_lib.features.cutover.states.cutover import Event, choices
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.former_names import with_present_names
 from mirror_lib.ledger.rows import GapState
@@ -74,8 +75,8 @@ READ: dict[str, tuple[Callable[[Ledger, Fact], Any], tuple[str, ...]]] = {
     "unknown_positions": (lambda ledger, fact: ledger.positions(fact["flow"]), ("topic", "partition")),
     "rate_claims": (lambda ledger, _: ledger.rate_claims(), ("flow", "side")),
     "acls": (lambda ledger, fact: ledger.acls(fact["flow"]), ("principal",)),
-    "handed_over": (lambda ledger, fact: ledger.cutovers.handed_over(fact["flow"]), ("topic",)),
-    "cuts": (lambda ledger, fact: ledger.cutovers.cuts(fact["name"]), ("topic", "partition")),
+    "handed_over": (lambda ledger, fact: ledger.handovers.handed_over(fact["flow"]), ("topic",)),
+    "cuts": (lambda ledger, fact: ledger.handovers.cuts(fact["name"]), ("topic", "partition")),
     "verifications": (lambda ledger, fact: Verifications(ledger).of_id(fact["id"]), ("topic", "partition")),
     "observed_partitions": (
         lambda ledger, fact: ledger.observations.partitions(fact["flow"]),
@@ -201,7 +202,7 @@ def test_cutovers_are_defined_as_they_were_asked_for(stored: Stored) -> None:
 
 def test_attempts_that_failed_tell_why(stored: Stored) -> None:
     for fact in stored.facts("failed_steps"):
-        attempts = [attempt_of(row) for row in stored.ledger.cutovers.steps(fact["name"])]
+        attempts = [attempt_of(row) for row in Cutovers(stored.ledger).steps(fact["name"])]
         (failed,) = (each for each in attempts if (each.step, each.number) == (fact["step"], fact["attempt"]))
         assert failed.state is StepState.FAILED
         assert failed.error is not None
@@ -210,9 +211,9 @@ def test_attempts_that_failed_tell_why(stored: Stored) -> None:
 
 def test_topics_that_were_handed_over_are_with_their_flows(stored: Stored) -> None:
     for fact in stored.facts("taken_back"):
-        assert fact["topic"] not in {row.topic for row in stored.ledger.cutovers.handed_over(fact["flow"])}
+        assert fact["topic"] not in {row.topic for row in stored.ledger.handovers.handed_over(fact["flow"])}
     for fact in stored.facts("fences"):
-        (fence,) = (each for each in stored.ledger.cutovers.fences(fact["flow"]) if each["name"] == fact["topic"])
+        (fence,) = (each for each in stored.ledger.handovers.fences(fact["flow"]) if each["name"] == fact["topic"])
         assert fence["principal"] == fact["principal"]
 
 

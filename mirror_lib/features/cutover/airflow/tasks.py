@@ -42,6 +42,7 @@ from mirror_lib.features.cutover import (
 from mirror_lib.features.cutover.airflow.form import ROLL_BACK, definition_from, refuse_other_values
 from mirror_lib.features.cutover.airflow.patient_load import load_patiently
 from mirror_lib.features.cutover.steps import roll_back
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import trigger_text
 from mirror_lib.printable import Lines
@@ -50,7 +51,8 @@ from mirror_lib.topology import FlowId
 if TYPE_CHECKING:
     from mirror_lib.config import MirrorConfig
     from mirror_lib.features.cutover import CutoverDefinition, Progress
-    from mirror_lib.ledger import CarrierRow, Ledger, QuestionRow
+    from mirror_lib.features.cutover.tables import CarrierRow, QuestionRow
+    from mirror_lib.ledger import Ledger
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
@@ -70,7 +72,7 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
         raise AirflowSkipException(f"cutover {name} was rolled back.")
     config = load(Path(config_path))
     with open_ledger(config) as ledger:
-        if ledger.cutovers.find(name) is not None:
+        if Cutovers(ledger).find(name) is not None:
             refuse_other_values(params, open_cutover(ledger, name, flow=flow))
         else:
             back_of = (params.get("back_of") or "").strip()

@@ -17,6 +17,7 @@ from mirror_lib.features.cutover.failback.failback import prepare_failback
 from mirror_lib.features.cutover.failback.return_plan import ReturningPartition, ReturnPlan, plan_return
 from mirror_lib.features.cutover.handover import handed_over_rows
 from mirror_lib.features.cutover.states import DisasterState, do
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.features.repair import keep_account
 from mirror_lib.ledger import DISASTER, CutRow, GapRow, GapState, Ledger, with_handovers
 from mirror_lib.relay import hold_lock
@@ -77,7 +78,7 @@ def apply_return(
         prepare_failback(flow, opposite, [_cut_row(each, now) for each in plan.partitions], ledger)
         # Last: from here on the failback flow copies them, and this flow does not.
         names = dict.fromkeys((each.source.topic, each.target.topic) for each in plan.partitions)
-        ledger.cutovers.hand_over(handed_over_rows(str(flow.flow), names, cutover=_NAMED, since=now, by=by))
+        Cutovers(ledger).hand_over(handed_over_rows(str(flow.flow), names, cutover=_NAMED, since=now, by=by))
     ledger.audits.note(
         by=by,
         action="after-disaster",

@@ -11,8 +11,8 @@ from mirror_lib.features.cutover.model import Attempt, CutoverState, Step, StepS
 from mirror_lib.features.cutover.order import CONFIRMED_BY, is_released, last_attempts
 from mirror_lib.features.cutover.records import attempt_of
 from mirror_lib.features.cutover.states.cutover import Event, Known, Refusal, State, after, state_of
-from mirror_lib.ledger import CarrierRow, CutoverRow, Ledger, QuestionRow, RunLockRow
-from mirror_lib.ledger.tables import DIED, lock_name
+from mirror_lib.features.cutover.tables import DIED, CarrierRow, Carriers, Cutovers, QuestionRow
+from mirror_lib.ledger import CutoverRow, Ledger, RunLockRow, lock_name
 from mirror_lib.relay import LockHolder, shown_holder
 
 RUN, ROLLBACK = "run", "rollback"
@@ -92,21 +92,21 @@ def situation_of(ledger: Ledger, name: str, *, apart_from: str | None = None) ->
     lock = _live_lock(ledger.lock_holder(lock_name(name)))
     if lock is not None and lock.run_id == apart_from:
         lock = None
-    row = ledger.cutovers.find(name)
+    row = Cutovers(ledger).find(name)
     if row is None:
         raise ConfigurationError(f"there is no cutover {name!r}.", action="See `mirror cutover list`.")
-    attempts = [attempt_of(each) for each in ledger.cutovers.steps(name)]
-    return _situation(row, attempts, ledger.carriers.of(name), ledger.carriers.questions(name), lock)
+    attempts = [attempt_of(each) for each in Cutovers(ledger).steps(name)]
+    return _situation(row, attempts, Carriers(ledger).of(name), Carriers(ledger).questions(name), lock)
 
 
 def newest_situations(ledger: Ledger) -> list[tuple[CutoverRow, Situation]]:
     """Return the newest cutovers with their states, newest first; with a constant number of queries."""
     # The locks first, as above.
     held = ledger.lock_holders()
-    rows = ledger.cutovers.newest()
+    rows = Cutovers(ledger).newest()
     names = [row.name for row in rows]
-    steps = ledger.cutovers.steps_of(names)
-    carriers, questions = ledger.carriers.of_all(names), ledger.carriers.questions_of_all(names)
+    steps = Cutovers(ledger).steps_of(names)
+    carriers, questions = Carriers(ledger).of_all(names), Carriers(ledger).questions_of_all(names)
     return [
         (
             row,
@@ -223,16 +223,16 @@ def answer(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, note: s
                 f"cutover {name} does not wait for {step.value}: it waits for {question.step}.",
                 action=f"Answer that question: `mirror cutover confirm {name} {question.step}`.",
             )
-        if ledger.carriers.answer(question, YES if yes else NO, by=by, note=note):
+        if Carriers(ledger).answer(question, YES if yes else NO, by=by, note=note):
             audit_word(ledger, name, step, yes=yes, by=by, note=note)
             return question
 
 
 def audit_word(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, note: str) -> None:
     """Record an operator's answer in the audit log, with the gates that were shown."""
-    row = ledger.cutovers.find(name)
+    row = Cutovers(ledger).find(name)
     assert row is not None
-    attempt = last_attempts([attempt_of(each) for each in ledger.cutovers.steps(name)]).get(step)
+    attempt = last_attempts([attempt_of(each) for each in Cutovers(ledger).steps(name)]).get(step)
     gates = [] if attempt is None else [gate.to_dict() for gate in attempt.gates]
     ledger.audits.note(
         by=by,
@@ -251,7 +251,7 @@ def await_taken(ledger: Ledger, question: QuestionRow) -> None:
     """
     while True:
         present = situation_of(ledger, question.cutover)
-        row = ledger.carriers.question(question.cutover, question.step, question.attempt)
+        row = Carriers(ledger).question(question.cutover, question.step, question.attempt)
         if row is None or row.ended_as == "taken":
             return
         if row.ended_at is not None or present.carrier is None or present.carrier.id != question.carrier:

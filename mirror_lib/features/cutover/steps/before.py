@@ -22,6 +22,7 @@ from mirror_lib.features.cutover.positions import copied_to
 from mirror_lib.features.cutover.records import attempt_of
 from mirror_lib.features.cutover.scope import ScopeTopic, log_ends, scope_groups, scope_topics
 from mirror_lib.features.cutover.states import situation_of
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.features.forecast import forecast_plan
 from mirror_lib.features.verify import VerifyMode
 from mirror_lib.ledger import AclKind, AclState
@@ -89,7 +90,7 @@ def inventory_holds(context: CutoverContext) -> tuple[Gate, ...]:
 def _no_other_cutover(context: CutoverContext, topics: tuple[ScopeTopic, ...]) -> Gate:
     mine = {topic.source for topic in topics}
     clashes = []
-    for other in context.ledger.cutovers.newest(context.definition.flow):
+    for other in Cutovers(context.ledger).newest(context.definition.flow):
         if other.name == context.definition.name or CutoverState(other.state).has_ended:
             continue
         if mine & _held_by(context, other.name):
@@ -105,7 +106,7 @@ def _no_other_cutover(context: CutoverContext, topics: tuple[ScopeTopic, ...]) -
 
 def _held_by(context: CutoverContext, name: str) -> set[str]:
     """Return the source topics that another cutover holds; no second one may move them meanwhile."""
-    attempts = [attempt_of(row) for row in context.ledger.cutovers.steps(name)]
+    attempts = [attempt_of(row) for row in Cutovers(context.ledger).steps(name)]
     found = last_attempts(attempts).get(Step.INVENTORY)
     # An inventory that has not passed holds nothing: its topics are begun again under another name.
     if not has_passed(found) or found is None:
@@ -114,7 +115,7 @@ def _held_by(context: CutoverContext, name: str) -> set[str]:
     if is_released(attempts):
         # Topics that a failback has moved back since are free, even if the cutover has not ended.
         topics &= {
-            row.topic for row in context.ledger.cutovers.handed_over(context.definition.flow) if row.cutover == name
+            row.topic for row in context.ledger.handovers.handed_over(context.definition.flow) if row.cutover == name
         }
     return topics
 

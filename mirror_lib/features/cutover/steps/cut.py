@@ -15,6 +15,7 @@ from mirror_lib.features.cutover.outcome import Outcome
 from mirror_lib.features.cutover.positions import copied_to
 from mirror_lib.features.cutover.scope import LogEnds, log_ends, scope_topics
 from mirror_lib.features.cutover.steps.before import belongs_together, preflight
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.features.verify import Verifications, VerifyMode
 from mirror_lib.ledger import CutRow, with_handovers
 from mirror_lib.relay import RunPlan, compare_flow_logs
@@ -130,7 +131,7 @@ def _cut_outcome(context: CutoverContext, ends: LogEnds, still: float, rounds: i
         undoes=None if long_enough else Step.FREEZE,
     )
     if outcome.has_passed:
-        context.ledger.cutovers.save_cuts(context.definition.name, list(_cut_rows(context, after)))
+        Cutovers(context.ledger).save_cuts(context.definition.name, list(_cut_rows(context, after)))
     return outcome
 
 
@@ -151,7 +152,7 @@ def _cut_rows(context: CutoverContext, ends: LogEnds) -> Iterable[CutRow]:
 
 def cuts(context: CutoverContext) -> tuple[CutRow, ...]:
     """Return the cut of each partition."""
-    return context.ledger.cutovers.cuts(context.definition.name)
+    return context.ledger.handovers.cuts(context.definition.name)
 
 
 def cut_holds(context: CutoverContext) -> tuple[Gate, ...]:

@@ -17,8 +17,8 @@ from mirror_lib.features.cutover.records import attempt_of, attempts_of, step_ro
 from mirror_lib.features.cutover.scope import exactly, log_ends
 from mirror_lib.features.cutover.states import NO, ROLLBACK, Event, Refusal, after, refusal_error, require, situation_of
 from mirror_lib.features.cutover.steps.cut import cuts
-from mirror_lib.ledger import CarrierRow
-from mirror_lib.ledger.tables import lock_name
+from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers
+from mirror_lib.ledger import lock_name
 from mirror_lib.relay import RunLease, hold_lock
 from mirror_lib.sync.acls import revoke_acls
 
@@ -61,14 +61,14 @@ def roll_back(
     carrier = f"{ROLLBACK}-{uuid.uuid4()}"
     with _alone(context, carrier) as lease:
         require(situation_of(ledger, name, apart_from=carrier), Event.ROLL_BACK)
-        ledger.carriers.begin(
+        Carriers(ledger).begin(
             CarrierRow(cutover=name, id=carrier, kind=ROLLBACK, by=context.by, holder=lease.holder, since=context.now())
         )
         ended_as = CutoverState.FAILED
         try:
             undone, ended_as = _undo_all(context, undo or _undo)
         finally:
-            ledger.carriers.end(name, carrier, ended_as=ended_as.value)
+            Carriers(ledger).end(name, carrier, ended_as=ended_as.value)
     ledger.audits.note(
         by=context.by,
         action="cutover-rollback",
@@ -109,7 +109,7 @@ def _undo_all(
     if not all(gate.passed for gate in undone):
         return undone, CutoverState.FAILED
     _note_undone(context)
-    context.ledger.cutovers.move(name, state=CutoverState.ROLLED_BACK.value, step=Step.INVENTORY.value)
+    Cutovers(context.ledger).move(name, state=CutoverState.ROLLED_BACK.value, step=Step.INVENTORY.value)
     return undone, CutoverState.ROLLED_BACK
 
 
@@ -117,7 +117,7 @@ def _send_away(context: CutoverContext) -> None:
     """End a process that waits for an answer."""
     question = situation_of(context.ledger, context.definition.name).question
     if question is not None and question.answer is None:
-        context.ledger.carriers.answer(question, NO, by=context.by, note="rolled back")
+        Carriers(context.ledger).answer(question, NO, by=context.by, note="rolled back")
 
 
 def _undo(context: CutoverContext) -> tuple[Gate, ...]:
@@ -138,7 +138,7 @@ def _undo(context: CutoverContext) -> tuple[Gate, ...]:
     if switched is not None and switched.state is not StepState.UNDONE:
         undone.append(handover.undo(context, switched))
     # Every attempt may have created some of them.
-    attempts = [attempt_of(row) for row in context.ledger.cutovers.steps(context.definition.name)]
+    attempts = [attempt_of(row) for row in Cutovers(context.ledger).steps(context.definition.name)]
     fence = [acl for each in attempts if each.step is Step.FREEZE for acl in each.facts.get("fence", ())]
     if fence:
         undone.append(acl_fence.lower_fence(flow, fence))
@@ -160,4 +160,4 @@ def _note_undone(context: CutoverContext) -> None:
         attempt = context.last.get(step)
         if attempt is not None and attempt.state is not StepState.UNDONE:
             undone = replace(attempt, state=StepState.UNDONE)
-            context.ledger.cutovers.save_step(step_row(context.definition.name, undone))
+            Cutovers(context.ledger).save_step(step_row(context.definition.name, undone))

@@ -25,6 +25,7 @@ from mirror_lib.features.cutover.scope import (
     without_handovers,
 )
 from mirror_lib.features.cutover.steps.cut import cut_holds, cuts
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.ledger import opposite_of
 from mirror_lib.offsets import OffsetMap
 from mirror_lib.relay.planning import accounted_for
@@ -189,7 +190,7 @@ def release(context: CutoverContext) -> Outcome:
 def _earlier_fence(context: CutoverContext, back: str) -> list[Mapping[str, Any]]:
     """Return the ACLs with which cutovers of the opposite direction fenced the present target."""
     mine = {topic.target for topic in context.topics}
-    return [acl for acl in context.ledger.cutovers.fences(back) if acl["name"] in mine]
+    return [acl for acl in context.ledger.handovers.fences(back) if acl["name"] in mine]
 
 
 def watch(context: CutoverContext) -> Outcome:
@@ -210,7 +211,7 @@ def _arrivals(context: CutoverContext) -> tuple[Gate, ...]:
     # The failback flow may have copied new records back.
     opposite = context.opposite
     brought = {} if opposite is None else _brought_back(opposite)
-    rows = context.ledger.cutovers.handed_over(str(flow.flow))
+    rows = context.ledger.handovers.handed_over(str(flow.flow))
     settled = accounted_for(context.ledger, flow.flow, rows)
     places = {TopicPartition(each.topic, each.partition): each.source_end for each in cut}
     late = [
@@ -255,7 +256,7 @@ def _readers_arrived(groups: Sequence[ScopeGroup]) -> Gate:
 
 def finish(context: CutoverContext) -> Outcome:
     """Summarize everything."""
-    rows = context.ledger.cutovers.steps(context.definition.name)
+    rows = Cutovers(context.ledger).steps(context.definition.name)
     attempts = [attempt_of(row) for row in rows]
     stopped = writers_stood_still(attempts)
     last = last_attempts(attempts)

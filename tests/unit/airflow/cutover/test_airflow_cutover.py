@@ -26,11 +26,11 @@ from mirror_lib.features.cutover.airflow.form import definition_from, refuse_oth
 from mirror_lib.features.cutover.airflow.patient_load import load_patiently
 from mirror_lib.features.cutover.airflow.tasks import answer, await_question, begin
 from mirror_lib.features.cutover.model import CutoverDefinition, Step, StepState
+from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers, QuestionRow
 from mirror_lib.former_names import FIELDS
-from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.location import ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.tables.cutover_carriers import lock_name
+from mirror_lib.ledger.tables.locks import lock_name
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.run_lock import hold_lock
 from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
@@ -73,13 +73,13 @@ def config(tmp_path: Path) -> Path:
     path = write_config(tmp_path)
     ready_ledger(ledger_url(load(path))).close()
     with open_ledger(load(path)) as ledger:
-        ledger.cutovers.create(cutover_row(WAVE, by="marta"))
+        Cutovers(ledger).create(cutover_row(WAVE, by="marta"))
     return path
 
 
 def attempt_at_freeze(ledger: Ledger, state: StepState = StepState.WAITING, number: int = 1) -> None:
     gates = [{"name": "lag", "passed": True, "what": f"look {number}."}]
-    ledger.cutovers.save_step(attempt_row(WAVE.name, number=number, state=state.value, gates=gates, by="marta"))
+    Cutovers(ledger).save_step(attempt_row(WAVE.name, number=number, state=state.value, gates=gates, by="marta"))
 
 
 @dataclass
@@ -90,12 +90,12 @@ class Process:
     id: str
 
     def comes_to(self, step: Step) -> None:
-        self.ledger.carriers.move(WAVE.name, self.id, step.value)
+        Carriers(self.ledger).move(WAVE.name, self.id, step.value)
 
     def asks(self, number: int = 1) -> None:
         attempt_at_freeze(self.ledger, number=number)
         self.comes_to(Step.FREEZE)
-        self.ledger.carriers.ask(
+        Carriers(self.ledger).ask(
             QuestionRow(cutover=WAVE.name, step="freeze", attempt=number, carrier=self.id, asked_at=NOON)
         )
 
@@ -105,7 +105,7 @@ class Process:
         return self.question().answer, self.question().answered_by
 
     def question(self, number: int = 1) -> QuestionRow:
-        found = self.ledger.carriers.question(WAVE.name, "freeze", number)
+        found = Carriers(self.ledger).question(WAVE.name, "freeze", number)
         assert found is not None
         return found
 
@@ -119,9 +119,9 @@ def at_work(config: Path, *, run: str = RUN, id: str = "job-1") -> Iterator[Proc
         row = CarrierRow(
             cutover=WAVE.name, id=id, kind="run", by=trigger_text(DAG_ID, run), holder=lease.holder, since=NOON
         )
-        ledger.carriers.begin(row)
+        Carriers(ledger).begin(row)
         yield Process(ledger, id)
-        ledger.carriers.end(WAVE.name, id, ended_as="failed")
+        Carriers(ledger).end(WAVE.name, id, ended_as="failed")
 
 
 def pass_on(config: Path, answered: dict[str, Any] | None, asked: TaskInstance | None = None) -> str:
@@ -171,7 +171,7 @@ def test_an_answer_to_a_job_that_has_ended_says_to_trigger_again_and_changes_not
         pass_on(config, said(option), ended)
 
     with open_ledger(load(config)) as ledger:
-        question = ledger.carriers.question(WAVE.name, "freeze", 1)
+        question = Carriers(ledger).question(WAVE.name, "freeze", 1)
     assert question is not None
     assert (question.answer, question.ended_as) == (None, "unanswered")
     # Nor is it asked again.
@@ -192,7 +192,7 @@ def test_a_job_of_another_run_is_not_answered_by_this_one(config: Path) -> None:
 def test_a_cleared_job_is_waited_for_and_not_judged_by_what_the_one_before_found(config: Path) -> None:
     # Given a run whose job failed at a gate, and all tasks that failed were cleared
     with at_work(config), open_ledger(load(config)) as ledger:
-        ledger.cutovers.move(WAVE.name, state="failed", step="rehearse")
+        Cutovers(ledger).move(WAVE.name, state="failed", step="rehearse")
         attempt_at_freeze(ledger, StepState.FAILED)
     task = TaskInstance(carries=[None, "queued", "running"])
     told: list[str] = []
@@ -245,7 +245,7 @@ def test_what_was_confirmed_elsewhere_is_not_asked_again(config: Path) -> None:
 
 def test_an_answer_to_a_cutover_that_was_rolled_back_says_so(config: Path) -> None:
     with open_ledger(load(config)) as ledger:
-        ledger.cutovers.move(WAVE.name, state="rolled-back", step="inventory")
+        Cutovers(ledger).move(WAVE.name, state="rolled-back", step="inventory")
 
     with pytest.raises(AirflowFailException, match="was rolled back"):
         pass_on(config, said(YES), TaskInstance(carries=["failed"]))
@@ -385,7 +385,7 @@ def test_no_task_of_one_flows_dag_uses_or_shows_a_cutover_of_another_flow(config
     with pytest.raises(MirrorError, match="'wave-1' of flow dublin->frankfurt"):
         begins(name="mine", back_of=WAVE.name)
     with open_ledger(load(config)) as ledger:
-        assert [(row.name, row.state) for row in ledger.cutovers.newest()] == [(WAVE.name, "waiting")]
+        assert [(row.name, row.state) for row in Cutovers(ledger).newest()] == [(WAVE.name, "waiting")]
 
 
 def test_a_file_that_stays_broken_ends_the_waiting(tmp_path: Path) -> None:

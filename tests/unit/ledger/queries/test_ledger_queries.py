@@ -10,6 +10,7 @@ from datetime import timedelta
 from math import inf
 from typing import Any
 
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.features.page.queries import PARTITION_ORDERS, GroupSummary, PageQueries, PartitionFilter
 from mirror_lib.features.verify.tables import VerificationRow, Verifications
 from mirror_lib.features.verify.verdicts import VerdictQueries, Verdicts
@@ -17,7 +18,7 @@ from mirror_lib.ledger.flow_figures import FlowFigures, GapTotals, GroupTotals
 from mirror_lib.ledger.observed_rows import HeartbeatObservationRow, PartitionObservationRow, StepOutcomeRow
 from mirror_lib.ledger.rows import GapState
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.tables.cutover_carriers import lock_name
+from mirror_lib.ledger.tables.locks import lock_name
 from mirror_lib.relay.run_lock import hold_lock
 from tests.support.ledger import rows
 from tests.support.ledger.cutover_rows import cutover_row
@@ -206,7 +207,7 @@ def test_steps_heartbeats_and_cutovers_belong_to_their_flow(ledger: Ledger) -> N
     ledger.observations.save_step(replace(step, flow="b->a"))
     ledger.observations.save_heartbeats(FLOW, [beat])
     for number in (1, 2):
-        ledger.cutovers.create(cutover_row(f"c{number}", flow=FLOW, state="running", at=NOON + number * MINUTE))
+        Cutovers(ledger).create(cutover_row(f"c{number}", flow=FLOW, state="running", at=NOON + number * MINUTE))
 
     with hold_lock(ledger, flow=lock_name("c1"), run_id="job", lease_seconds=30.0):
         found = only(ledger)

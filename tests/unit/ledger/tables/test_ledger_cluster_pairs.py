@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.ledger.store import Ledger
 from tests.support.ledger.rows import NOON, gap, segment
@@ -46,7 +47,7 @@ def test_beginning_anew_sets_the_rows_of_the_flow_aside(ledger: Ledger) -> None:
     for flow in ("A->B", "A->B#backfill-x", "A->BC", "B->A"):
         fill(ledger, flow)
     handed = HandedOverRow(flow="A->B", topic="orders", target_topic="A.orders", cutover="w", since=NOON, by="ann")
-    ledger.cutovers.hand_over([handed])
+    Cutovers(ledger).hand_over([handed])
 
     aside = ledger.cluster_pairs.begin_anew("A->B", "c-1", "c-3", by="ann")
 
@@ -56,7 +57,7 @@ def test_beginning_anew_sets_the_rows_of_the_flow_aside(ledger: Ledger) -> None:
         assert stored(ledger, flow) == (0, 0, 0)
     for flow in (aside, f"{aside}#backfill-x", "A->BC", "B->A"):
         assert stored(ledger, flow) == (1, 1, 1)
-    assert [row.flow for row in ledger.cutovers.handed_over()] == [aside]
+    assert [row.flow for row in ledger.handovers.handed_over()] == [aside]
 
 
 def test_a_pair_may_be_left_twice(ledger: Ledger) -> None:

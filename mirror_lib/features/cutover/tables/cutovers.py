@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Table, delete, select, update
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow, CutRow, HandedOverRow
-from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.tables.writing import now, upsert
+from mirror_lib.ledger import METADATA, CutoverRow, CutRow, HandedOverRow, Ledger, now, upsert
 
 _CUTOVERS: Table = METADATA.tables["cutover"]
 _STEPS: Table = METADATA.tables["cutover_step"]
@@ -20,11 +18,32 @@ _CUTS: Table = METADATA.tables["cut"]
 _HANDED_OVER: Table = METADATA.tables["handed_over_topic"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutoverStepRow:
+    """One attempt at one step."""
+
+    cutover: str
+    step: str
+    #: From 1.
+    attempt: int
+    #: One of `model.StepState`.
+    state: str
+    #: The gates that were checked, as `model.Gate.to_dict` returns them.
+    gates: list[dict[str, Any]]
+    #: What the step measured and did.
+    facts: Mapping[str, Any]
+    by: str
+    started_at: datetime
+    finished_at: datetime | None = None
+    #: `MirrorError.attributes()`.
+    error: Mapping[str, Any] | None = None
+
+
 class Cutovers:
     """Cutovers and their history. Every method is one transaction and raises `LedgerError`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, ledger: Ledger) -> None:
+        self._database = ledger.database
 
     def create(self, row: CutoverRow) -> None:
         """Store a new cutover.
@@ -81,12 +100,6 @@ class Cutovers:
             connection.execute(delete(_CUTS).where(_CUTS.c.cutover == name))
             upsert(connection, _CUTS, rows)
 
-    def cuts(self, name: str) -> tuple[CutRow, ...]:
-        """The cuts of a cutover's partitions, by topic and partition."""
-        query = select(_CUTS).where(_CUTS.c.cutover == name).order_by(_CUTS.c.topic, _CUTS.c.partition)
-        with self._database.read() as connection:
-            return tuple(CutRow(**row) for row in connection.execute(query).mappings())
-
     def hand_over(
         self, rows: Sequence[HandedOverRow], *, take_back_from: str | None = None, topics: Collection[str] = ()
     ) -> None:
@@ -102,21 +115,3 @@ class Cutovers:
                 chosen = (_HANDED_OVER.c.flow == take_back_from) & _HANDED_OVER.c.topic.in_(list(topics))
                 connection.execute(delete(_HANDED_OVER).where(chosen))
             upsert(connection, _HANDED_OVER, rows)
-
-    def fences(self, flow: str) -> list[Mapping[str, Any]]:
-        """The ACLs with which cutovers of a flow fence writers on its source now, as `Fenced.to_facts` returns them."""
-        query = (
-            select(_STEPS.c.facts)
-            .join(_CUTOVERS, _CUTOVERS.c.name == _STEPS.c.cutover)
-            .where(_CUTOVERS.c.flow == flow, _STEPS.c.step == "freeze", _CUTOVERS.c.state != "rolled-back")
-        )
-        with self._database.read() as connection:
-            return [acl for facts in connection.scalars(query) for acl in facts.get("fence", ())]
-
-    def handed_over(self, flow: str | None = None) -> tuple[HandedOverRow, ...]:
-        """The topics that a flow, or each flow, no longer copies."""
-        query = select(_HANDED_OVER).order_by(_HANDED_OVER.c.flow, _HANDED_OVER.c.topic)
-        if flow is not None:
-            query = query.where(_HANDED_OVER.c.flow == flow)
-        with self._database.read() as connection:
-            return tuple(HandedOverRow(**row) for row in connection.execute(query).mappings())

@@ -3,30 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, select, update
+from sqlalchemy import CheckConstraint, ColumnElement, Connection, ForeignKey, Table, and_, select, update
 
-from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
-from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.tables.writing import now
+from mirror_lib.ledger import METADATA, Ledger, StoredText, column, key, now, optional
 
-_CARRIERS: Table = METADATA.tables["cutover_carrier"]
-_QUESTIONS: Table = METADATA.tables["cutover_question"]
+# See `CarrierRow`.
+_CARRIERS = Table(
+    "cutover_carrier",
+    METADATA,
+    key("cutover", str, ForeignKey("cutover.name", ondelete="CASCADE")),
+    key("id", str),
+    column("kind", str),
+    column("by", str),
+    column("holder", str),
+    column("since", datetime),
+    optional("step", str),
+    optional("ended_at", datetime),
+    optional("ended_as", str),
+    CheckConstraint("kind IN ('run', 'rollback')", name="kind"),
+)
+# See `QuestionRow`.
+_QUESTIONS = Table(
+    "cutover_question",
+    METADATA,
+    key("cutover", str, ForeignKey("cutover.name", ondelete="CASCADE")),
+    key("step", str),
+    key("attempt", int),
+    column("carrier", str),
+    column("asked_at", datetime),
+    optional("waits_until", datetime),
+    optional("answer", str),
+    optional("answered_by", str),
+    optional("answered_at", datetime),
+    optional("note", StoredText()),
+    optional("ended_at", datetime),
+    optional("ended_as", str),
+    CheckConstraint("answer IN ('yes', 'no')", name="answer"),
+)
 DIED = "died"
 
 
-def lock_name(cutover: str) -> str:
-    """The name of a cutover's lock in the table of run locks; flow names contain no blanks."""
-    return f"cutover {cutover}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarrierRow:
+    """One process that runs or rolls back a cutover, for as long as it holds the cutover's lock."""
+
+    cutover: str
+    #: The run that the lock names.
+    id: str
+    #: `run` or `rollback`.
+    kind: str
+    by: str
+    #: The same as in the lock.
+    holder: str
+    since: datetime
+    #: The current or last step; None before the process has observed the clusters.
+    step: str | None = None
+    ended_at: datetime | None = None
+    #: The cutover's state at the end of the process, one of `model.CutoverState`; `died` if it recorded none.
+    ended_as: str | None = None
 
 
-class CutoverCarriers:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionRow:
+    """A question that one attempt at a step asks an operator. Open until it is answered or ended."""
+
+    cutover: str
+    step: str
+    attempt: int
+    #: The process that asks.
+    carrier: str
+    asked_at: datetime
+    #: When that process stops waiting.
+    waits_until: datetime | None = None
+    #: `yes` or `no`.
+    answer: str | None = None
+    answered_by: str | None = None
+    answered_at: datetime | None = None
+    note: str | None = None
+    ended_at: datetime | None = None
+    #: `taken`, `unanswered`, or `died` with the process that asked.
+    ended_as: str | None = None
+
+
+class Carriers:
     """Processes and questions of cutovers. Every method is one transaction and raises `LedgerError`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, ledger: Ledger) -> None:
+        self._database = ledger.database
 
     def begin(self, row: CarrierRow) -> None:
         """Record that a process holds a cutover's lock; all earlier processes and their questions end."""
