@@ -49,6 +49,9 @@ class Hook(StrEnum):
     PREFLIGHT = "preflight"
     #: `(flow, plan, ledger)`: a function of `Output` that adds to what `mirror plan` shows.
     PLAN = "plan"
+    #: `(flow, job, opened, results, ledger)`: store where a round has written records that transforms route; `opened`
+    #: are its `OpenPartition`s by source.
+    ROUTES = "routes"
     #: `(spark, part)`: copy the partitions of one chain as rows (`relay.planning.ChainJob`); their `PartitionResult`s.
     ROW_COPY = "row-copy"
     #: `(file, folder)`: the reader of a file's transforms (`config.transforms_reader.TransformsReader`).

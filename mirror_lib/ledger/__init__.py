@@ -29,7 +29,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "PartitionObservationRow",
             "StepOutcomeRow",
         ],
-        "offset_rows": ["KnownPosition", "PositionRow", "RoutedRangeRow", "SegmentRow", "TransactionCountRow"],
+        "offset_rows": ["KnownPosition", "PositionRow", "SegmentRow", "TransactionCountRow"],
         "queries.group_columns": ["is_behind", "is_own"],
         "tables.gaps": ["OpenGaps"],
         "tables.locks": ["clock", "lock_name"],

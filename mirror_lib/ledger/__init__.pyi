@@ -32,7 +32,6 @@ from .observed_rows import PartitionObservationRow as PartitionObservationRow
 from .observed_rows import StepOutcomeRow as StepOutcomeRow
 from .offset_rows import KnownPosition as KnownPosition
 from .offset_rows import PositionRow as PositionRow
-from .offset_rows import RoutedRangeRow as RoutedRangeRow
 from .offset_rows import SegmentRow as SegmentRow
 from .offset_rows import TransactionCountRow as TransactionCountRow
 from .queries.group_columns import is_behind as is_behind

@@ -142,25 +142,6 @@ Table(
     column("updated_at", datetime),
 )
 
-# See `offset_rows.RoutedRangeRow`.
-Table(
-    "routed_range",
-    METADATA,
-    key("flow", str),
-    key("target_topic", str),
-    key("target_partition", int),
-    key("range_number", int, stored="stretch"),
-    key("topic", str),
-    key("partition", int),
-    column("own", bool),
-    column("source_first", int),
-    column("source_next", int),
-    column("target_first", int),
-    column("target_next", int),
-    column("records", int),
-    column("run_id", str),
-)
-
 # See `rows.ClusterPairRow`.
 Table(
     "cluster_pair",

@@ -99,34 +99,6 @@ class TransactionCountRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoutedRangeRow:
-    """The output of transforms from source [source_first, source_next) for one target partition lies within
-    [target_first, target_next), possibly mixed with the output from other source partitions.
-
-    A source partition whose transforms choose the target has rows for every target partition that it wrote to, and
-    always for its own target: up to the end of those rows, its output to other targets is complete.
-    """
-
-    flow: str
-    target_topic: str
-    target_partition: int
-    #: Rows of one target partition with the same number were written by the same runs; set by the ledger.
-    range_number: int = 0
-    topic: str
-    partition: int
-    #: True if this is the target partition that records go to when no transform chooses another.
-    own: bool
-    source_first: int
-    source_next: int
-    target_first: int
-    target_next: int
-    #: Records written there, as the runs counted them.
-    records: int
-    #: The run that wrote the newest part.
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MapSize:
     """The stored size of one partition's offset map."""
 

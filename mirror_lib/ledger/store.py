@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -11,7 +11,6 @@ from sqlalchemy import Connection
 
 from mirror_lib.ledger import schema
 from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.ledger.queries import MetricsQueries, copy_rounds
 from mirror_lib.ledger.rows import GapRow, GapState, RunRow, RunState, SyncTimeRow
 from mirror_lib.ledger.tables import (
@@ -29,7 +28,6 @@ from mirror_lib.ledger.tables import locks as lock_table
 from mirror_lib.ledger.tables import positions as position_table
 from mirror_lib.ledger.tables import rate_claims as rate_table
 from mirror_lib.ledger.tables import rounds as round_table
-from mirror_lib.ledger.tables import routed as routed_table
 from mirror_lib.ledger.tables import runs as run_table
 from mirror_lib.ledger.tables import segments as segment_table
 from mirror_lib.ledger.tables import transaction_counts as transaction_count_table
@@ -140,8 +138,7 @@ class Ledger:
     map_sizes = _reads(segment_table.sizes_of_flow)
     save_transaction_counts = _writes(transaction_count_table.save)
     transaction_counts = _reads(transaction_count_table.of_flow)
-    routed_ranges = _reads(routed_table.of_flow)
-    forget_routes = _writes(routed_table.forget)
+    forget_routes = _writes(segment_table.forget_routes)
 
     record_gap = _writes(gap_table.record)
     add_gaps = _writes(gap_table.add)
@@ -229,19 +226,6 @@ class Ledger:
         }
         with self.database.write() as connection:
             run_table.finish(connection, run_id, values)
-
-    def append_routed(self, rows: Sequence[RoutedRangeRow], *, resumed: Iterable[TopicPartition] = ()) -> None:
-        """Record where runs have written the records that transforms route; see `routed_table.append`."""
-        with self.database.write() as connection:
-            routed_table.append(connection, rows, resumed=frozenset((each.topic, each.partition) for each in resumed))
-
-    def routed_by_others(self, flow: str) -> frozenset[tuple[str, TopicPartition]]:
-        """Other flows whose transforms have sent records to partitions of other topics, each with those partitions."""
-        with self.database.read() as connection:
-            return frozenset(
-                (name, TopicPartition(topic, partition))
-                for name, topic, partition in routed_table.of_others(connection, flow)
-            )
 
     def gaps(self, flow: str, limit: int | None = 100) -> tuple[GapRow, ...]:
         """A flow's latest gaps, latest first; all of them without a limit."""

@@ -26,6 +26,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "transforms_of",
         ],
         "record_mark": ["UntransformableRecordError", "mark", "read_mark", "refuse_record"],
+        "tables": ["RoutedRangeRow", "RoutedRanges"],
         "settings": ["listed_names", "parse_transforms", "statement_files", "unlisted_problems"],
     },
 )

@@ -24,3 +24,5 @@ from .settings import listed_names as listed_names
 from .settings import parse_transforms as parse_transforms
 from .settings import statement_files as statement_files
 from .settings import unlisted_problems as unlisted_problems
+from .tables import RoutedRangeRow as RoutedRangeRow
+from .tables import RoutedRanges as RoutedRanges

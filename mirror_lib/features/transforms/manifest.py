@@ -12,6 +12,7 @@ FEATURE = Feature(
     },
     hooks={
         Hook.TRANSFORMS: "mirror_lib.features.transforms.file_settings.flow_transforms:TransformsReader",
+        Hook.ROUTES: "mirror_lib.features.transforms.route_rows:record_routes",
         Hook.ROW_COPY: "spark_jobs.transforms.job:transform_copy",
     },
     imports=("fastavro", "google.protobuf", "sqlglot"),

@@ -10,7 +10,21 @@ import logging
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Table, and_, case, delete, func, or_, select, text
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Table,
+    and_,
+    case,
+    column,
+    delete,
+    func,
+    or_,
+    select,
+    table,
+    text,
+)
 
 from mirror_lib.errors import OffsetMapError
 from mirror_lib.ledger.directions import is_by_opposite
@@ -18,9 +32,12 @@ from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import MapSize, SegmentRow
 from mirror_lib.ledger.tables.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, cut, groups_to_merge, holds, merge
 from mirror_lib.ledger.tables.writing import upsert
+from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 _SEGMENT: Table = METADATA.tables["offset_segment"]
+#: The feature `transforms` has its other columns.
+_ROUTED = table("routed_range", column("flow"), column("topic"), column("partition"))
 _TOPICS_PER_QUERY = 500
 #: Placeholder for runs that were not read; for the last row of a partition only their existence matters.
 _SOME_RUNS = b""
@@ -253,3 +270,10 @@ def _cut(
     # Rows ascend on both sides, so only the first can start before both.
     kept = [cut(each, source=source, target=target) for each in found[:1]]
     upsert(connection, _SEGMENT, [each for each in kept if each is not None])
+
+
+def forget_routes(connection: Connection, flow: str, source: TopicPartition) -> None:
+    """Delete where transforms have sent the records of a source partition."""
+    columns = _ROUTED.c
+    is_source = and_(columns.topic == source.topic, columns.partition == source.partition)
+    connection.execute(delete(_ROUTED).where(columns.flow == flow, is_source))

@@ -19,8 +19,8 @@ from mirror_lib.offsets import EmissionState, OffsetRun, encode, flush_syncs
 from mirror_lib.relay.claim import with_found_records
 from mirror_lib.relay.commit.poison_gaps import gap_rows
 from mirror_lib.relay.commit.transaction_counts import transaction_count_rows
-from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult, RoutedRecords
-from mirror_lib.relay.planning import FlowClusters, find_lost_deletions, note_lost_deletions
+from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult
+from mirror_lib.relay.planning import FlowClusters, find_lost_deletions, note_lost_deletions, route_record
 from mirror_lib.topology import TopicPartition
 
 #: Maximum number of runs in a row, some hundred kilobytes.
@@ -52,9 +52,8 @@ def commit_round(
     ledger.append_segments(
         [row for result in results for row in segment_rows(flow, job.run_id, result.source, result.runs)]
     )
-    routed = [row for result in results for row in routed_rows(flow, job, opened[result.source], result)]
-    if routed:
-        ledger.append_routed(routed, resumed=[source for source, each in opened.items() if each.takeover is not None])
+    if job.chains or any(result.routed for result in results):
+        route_record(str(job.flow))(flow, job, opened, results, ledger)
     # A run that takes over counts from where this count ends.
     if counts := list(transaction_count_rows(flow.flow, opened, results)):
         claims = {source: each.claim for source, each in opened.items()}
@@ -138,41 +137,6 @@ def segment_rows(
             run_id=run_id,
         )
         for part in parts
-    ]
-
-
-def routed_rows(
-    flow: FlowConfig, job: CopyJob, opened: OpenPartition, result: PartitionResult
-) -> list[offset_rows.RoutedRangeRow]:
-    """Target partitions to which a partition's run has written, if its transforms choose them.
-
-    If the end is not certain, nothing is recorded: the next run finds all of it again, and records it.
-    """
-    # An earlier attempt may have committed transactions, and the last one started after them.
-    first = min(result.start, opened.plan.start)
-    own_first = min([result.target_first, *(run.target_first for run in result.runs[:1])])
-    chain = job.chains.get(result.source.topic)
-    routes = bool(result.routed) or (chain is not None and chain.may_route)
-    if not routes or not result.certain or result.source_next <= first:
-        return []
-    routed = sum(each.records for each in result.routed)
-    own = RoutedRecords(result.target, own_first, result.target_next, result.records + result.recovered - routed)
-    return [
-        offset_rows.RoutedRangeRow(
-            flow=str(flow.flow),
-            target_topic=each.target.topic,
-            target_partition=each.target.partition,
-            topic=result.source.topic,
-            partition=result.source.partition,
-            own=each is own,
-            source_first=first,
-            source_next=result.source_next,
-            target_first=each.target_first,
-            target_next=max(each.target_next, each.target_first),
-            records=each.records,
-            run_id=job.run_id,
-        )
-        for each in (own, *result.routed)
     ]
 
 

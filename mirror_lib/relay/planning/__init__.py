@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "aborted_records": ["aborted_notes", "copied_transactions"],
         "altered_positions": ["altered_notes", "note_altered"],
-        "by_transform_chain": ["ChainJob", "row_copy", "split_job", "whole_takeovers"],
+        "by_transform_chain": ["ChainJob", "route_record", "row_copy", "split_job", "whole_takeovers"],
         "facts": ["FlowClusters", "gather_facts", "with_flow"],
         "foreign_writes": ["foreign_notes", "offsets_behind_copies"],
         "known_topics": ["new_topics_matter", "note_topics", "topics_to_note"],

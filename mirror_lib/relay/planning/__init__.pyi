@@ -3,6 +3,7 @@ from .aborted_records import copied_transactions as copied_transactions
 from .altered_positions import altered_notes as altered_notes
 from .altered_positions import note_altered as note_altered
 from .by_transform_chain import ChainJob as ChainJob
+from .by_transform_chain import route_record as route_record
 from .by_transform_chain import row_copy as row_copy
 from .by_transform_chain import split_job as split_job
 from .by_transform_chain import whole_takeovers as whole_takeovers

@@ -27,13 +27,25 @@ def row_copy(flow: str) -> Callable[[Any, ChainJob], list[PartitionResult]]:
     Raises:
         ConfigurationError: the feature that has it is not installed.
     """
+    return _of_transforms(Hook.ROW_COPY, flow)
+
+
+def route_record(flow: str) -> Callable[..., None]:
+    """Return the function that stores where a round has sent records (`Hook.ROUTES`).
+
+    Raises:
+        ConfigurationError: the feature that has it is not installed.
+    """
+    return _of_transforms(Hook.ROUTES, flow)
+
+
+def _of_transforms(hook: Hook, flow: str) -> Callable[..., Any]:
     try:
-        copy: Callable[[Any, ChainJob], list[PartitionResult]] = provided(Hook.ROW_COPY, by="transforms")
+        return provided(hook, by="transforms")
     except ConfigurationError as error:
         raise ConfigurationError(
             f"a copy in transactions, or with transforms, {error.what}", where=Where(flow=flow), action=error.action
         ) from error
-    return copy
 
 
 def split_job(job: CopyJob) -> tuple[CopyJob, tuple[ChainJob, ...]]:

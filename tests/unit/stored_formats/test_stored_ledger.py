@@ -19,6 +19,7 @@ from mirror_lib.features.cutover.opening import open_cutover
 from mirror_lib.features.cutover.records import attempt_of
 from mirror_lib.features.cutover.states.cutover import Event, choices
 from mirror_lib.features.cutover.tables import Cutovers
+from mirror_lib.features.transforms.tables import RoutedRanges
 from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.former_names import with_present_names
 from mirror_lib.ledger.rows import GapState
@@ -123,7 +124,7 @@ def test_every_record_is_where_the_offset_map_says(stored: Stored) -> None:
 
 def test_records_that_transforms_sent_elsewhere_are_counted(stored: Stored) -> None:
     for fact in stored.facts("routed"):
-        rows = stored.ledger.routed_ranges(fact["flow"])
+        rows = RoutedRanges(stored.ledger).of_flow(fact["flow"])
         found = [
             row
             for row in rows

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import TransientError
 from mirror_lib.features.transforms.model import ColumnExpressions, Transform, TransformChain
+from mirror_lib.features.transforms.tables import RoutedRangeRow
 from mirror_lib.features.verify.findings import DifferenceKind, RoutedVerdict, Stopped, Verdict, VerifiedMark
 from mirror_lib.features.verify.model import (
     UNEXPECTED,
@@ -33,7 +34,6 @@ from mirror_lib.features.verify.routed.judge import judge_routed
 from mirror_lib.features.verify.routed.multiset import Multiset, record_digests
 from mirror_lib.features.verify.routed.routed_rows import FoundRow
 from mirror_lib.features.verify.routed.target_digests import DigestsJob
-from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import FlowId, TopicPartition
 

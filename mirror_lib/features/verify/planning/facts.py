@@ -27,7 +27,7 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
-from mirror_lib.features.transforms import TransformChain, transforms_of
+from mirror_lib.features.transforms import RoutedRangeRow, RoutedRanges, TransformChain, transforms_of
 from mirror_lib.features.verify.findings import PartitionVerdict, VerifiedMark
 from mirror_lib.features.verify.model import NO_CHAIN, KnownGap, Obstacle, OppositeFacts, VerifyFacts
 from mirror_lib.features.verify.planning.routed_plan import NO_ROUTED_FACTS, RoutedFacts, RoutedTarget, target_of
@@ -43,7 +43,7 @@ from mirror_lib.identity import (
     is_other_topic,
     position_change,
 )
-from mirror_lib.ledger import DISASTER, REPEATED, Ledger, MapPart, RoutedRangeRow, map_parts
+from mirror_lib.ledger import DISASTER, REPEATED, Ledger, MapPart, map_parts
 from mirror_lib.offsets import OffsetRun, Segment, merge
 from mirror_lib.sync import in_words, source_admin, target_admin, unseen_topics
 from mirror_lib.topology import FlowTopology, TopicPartition
@@ -163,7 +163,7 @@ class _Gathering:
         maps = self._maps(pairs)
         # Before Kafka's: an unfinished run must not look like the history of another ledger.
         known = LedgerPositions.read(self._ledger, self._flow.flow)
-        routed_rows = self._ledger.routed_ranges(self._name)
+        routed_rows = RoutedRanges(self._ledger).of_flow(self._name)
         routed_targets = routed_targets_of(routed_rows, self._target)
         end_of_target = OffsetSpec.LAST_STABLE if self._flow.transactions else OffsetSpec.LATEST
         target_ends = self._target.list_offsets(set(targets), end_of_target)
@@ -260,7 +260,9 @@ class _Gathering:
         # Including topics that are not compared this time.
         whole = flow_topology(self._flow)
         others = {
-            place for name, place in self._ledger.routed_by_others(self._name) if f"->{self._flow.flow.target}" in name
+            place
+            for name, place in RoutedRanges(self._ledger).of_others(self._name)
+            if f"->{self._flow.flow.target}" in name
         }
         chains = self._chains(snapshot.positions)
         found = RoutedFacts(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from mirror_lib.features.transforms import RoutedRangeRow
 from mirror_lib.features.verify.findings import PartitionVerdict
 from mirror_lib.features.verify.model import (
     NOT_COMPARED,
@@ -23,7 +24,6 @@ from mirror_lib.features.verify.model import (
     VerifyMode,
 )
 from mirror_lib.features.verify.planning.chains import ROUTED
-from mirror_lib.ledger import RoutedRangeRow
 from mirror_lib.offsets import unite
 from mirror_lib.topology import TopicPartition
 

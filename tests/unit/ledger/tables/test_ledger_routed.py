@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.ledger.offset_rows import RoutedRangeRow
+from mirror_lib.features.transforms.tables import FULL_OFFSETS, RoutedRangeRow, RoutedRanges
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.tables.routed import FULL_OFFSETS
 from mirror_lib.topology.names import TopicPartition
 from tests.support.ledger.rows import partition_run
 
@@ -42,18 +41,18 @@ def own(source: tuple[int, int], **more: Any) -> RoutedRangeRow:
 def elsewhere(ledger: Ledger, to: str = "payments.de") -> list[tuple[int, int, tuple[int, int], tuple[int, int]]]:
     return [
         (row.range_number, row.partition, (row.source_first, row.source_next), (row.target_first, row.target_next))
-        for row in ledger.routed_ranges(FLOW)
+        for row in RoutedRanges(ledger).of_flow(FLOW)
         if row.target_topic == to
     ]
 
 
 def test_a_run_that_follows_another_joins_its_stretch(ledger: Ledger) -> None:
-    ledger.append_routed([own((0, 100)), row((0, 100), (0, 40))])
-    ledger.append_routed([own((100, 200), run_id="r2"), row((100, 200), (40, 60), run_id="r2")])
+    RoutedRanges(ledger).append([own((0, 100)), row((0, 100), (0, 40))])
+    RoutedRanges(ledger).append([own((100, 200), run_id="r2"), row((100, 200), (40, 60), run_id="r2")])
 
     assert elsewhere(ledger) == [(0, 0, (0, 200), (0, 60))]
     assert elsewhere(ledger, "A.payments") == [(0, 0, (0, 200), (0, 0))]
-    (joined,) = (each for each in ledger.routed_ranges(FLOW) if not each.own)
+    (joined,) = (each for each in RoutedRanges(ledger).of_flow(FLOW) if not each.own)
     assert (joined.records, joined.run_id) == (60, "r2")
 
 
@@ -80,59 +79,61 @@ def test_a_stretch_ends_where_it_is_not_known_what_was_sent_in_between_or_where_
         to = f"payments{number}.de"
         for source, target in runs:
             sent = [] if target is None else [row(source, target, to, **topic)]
-            ledger.append_routed([own(source, **topic), *sent])
+            RoutedRanges(ledger).append([own(source, **topic), *sent])
         assert elsewhere(ledger, to) == stretches, runs
 
 
 def test_source_partitions_that_send_records_there_in_one_run_are_in_one_stretch(ledger: Ledger) -> None:
     first = [own((0, 100)), own((0, 50), partition=1), row((0, 100), (0, 90)), row((0, 50), (5, 120), partition=1)]
-    ledger.append_routed(first)
-    ledger.append_routed([own((50, 60), partition=1), row((50, 60), (120, 121), partition=1)])
+    RoutedRanges(ledger).append(first)
+    RoutedRanges(ledger).append([own((50, 60), partition=1), row((50, 60), (120, 121), partition=1)])
 
     assert elsewhere(ledger) == [(0, 0, (0, 100), (0, 90)), (0, 1, (0, 60), (5, 121))]
 
 
 def test_the_same_rows_once_more_change_nothing(ledger: Ledger) -> None:
     rows = [own((0, 100)), row((0, 100), (0, 40))]
-    ledger.append_routed(rows)
-    before = ledger.routed_ranges(FLOW)
+    RoutedRanges(ledger).append(rows)
+    before = RoutedRanges(ledger).of_flow(FLOW)
 
-    ledger.append_routed(rows)
+    RoutedRanges(ledger).append(rows)
 
-    assert ledger.routed_ranges(FLOW) == before
+    assert RoutedRanges(ledger).of_flow(FLOW) == before
 
 
 def test_what_is_copied_again_from_an_earlier_offset_ends_what_is_known_before_that(ledger: Ledger) -> None:
-    ledger.append_routed([own((0, 100)), row((0, 100), (0, 40))])
-    ledger.append_routed([own((60, 150), run_id="r2"), row((60, 150), (30, 70), run_id="r2")])
+    RoutedRanges(ledger).append([own((0, 100)), row((0, 100), (0, 40))])
+    RoutedRanges(ledger).append([own((60, 150), run_id="r2"), row((60, 150), (30, 70), run_id="r2")])
 
     assert elsewhere(ledger) == [(0, 0, (0, 60), (0, 40)), (1, 0, (60, 150), (30, 70))]
-    assert [each.source_next for each in ledger.routed_ranges(FLOW) if each.own] == [60, 150]
+    assert [each.source_next for each in RoutedRanges(ledger).of_flow(FLOW) if each.own] == [60, 150]
 
 
 def test_what_is_copied_again_from_the_beginning_replaces_all_that_is_known(ledger: Ledger) -> None:
     for first in (0, 100):
-        ledger.append_routed([own((first, first + 100)), row((first, first + 100), (first, first + FULL_OFFSETS))])
+        RoutedRanges(ledger).append(
+            [own((first, first + 100)), row((first, first + 100), (first, first + FULL_OFFSETS))]
+        )
     assert len(elsewhere(ledger)) == 2
 
-    ledger.append_routed([own((0, 50), run_id="r2"), row((0, 50), (300_000, 300_010), run_id="r2")])
+    RoutedRanges(ledger).append([own((0, 50), run_id="r2"), row((0, 50), (300_000, 300_010), run_id="r2")])
 
     assert [each[2:] for each in elsewhere(ledger)] == [((0, 50), (300_000, 300_010))]
 
 
 def test_every_flow_has_its_own_rows_and_knows_who_else_sends_records_there(ledger: Ledger) -> None:
-    ledger.append_routed([own((0, 100)), row((0, 100), (0, 40))])
+    RoutedRanges(ledger).append([own((0, 100)), row((0, 100), (0, 40))])
     other = {"flow": "C->B"}
-    ledger.append_routed([own((0, 9), **other), row((0, 9), (40, 44), **other)])
+    RoutedRanges(ledger).append([own((0, 9), **other), row((0, 9), (40, 44), **other)])
 
-    assert len(ledger.routed_ranges(FLOW)) == 2
-    assert ledger.routed_by_others(FLOW) == {("C->B", TopicPartition("payments.de", 0))}
+    assert len(RoutedRanges(ledger).of_flow(FLOW)) == 2
+    assert RoutedRanges(ledger).of_others(FLOW) == {("C->B", TopicPartition("payments.de", 0))}
 
 
 def test_a_flow_that_runs_often_adds_no_rows_without_end(ledger: Ledger) -> None:
     for first in range(0, 400, 10):
-        ledger.append_routed([own((first, first + 10)), row((first, first + 10), (first, first + 5))])
-        assert len(ledger.routed_ranges(FLOW)) == 2
+        RoutedRanges(ledger).append([own((first, first + 10)), row((first, first + 10), (first, first + 5))])
+        assert len(RoutedRanges(ledger).of_flow(FLOW)) == 2
 
 
 def interrupted(ledger: Ledger, run_id: str, start: int, state: str = "copying") -> None:
@@ -149,12 +150,12 @@ def test_what_interrupted_runs_have_committed_belongs_to_the_run_that_goes_on_be
 ) -> None:
     interrupted(ledger, "r0", 0, "done")
     if before:
-        ledger.append_routed([own((0, before), run_id="r0"), row((0, before), (0, 40), run_id="r0")])
+        RoutedRanges(ledger).append([own((0, before), run_id="r0"), row((0, before), (0, 40), run_id="r0")])
     interrupted(ledger, "r1", before)
     interrupted(ledger, "r2", before + 30)
 
     resumed = [own((before + 50, 300), run_id="r3"), row((before + 50, 300), (40, 90), run_id="r3")]
-    ledger.append_routed(resumed, resumed=[TopicPartition("payments", 0)])
+    RoutedRanges(ledger).append(resumed, resumed=[TopicPartition("payments", 0)])
 
     (known,) = elsewhere(ledger)
     # It joins what was known before.
@@ -164,6 +165,6 @@ def test_what_interrupted_runs_have_committed_belongs_to_the_run_that_goes_on_be
 def test_of_a_partition_that_was_not_interrupted_nothing_is_taken_for_known(ledger: Ledger) -> None:
     interrupted(ledger, "r1", 0)
 
-    ledger.append_routed([own((50, 300), run_id="r3"), row((50, 300), (40, 90), run_id="r3")])
+    RoutedRanges(ledger).append([own((50, 300), run_id="r3"), row((50, 300), (40, 90), run_id="r3")])
 
     assert [each[2] for each in elsewhere(ledger)] == [(50, 300)]

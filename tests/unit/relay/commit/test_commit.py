@@ -18,11 +18,13 @@ import mirror_lib.relay.commit.progress as progress
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.errors import AuthorizationError, LedgerError, MirrorError
 from mirror_lib.features.transforms.model import ColumnExpressions, Transform, TransformChain
-from mirror_lib.ledger.offset_rows import PositionRow, RoutedRangeRow, SegmentRow
+from mirror_lib.features.transforms.route_rows import routed_rows
+from mirror_lib.features.transforms.tables import RoutedRangeRow
+from mirror_lib.ledger.offset_rows import PositionRow, SegmentRow
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.commit.commit import closed_positions, commit_round, routed_rows, segment_rows
+from mirror_lib.relay.commit.commit import closed_positions, commit_round, segment_rows
 from mirror_lib.relay.commit.progress import RoundProgress
 from mirror_lib.relay.commit.transaction_counts import counts_after_decisions
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RoutedRecords

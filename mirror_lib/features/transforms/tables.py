@@ -8,19 +8,33 @@ that runs every minute would add rows without limit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select, text
 
-from mirror_lib.ledger.metadata import selected
-from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.offset_rows import RoutedRangeRow
-from mirror_lib.ledger.tables.writing import upsert
+from mirror_lib.ledger import METADATA, Ledger, column, key, selected, upsert
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
-_RANGE: Table = METADATA.tables["routed_range"]
+# See `RoutedRangeRow`.
+_RANGE = Table(
+    "routed_range",
+    METADATA,
+    key("flow", str),
+    key("target_topic", str),
+    key("target_partition", int),
+    key("range_number", int, stored="stretch"),
+    key("topic", str),
+    key("partition", int),
+    column("own", bool),
+    column("source_first", int),
+    column("source_next", int),
+    column("target_first", int),
+    column("target_next", int),
+    column("records", int),
+    column("run_id", str),
+)
 _RUN: Table = METADATA.tables["run"]
 _PARTITION_RUN: Table = METADATA.tables["partition_run"]
 #: Target offsets after which a range includes no more runs. If retention deletes a part of a range, none of it can
@@ -31,18 +45,78 @@ FULL_OFFSETS = 100_000
 _Place = tuple[str, int]
 
 
-def append(connection: Connection, rows: Sequence[RoutedRangeRow], *, resumed: Set[_Place] = frozenset()) -> None:
-    """Add the output of a round; `range_number` is assigned here.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutedRangeRow:
+    """The output of transforms from source [source_first, source_next) for one target partition lies within
+    [target_first, target_next), possibly mixed with the output from other source partitions.
 
-    A repeated copy from an earlier offset replaces the rows from there on: the latest copy counts, as in the offset
-    map. Adding the same rows again has no effect.
-
-    Args:
-        connection: in a write transaction.
-        rows: of one round: for each source partition its own target and every other target.
-        resumed: source partitions that were taken over from interrupted runs. Transactions that those runs committed
-            belong to the rows too, although this run started after them.
+    A source partition whose transforms choose the target has rows for every target partition that it wrote to, and
+    always for its own target: up to the end of those rows, its output to other targets is complete.
     """
+
+    flow: str
+    target_topic: str
+    target_partition: int
+    #: Rows of one target partition with the same number were written by the same runs; set by the ledger.
+    range_number: int = 0
+    topic: str
+    partition: int
+    #: True if this is the target partition that records go to when no transform chooses another.
+    own: bool
+    source_first: int
+    source_next: int
+    target_first: int
+    target_next: int
+    #: Records written there, as the runs counted them.
+    records: int
+    #: The run that wrote the newest part.
+    run_id: str
+
+
+class RoutedRanges:
+    """Ranges with routed records. Every method is one transaction and raises `LedgerError`."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._database = ledger.database
+
+    def append(self, rows: Sequence[RoutedRangeRow], *, resumed: Iterable[TopicPartition] = ()) -> None:
+        """Add the output of a round; `range_number` is assigned here.
+
+        A repeated copy from an earlier offset replaces the rows from there on: the latest copy counts, as in the offset
+        map. Adding the same rows again has no effect.
+
+        Args:
+            rows: of one round: for each source partition its own target and every other target.
+            resumed: source partitions that were taken over from interrupted runs. Transactions that those runs
+                committed belong to the rows too, although this run started after them.
+        """
+        places = {(each.topic, each.partition) for each in resumed}
+        with self._database.write() as connection:
+            _append(connection, rows, places)
+
+    def of_flow(self, flow: str) -> tuple[RoutedRangeRow, ...]:
+        """All rows of a flow, by target partition, range and source partition."""
+        columns = _RANGE.c
+        order = (columns.target_topic, columns.target_partition, columns.range_number, columns.topic, columns.partition)
+        query = select(*selected(_RANGE)).where(columns.flow == flow).order_by(*order)
+        with self._database.read() as connection:
+            return tuple(RoutedRangeRow(**row) for row in connection.execute(query).mappings())
+
+    def of_others(self, flow: str) -> frozenset[tuple[str, TopicPartition]]:
+        """Other flows whose transforms have sent records to partitions of other topics, each with those partitions."""
+        columns = _RANGE.c
+        query = (
+            select(columns.flow, columns.target_topic, columns.target_partition)
+            .where(columns.flow != flow, columns.own.is_(False))
+            .distinct()
+        )
+        with self._database.read() as connection:
+            return frozenset(
+                (row.flow, TopicPartition(row.target_topic, row.target_partition)) for row in connection.execute(query)
+            )
+
+
+def _append(connection: Connection, rows: Sequence[RoutedRangeRow], resumed: set[_Place]) -> None:
     _lock_flows(connection, {row.flow for row in rows})
     starts = {
         (row.flow, _source(row)): _first_source_offset(connection, row)
@@ -57,32 +131,6 @@ def append(connection: Connection, rows: Sequence[RoutedRangeRow], *, resumed: S
             by_target.setdefault((row.flow, _target(row)), []).append(row)
     for (flow, target), added in by_target.items():
         _append_to(connection, flow, target, added, covered)
-
-
-def forget(connection: Connection, flow: str, source: TopicPartition) -> None:
-    """Delete the rows of a source partition."""
-    columns = _RANGE.c
-    of_source = and_(columns.topic == source.topic, columns.partition == source.partition)
-    connection.execute(delete(_RANGE).where(columns.flow == flow, of_source))
-
-
-def of_flow(connection: Connection, flow: str) -> tuple[RoutedRangeRow, ...]:
-    """All rows of a flow, by target partition, range and source partition."""
-    columns = _RANGE.c
-    order = (columns.target_topic, columns.target_partition, columns.range_number, columns.topic, columns.partition)
-    query = select(*selected(_RANGE)).where(columns.flow == flow).order_by(*order)
-    return tuple(RoutedRangeRow(**row) for row in connection.execute(query).mappings())
-
-
-def of_others(connection: Connection, flow: str) -> Iterable[tuple[str, str, int]]:
-    """Flows, topics and partitions to which other flows have sent records."""
-    columns = _RANGE.c
-    query = (
-        select(columns.flow, columns.target_topic, columns.target_partition)
-        .where(columns.flow != flow, columns.own.is_(False))
-        .distinct()
-    )
-    return [(row.flow, row.target_topic, row.target_partition) for row in connection.execute(query)]
 
 
 def _first_source_offset(connection: Connection, row: RoutedRangeRow) -> int:
