@@ -20,6 +20,7 @@ from mirror_lib.config import CONFIG_VARIABLE, MirrorConfig, load
 from mirror_lib.config.secrets import without_lookups
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.installed_features import installed_features
 from mirror_lib.ledger import Ledger, OpenGaps, PartitionRunRow, RunRow, default_ledger_url, ledger_url
 from mirror_lib.ledger.queries import FlowLag
 from mirror_lib.observe import copy_speed, duration, topic_totals
@@ -101,6 +102,7 @@ def status(
             _show_lag(output, ledger, flow)
             _show_open_gaps(output, ledger, flow)
             _show_other_flows(output, ledger, file, flow)
+        _show_gone_features(output, ledger)
 
 
 def show_totals(output: Output, rows: Sequence[PartitionRunRow]) -> None:
@@ -187,6 +189,13 @@ def _show_other_flows(output: Output, ledger: Ledger, file: MirrorConfig | None,
         why = "not enabled" if is_known else "not in the file: another file runs it, or an alias was renamed"
         cells.append((each.flow, each.partitions, _moment(each.updated_at), *lag, why))
     capped_table(output, "other_flows", _OTHER_COLUMNS, cells)
+
+
+def _show_gone_features(output: Output, ledger: Ledger) -> None:
+    here = {each.name for each in installed_features().ready}
+    for name in ledger.features_with_tables():
+        if name not in here:
+            output.note(f"The ledger has tables of the feature {name}, which cannot be used here: they stay untouched.")
 
 
 def _moment(at: datetime) -> str:

@@ -6,6 +6,7 @@ from .directions import map_parts as map_parts
 from .directions import MapPart as MapPart
 from .directions import run_id_in as run_id_in
 from .directions import with_ends as with_ends
+from .feature_tables import Migrations as Migrations
 from .flow_figures import FlowFigures as FlowFigures
 from .flow_figures import GroupTotals as GroupTotals
 from .handovers import all_with_handovers as all_with_handovers

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from mirror_lib.ledger import schema
 from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.feature_tables import Migrations, features_with_tables
 from mirror_lib.ledger.queries import MetricsQueries, copy_rounds
 from mirror_lib.ledger.rows import GapRow, GapState, RunRow, RunState, SyncTimeRow
 from mirror_lib.ledger.tables import (
@@ -92,9 +93,9 @@ class Ledger:
         """
         return cls(Database.open(url))
 
-    def migrate(self) -> None:
-        """Create the tables or migrate them to this version; fast if they are up to date."""
-        schema.upgrade(self.database)
+    def migrate(self, of_feature: Migrations | None = None) -> None:
+        """Create the tables, or those of a feature, or migrate them to this version; fast if they are up to date."""
+        schema.upgrade(self.database, of_feature)
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
@@ -105,6 +106,8 @@ class Ledger:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    features_with_tables = _reads(features_with_tables)
 
     start_run = _writes(run_table.start)
     run = _reads(run_table.find)

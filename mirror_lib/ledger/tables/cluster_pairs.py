@@ -6,15 +6,16 @@ stay in the ledger under a name that no flow has.
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, Table, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, TableClause, case, delete, func, or_, select, update
 
 from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.feature_tables import tables_with_flows, with_flow
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import ClusterPairRow
 from mirror_lib.ledger.tables.writing import insert_new, now, upsert
 
 _PAIRS: Table = METADATA.tables["cluster_pair"]
-#: Tables of history: their rows are kept.
+#: Tables of history: their rows are kept. Those that features have made by their own migrations are found.
 _KEPT = (
     "run",
     "round",
@@ -93,17 +94,16 @@ class ClusterPairs:
 
 
 def _set_aside(connection: Connection, flow: str, aside: str) -> None:
-    for name in _KEPT:
-        table = METADATA.tables[name]
-        renamed = aside + func.substr(table.c.flow, len(flow) + 1)
+    # A feature that is not installed here keeps its rows, which must not be read of other clusters later.
+    for each in (*map(with_flow, _KEPT), *tables_with_flows(connection)):
+        renamed = aside + func.substr(each.c.flow, len(flow) + 1)
         connection.execute(
-            update(table).where(_of_flow(table, flow)).values(flow=case((table.c.flow == flow, aside), else_=renamed))
+            update(each).where(_of_flow(each, flow)).values(flow=case((each.c.flow == flow, aside), else_=renamed))
         )
-    for name in _DELETED:
-        table = METADATA.tables[name]
-        connection.execute(delete(table).where(_of_flow(table, flow)))
+    for each in map(with_flow, _DELETED):
+        connection.execute(delete(each).where(_of_flow(each, flow)))
 
 
-def _of_flow(table: Table, flow: str) -> ColumnElement[bool]:
+def _of_flow(table: TableClause, flow: str) -> ColumnElement[bool]:
     """Rows of the flow itself and of its backfills."""
     return or_(table.c.flow == flow, table.c.flow.startswith(f"{flow}#", autoescape=True))

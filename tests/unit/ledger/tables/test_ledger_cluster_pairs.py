@@ -5,7 +5,9 @@ from __future__ import annotations
 from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables import cluster_pairs
 from tests.support.ledger.rows import NOON, gap, segment
+from tests.support.ledger.tables import METADATA
 
 
 def fill(ledger: Ledger, flow: str) -> None:
@@ -77,3 +79,10 @@ def test_wildcards_in_aliases_touch_no_other_flow(ledger: Ledger) -> None:
         ledger.cluster_pairs.keep(flow, "c-1", "c-2")
         ledger.cluster_pairs.begin_anew(flow, "c-1", "c-3", by="ann")
         assert stored(ledger, "Ax->B#backfill-x") == (1, 1, 1), flow
+
+
+def test_no_table_with_rows_of_a_flow_is_forgotten() -> None:
+    of_flows = {table.name for table in METADATA.sorted_tables if "flow" in table.columns}
+    # A pair is replaced, a lock and a driver end with their process, and the audit log is about operators.
+    others = {"cluster_pair", "run_lock", "detached_driver", "audit"}
+    assert of_flows - others == {*cluster_pairs._KEPT, *cluster_pairs._DELETED}

@@ -1,0 +1,1 @@
+"""Revisions of this feature's tables, for Alembic."""
