@@ -10,9 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 #: Names of features and of kinds of DAGs; those of commands may have the name of a group before them.
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_SETTING = re.compile(r"mirror(\.[a-z0-9-]+)+")
 _COMMAND = re.compile(rf"{_NAME.pattern}(?: {_NAME.pattern})?")
 
 
@@ -26,6 +28,34 @@ class Command:
     help: str = ""
     #: The command after which it is listed, in its group; "": at the end.
     after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of flows in the properties file, which may also be at its top level."""
+
+    #: Begins with `mirror.`.
+    name: str
+    meaning: str
+    default: str = ""
+    #: `string`, `boolean`, `int`, `double` or `list`.
+    type: str = "string"
+    #: `module:function` that takes the text; its `ValueError` completes "must be".
+    check: str = ""
+    #: The setting after which it is listed; "": at the end.
+    after: str = ""
+
+    def of(self, flow: FlowOfFeatures) -> str:
+        """Return the effective text in a `FlowConfig`."""
+        return flow.of_features.get(self.name, self.default)
+
+
+class FlowOfFeatures(Protocol):
+    """The part of a `FlowConfig` that features read."""
+
+    @property
+    def of_features(self) -> Mapping[str, str]:
+        """The texts of the settings of features that the file has."""
 
 
 class Hook(StrEnum):
@@ -71,6 +101,7 @@ class Feature:
     dags: Mapping[str, str] = field(default_factory=dict)
     #: Place in the core -> `module:function`.
     hooks: Mapping[Hook, str] = field(default_factory=dict)
+    settings: tuple[Setting, ...] = ()
     #: What it imports and the core does not need, as Python names it: packages, and features that it builds on.
     imports: tuple[str, ...] = ()
     #: The extra that brings them: `batch-mirror[page]`.
@@ -85,11 +116,13 @@ class Feature:
         """
         _require(str, self.name, self.summary, self.extra)
         _require(Mapping, self.commands, self.dags, self.hooks)
-        _require(tuple, self.imports)
+        _require(tuple, self.imports, self.settings)
+        _require(Setting, *self.settings)
         _require(Command, *self.commands.values())
         _require(str, *self.commands, *self.dags, *self.dags.values(), *self.hooks.values(), *self.imports)
         _require(Hook, *self.hooks)
-        for pattern, names in ((_NAME, (self.name, *self.dags)), (_COMMAND, self.commands)):
+        settings = [each.name for each in self.settings]
+        for pattern, names in ((_NAME, (self.name, *self.dags)), (_COMMAND, self.commands), (_SETTING, settings)):
             for name in names:
                 if not pattern.fullmatch(name):
                     raise ValueError(f"{name!r} is no name: use small letters, digits, hyphens and underscores")

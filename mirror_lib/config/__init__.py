@@ -54,7 +54,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "supposed_topics",
         ],
         "named_exclusions": ["about_excluded", "about_excluded_groups"],
-        "schedule": ["longest_interval_seconds", "parse_schedule"],
+        "schedule": ["longest_interval_seconds", "parse_interval", "parse_schedule"],
         "transforms_reader": ["connect_settings", "own_settings"],
         "topology": [
             "config_property_filter",

@@ -51,6 +51,7 @@ from .name_patterns import supposed_topics as supposed_topics
 from .named_exclusions import about_excluded as about_excluded
 from .named_exclusions import about_excluded_groups as about_excluded_groups
 from .schedule import longest_interval_seconds as longest_interval_seconds
+from .schedule import parse_interval as parse_interval
 from .schedule import parse_schedule as parse_schedule
 from .topology import config_property_filter as config_property_filter
 from .topology import flow_topology as flow_topology

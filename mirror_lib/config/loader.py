@@ -53,7 +53,7 @@ from mirror_lib.config.secrets import (
     surroundings,
 )
 from mirror_lib.config.security import security_problems
-from mirror_lib.config.settings import FLOW_KEYS, LEDGER_URL, MM2_FLOW, Definition
+from mirror_lib.config.settings import LEDGER_URL, MM2_FLOW, Definition, flow_keys
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.config.transforms_reader import transform_settings, transforms_reader
 from mirror_lib.errors import ConfigurationError, MirrorError
@@ -465,7 +465,7 @@ def _topology_problem(settings: FlowSettings, error: MirrorError) -> Problem:
 
 def _explain(settings: FlowSettings, file: FileSettings) -> dict[str, Provenance]:
     explained: dict[str, Provenance] = {}
-    for definition in (*MM2_FLOW, *FLOW_KEYS):
+    for definition in (*MM2_FLOW, *flow_keys()):
         setting = settings.connector.get(definition.name) or _default(definition)
         if setting is not None:
             explained[definition.name] = setting

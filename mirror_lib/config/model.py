@@ -285,8 +285,6 @@ class FlowConfig(_Frozen):
     schedule: str | None = None
     #: `mirror.schedule.longest`, an interval: runs without new records, if `schedule` is `on-new-records`.
     schedule_longest: str = "10m"
-    #: `mirror.schedule.poll` in seconds: how often the source is asked for new records then.
-    schedule_poll_seconds: float = 2.0
     #: `mirror.verify.schedule`: the same of the flow's verification.
     verify_schedule: str | None = None
     #: `mirror.failback`: copies only topics whose writers a cutover has moved to its source.
@@ -307,6 +305,9 @@ class FlowConfig(_Frozen):
     spark_connection: str = "spark_default"
     #: `mirror.transforms` and Connect's `transforms`: changes to the records.
     transforms: _Transforms = Field(default=UNCHANGED, repr=False)
+
+    #: Texts of the settings of features that the file has; `feature.Setting.of` returns one.
+    of_features: Mapping[str, str] = Field(default_factory=dict, repr=False, exclude=True)
 
     clients: FlowClients
 

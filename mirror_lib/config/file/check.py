@@ -49,7 +49,10 @@ from mirror_lib.config.settings import (
     Scope,
     check_client_value,
     check_value,
+    feature_setting,
+    feature_settings,
     is_transform_key,
+    unusable_feature,
 )
 from mirror_lib.config.value_doubts import PATTERN_LISTS, value_doubts
 from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
@@ -320,8 +323,8 @@ class _Assignment:
             yield from self._client_value(name)
         elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
             yield from self._check_definition(OWN_BY_NAME[name])
-        elif name in OWN_BY_NAME:
-            where = "at the top level" if OWN_BY_NAME[name].scope is Scope.TOP else "at the top level or under a flow"
+        elif (own := _own(name)) is not None:
+            where = "at the top level" if own.scope is Scope.TOP else "at the top level or under a flow"
             yield self._error(f"{name} is not allowed under a cluster", f"write it {where}")
         elif is_transform_key(name):
             where = "at the top level or under a flow"
@@ -401,6 +404,8 @@ class _Assignment:
         if definition.instead:
             yield self._warn(definition.instead)
             return
+        if (failed := unusable_feature(definition.name)) is not None:
+            yield self._error(f"it needs the feature {failed.name}: {failed.why}", failed.action)
         if (present := FORMER_SETTINGS.get(self._place.name)) is not None:
             yield self._renamed(present)
         if definition.name == ENABLED and is_false_with_comment(self._setting.value):
@@ -589,12 +594,12 @@ class _Assignment:
 
 
 def _own(name: str) -> Definition | None:
-    return OWN_BY_NAME.get(FORMER_SETTINGS.get(name, name))
+    return OWN_BY_NAME.get(FORMER_SETTINGS.get(name, name)) or feature_setting(name)
 
 
 @cache
 def _top_level_names() -> frozenset[str]:
-    return frozenset((*MM2_BY_NAME, *OWN_BY_NAME, *WORKER_BY_NAME, *CLIENT_SET))
+    return frozenset((*MM2_BY_NAME, *OWN_BY_NAME, *feature_settings(), *WORKER_BY_NAME, *CLIENT_SET))
 
 
 @cache
@@ -605,7 +610,7 @@ def _cluster_names() -> frozenset[str]:
 @cache
 def _flow_names() -> frozenset[str]:
     top = {definition.name for definition in TOP_LEVEL}
-    names = (name for name in (*MM2_BY_NAME, *OWN_BY_NAME) if name not in top)
+    names = (name for name in (*MM2_BY_NAME, *OWN_BY_NAME, *feature_settings()) if name not in top)
     clients = (prefix + name for prefix, kind in _FLOW_CLIENTS.items() for name in BY_CLIENT[kind])
     return frozenset((*names, *clients, *OLD_NAMES.values()))
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from mirror_lib.config.file.comments import without_comment
 from mirror_lib.config.file.keys import written_pairs
 from mirror_lib.config.model import Provenance
-from mirror_lib.config.settings import CLIENT_SET, FLOW_KEYS, MM2_FLOW, WORKER, Scope
+from mirror_lib.config.settings import CLIENT_SET, FLOW_KEYS, MM2_FLOW, WORKER, Scope, feature_setting
 from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.outside_limits import CONFIGURATION_CLUSTERS
 from mirror_lib.topology import FlowId, compile_list, parse_list, parse_raw_boolean
@@ -102,7 +102,7 @@ class FileSettings(dict[str, Provenance]):
         return {
             name: setting
             for name, setting in self.items()
-            if name in _TOP_LEVEL_NAMES or name.startswith(_TOP_LEVEL_PREFIXES)
+            if name in _TOP_LEVEL_NAMES or name.startswith(_TOP_LEVEL_PREFIXES) or feature_setting(name) is not None
         }
 
     @cached_property

@@ -32,6 +32,7 @@ from mirror_lib.config.settings import (
     WORKER_BY_NAME,
     WRITE_RATE_LIMIT,
     Definition,
+    feature_setting,
     parse_request_size,
     sync_keys,
 )
@@ -79,6 +80,7 @@ def flow_config(settings: FlowSettings, transforms: FlowChains = UNCHANGED) -> F
         flow=settings.flow,
         **values,
         transforms=transforms,
+        of_features={name: each.value.strip() for name, each in settings.connector.items() if feature_setting(name)},
         clients=flow_clients(settings),
     )
 
@@ -145,7 +147,6 @@ def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
         "quarantine_topic": text("mirror.quarantine.topic"),
         "schedule": " ".join(schedule.split()) or None,
         "schedule_longest": longest,
-        "schedule_poll_seconds": parse_interval(text("mirror.schedule.poll")).total_seconds(),
         "verify_schedule": " ".join(verify_schedule.split()) or None,
         "failback": parse_raw_boolean(text("mirror.failback")),
         "airflow_pool": text("mirror.airflow.pool") or None,

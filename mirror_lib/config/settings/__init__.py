@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "is_transform_key",
         ],
         "kafka_names": ["APPLIED", "BY_CLIENT", "CLIENT_SET", "WORKER_NAMES", "WORKER_PREFIXES"],
+        "feature_keys": ["feature_setting", "feature_settings", "flow_keys", "unusable_feature"],
         "mirror_keys": ["FLOW_KEYS", "LEDGER_URL", "OWN_BY_NAME", "parse_rename_list"],
         "rate_keys": ["READ_RATE_LIMIT", "WRITE_RATE_LIMIT"],
         "reference": ["all_definitions", "markdown_reference", "transform_keys"],

@@ -5,6 +5,10 @@ from .definitions import Scope as Scope
 from .definitions import TOP_LEVEL as TOP_LEVEL
 from .definitions import WORKER as WORKER
 from .definitions import WORKER_BY_NAME as WORKER_BY_NAME
+from .feature_keys import feature_setting as feature_setting
+from .feature_keys import feature_settings as feature_settings
+from .feature_keys import flow_keys as flow_keys
+from .feature_keys import unusable_feature as unusable_feature
 from .kafka_names import APPLIED as APPLIED
 from .kafka_names import BY_CLIENT as BY_CLIENT
 from .kafka_names import CLIENT_SET as CLIENT_SET

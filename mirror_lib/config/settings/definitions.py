@@ -50,6 +50,8 @@ class Definition:
     choices: tuple[str, ...] = ()
     #: True if Kafka accepts the choices in capitals too (`ConfigDef.CaseInsensitiveValidString`).
     any_case: bool = False
+    #: `module:function` that raises `ValueError` for another text; of a feature.
+    check: str = ""
 
     @property
     def field(self) -> str:

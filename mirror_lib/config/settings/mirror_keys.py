@@ -55,16 +55,6 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "and heartbeats; an interval such as `10m`.",
     ),
     Definition(
-        "mirror.schedule.poll",
-        STRING,
-        "2s",
-        Scope.FLOW,
-        _SINCE,
-        "With `mirror.schedule = on-new-records`: interval at which the triggerer requests the latest offsets of the "
-        "source; an interval such as `2s`. Flows of a file with the same source share the requests, and the shortest "
-        "interval.",
-    ),
-    Definition(
         "mirror.verify.schedule",
         STRING,
         "",

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from mirror_lib.config.file import foreign_names
 from mirror_lib.config.settings.definitions import MM2_FLOW, TOP_LEVEL, WORKER, Definition
+from mirror_lib.config.settings.feature_keys import flow_keys
 from mirror_lib.config.settings.keys_of_transforms import PREFIX, REGISTRY, REGISTRY_KEYS, SUB_KEYS
-from mirror_lib.config.settings.mirror_keys import FLOW_KEYS, TOP_KEYS
+from mirror_lib.config.settings.mirror_keys import TOP_KEYS
 from mirror_lib.config.settings.rate_keys import CLUSTER_KEYS
 
 _INTRODUCTION = """\
@@ -116,7 +117,7 @@ would ignore it. All findings come in one pass, also those of the copy that `--f
 
 def all_definitions() -> tuple[Definition, ...]:
     """Return every key that this project or MM2 defines."""
-    return (*TOP_KEYS, *FLOW_KEYS, *CLUSTER_KEYS, *TOP_LEVEL, *MM2_FLOW, *WORKER)
+    return (*TOP_KEYS, *flow_keys(), *CLUSTER_KEYS, *TOP_LEVEL, *MM2_FLOW, *WORKER)
 
 
 def markdown_reference() -> str:
@@ -128,7 +129,7 @@ def markdown_reference() -> str:
     return "\n".join(
         [
             _INTRODUCTION,
-            _section("Settings of this program", (*TOP_KEYS, *FLOW_KEYS, *CLUSTER_KEYS)),
+            _section("Settings of this program", (*TOP_KEYS, *flow_keys(), *CLUSTER_KEYS)),
             _section("Settings of the whole file", top),
             _section("Settings of a flow", applied),
             _section("Settings of positions", worker),

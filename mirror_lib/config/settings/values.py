@@ -13,6 +13,7 @@ from mirror_lib.config.schedule import parse_flow_schedule, parse_interval, pars
 from mirror_lib.config.settings import mirror_keys as own_keys
 from mirror_lib.config.settings import sync_keys
 from mirror_lib.config.settings.definitions import Definition
+from mirror_lib.installed_features import imported
 from mirror_lib.topology import IDENTITY_LIKE, ValueType, compile_java, compile_list, parse_list, parse_value
 
 #: Of the producer that writes the data.
@@ -46,7 +47,7 @@ def check_value(definition: Definition, text: str) -> None:
         ValueError: the value is not valid; the message completes "must be".
     """
     definition.parse(text)
-    check = _FURTHER_CHECKS.get(definition.name)
+    check = imported(definition.check) if definition.check else _FURTHER_CHECKS.get(definition.name)
     if check is not None:
         check(text)
 
@@ -173,7 +174,6 @@ _FURTHER_CHECKS: dict[str, Callable[[str], object]] = {
     "bootstrap.servers": check_bootstrap_servers,
     "mirror.schedule": parse_flow_schedule,
     "mirror.schedule.longest": parse_interval,
-    "mirror.schedule.poll": parse_interval,
     "mirror.verify.schedule": parse_schedule,
     "topics": _check_regexes,
     "topics.exclude": _check_regexes,

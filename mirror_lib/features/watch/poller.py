@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.cluster import Connection
-from mirror_lib.config import FlowConfig, MirrorConfig
+from mirror_lib.config import FlowConfig, MirrorConfig, parse_interval
 from mirror_lib.config.file import are_unchanged
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.watch.decision import NewestRun, StartRule
+from mirror_lib.features.watch.manifest import POLL
 from mirror_lib.features.watch.source import SourceLog, source_connection
 from mirror_lib.ledger import Ledger, RunState, all_with_handovers, ledger_url
 from mirror_lib.sync import save_step
@@ -209,7 +210,7 @@ class _SourcePoll:
         self._config = config
         self._connection = connection
         self._flows = flows
-        self._seconds = min(flow.schedule_poll_seconds for flow in flows.values())
+        self._seconds = min(parse_interval(POLL.of(flow)).total_seconds() for flow in flows.values())
         #: Pause after the next error.
         self._retry = _SHORTEST_RETRY
         #: The reason of the problem that was logged; None if the cluster responds.

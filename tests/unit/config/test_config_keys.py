@@ -17,6 +17,7 @@ from mirror_lib.config.settings.sync_keys import SYNC_KEYS, acl_rules, config_ru
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.acls import AclPattern, AclResource
 from tests.support.config_files import ConfigFile
+from tests.support.fresh_imports import loaded_after
 
 
 def test_keys_of_our_own_have_a_prefix_and_the_defaults_of_the_settings() -> None:
@@ -165,3 +166,12 @@ def test_names_are_unique_and_defaults_are_valid() -> None:
     for definition in definitions:
         if definition.default is not None:
             definition.parse(definition.default)
+
+
+def test_a_file_with_settings_of_the_core_alone_lists_no_features(file: ConfigFile) -> None:
+    path = file.write("mirror.ledger.url = sqlite:///l.sqlite3\nmirror.schedule = 5m\nA->B.topics = orders\n")
+    # Reading the manifests of features would load this one.
+    manifest = "mirror_lib.features.watch.manifest"
+    assert loaded_after(f"from mirror_lib.config import load\nload({str(path)!r})", [manifest]) == []
+    path.write_text(path.read_text() + "mirror.schedule.poll = 3s\n")
+    assert loaded_after(f"from mirror_lib.config import load\nload({str(path)!r})", [manifest]) == [manifest]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -34,9 +35,11 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
 
 
-def mirror(environment: dict[str, str], *words: str) -> str:
+def mirror(environment: dict[str, str], *words: str, exit_code: int = 0) -> str:
     command = [sys.executable, "-m", "mirror_lib.cli.main", *words]
-    return subprocess.run(command, env=environment, cwd=PROJECT, check=True, capture_output=True, text=True).stdout
+    done = subprocess.run(command, env=environment, cwd=PROJECT, check=False, capture_output=True, text=True)
+    assert done.returncode == exit_code, done.stderr
+    return done.stdout
 
 
 def test_given_the_package_then_its_command_is_listed_and_works(environment: dict[str, str]) -> None:
@@ -94,3 +97,35 @@ def test_given_tables_of_a_newer_version_or_with_another_features_name_then_they
         with pytest.raises(LedgerError, match=r"a newer version of the feature owners \(0001\)"):
             ledger.migrate(Migrations("owners", "mirror_lib.ledger:migrations/versions", head="0021"))
         assert ledger.features_with_tables() == ("owners",)
+
+
+def test_given_the_packages_setting_then_it_is_checked_shown_and_read_only_where_the_package_can_be_used(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    config, setting = tmp_path / "mirror.properties", "mirror.owners.unknown"
+    config.write_text(f"{CLUSTERS}B.{setting} = other\nA->B.mirror.owners.unknwon = sales\n")
+    words = ("config", "check", str(config), "--json")
+    under_cluster, misspelt = json.loads(mirror(environment, *words, exit_code=2))["problems"]
+    assert "not allowed under a cluster" in under_cluster["message"]
+    assert misspelt["suggestion"] == f"did you mean A->B.{setting}?"
+
+    config.write_text(f"{CLUSTERS}{setting} = team\nA->B.{setting} = sales\n")
+    reads = "from mirror_lib.config import load; from mirror_owners.preflight import check_flow; import sys; "
+    reads += "print(*check_flow(load(sys.argv[1]).flow('A->B')))"
+    command = [sys.executable, "-c", reads, str(config)]
+    read = subprocess.run(command, env=environment, cwd=PROJECT, check=True, capture_output=True, text=True).stdout
+    assert read == "Topics without a dot in their names belong to sales.\n"
+    shown = json.loads(mirror(environment, "config", "show", str(config), "--flow", "A->B", "--json"))["settings"]
+    assert [each["value"] for each in shown if each["key"] == setting] == ["sales"]
+
+    path = environment["PYTHONPATH"].split(os.pathsep)
+    shutil.copytree(path[0], tmp_path / "needing")
+    manifest = tmp_path / "needing/mirror_owners/manifest.py"
+    manifest.write_text(manifest.read_text().replace("settings=", "imports=('no_such_package',), settings="))
+    failing = {**environment, "PYTHONPATH": os.pathsep.join([str(tmp_path / "needing"), *path[1:]])}
+    for where, said in (
+        (failing, "it needs the feature owners: it needs no_such_package"),
+        (os.environ, "not a setting"),
+    ):
+        problems = json.loads(mirror({**where}, *words, exit_code=2))["problems"]
+        assert [said in each["message"] for each in problems] == [True, True]
