@@ -61,6 +61,9 @@ class FlowOfFeatures(Protocol):
 class Hook(StrEnum):
     """Places of the core at which features take part: it calls what they name there, with what is said here."""
 
+    #: `(flow, topology, clusters, facts, ledger)`: what records that were written after a cutover mean for a flow
+    #: (`relay.planning.AfterCutover`).
+    AFTER_CUTOVER = "after-cutover"
     #: `(flow, name, *, ledger, make_runner, options, max_bytes)`: run a backfill in the job of the flow; a `RunReport`.
     BACKFILL = "backfill"
     #: Operator of the task that copies a flow with `mirror.airflow.deferrable`; a `ReplicateOperator`.

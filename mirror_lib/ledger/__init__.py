@@ -35,11 +35,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "tables.gaps": ["OpenGaps"],
         "tables.locks": ["clock", "lock_name"],
         "tables.verifications": ["WHOLE_RECORDS", "is_of_position", "is_of_present_copy"],
-        "tables.writing": ["now", "upsert"],
+        "tables.writing": ["insert_new", "now", "upsert"],
         "rows": [
             "AclKind",
             "AclState",
-            "BackfillRow",
             "ClusterPairRow",
             "CopiedTopic",
             "DELETIONS_WRITTEN",

@@ -39,7 +39,6 @@ from .queries.group_columns import is_behind as is_behind
 from .queries.group_columns import is_own as is_own
 from .rows import AclKind as AclKind
 from .rows import AclState as AclState
-from .rows import BackfillRow as BackfillRow
 from .rows import ClusterPairRow as ClusterPairRow
 from .rows import CopiedTopic as CopiedTopic
 from .rows import DELETIONS_WRITTEN as DELETIONS_WRITTEN
@@ -64,5 +63,6 @@ from .tables.locks import lock_name as lock_name
 from .tables.verifications import is_of_position as is_of_position
 from .tables.verifications import is_of_present_copy as is_of_present_copy
 from .tables.verifications import WHOLE_RECORDS as WHOLE_RECORDS
+from .tables.writing import insert_new as insert_new
 from .tables.writing import now as now
 from .tables.writing import upsert as upsert

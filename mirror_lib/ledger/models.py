@@ -244,16 +244,6 @@ Table(
     column("begun_at", datetime),
 )
 
-# See `rows.BackfillRow`.
-Table(
-    "backfill",
-    METADATA,
-    key("flow", str),
-    key("name", str),
-    column("definition", StoredJson()),
-    column("created_at", datetime),
-)
-
 # See `rows.VerificationRow`.
 Table(
     "verification",

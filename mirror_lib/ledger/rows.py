@@ -333,14 +333,3 @@ class SyncTimeRow:
     flow: str
     step: str
     begun_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillRow:
-    """What a backfill copies, resolved when it was defined. Its progress is in its positions in Kafka."""
-
-    flow: str
-    name: str
-    #: As `Backfill.to_dict` returns it.
-    definition: Mapping[str, Any]
-    created_at: datetime

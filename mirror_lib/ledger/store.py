@@ -16,7 +16,6 @@ from mirror_lib.ledger.queries import MetricsQueries, copy_rounds
 from mirror_lib.ledger.rows import GapRow, GapState, RunRow, RunState, SyncTimeRow
 from mirror_lib.ledger.tables import (
     Audits,
-    Backfills,
     ClusterPairs,
     HandoverRecords,
     History,
@@ -78,7 +77,6 @@ class Ledger:
         self.audits = Audits(database)
         #: What runs read of cutovers.
         self.handovers = HandoverRecords(database)
-        self.backfills = Backfills(database)
         #: The cluster ids that a flow's rows belong to.
         self.cluster_pairs = ClusterPairs(database)
         #: Queries of metrics.

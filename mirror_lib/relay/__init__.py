@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "PartitionFacts",
             "PartitionPlan",
             "PartitionProblem",
+            "SourceLoss",
             "PartitionResult",
             "Poison",
             "RoutedRecords",

@@ -18,6 +18,7 @@ from .model import Poison as Poison
 from .model import PositionTopic as PositionTopic
 from .model import RoutedRecords as RoutedRecords
 from .model import RunPlan as RunPlan
+from .model import SourceLoss as SourceLoss
 from .model import WHOLE_TOPIC as WHOLE_TOPIC
 from .next_steps import with_the_previous_transform as with_the_previous_transform
 from .record_paths import topic_paths as topic_paths

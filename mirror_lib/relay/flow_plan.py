@@ -34,17 +34,15 @@ from mirror_lib.relay.model import (
 from mirror_lib.relay.planning import (
     LONG_OPEN_SECONDS,
     FlowClusters,
+    after_cutovers,
     altered_notes,
     copied_transactions,
-    doubtful_notes,
-    find_late_writes,
     find_lost_positions,
     foreign_notes,
     gather_facts,
     hanging_problems,
     history_notes,
     is_hanging,
-    late_writes_on_target,
     limits_of_new_topics,
     new_topics_matter,
     offsets_behind_copies,
@@ -166,18 +164,17 @@ def plan_with_facts(
     remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
     refuse_ledger_loops(flow, ledger, clusters.ids(), remote)
     lost = find_lost_positions(flow, facts, known, clusters.positions_at_plan.reset)
-    late = find_late_writes(topology, clusters, ledger)
-    home = late_writes_on_target(flow, clusters, facts, ledger)
-    if home.moved:
+    after = after_cutovers(flow, topology, clusters, facts, ledger)
+    if after.moved:
         snapshot = clusters.positions_at_plan
-        clusters.positions_at_plan = replace(snapshot, positions={**snapshot.positions, **home.moved})
-    refused = {problem.source for problem in (*lost, *home.problems)}
+        clusters.positions_at_plan = replace(snapshot, positions={**snapshot.positions, **after.moved})
+    refused = {problem.source for problem in (*lost, *after.refused)}
     plan = plan_round(
         flow.flow,
         [fact for fact in facts if fact.source not in refused],
         tasks_max=options.tasks_max or flow.tasks_max,
         first_starts=first_starts(flow),
-        problems=(*problems, *lost, *home.problems, *(each.problem(flow.flow) for each in late.writes)),
+        problems=(*problems, *lost, *after.refused, *after.late),
     )
     if not facts and not plan.problems:
         topology.refuse_empty_choice(clusters.source_admin.list_topics())
@@ -195,7 +192,7 @@ def plan_with_facts(
         *altered_notes(clusters.altered),
         # Next to a run that writes both, a plan without its lock reads two moments.
         *(history_notes(flow, facts) if topics_synced or not _is_running(flow, ledger) else ()),
-        *doubtful_notes(flow.flow, late),
+        *after.notes,
         *foreign,
         *limits,
     )

@@ -21,6 +21,7 @@ from mirror_lib.config import (
     plain_names,
 )
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.features.backfill.late_writes import find_late_writes
 from mirror_lib.features.backfill.model import (
     Backfill,
     BackfillRange,
@@ -29,10 +30,11 @@ from mirror_lib.features.backfill.model import (
     shown_bound,
 )
 from mirror_lib.features.backfill.plan import BackfillEstimate, bound_offset, estimate_range
-from mirror_lib.ledger import BackfillRow, Ledger
+from mirror_lib.features.backfill.tables import BackfillRow, Backfills
+from mirror_lib.ledger import Ledger
 from mirror_lib.observe import copy_speed
 from mirror_lib.relay import FROM_CUTOVER
-from mirror_lib.relay.planning import FlowClusters, SourceLogs, find_late_writes, read_source_logs
+from mirror_lib.relay.planning import FlowClusters, SourceLogs, read_source_logs
 from mirror_lib.sync import hidden_topics
 from mirror_lib.sync.topics import TopicSync, apply_flow_topics
 from mirror_lib.topology import FlowTopology, TopicPartition
@@ -128,13 +130,13 @@ def _parse_bound(name: str, text: str) -> FirstStart:
 
 def stored_backfill(flow: FlowConfig, ledger: Ledger, name: str) -> Backfill | None:
     """A backfill from the ledger, None if the name is new."""
-    row = ledger.backfills.find(str(flow.flow), name)
+    row = Backfills(ledger).find(str(flow.flow), name)
     return None if row is None else _of_row(flow, row)
 
 
 def every_backfill(flow: FlowConfig, ledger: Ledger) -> tuple[Backfill, ...]:
     """All backfills of a flow in the ledger, newest first."""
-    return tuple(_of_row(flow, row) for row in ledger.backfills.of_flow(str(flow.flow)))
+    return tuple(_of_row(flow, row) for row in Backfills(ledger).of_flow(str(flow.flow)))
 
 
 def _of_row(flow: FlowConfig, row: BackfillRow) -> Backfill:
@@ -194,7 +196,7 @@ def _of_late_writes(
     flow: FlowConfig, clusters: FlowClusters, ledger: Ledger | None, request: BackfillRequest
 ) -> tuple[Backfill, bool]:
     """The backfill of the late records that are not fetched yet. A backfill that has started is finished first."""
-    for row in ledger.backfills.of_flow(str(flow.flow)) if ledger else ():
+    for row in Backfills(ledger).of_flow(str(flow.flow)) if ledger else ():
         if ledger is None or row.definition["request"] != request.to_dict():
             continue
         known = Backfill.from_dict(row.definition, request)
@@ -216,7 +218,7 @@ def prepare_backfill(
         MirrorError: a cluster or the ledger cannot be used.
     """
     backfill, _ = find_backfill(flow, clusters, ledger, request, name)
-    ledger.backfills.define(
+    Backfills(ledger).define(
         BackfillRow(
             flow=str(flow.flow), name=backfill.name, definition=backfill.to_dict(), created_at=backfill.created_at
         )

@@ -13,5 +13,8 @@ FEATURE = Feature(
         ),
     },
     dags={"backfills": "mirror_lib.features.backfill.airflow.dag:build_backfill_dags"},
-    hooks={Hook.BACKFILL: "mirror_lib.features.backfill.run:run_backfill"},
+    hooks={
+        Hook.AFTER_CUTOVER: "mirror_lib.features.backfill.late_writes:after_cutover",
+        Hook.BACKFILL: "mirror_lib.features.backfill.run:run_backfill",
+    },
 )

@@ -26,6 +26,7 @@ from mirror_lib.errors import (
     WrittenAfterCutoverError,
 )
 from mirror_lib.features.backfill.define import backfill_flow, backfill_topology, stored_backfill
+from mirror_lib.features.backfill.late_writes import find_late_writes
 from mirror_lib.features.backfill.model import Backfill, BackfillRange
 from mirror_lib.features.backfill.plan import clip_facts, within_budget
 from mirror_lib.features.backfill.same_topic import LivePositions
@@ -46,7 +47,7 @@ from mirror_lib.relay import (
     replicate,
 )
 from mirror_lib.relay.gaps import Decision
-from mirror_lib.relay.planning import FlowClusters, find_late_writes, gather_facts, plan_round
+from mirror_lib.relay.planning import FlowClusters, gather_facts, plan_round
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)

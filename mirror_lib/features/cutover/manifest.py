@@ -16,5 +16,10 @@ FEATURE = Feature(
         "cutovers": "mirror_lib.features.cutover.airflow.dag:build_cutover_dags",
         "after_disaster": "mirror_lib.features.cutover.airflow.after_disaster.dag:build_after_disaster_dags",
     },
-    imports=("mirror_lib.features.forecast", "mirror_lib.features.repair", "mirror_lib.features.verify"),
+    imports=(
+        "mirror_lib.features.backfill",
+        "mirror_lib.features.forecast",
+        "mirror_lib.features.repair",
+        "mirror_lib.features.verify",
+    ),
 )

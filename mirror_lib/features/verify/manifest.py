@@ -13,5 +13,5 @@ FEATURE = Feature(
         ),
     },
     dags={"verifications": "mirror_lib.features.verify.airflow.dag:build_verify_dags"},
-    imports=("mirror_lib.features.transforms",),
+    imports=("mirror_lib.features.backfill", "mirror_lib.features.transforms"),
 )

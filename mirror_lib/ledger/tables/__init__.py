@@ -6,7 +6,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "audits": ["Audits"],
-        "backfills": ["Backfills"],
         "cluster_pairs": ["ClusterPairs"],
         "handovers": ["HandoverRecords"],
         "gaps": ["LastCopy"],

@@ -1,5 +1,4 @@
 from .audits import Audits as Audits
-from .backfills import Backfills as Backfills
 from .cluster_pairs import ClusterPairs as ClusterPairs
 from .gaps import LastCopy as LastCopy
 from .handovers import HandoverRecords as HandoverRecords

@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "facts": ["FlowClusters", "gather_facts", "with_flow"],
         "foreign_writes": ["foreign_notes", "offsets_behind_copies"],
         "known_topics": ["new_topics_matter", "note_topics", "topics_to_note"],
-        "late_writes": ["accounted_for", "doubtful_notes", "find_late_writes", "late_writes_on_target"],
+        "handed_over": ["AfterCutover", "after_cutovers"],
         "lost_deletions": ["find_lost_deletions", "last_caught_up", "note_lost_deletions"],
         "lost_positions": ["find_lost_positions"],
         "new_topics": ["limits_of_new_topics"],

@@ -12,13 +12,11 @@ from .facts import gather_facts as gather_facts
 from .facts import with_flow as with_flow
 from .foreign_writes import foreign_notes as foreign_notes
 from .foreign_writes import offsets_behind_copies as offsets_behind_copies
+from .handed_over import after_cutovers as after_cutovers
+from .handed_over import AfterCutover as AfterCutover
 from .known_topics import new_topics_matter as new_topics_matter
 from .known_topics import note_topics as note_topics
 from .known_topics import topics_to_note as topics_to_note
-from .late_writes import accounted_for as accounted_for
-from .late_writes import doubtful_notes as doubtful_notes
-from .late_writes import find_late_writes as find_late_writes
-from .late_writes import late_writes_on_target as late_writes_on_target
 from .lost_deletions import find_lost_deletions as find_lost_deletions
 from .lost_deletions import last_caught_up as last_caught_up
 from .lost_deletions import note_lost_deletions as note_lost_deletions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mirror_lib.features.backfill.tables import Backfills
 from tests.support.console import Console
 from tests.support.kafka import records
 from tests.support.mirrored_topic import MirroredTopic
@@ -26,7 +27,7 @@ def test_a_plan_tells_what_is_left_and_changes_nothing(mirrored: MirroredTopic) 
     _, shown, _ = invoke("backfill", "plan", *words, "--config", flow.path, "--flow", "A->B")
     (row,) = [line.split() for line in shown.splitlines() if line.startswith(f"{mirrored.name} ")]
     assert row[1:6] == ["0", f"A.{mirrored.name}.old", "10", "30", "10"]
-    assert flow.ledger.backfills.of_flow("A->B") == ()
+    assert Backfills(flow.ledger).of_flow("A->B") == ()
 
 
 def test_what_cannot_be_meant_is_wrong_usage(mirrored: MirroredTopic) -> None:

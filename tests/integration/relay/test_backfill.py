@@ -15,6 +15,7 @@ from mirror_lib.errors import (
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.plan import BackfillEstimate
 from mirror_lib.features.backfill.run import run_backfill
+from mirror_lib.features.backfill.tables import Backfills
 from mirror_lib.features.repair.set_positions import apply_changes, plan_changes
 from mirror_lib.features.verify.findings import Verdict
 from mirror_lib.relay.model import CopyJob, PartitionResult
@@ -258,4 +259,4 @@ def test_a_range_in_which_the_log_has_no_record_is_refused_and_an_empty_log_is_n
         with pytest.raises(ConfigurationError, match=rf"{mirrored.name}-0 0 to 5") as refused:
             prepare(flow, mirrored.name, begin, end, name="none", into_suffix=".old")
         assert "The backfill was not defined" in refused.value.action
-    assert flow.ledger.backfills.find("A->B", "none") is None
+    assert Backfills(flow.ledger).find("A->B", "none") is None

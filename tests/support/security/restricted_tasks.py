@@ -19,6 +19,7 @@ from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
+from mirror_lib.features.backfill.tables import Backfills
 from mirror_lib.features.cutover.acl_fence import raise_fence
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.forecast.plan import forecast_flow
@@ -166,7 +167,7 @@ def delete_lost_keys(world: World, flow: FlowConfig, partition: int) -> list[str
 
 
 def _backfill(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
-    begun = [row.name for row in world.ledger.backfills.of_flow(world.name)]
+    begun = [row.name for row in Backfills(world.ledger).of_flow(world.name)]
     name = begun[0] if begun else _defined(world, flow)
     report = run_backfill(flow, name, ledger=world.ledger, make_runner=lambda: copy_here, options=RunOptions())
     return [str(error) for error in report.errors]

@@ -8,6 +8,7 @@ from typing import Any
 from mirror_lib.cluster.admin import GroupState
 from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.counted import counted
+from mirror_lib.features.backfill import accounted_for
 from mirror_lib.features.cutover import acl_fence, gates, handover, uncommitted
 from mirror_lib.features.cutover.context import CutoverContext
 from mirror_lib.features.cutover.failback import prepare_failback, why_no_failback
@@ -28,7 +29,6 @@ from mirror_lib.features.cutover.steps.cut import cut_holds, cuts
 from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.ledger import opposite_of
 from mirror_lib.offsets import OffsetMap
-from mirror_lib.relay.planning import accounted_for
 from mirror_lib.sync.acls import release_acls
 from mirror_lib.sync.groups import GroupRow, apply_flow_groups, plan_flow_groups
 from mirror_lib.topology import TopicPartition

@@ -27,6 +27,7 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
+from mirror_lib.features.backfill import Backfills
 from mirror_lib.features.transforms import RoutedRangeRow, RoutedRanges, TransformChain, transforms_of
 from mirror_lib.features.verify.findings import PartitionVerdict, VerifiedMark
 from mirror_lib.features.verify.model import NO_CHAIN, KnownGap, Obstacle, OppositeFacts, VerifyFacts
@@ -295,7 +296,7 @@ class _Gathering:
         """Return target partitions that backfills also wrote to: their records are not in the flow's own map."""
         return {
             TopicPartition(each["target_topic"], each["partition"])
-            for row in self._ledger.backfills.of_flow(flow)
+            for row in Backfills(self._ledger).of_flow(flow)
             if row.definition["into_live"]
             for each in row.definition["ranges"]
         }

@@ -15,10 +15,10 @@ from mirror_lib.cluster.admin import OffsetSpec
 from mirror_lib.cluster.topics import PositionState, StoredPosition
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import Where, WrittenAfterCutoverError
+from mirror_lib.features.backfill.tables import Backfills
 from mirror_lib.ledger import GapState, HandedOverRow, Ledger
-from mirror_lib.relay.backfills import FROM_CUTOVER, backfill_id
-from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
-from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay import FROM_CUTOVER, PartitionFacts, PartitionProblem, SourceLoss, backfill_id
+from mirror_lib.relay.planning import AfterCutover, FlowClusters
 from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
 
 _NAMED = 3
@@ -52,6 +52,24 @@ def _find_and_fetch(flow: FlowId, topic: str) -> str:
         "Find that producer and move it. Then copy the records into a separate topic: `mirror backfill run --flow "
         f"'{flow}' --topics '{topic}' --from {FROM_CUTOVER} --into-suffix .late`; or leave them on the source: "
         f"`mirror gaps accept --flow '{flow}' --topic {topic}`."
+    )
+
+
+def after_cutover(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    clusters: FlowClusters,
+    facts: Sequence[PartitionFacts],
+    ledger: Ledger,
+) -> AfterCutover:
+    """Return what late records mean for a flow (`Hook.AFTER_CUTOVER`)."""
+    late = find_late_writes(topology, clusters, ledger)
+    moved, refused = late_writes_on_target(flow, clusters, facts, ledger)
+    return AfterCutover(
+        late=tuple(each.problem(flow.flow) for each in late.writes),
+        notes=tuple(doubtful_notes(flow.flow, late)),
+        refused=refused,
+        moved=moved,
     )
 
 
@@ -143,7 +161,7 @@ def accounted_for(ledger: Ledger, flow: FlowId, rows: Iterable[HandedOverRow]) -
         for gap in ledger.gaps(str(flow), limit=None)
         if gap.cause == WrittenAfterCutoverError.reason and gap.state != GapState.OPEN and gap.topic in topics
     ]
-    for backfill in ledger.backfills.of_flow(str(flow)):
+    for backfill in Backfills(ledger).of_flow(str(flow)):
         if backfill.definition["request"]["from"] == FROM_CUTOVER:
             name = backfill_id(flow, backfill.name)
             settled += [
@@ -189,20 +207,11 @@ class _Grown(NamedTuple):
     offsets: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class WayHome:
-    """The consequences of late records for the opposite flow, whose target has them."""
-
-    #: Positions after late records that an operator has resolved, or after markers: copying may continue there,
-    #: although the log does not end where the position says.
-    moved: Mapping[TopicPartition, StoredPosition]
-    problems: tuple[PartitionProblem, ...]
-
-
 def late_writes_on_target(
     flow: FlowConfig, clusters: FlowClusters, facts: Sequence[PartitionFacts], ledger: Ledger | None
-) -> WayHome:
-    """Late records on the target of the opposite flow, after the records that it has written there.
+) -> tuple[Mapping[TopicPartition, StoredPosition], tuple[PartitionProblem, ...]]:
+    """Late records on the target of the opposite flow, after the records that it has written there: `moved` and
+    `refused` of `AfterCutover`.
 
     Only clean starts are checked: an open position may be followed by the records of an interrupted run.
     """
@@ -213,7 +222,7 @@ def late_writes_on_target(
         if fact.source.topic in here and not fact.interrupted and fact.position is not None and _has_grown(fact)
     ]
     if ledger is None or not behind:
-        return WayHome({}, ())
+        return {}, ()
     led_here = flow.flow.opposite
     rows = ledger.handovers.handed_over(str(led_here))
     known = accounted_for(ledger, led_here, rows)
@@ -244,7 +253,7 @@ def late_writes_on_target(
             + f" Then flow {flow.flow} continues after these records.",
         )
         problems.append(PartitionProblem(fact.source, error))
-    return WayHome(moved, tuple(problems))
+    return moved, tuple(problems)
 
 
 def _has_grown(fact: PartitionFacts) -> bool:

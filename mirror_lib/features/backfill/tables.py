@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, Table, select
-from sqlalchemy.dialects import postgresql, sqlite
 
-from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.rows import BackfillRow
+from mirror_lib.ledger import METADATA, Ledger, StoredJson, column, insert_new, key
 
-_BACKFILL: Table = METADATA.tables["backfill"]
+# See `BackfillRow`.
+_BACKFILL = Table(
+    "backfill",
+    METADATA,
+    key("flow", str),
+    key("name", str),
+    column("definition", StoredJson()),
+    column("created_at", datetime),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillRow:
+    """What a backfill copies, resolved when it was defined. Its progress is in its positions in Kafka."""
+
+    flow: str
+    name: str
+    #: As `Backfill.to_dict` returns it.
+    definition: Mapping[str, Any]
+    created_at: datetime
 
 
 class Backfills:
     """Definitions of backfills. Every method is one transaction and raises `LedgerError`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, ledger: Ledger) -> None:
+        self._database = ledger.database
 
     def define(self, row: BackfillRow) -> BackfillRow:
         """Store a backfill's definition; return the stored row, which is an older one if the name exists."""
         with self._database.write() as connection:
-            insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(_BACKFILL)
-            connection.execute(insert.values(asdict(row)).on_conflict_do_nothing())
+            insert_new(connection, _BACKFILL, row)
             return _find(connection, row.flow, row.name) or row
 
     def find(self, flow: str, name: str) -> BackfillRow | None:
