@@ -173,8 +173,7 @@ def _plain_environment() -> dict[str, str]:
 def _password(folder: Path) -> str | None:
     """As docs/deployment.md has people read it."""
     passwords = json.loads((folder / "airflow" / "state" / "passwords.json").read_text())
-    password: str | None = passwords.get("admin")
-    return password
+    return passwords.get("admin")
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,15 @@ import shutil
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from mirror_lib.features.cutover.tables import Cutovers
+from mirror_lib.ledger import HandedOverRow
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
@@ -72,6 +75,14 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
     problems = mirror("config", "check", str(changed), exit_code=2)["problems"]
     assert [each["suggestion"] for each in problems].count("install batch-mirror[transforms]") == 2, problems
     assert "forecast" not in mirror("plan", *place)
+
+    moved = HandedOverRow(flow="A->B", topic="t", target_topic="A.t", cutover="c", since=datetime.now(UTC), by="ann")
+    Cutovers(flow.ledger).hand_over([moved])
+    assert (
+        "a flow with topics that a cutover has moved needs the feature"
+        in mirror("plan", *place, exit_code=2)["error"]["what"]
+    )
+    Cutovers(flow.ledger).hand_over([], take_back_from="A->B", topics=["t"])
 
     assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 10
     assert committed_offsets(kafka_pair.target, f"{topic_name}-readers")[f"A.{topic_name}", 0] == 4

@@ -41,8 +41,7 @@ class Demo:
             check=False,
         )
         assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
+        return json.loads(done.stdout)
 
     def processes(self) -> dict[int, str]:
         """Processes that were started for this demo, by the environment they inherited."""

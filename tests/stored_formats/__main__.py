@@ -39,8 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _project_version() -> str:
     project = tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
-    version: str = project["project"]["version"]
-    return version
+    return project["project"]["version"]
 
 
 if __name__ == "__main__":

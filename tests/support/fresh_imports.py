@@ -13,5 +13,4 @@ def loaded_after(code: str, names: Iterable[str], *arguments: object) -> list[st
     program = f"{code}\nimport sys\nprint([name for name in {tuple(names)!r} if name in sys.modules])"
     command = [sys.executable, "-c", program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    loaded: list[str] = ast.literal_eval(done.stdout.splitlines()[-1])
-    return loaded
+    return ast.literal_eval(done.stdout.splitlines()[-1])

@@ -110,9 +110,7 @@ def seen(kafka_pair: KafkaPair, files: Files, airflow: SharedAirflow, ledger: Le
 
     def end_of(run: RunRow) -> RunRow:
         airflow.wait(lambda: ledger.run(run.id).state != RunState.RUNNING, f"the end of {run.id}")  # type: ignore[union-attr]
-        found = ledger.run(run.id)
-        assert found is not None
-        return found
+        return ledger.run(run.id)
 
     for alias in WAITING:
         airflow.wait(partial(api.has_dag, dag_of(alias)), f"the DAG of {alias}")

@@ -138,8 +138,7 @@ def copied_as_reported(ran: Ran, host: DagHost) -> int:
     """How many records a run says it has copied, when nothing went wrong."""
     assert_done(ran.outcome, host)
     assert ran.outcome.report is not None
-    records: int = ran.outcome.report["records"]
-    return records
+    return ran.outcome.report["records"]
 
 
 def assert_done(outcome: DagOutcome, host: DagHost) -> None:

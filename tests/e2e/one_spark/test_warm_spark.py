@@ -123,7 +123,6 @@ def test_drivers_of_a_driver_host_copy_and_compare_one_after_the_other(
         with hosted(drivers, tmp_path, "spark_jobs.replicate", arguments.command_line(), server) as driver:
             assert driver.process.wait(_SECONDS) == 0, driver.errors[-3000:]
         found = JobReport.read(report)
-        assert found is not None
         assert found.records == expected
 
     compared = VerifyArguments(config=flow.path, flow="A->B", mode=VerifyMode.RECENT)

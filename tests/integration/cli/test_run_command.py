@@ -80,5 +80,4 @@ def mirror(environment: dict[str, str], *arguments: str, expected: int = 0) -> d
         check=False,
     )
     assert answer.returncode == expected, answer.stderr + answer.stdout
-    found: dict[str, Any] = json.loads(answer.stdout)
-    return found
+    return json.loads(answer.stdout)

@@ -83,7 +83,6 @@ def test_run_died(scene: Scene) -> None:
     scene.flow.ledger.start_run(run_id="dead", flow="A->B", trigger="cli")
     scene.ends_well()
     dead = scene.flow.ledger.run("dead")
-    assert dead is not None
     assert dead.error is not None
     assert dead.error["reason"] == "run-died"
     assert "the next run continues at the last stored position" in dead.error["action"]
@@ -94,7 +93,6 @@ def test_spark_job(scene: Scene) -> None:
     scene.flow.ledger.start_run(run_id="dead", flow="A->B", trigger="cli")
     close_abandoned(scene.flow.ledger, "dead")
     dead = scene.flow.ledger.run("dead")
-    assert dead is not None
     assert dead.error is not None
     assert dead.error["reason"] == "spark-job"
     assert "the next run continues at the last stored position" in dead.error["action"]

@@ -48,8 +48,7 @@ class Scene:
     def translated(self, *words: str) -> list[dict[str, Any]]:
         code, found = self.say("translate", *words)
         assert code == 0, found
-        rows: list[dict[str, Any]] = found["translations"]
-        return rows
+        return found["translations"]
 
     def truth(self) -> dict[int, int]:
         """Source offset to target offset, by what consumers see on both sides; every value is written once."""

@@ -47,9 +47,7 @@ def asked(cluster: KafkaCluster, question: Callable[[RawClient], Awaitable[T]]) 
 
 
 def leader_of(client: RawClient, topic: str, partition: int = 0) -> int:
-    node = client.leader(TopicPartition(topic, partition))
-    assert node is not None
-    return node
+    return client.leader(TopicPartition(topic, partition))
 
 
 def test_given_one_who_gives_up_while_it_is_found_how_far_a_broker_is_then_the_connection_is_closed(

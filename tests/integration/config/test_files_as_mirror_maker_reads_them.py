@@ -79,8 +79,7 @@ def ask(files: Iterable[bytes], patterns: Sequence[tuple[str, Sequence[str]]] = 
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    answers: dict[str, Any] = json.loads(done.stdout)
-    return answers
+    return json.loads(done.stdout)
 
 
 def differences(file: Path, data: bytes, theirs: Mapping[str, Any]) -> list[str]:

@@ -58,5 +58,4 @@ def dev(command: str, environment: dict[str, str], expected: int = 0) -> dict[st
         check=False,
     )
     assert answer.returncode == expected, answer.stderr + answer.stdout
-    found: dict[str, Any] = json.loads(answer.stdout)
-    return found
+    return json.loads(answer.stdout)

@@ -94,7 +94,6 @@ def assert_same_positions(ours: list[Record], both: list[Record], shared: Shared
         assert keys.encode(source) == record.key
         assert partition_for(keys.encode(source), 25) == record.partition
         position = decode_value(source, record.value)
-        assert position is not None
         assert encode_value(Position(source.topic, source.partition, position.offset)) == record.value
     # The last one of each is about the last record.
     newest = {keys.decode(record.key): record.value for record in theirs}

@@ -43,7 +43,6 @@ def test_each_round_has_a_row_and_the_next_plan_an_expectation(mirrored: Mirrore
     mirrored.produce(aged(500, age=1))
     expected = plan_flow(flow.config, RunOptions(), flow.ledger).expected
 
-    assert expected is not None
     assert expected.rounds == 2
     assert expected.bytes is not None
     assert expected.seconds is not None

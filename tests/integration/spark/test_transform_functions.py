@@ -169,6 +169,5 @@ def test_a_record_that_a_function_of_batches_cannot_take_is_named(spark: SparkSe
         transformed(spark, RECORDS, function(functions.no_tombstones, ARROW))
 
     found = read_mark(str(caught.value))
-    assert found is not None
     assert found[:2] == (PLACE, FIRST_OFFSET + 2)
     assert found.what == "topic orders, partition 1, offset 102: ValueError: there is a tombstone"

@@ -63,7 +63,6 @@ def test_a_record_that_cannot_be_taken_is_named(spark: SparkSession) -> None:
         _made(spark, smt_chain(MASK, value="json"), VIENNA, Given(b"{"))
 
     found = read_mark(str(caught.value))
-    assert found is not None
     assert found[:2] == (PLACE, 101)
     assert found.what.startswith(
         "topic orders, partition 1, offset 101: value.converter (JsonConverter) cannot transform the record"

@@ -23,8 +23,7 @@ STORED_TOPIC = "mm2-offsets.east.internal"
 
 @pytest.fixture(params=version_folders(), ids=lambda folder: folder.name)
 def folder(request: pytest.FixtureRequest) -> Path:
-    path: Path = request.param
-    return path
+    return request.param
 
 
 def write(servers: str, topic: str, records: list[StoredRecord]) -> None:

@@ -27,8 +27,7 @@ def mirror(flow: Flow, *words: str, code: int = 0) -> dict[str, Any]:
         app, [*words, "--config", str(flow.path), "--flow", "A->B", "--json"], catch_exceptions=False
     )
     assert result.exit_code == code, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    return json.loads(result.stdout)
 
 
 def offset_of(pair: KafkaPair, topic: str, key: str) -> int:

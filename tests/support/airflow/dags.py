@@ -80,8 +80,7 @@ class DagHost:
 
     def import_errors(self) -> Mapping[str, str]:
         """DAG file -> why it could not be parsed."""
-        errors: Mapping[str, str] = self._ask({"dag_id": "", "conf": {}})["import_errors"]
-        return errors
+        return self._ask({"dag_id": "", "conf": {}})["import_errors"]
 
     def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._count += 1
@@ -94,8 +93,7 @@ class DagHost:
             assert self._process.poll() is None, f"the process ended:\n{self.log_tail()}"
             assert time.monotonic() < deadline, f"no answer in {_RUN_SECONDS:.0f} s:\n{self.log_tail()}"
             time.sleep(0.1)
-        answer: dict[str, Any] = json.loads(path.read_text())
-        return answer
+        return json.loads(path.read_text())
 
     def log_tail(self) -> str:
         """The last lines of what Airflow and Spark printed."""

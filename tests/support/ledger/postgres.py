@@ -83,8 +83,7 @@ def as_server_user(folder: Path) -> list[str]:
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return probe.getsockname()[1]
 
 
 def _run(command: list[str | Path]) -> None:

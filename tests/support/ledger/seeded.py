@@ -275,7 +275,6 @@ def _seed_runs(ledger: Ledger, story: Story, newest: datetime) -> None:
 def _date_run(ledger: Ledger, run_id: str, ended: datetime) -> None:
     """Put a run into the past; the ledger itself only ever knows now."""
     run = ledger.run(run_id)
-    assert run is not None
     begun = ended - timedelta(seconds=55 + run.records % 17)
     with ledger.database.write() as connection:
         upsert(

@@ -48,8 +48,7 @@ class SubmittedJob:
         assert ended, f"the job did not end:\n{self.log()}"
         assert self.arguments.report is not None
         assert self.arguments.report.exists(), f"the job left no report:\n{self.log()}"
-        report: dict[str, Any] = json.loads(self.arguments.report.read_text())
-        return report
+        return json.loads(self.arguments.report.read_text())
 
     def wait_until(self, so: Callable[[], bool]) -> None:
         """Wait until something is so while the job runs."""

@@ -99,8 +99,7 @@ class Terminal:
         return code, json.loads(shown)
 
     def call(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "call.json").read_text())
-        return found
+        return json.loads((self.folder / "call.json").read_text())
 
     @property
     def states(self) -> list[str]:

@@ -45,8 +45,7 @@ def _run(*arguments: object) -> tuple[int, str]:
 def _json(*arguments: object, expected: int = 0) -> dict[str, Any]:
     code, shown = _run(*arguments, "--json")
     assert code == expected, shown
-    found: dict[str, Any] = json.loads(shown)
-    return found
+    return json.loads(shown)
 
 
 def _partial_run(ledger: Ledger) -> None:

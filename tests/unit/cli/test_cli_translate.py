@@ -34,8 +34,7 @@ class Maps(Terminal):
     def translated(self, topic: str, *words: str) -> list[dict[str, Any]]:
         code, found = self.json("translate", "--topic", topic, "--partition", "0", *words)
         assert code == 0
-        rows: list[dict[str, Any]] = found["translations"]
-        return rows
+        return found["translations"]
 
 
 @pytest.fixture(autouse=True)

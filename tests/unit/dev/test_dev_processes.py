@@ -85,7 +85,6 @@ def test_a_process_is_found_again_by_its_pid_file(log: Path, tmp_path: Path) -> 
     try:
         found = recall(tmp_path / "run" / "child.pid")
         assert found == child
-        assert found is not None
         assert found.is_running
     finally:
         child.kill()

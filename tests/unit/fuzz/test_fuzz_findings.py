@@ -239,7 +239,6 @@ def test_bytes_behind_an_offset_map_are_damage() -> None:
 def test_a_key_on_a_curve_that_nobody_knows_is_an_error_of_ours() -> None:
     text = (STORES / "client.pem").read_text()
     key = re.search(r"-----BEGIN PRIVATE KEY-----(.*?)-----END PRIVATE KEY-----", text, re.DOTALL)
-    assert key is not None
     der = base64.b64decode(key[1])
     assert P256 in der
     odd = text.replace(key[1], "\n" + base64.encodebytes(der.replace(P256, UNKNOWN_CURVE)).decode())
@@ -329,6 +328,5 @@ def test_an_error_that_is_not_documented_is_a_failure_with_its_place() -> None:
     outcome, failure = _outcome(Bad(), b"")
 
     assert outcome == "UNTYPED KeyError"
-    assert failure is not None
     assert failure[0] is Kind.ERROR
     assert "test_fuzz_findings.py:" in failure[1]

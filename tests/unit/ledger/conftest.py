@@ -35,8 +35,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ledger.sqlite3"
-    url: str = request.getfixturevalue("empty_postgres_url")
-    return url
+    return request.getfixturevalue("empty_postgres_url")
 
 
 @pytest.fixture(scope="session")

@@ -39,9 +39,7 @@ def measured(heaviest: int, seconds: float, *, beside: float = 0.0, tasks: int =
 
 
 def expected_seconds(rounds: list[RoundRow], heaviest: int, tasks: int = 1) -> float:
-    seconds = expect_round([BinSize(heaviest)] * tasks, rounds).seconds
-    assert seconds is not None
-    return seconds
+    return expect_round([BinSize(heaviest)] * tasks, rounds).seconds
 
 
 sizes = st.integers(1, 10**12)
@@ -191,7 +189,6 @@ class TestAccuracy:
 
         good = accuracy(rounds)
 
-        assert good is not None
         assert (good.rounds, good.seconds, good.bytes) == (3, 1.0, 1.0)
         assert good.worst_seconds == pytest.approx(0.2)
 

@@ -20,13 +20,11 @@ def copied(records: int, size: int, seconds: float) -> CopiedRound:
 def test_the_fastest_of_the_rounds_that_were_large_enough_counts_and_the_usual_time_between_runs() -> None:
     found = copy_speed([copied(1_000, 1_000_000, 4.0), copied(8_000, 4_000_000, 4.0), copied(500, 90_000, 0.01)])
 
-    assert found is not None
     assert (found.records_per_second, found.bytes_per_second, found.at_least) == (2_000, 1_000_000, False)
     assert (found.partition_records_per_second, found.partition_bytes_per_second) == (1_000, 500_000)
 
     # Small rounds tell only what is reached at least.
     small = copy_speed([copied(10, 1_000, 0.5)])
-    assert small is not None
     assert (small.records_per_second, small.at_least) == (20, True)
     assert copy_speed([]) is copy_speed([copied(0, 0, 1.0)]) is None
 

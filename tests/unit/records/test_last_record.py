@@ -31,9 +31,7 @@ def logs(draw: st.DrawFn) -> list[list[SourceRecord]]:
 
 def taken(log: list[list[SourceRecord]], codec: int = 0, *, end: int | None = None) -> LastRecord:
     data = b"".join(batch(each, codec=codec) for each in log)
-    found = find_last_records(memoryview(data), end=log[-1][-1].offset + 1 if end is None else end).of_log
-    assert found is not None
-    return found
+    return find_last_records(memoryview(data), end=log[-1][-1].offset + 1 if end is None else end).of_log
 
 
 @given(logs(), codecs, codecs, st.data())

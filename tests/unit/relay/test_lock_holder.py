@@ -54,7 +54,6 @@ def test_a_process_that_ended_is_known_dead_also_before_its_parent_has_noticed()
     ) as process:
         assert process.stdout is not None
         holder = LockHolder.parse(process.stdout.readline().strip())
-        assert holder is not None
         assert not holder.known_dead
 
         process.kill()

@@ -65,7 +65,6 @@ def test_the_job_gets_the_chain_of_the_topic_and_the_rows_and_its_answer_comes_b
     assert run(arguments, runner) == 0
     assert asked == [(("live",), 3)]
     found = read_result(arguments.result)
-    assert found is not None
     assert (found.made, found.dropped_by) == (RESULT.made, RESULT.dropped_by)
     assert [error.attributes() for error in found.failed.values()] == [
         {"reason": "error", "what": "no", "action": "", "topic": "orders", "partition": 0, "offset": 2}

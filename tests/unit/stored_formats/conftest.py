@@ -42,8 +42,7 @@ class Stored:
 @pytest.fixture(scope="session", params=version_folders(), ids=lambda folder: folder.name)
 def folder(request: pytest.FixtureRequest) -> Path:
     """The folder of a version."""
-    path: Path = request.param
-    return path
+    return request.param
 
 
 BOTH = (SQLITE, pytest.param(POSTGRES, marks=pytest.mark.integration))

@@ -148,7 +148,6 @@ def test_locks_are_held_by_those_who_had_them(stored: Stored) -> None:
         row = stored.ledger.lock_holder(fact["flow"])
         assert values(row, fact, "host") == without(fact, "host")
         holder = LockHolder.parse(row.holder)
-        assert holder is not None
         assert holder.host == fact["host"]
     assert stored.ledger.lock_holder("east->west") is None
 
@@ -163,7 +162,6 @@ def test_backfills_are_defined_as_they_were_asked_for(stored: Stored, tmp_path: 
     flow = load(file).flow("east->west")
     for fact in stored.facts("backfills"):
         found = stored_backfill(flow, stored.ledger, fact["name"])
-        assert found is not None
         (range_,) = found.ranges
         assert (range_.source, range_.first, range_.following, found.into_live) == (
             TopicPartition(fact["topic"], 0),

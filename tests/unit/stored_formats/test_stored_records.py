@@ -46,8 +46,7 @@ FORMS = {
 @pytest.fixture(scope="session")
 def facts(folder: Path) -> Facts:
     """The ledger on SQLite is of the same story as the records."""
-    found: Facts = read_json(folder / FACTS[SQLITE])
-    return found
+    return read_json(folder / FACTS[SQLITE])
 
 
 @pytest.fixture(scope="session")

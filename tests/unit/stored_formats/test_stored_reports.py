@@ -19,9 +19,7 @@ REPORTS = (
 
 
 def report_of(folder: Path, name: str) -> JobReport:
-    found = JobReport.read(folder / "reports" / f"{name}.json")
-    assert found is not None
-    return found
+    return JobReport.read(folder / "reports" / f"{name}.json")
 
 
 def test_reports_of_runs_have_the_records_of_their_runs(folder: Path) -> None:

@@ -59,8 +59,7 @@ class Scene:
         given = [*words, "--config", str(self.flow.path), "--flow", "A->B", "--json"]
         result = CliRunner().invoke(app, given, catch_exceptions=False)
         assert result.exit_code == code, result.output
-        found: dict[str, Any] = json.loads(result.stdout or "{}")
-        return found
+        return json.loads(result.stdout or "{}")
 
     def runs_again(self) -> None:
         """The flow copies what comes, nobody is asked any more, and records are equal."""

@@ -110,7 +110,6 @@ def test_a_position_names_the_target_topic_its_id_and_both_clusters_and_is_compl
 
     assert (report.errors, report.records) == ((), 0)
     last, copied = scene.position().last_record, scene.position().target_record
-    assert last is not None
     assert (last.offset, copied) == (9, last)
     assert {name: getattr(scene.position(), name) for name in (*NAMELESS, "offset", "target_offset", "state")} == {
         name: getattr(complete, name) for name in (*NAMELESS, "offset", "target_offset", "state")
@@ -242,7 +241,6 @@ class TestAnotherTargetTopic:
 )
 def test_a_position_of_another_cluster_stops_the_partition(scene: Scene, side: str, error: type[MirrorError]) -> None:
     clusters = scene.position().clusters
-    assert clusters is not None
     scene.store(clusters=clusters._replace(**{side: "another-cluster"}))
     scene.produce(3, start=10)
 

@@ -62,7 +62,6 @@ def test_a_connection_means_a_server(monkeypatch: pytest.MonkeyPatch, connection
 
     address = connect_address("warm")
 
-    assert address is not None
     assert address.url == url
     assert f"session of the Spark Connect server {address} (Airflow connection warm)." in (describe_master("warm"))
     assert "a/b" not in describe_master("warm")
@@ -104,8 +103,7 @@ class Task:
             "ti": SimpleNamespace(xcom_push=lambda key, value: self.pushed.update({key: value})),
         }
         operator.execute(context)
-        seen: dict[str, Any] = json.loads((self._folder / "seen.json").read_text())
-        return seen
+        return json.loads((self._folder / "seen.json").read_text())
 
 
 @pytest.fixture

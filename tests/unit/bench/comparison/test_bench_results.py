@@ -84,7 +84,6 @@ def test_each_copy_is_held_against_the_halves_of_its_own_round() -> None:
     share = _results(*ours, limit=limit).share_of_bound(_LZ4)
 
     # Then the rounds' shares count, where the medians of both would give 0.3
-    assert share is not None
     assert (share.low, share.median, share.high) == pytest.approx((0.3, 0.8, 0.9))
 
 

@@ -26,7 +26,6 @@ def test_the_bound_takes_the_time_of_both_halves_each_by_its_fastest_way() -> No
 
     limit = bound(runs, _WORKLOAD)
 
-    assert limit is not None
     assert (limit.fetching, limit.producing) == (Fastest("large", 0.5), Fastest("one", 1.5))
     assert (limit.seconds, limit.rate) == (2.0, _WORKLOAD.records / 2)
     assert limit.rate_of(Half.FETCHING) == _WORKLOAD.records * 2

@@ -167,7 +167,6 @@ def test_lists_as_version_0_1_0_wrote_them_are_read() -> None:
 
     position = decode_value(SOURCE, value)
 
-    assert position is not None
     assert position.skipped == (OmittedRange(3, 5, None, "corrupt-batch"),)
     assert position.routes == (Route("other", 1, 17),)
 

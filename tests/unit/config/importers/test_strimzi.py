@@ -307,12 +307,10 @@ def test_the_worker_has_the_config_of_the_target() -> None:
 
     worker = read(old_form({"sourceConnector": {}}, clusters=clusters)).worker
 
-    assert worker is not None
     assert worker.connects_as_target
     assert worker.settings["offset.flush.interval.ms"] == "7"
     assert worker.settings["offset.storage.topic"] == "mirrormaker2-cluster-offsets"
     newer = read(new_form({"sourceConnector": {}})).worker
-    assert newer is not None
     assert newer.settings["offset.storage.topic"] == "o"
 
 

@@ -76,7 +76,6 @@ def test_runs_are_added_up(ledger: Ledger) -> None:
 
     assert found.runs[:4] == (5, 2, 40, 4_000)
     last = ledger.run("r3")
-    assert last is not None
     assert found.runs.last_success == last.finished_at
     assert found.last_run == last
     assert found.newest_run == ledger.run("now")
@@ -147,7 +146,6 @@ def test_verifications_are_added_up_against_what_is_copied(ledger: Ledger) -> No
 
     found = only(ledger).verified
 
-    assert found is not None
     assert (found.mismatches, found.partitions, found.equal) == (1, 3, 2)
     assert found.oldest_equal == NOON + 2 * MINUTE
     assert (found.unverified, found.waiting_since) == (20, NOON + 2 * MINUTE)
@@ -159,7 +157,6 @@ def test_what_was_found_equal_again_after_a_difference_counts_from_there(ledger:
 
     found = only(ledger).verified
 
-    assert found is not None
     assert (found.mismatches, found.equal, found.oldest_equal) == (1, 1, NOON + MINUTE)
     # Where the partition stands nobody has looked.
     assert (found.unverified, found.waiting_since) == (0, None)
@@ -381,6 +378,5 @@ def test_gaps_that_wait_and_steps_that_were_refused_are_counted_by_flow(ledger: 
     assert (waiting.flow, waiting.gaps, waiting.topics, waiting.named) == ("a->b", 2, 1, (rows.gap().topic,))
     assert PageQueries(ledger).failed_steps() == {"a->b": 1}
     gap = PageQueries(ledger).find_gap("g0")
-    assert gap is not None
     assert gap.state == "accepted"
     assert PageQueries(ledger).find_gap("g9") is None

@@ -39,7 +39,6 @@ def test_an_operator_can_say_that_another_pair_is_the_same(ledger: Ledger) -> No
     ledger.cluster_pairs.replace("A->B", "c-1", "c-3", by="ann")
 
     found = ledger.cluster_pairs.find("A->B")
-    assert found is not None
     assert (found.target_id, found.by) == ("c-3", "ann")
     assert stored(ledger, "A->B") == (1, 1, 1)
 
@@ -53,7 +52,6 @@ def test_beginning_anew_sets_the_rows_of_the_flow_aside(ledger: Ledger) -> None:
 
     aside = ledger.cluster_pairs.begin_anew("A->B", "c-1", "c-3", by="ann")
 
-    assert aside is not None
     assert aside.startswith("A->B (c-1 -> c-2, until ")
     for flow in ("A->B", "A->B#backfill-x"):
         assert stored(ledger, flow) == (0, 0, 0)

@@ -20,59 +20,54 @@ CUTOVER = cutover_row(
 STEP = attempt_row("wave-1", "inventory", state="failed", at=NOON)
 
 
-def test_a_cutover_is_found_by_its_name_which_is_given_once(ledger: Ledger) -> None:
-    Cutovers(ledger).create(CUTOVER)
+@pytest.fixture
+def cutovers(ledger: Ledger) -> Cutovers:
+    """The table with one cutover."""
+    found = Cutovers(ledger)
+    found.create(CUTOVER)
+    return found
 
-    assert Cutovers(ledger).find("wave-1") == CUTOVER
-    assert Cutovers(ledger).find("wave-2") is None
+
+def test_a_cutovers_name_is_given_once_and_where_it_is_can_be_changed(cutovers: Cutovers) -> None:
+    assert (cutovers.find("wave-1"), cutovers.find("wave-2")) == (CUTOVER, None)
     with pytest.raises(LedgerError, match="wave-1"):
-        Cutovers(ledger).create(replace(CUTOVER, flow="b->a"))
+        cutovers.create(replace(CUTOVER, flow="b->a"))
 
+    cutovers.move("wave-1", state="waiting", step="freeze")
 
-def test_where_a_cutover_is_can_be_changed_and_what_it_is_cannot(ledger: Ledger) -> None:
-    Cutovers(ledger).create(CUTOVER)
-
-    Cutovers(ledger).move("wave-1", state="waiting", step="freeze")
-
-    moved = Cutovers(ledger).find("wave-1")
-    assert moved is not None
-    assert (moved.state, moved.step, moved.definition) == ("waiting", "freeze", CUTOVER.definition)
+    moved = cutovers.find("wave-1")
+    assert moved == replace(CUTOVER, state="waiting", step="freeze", updated_at=moved.updated_at)
     assert moved.updated_at > NOON
 
 
-def test_every_attempt_at_a_step_is_kept_in_the_order_of_time(ledger: Ledger) -> None:
-    Cutovers(ledger).create(CUTOVER)
+def test_every_attempt_at_a_step_is_kept_in_the_order_of_time(cutovers: Cutovers) -> None:
     second = replace(STEP, attempt=2, state="passed", started_at=NOON + timedelta(minutes=1), gates=[{"name": "x"}])
+    ended = replace(second, finished_at=NOON + timedelta(minutes=2))
 
-    for row in (second, STEP, replace(second, finished_at=NOON + timedelta(minutes=2))):
-        Cutovers(ledger).save_step(row)
+    for row in (second, STEP, ended):
+        cutovers.save_step(row)
 
-    found = Cutovers(ledger).steps("wave-1")
-    assert [(row.attempt, row.state) for row in found] == [(1, "failed"), (2, "passed")]
-    assert found[1].finished_at == NOON + timedelta(minutes=2)
-    assert found[1].gates == [{"name": "x"}]
+    assert cutovers.steps("wave-1") == (STEP, ended)
 
 
-def test_the_newest_cutovers_of_a_flow_come_first(ledger: Ledger) -> None:
-    Cutovers(ledger).create(CUTOVER)
-    Cutovers(ledger).create(replace(CUTOVER, name="wave-2", created_at=NOON + timedelta(hours=1)))
-    Cutovers(ledger).create(replace(CUTOVER, name="back", flow="b->a"))
+def test_the_newest_cutovers_of_a_flow_come_first(cutovers: Cutovers) -> None:
+    cutovers.create(replace(CUTOVER, name="wave-2", created_at=NOON + timedelta(hours=1)))
+    cutovers.create(replace(CUTOVER, name="back", flow="b->a"))
 
-    assert [row.name for row in Cutovers(ledger).newest("a->b")] == ["wave-2", "wave-1"]
-    assert len(Cutovers(ledger).newest()) == 3
+    assert [row.name for row in cutovers.newest("a->b")] == ["wave-2", "wave-1"]
+    assert len(cutovers.newest()) == 3
 
 
-def test_the_cut_of_each_partition_is_kept(ledger: Ledger) -> None:
-    Cutovers(ledger).create(CUTOVER)
+def test_the_cut_of_each_partition_is_kept(ledger: Ledger, cutovers: Cutovers) -> None:
     cut = CutRow(
         cutover="wave-1", topic="orders", partition=0, target_topic="orders", source_end=7, target_end=5, cut_at=NOON
     )
 
-    Cutovers(ledger).save_cuts("wave-1", [replace(cut, partition=1), cut])
+    cutovers.save_cuts("wave-1", [replace(cut, partition=1), cut])
     assert [(row.partition, row.source_end) for row in ledger.handovers.cuts("wave-1")] == [(0, 7), (1, 7)]
 
     # A later cut takes the place of the earlier one as a whole: a topic may have left the wave.
-    Cutovers(ledger).save_cuts("wave-1", [replace(cut, source_end=9)])
+    cutovers.save_cuts("wave-1", [replace(cut, source_end=9)])
     assert [(row.partition, row.source_end) for row in ledger.handovers.cuts("wave-1")] == [(0, 9)]
 
 

@@ -26,17 +26,8 @@ def copied(size: int) -> dict[str, Any]:
 
 def test_a_round_comes_back_as_it_was_saved_last(ledger: Ledger) -> None:
     save(ledger, "r", 1, expected_seconds=2.5, lag_records=10)
-    row = save(
-        ledger,
-        "r",
-        1,
-        expected_seconds=2.5,
-        expected_bytes=7,
-        lag_records=10,
-        oldest_age_ms=5,
-        newest_age_ms=1,
-        **copied(9),
-    )
+    more = {"expected_seconds": 2.5, "expected_bytes": 7, "lag_records": 10, "oldest_age_ms": 5, "newest_age_ms": 1}
+    row = save(ledger, "r", 1, **more, **copied(9))
 
     assert ledger.rounds() == (row,)
 

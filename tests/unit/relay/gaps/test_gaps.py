@@ -177,7 +177,6 @@ class TestDeciding:
             with subtests.test(fact=fact):
                 found = decide(Decision.RECOPY, FLOW, fact, [gap("source-recreated")], 77, run_id="d1")
 
-                assert found is not None
                 assert (found.offset + 1, found.target_offset) == (fact.log_start, 77)
 
     def test_no_position_moves_where_nothing_is_to_be_passed(self) -> None:
@@ -202,9 +201,7 @@ class TestDecidingAboutAnInterruptedCopy:
 
     def decided(self, fact: PartitionFacts, cause: str, **changes: Any) -> Position:
         before = position(state=PositionState.OPEN, producer_id=4, epoch=2, skipped=self.SKIPPED, **changes)
-        after = decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 40, run_id="r2", before=before, claim=6)
-        assert after is not None
-        return after
+        return decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 40, run_id="r2", before=before, claim=6)
 
     def test_the_position_stays_open_so_that_its_writer_is_fenced(self) -> None:
         after = self.decided(facts(log_start=60), "retention-gap")
@@ -222,7 +219,6 @@ class TestDecidingAboutAnInterruptedCopy:
 
         after = decide(Decision.RECOPY, FLOW, facts(), causes, 40, run_id="r2", before=before, claim=6, merged=True)
 
-        assert after is not None
         assert after.state is PositionState.CLOSED
 
 

@@ -203,9 +203,7 @@ def _report(*results: PartitionResult, problems: tuple[PartitionProblem, ...] = 
 def _read_back(folder: Path, content: Mapping[str, Any]) -> JobReport:
     path = folder / "new" / "report.json"
     write_report(path, content)
-    report = JobReport.read(path)
-    assert report is not None
-    return report
+    return JobReport.read(path)
 
 
 def test_a_job_that_ended_before_or_while_writing_has_no_report(tmp_path: Path) -> None:

@@ -15,6 +15,5 @@ def test_a_default_of_an_outer_struct_reaches_its_fields() -> None:
 
     after = apply(Flatten(Side.VALUE), SmtRecord("t", value=Struct(outer, {}), value_schema=outer))
 
-    assert after is not None
     assert after.value_schema is not None
     assert [(each.name, each.schema.default) for each in after.value_schema.fields] == [("a.b", Int32(7))]

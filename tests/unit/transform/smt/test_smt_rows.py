@@ -252,7 +252,6 @@ def test_a_record_that_cannot_be_taken_is_named_and_reading_ends() -> None:
         list(read_through(reading))
 
     found = read_mark(str(caught.value))
-    assert found is not None
     assert found[:2] == (PLACE, 2)
     assert found.what.startswith(
         "topic orders, partition 3, offset 2: value.converter (JsonConverter) cannot transform the record"
