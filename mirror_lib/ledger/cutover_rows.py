@@ -14,11 +14,11 @@ class CutoverRow:
 
     name: str
     flow: str
-    #: One of `runbook.model.CutoverState`.
+    #: One of `features.cutover.model.CutoverState`.
     state: str
-    #: The current or next step, one of `runbook.model.Step`.
+    #: The current or next step, one of `features.cutover.model.Step`.
     step: str
-    #: As `runbook.model.CutoverDefinition.to_dict` gives it.
+    #: As `features.cutover.model.CutoverDefinition.to_dict` gives it.
     definition: Mapping[str, Any]
     created_at: datetime
     created_by: str

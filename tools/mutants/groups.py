@@ -15,7 +15,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "groups": ("mirror_lib/sync/groups",),
     "ledger": ("mirror_lib/ledger",),
     "offsets": ("mirror_lib/offsets",),
-    "planning": ("mirror_lib/planning", "mirror_lib/relay/planning"),
+    "planning": ("mirror_lib/planning", "mirror_lib/relay/planning", "mirror_lib/features/backfill"),
     "protocol": ("mirror_lib/cluster/protocol",),
     "raw": ("mirror_lib/cluster/raw",),
     "runbook": ("mirror_lib/features/cutover", "mirror_lib/runbook"),

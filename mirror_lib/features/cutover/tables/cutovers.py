@@ -26,9 +26,9 @@ class CutoverStepRow:
     step: str
     #: From 1.
     attempt: int
-    #: One of `model.StepState`.
+    #: One of `features.cutover.model.StepState`.
     state: str
-    #: The gates that were checked, as `model.Gate.to_dict` returns them.
+    #: The gates that were checked, as `features.cutover.model.Gate.to_dict` returns them.
     gates: list[dict[str, Any]]
     #: What the step measured and did.
     facts: Mapping[str, Any]
