@@ -30,6 +30,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "frame": ["begin_with"],
         "gaps": ["GapPartitionOption"],
-        "output": ["JsonOption", "Output", "Progress", "report_errors"],
+        "output": ["JsonOption", "JsonOutput", "Output", "Progress", "report_errors"],
     },
 )

@@ -25,6 +25,7 @@ from .flow_options import TopicsOption as TopicsOption
 from .frame import begin_with as begin_with
 from .gaps import GapPartitionOption as GapPartitionOption
 from .output import JsonOption as JsonOption
+from .output import JsonOutput as JsonOutput
 from .output import Output as Output
 from .output import Progress as Progress
 from .output import report_errors as report_errors

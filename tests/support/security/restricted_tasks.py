@@ -10,13 +10,13 @@ from functools import partial
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from mirror_lib.access.model import AccessTask, RequiredAccess
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.internal import OffsetSyncWriter, PositionStore
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
+from mirror_lib.features.access.model import AccessTask, RequiredAccess
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.cutover.acl_fence import raise_fence

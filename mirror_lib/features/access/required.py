@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mirror_lib.access.model import ON_DEMAND, AccessTask, RequiredAccess, Side
 from mirror_lib.config import (
     Fencing,
     FlowConfig,
@@ -24,6 +23,7 @@ from mirror_lib.config import (
     replication_policy,
 )
 from mirror_lib.config import name_patterns as patterns
+from mirror_lib.features.access.model import ON_DEMAND, AccessTask, RequiredAccess, Side
 from mirror_lib.sync import why_not_emitted
 from mirror_lib.sync.heartbeats import emitting_flows
 from mirror_lib.topology import WILDCARD, AclPattern, Grant, Operation, Resource, without_covered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from mirror_lib.access.model import RequiredAccess, grants_by_cluster
+from mirror_lib.features.access.model import RequiredAccess, grants_by_cluster
 from mirror_lib.topology import Grant, acls_operation, resource_arguments
 
 
