@@ -40,6 +40,8 @@ class Hook(StrEnum):
     DRIVER = "driver"
     #: `(flow, plan, ledger, *, run_begins, connected)`: the forecast of a plan (`relay.health.next_run.FlowForecast`).
     FORECAST = "forecast"
+    #: `(flow, ledger, *, run_id)`: store the state of a flow after its run (`relay.health.after_run.FlowState`).
+    OBSERVE = "observe"
     #: `(flow, config_path)`: the schedule of a DAG whose runs new records start.
     ON_NEW_RECORDS = "on-new-records"
     #: `(flow)`, a `FlowConfig`: called by Airflow's task `preflight`; returns lines for its log; an error fails it.

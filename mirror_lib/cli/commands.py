@@ -48,14 +48,6 @@ _OWN: Mapping[str, Command] = {
         "mirror_lib.cli.translate",
         "Translate offsets with the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.",
     ),
-    "observe": Command(
-        "mirror_lib.cli.observe",
-        "Read both clusters once and store the lag of the flow in the ledger, for `mirror metrics` and the page.",
-    ),
-    "metrics": Command(
-        "mirror_lib.cli.metrics",
-        "Print metrics of all flows in Prometheus text format. Reads only the ledger.",
-    ),
     "spark": Command("mirror_lib.cli.spark", "Prepare what Spark needs to run the jobs."),
     "features": Command(
         "mirror_lib.cli.features", "List the features of this installation: what they add, and why one cannot be used."

@@ -11,7 +11,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "cutover_rows": ["CarrierRow", "CutRow", "CutoverRow", "CutoverStepRow", "HandedOverRow", "QuestionRow"],
         "directions": ["MapPart", "inverse_run_id", "map_parts", "run_id_in", "with_ends"],
         "driver_rows": ["DriverRow", "DriverState"],
-        "flow_figures": ["FlowFigures", "GroupTotals"],
         "handovers": [
             "all_with_handovers",
             "enabled_opposite_of",
@@ -20,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "with_handovers",
         ],
         "location": ["default_ledger_url", "existing_ledger", "ledger_url", "open_ledger"],
+        "metadata": ["METADATA", "selected"],
         "observation_guard": ["log_errors"],
         "observed_rows": [
             "FlowObservationRow",

@@ -11,8 +11,6 @@ from .directions import run_id_in as run_id_in
 from .directions import with_ends as with_ends
 from .driver_rows import DriverRow as DriverRow
 from .driver_rows import DriverState as DriverState
-from .flow_figures import FlowFigures as FlowFigures
-from .flow_figures import GroupTotals as GroupTotals
 from .handovers import all_with_handovers as all_with_handovers
 from .handovers import enabled_opposite_of as enabled_opposite_of
 from .handovers import load_flow_as_it_runs as load_flow_as_it_runs
@@ -22,6 +20,8 @@ from .location import default_ledger_url as default_ledger_url
 from .location import existing_ledger as existing_ledger
 from .location import ledger_url as ledger_url
 from .location import open_ledger as open_ledger
+from .metadata import METADATA as METADATA
+from .metadata import selected as selected
 from .observation_guard import log_errors as log_errors
 from .observed_rows import FlowObservationRow as FlowObservationRow
 from .observed_rows import GroupObservationRow as GroupObservationRow

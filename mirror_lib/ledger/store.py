@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from mirror_lib.ledger import schema
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
-from mirror_lib.ledger.queries import MetricsQueries, PageQueries, copy_rounds
+from mirror_lib.ledger.queries import PageQueries, copy_rounds
 from mirror_lib.ledger.rows import GapRow, GapState, RunRow, RunState, SyncTimeRow
 from mirror_lib.ledger.tables import (
     Audits,
@@ -47,7 +47,7 @@ def _reads(query: Callable[Concatenate[Connection, _Given], _Result]) -> Callabl
 
     @wraps(query)
     def method(ledger: Ledger, /, *given: _Given.args, **named: _Given.kwargs) -> _Result:
-        with ledger._database.read() as connection:  # noqa: SLF001 - a method
+        with ledger.database.read() as connection:
             return query(connection, *given, **named)
 
     return method
@@ -60,7 +60,7 @@ def _writes(
 
     @wraps(change)
     def method(ledger: Ledger, /, *given: _Given.args, **named: _Given.kwargs) -> _Result:
-        with ledger._database.write() as connection:  # noqa: SLF001 - a method
+        with ledger.database.write() as connection:
             return change(connection, *given, **named)
 
     return method
@@ -73,7 +73,7 @@ class Ledger:
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
         #: The latest observations of flows.
         self.observations = Observations(database)
         #: Deletes old rows of runs.
@@ -87,8 +87,6 @@ class Ledger:
         self.drivers = DetachedDrivers(database)
         #: The cluster ids that a flow's rows belong to.
         self.cluster_pairs = ClusterPairs(database)
-        #: Queries of metrics.
-        self.metrics = MetricsQueries(database)
         #: Queries of pages about many flows.
         self.pages = PageQueries(database)
 
@@ -103,11 +101,11 @@ class Ledger:
 
     def migrate(self) -> None:
         """Create the tables or migrate them to this version; fast if they are up to date."""
-        schema.upgrade(self._database)
+        schema.upgrade(self.database)
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
-        self._database.close()
+        self.database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -189,7 +187,7 @@ class Ledger:
     ) -> None:
         """Record that a run is alive and, if given, its progress."""
         values = {"rounds": rounds, "planned_partitions": planned_partitions, "records": records, "bytes": bytes}
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             run_table.change(connection, run_id, values)
 
     def close_dead_runs(self, flow: str, *, living: str | None = None) -> tuple[str, ...]:
@@ -201,7 +199,7 @@ class Ledger:
         Returns:
             The ids of the marked runs.
         """
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             # Running runs first, lock second: a run that starts in between is not among them.
             running = run_table.running_runs(connection, flow)
             if living is None and running:
@@ -239,17 +237,17 @@ class Ledger:
             "bytes": bytes,
             "error": None if error is None else dict(error),
         }
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             run_table.finish(connection, run_id, values)
 
     def append_routed(self, rows: Sequence[RoutedRangeRow], *, resumed: Iterable[TopicPartition] = ()) -> None:
         """Record where runs have written the records that transforms route; see `routed_table.append`."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             routed_table.append(connection, rows, resumed=frozenset((each.topic, each.partition) for each in resumed))
 
     def routed_by_others(self, flow: str) -> frozenset[tuple[str, TopicPartition]]:
         """Other flows whose transforms have sent records to partitions of other topics, each with those partitions."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return frozenset(
                 (name, TopicPartition(topic, partition))
                 for name, topic, partition in routed_table.of_others(connection, flow)
@@ -257,22 +255,22 @@ class Ledger:
 
     def gaps(self, flow: str, limit: int | None = 100) -> tuple[GapRow, ...]:
         """A flow's latest gaps, latest first; all of them without a limit."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return gap_table.of_flow(connection, flow, state=None, limit=limit)
 
     def open_gaps(self, flow: str) -> tuple[GapRow, ...]:
         """A flow's gaps without a resolution, latest first."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return gap_table.of_flow(connection, flow, state=GapState.OPEN, limit=None)
 
     def stopped_gaps(self, flow: str) -> tuple[GapRow, ...]:
         """A flow's gaps of partitions that an operator has excluded from replication, latest first."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return gap_table.of_flow(connection, flow, state=GapState.STOPPED, limit=None)
 
     def stopped_partitions(self, flow: str) -> frozenset[TopicPartition]:
         """Source partitions that an operator has excluded from replication."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return frozenset(TopicPartition(*place) for place in gap_table.stopped_partitions(connection, flow))
 
     def dead_runs(self, rows: Iterable[RunRow]) -> frozenset[str]:
@@ -284,7 +282,7 @@ class Ledger:
         running = [row for row in rows if row.state == RunState.RUNNING]
         if not running:
             return frozenset()
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             held = lock_table.live_locks(connection)
             suspects = [row.id for row in running if row.has_died(held.get(row.flow))]
             # A run records its end before it releases its lock.
@@ -293,5 +291,5 @@ class Ledger:
 
     def note_sync(self, flow: str, step: str, begun_at: datetime) -> None:
         """Record when a step with its own interval began, after it succeeded."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             acl_table.note_time(connection, SyncTimeRow(flow=flow, step=step, begun_at=begun_at))

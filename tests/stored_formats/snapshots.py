@@ -57,7 +57,7 @@ def _run(program: str, url: str, *arguments: str) -> str:
 
 def empty_tables(ledger: Ledger) -> list[str]:
     """Tables of the ledger without a row."""
-    with ledger._database.read() as connection:
+    with ledger.database.read() as connection:
         return [
             table.name
             for table in METADATA.sorted_tables
@@ -68,7 +68,7 @@ def empty_tables(ledger: Ledger) -> list[str]:
 def one_sided_columns(ledger: Ledger) -> tuple[list[str], list[str]]:
     """Nullable columns that are never set, and those that are always set."""
     never, always = [], []
-    with ledger._database.read() as connection:
+    with ledger.database.read() as connection:
         for table in METADATA.sorted_tables:
             rows = connection.execute(select(func.count()).select_from(table)).scalar_one()
             for column in (column for column in table.columns if column.nullable):
@@ -82,6 +82,6 @@ def one_sided_columns(ledger: Ledger) -> tuple[list[str], list[str]]:
 
 def row_counts(ledger: Ledger) -> dict[str, int]:
     """Rows of every table, also of those that this version does not know any more."""
-    with ledger._database.read() as connection:
+    with ledger.database.read() as connection:
         names = sorted(set(inspect(connection).get_table_names()) - {VERSION_TABLE})
         return {name: connection.exec_driver_sql(f'SELECT count(*) FROM "{name}"').scalar_one() for name in names}

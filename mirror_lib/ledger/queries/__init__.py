@@ -1,4 +1,4 @@
-"""Queries over several tables: for the page, metrics and verdicts."""
+"""Queries over several tables: for the page and verdicts."""
 
 import lazy_loader
 
@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "copy_rounds": ["CopiedRound", "FlowLag"],
-        "metrics": ["MetricsQueries"],
+        "group_columns": ["is_own"],
         "page": ["PARTITION_ORDERS", "PageQueries", "PartitionFilter"],
         "verdicts": ["Verdicts", "VerificationSummary"],
     },

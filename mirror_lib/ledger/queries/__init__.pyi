@@ -1,6 +1,6 @@
 from .copy_rounds import CopiedRound as CopiedRound
 from .copy_rounds import FlowLag as FlowLag
-from .metrics import MetricsQueries as MetricsQueries
+from .group_columns import is_own as is_own
 from .page import PageQueries as PageQueries
 from .page import PARTITION_ORDERS as PARTITION_ORDERS
 from .page import PartitionFilter as PartitionFilter

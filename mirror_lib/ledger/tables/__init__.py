@@ -13,10 +13,11 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "detached_drivers": ["DetachedDrivers"],
         "gaps": ["LastCopy"],
         "history": ["History"],
-        "locks": ["is_held_by"],
+        "locks": ["is_held_by", "live_locks"],
         "observations": ["Observations"],
         "rate_claims": ["RateAsk"],
         "segment_runs": ["columns_of"],
+        "transaction_counts": ["transaction_totals"],
         "verifications": ["WHOLE_RECORDS", "is_of_position", "is_of_present_copy"],
     },
 )

@@ -275,7 +275,7 @@ def _date_run(ledger: Ledger, run_id: str, ended: datetime) -> None:
     run = ledger.run(run_id)
     assert run is not None
     begun = ended - timedelta(seconds=55 + run.records % 17)
-    with ledger._database.write() as connection:
+    with ledger.database.write() as connection:
         upsert(
             connection,
             METADATA.tables["run"],

@@ -22,12 +22,12 @@ from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.cutover.acl_fence import raise_fence
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.forecast.plan import forecast_flow
+from mirror_lib.features.metrics.observation import observe_flow
 from mirror_lib.features.repair.key_deletions import delete_keys, plan_key_deletion
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from mirror_lib.features.verify.state.lost import find_lost_deletions
-from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run import replicate

@@ -163,7 +163,7 @@ def test_a_writer_waits_for_another_and_then_sees_what_it_wrote(sqlite: Database
 def test_readers_are_not_stopped_by_a_writer(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
         ledger.migrate()
-        with ledger._database.write() as connection:
+        with ledger.database.write() as connection:
             connection.execute(text("DELETE FROM run"))
 
             assert ledger.runs() == ()
@@ -215,7 +215,7 @@ def test_errors_of_the_database_pickle_like_all_others(database_url: str) -> Non
 def test_a_connection_that_broke_while_idle_is_replaced(empty_postgres_url: str) -> None:
     with Ledger.open(empty_postgres_url) as ledger:
         ledger.migrate()
-        with Ledger.open(empty_postgres_url) as other, other._database.write() as connection:
+        with Ledger.open(empty_postgres_url) as other, other.database.write() as connection:
             connection.execute(
                 text(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -228,7 +228,7 @@ def test_a_connection_that_broke_while_idle_is_replaced(empty_postgres_url: str)
 
 @pytest.mark.integration
 def test_a_refused_login_is_told_in_the_databases_words_without_the_password(postgres_url: str) -> None:
-    with Ledger.open(postgres_url) as ledger, ledger._database.write() as connection:
+    with Ledger.open(postgres_url) as ledger, ledger.database.write() as connection:
         connection.execute(text("CREATE ROLE closed NOLOGIN"))
 
     with pytest.raises(LedgerError, match="closed") as caught:

@@ -40,7 +40,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path}/ledger.sqlite3"
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_url")
-    with ready_ledger(url) as ledger, ledger._database.write() as connection:
+    with ready_ledger(url) as ledger, ledger.database.write() as connection:
         connection.execute(text("DELETE FROM run_lock"))
     return url
 
@@ -202,7 +202,7 @@ def test_given_a_ledger_that_fails_for_a_whole_lease_then_the_lock_is_lost_with_
     sqlite_ledger: Ledger,
 ) -> None:
     with hold_lock(sqlite_ledger, flow=FLOW, run_id="r1", lease_seconds=1.0) as lease:
-        with sqlite_ledger._database.write() as connection:
+        with sqlite_ledger.database.write() as connection:
             connection.execute(text("ALTER TABLE run_lock RENAME TO away"))
 
         lost = wait_until_lost(lease)
@@ -219,7 +219,7 @@ def test_given_a_ledger_that_does_not_answer_at_all_then_the_lock_is_lost_all_th
     assert database_module.BUSY_SECONDS > 1.0
     with (
         hold_lock(sqlite_ledger, flow=FLOW, run_id="r1", lease_seconds=1.0) as lease,
-        sqlite_ledger._database.write() as connection,
+        sqlite_ledger.database.write() as connection,
     ):
         connection.execute(text("DELETE FROM run"))
         lost = wait_until_lost(lease)
@@ -232,11 +232,11 @@ def test_given_a_shorter_outage_then_it_is_logged_and_the_lock_is_kept(
     sqlite_ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
     with hold_lock(sqlite_ledger, flow=FLOW, run_id="r1", lease_seconds=9.0) as lease:
-        with sqlite_ledger._database.write() as connection:
+        with sqlite_ledger.database.write() as connection:
             connection.execute(text("ALTER TABLE run_lock RENAME TO away"))
         while "was not renewed yet" not in caplog.text:
             time.sleep(0.01)
-        with sqlite_ledger._database.write() as connection:
+        with sqlite_ledger.database.write() as connection:
             connection.execute(text("ALTER TABLE away RENAME TO run_lock"))
         before = sqlite_ledger.lock_holder(FLOW)
         while sqlite_ledger.lock_holder(FLOW) == before:

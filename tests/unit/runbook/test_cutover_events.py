@@ -264,7 +264,7 @@ class CutoverEvents(RuleBasedStateMachine):
         assert self.process is not None
         self.process.kill()
         self.process = None
-        with self.ledger._database.write() as connection:
+        with self.ledger.database.write() as connection:
             connection.execute(
                 text("UPDATE run_lock SET holder = :dead WHERE flow = :flow"),
                 {"dead": self.dead_holder, "flow": lock_name(WAVE.name)},

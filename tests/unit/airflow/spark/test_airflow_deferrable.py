@@ -294,7 +294,7 @@ def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task:
 
 def _make_silent(task: Task) -> None:
     row = task.earlier()
-    with task.ledger._database.write() as connection:
+    with task.ledger.database.write() as connection:
         long_ago = row.seen_at - timedelta(seconds=2 * row.lease_seconds)
         connection.execute(update(METADATA.tables["detached_driver"]).values(seen_at=long_ago))
 

@@ -27,7 +27,7 @@ def let_time_pass(ledger: Ledger, seconds: float) -> None:
     """Make the lock as old as if so many seconds had passed."""
     row = ledger.lock_holder(FLOW)
     assert row is not None
-    with ledger._database.write() as connection:
+    with ledger.database.write() as connection:
         connection.execute(
             update(METADATA.tables["run_lock"]).values(renewed_at=row.renewed_at - timedelta(seconds=seconds))
         )
@@ -136,7 +136,7 @@ def test_on_postgres_times_are_those_of_its_clock(empty_postgres_url: str, monke
 
         assert acquire(ledger, "r2").run_id == "r1"
         assert ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
-        with ledger._database.read() as connection:
+        with ledger.database.read() as connection:
             clock = connection.scalar(text("SELECT clock_timestamp()"))
         held = ledger.lock_holder(FLOW)
 

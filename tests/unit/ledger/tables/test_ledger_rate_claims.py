@@ -140,7 +140,7 @@ def test_given_a_run_that_died_when_its_lease_has_ended_then_its_share_is_free(l
     share(ledger, "A->B")
     row = ledger.lock_holder("A->B")
     assert row is not None
-    with ledger._database.write() as connection:
+    with ledger.database.write() as connection:
         connection.execute(
             update(METADATA.tables["run_lock"]).values(renewed_at=row.renewed_at - timedelta(seconds=31))
         )

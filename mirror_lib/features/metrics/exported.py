@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from mirror_lib.config import FlowConfig, longest_interval_seconds
 from mirror_lib.errors import LOSS_REASONS, UNKNOWN_REASONS
+from mirror_lib.features.metrics.figures import FlowFigures
 from mirror_lib.ledger import (
     DELETIONS_WRITTEN,
     DISASTER,
@@ -23,11 +24,10 @@ from mirror_lib.ledger import (
     POSITION_SET,
     REPEATED,
     SOURCE_DELETED,
-    FlowFigures,
     FlowObservationRow,
     RoundRow,
 )
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.observe import Outlook
 
 PREFIX = "mirror_"
 #: `GapRow.cause` of losses at source or target: those that `mirror gaps` resolves, and a disaster.

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster.raw import first_timestamps
 from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.features.metrics.figures import GroupTotals
+from mirror_lib.features.metrics.queries import MetricsQueries
 from mirror_lib.identity import check_clusters
 from mirror_lib.ledger import (
     FlowObservationRow,
-    GroupTotals,
     Ledger,
     PartitionObservationRow,
     PartitionRunRow,
     with_handovers,
 )
 from mirror_lib.observe import Outlook
-from mirror_lib.relay.flow_plan import plan_with_facts
-from mirror_lib.relay.health.next_run import FlowForecast, PartitionForecast, forecast_of
-from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
+from mirror_lib.relay import PartitionFacts, PartitionPlan, PartitionProblem, RunOptions, RunPlan, plan_with_facts
+from mirror_lib.relay.health import FlowForecast, PartitionForecast, forecast_of, ledger_tidied_up
 from mirror_lib.relay.planning import FlowClusters, hidden_detail, unselected_error
-from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology import TopicPartition
-
-_log = logging.getLogger(__name__)
 
 #: Detail of partitions that an operator has stopped.
 STOPPED = "replication was stopped by an operator"
@@ -107,13 +103,9 @@ def observe_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
     Raises:
         MirrorError: a cluster cannot be reached, or the ledger cannot be used; nothing is stored then.
     """
-    for dead in ledger.close_dead_runs(str(flow.flow)):
-        _log.warning("Flow %s: run %s has died.", flow.flow, dead)
-    observed = observed_rows(look_at_flow(flow, ledger, run_id=run_id))
-    ledger.observations.save_flow(observed.flow, observed.partitions)
-    if flow.ledger_history_days:
-        keep = timedelta(days=flow.ledger_history_days)
-        ledger.history.forget(str(flow.flow), keep=keep, now=observed.flow.observed_at)
+    with ledger_tidied_up(flow, ledger):
+        observed = observed_rows(look_at_flow(flow, ledger, run_id=run_id))
+        ledger.observations.save_flow(observed.flow, observed.partitions)
     return observed
 
 
@@ -147,7 +139,7 @@ def look_at_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
         run_started=None if newest is None else newest.started_at,
         remote_topics={topic: topology.remote_topic(topic) for topic in without_facts},
         before=ledger.observations.partitions(name),
-        groups=ledger.metrics.group_totals(name),
+        groups=MetricsQueries(ledger).group_totals(name),
         open_gaps=len(ledger.open_gaps(name)),
         run_id=run_id,
     )

@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, Table, and_, bindparam, case, func, or_, select
 
-from mirror_lib.ledger.cutover_rows import CutoverRow
-from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.flow_figures import (
+from mirror_lib.features.metrics.figures import (
     NO_RUNS,
     FlowFigures,
     GapTotals,
@@ -19,23 +17,29 @@ from mirror_lib.ledger.flow_figures import (
     UncommittedTotals,
     VerifyTotals,
 )
-from mirror_lib.ledger.metadata import selected
-from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.observed_rows import (
+from mirror_lib.ledger import (
+    METADATA,
+    CutoverRow,
     FlowObservationRow,
+    GapState,
     HeartbeatObservationRow,
+    Ledger,
     PartitionObservationRow,
+    RoundRow,
+    RunLockRow,
+    RunRow,
+    RunState,
     StepOutcomeRow,
+    selected,
 )
-from mirror_lib.ledger.queries.group_columns import is_own
-from mirror_lib.ledger.rows import GapState, RoundRow, RunLockRow, RunRow, RunState
+from mirror_lib.ledger.queries import is_own
 from mirror_lib.ledger.tables import (
     WHOLE_RECORDS,
     is_of_position,
     is_of_present_copy,
+    live_locks,
     lock_name,
-    locks,
-    transaction_counts,
+    transaction_totals,
 )
 
 _TABLES = METADATA.tables
@@ -63,8 +67,8 @@ _CUTOVERS_LOOKED_AT = 100
 class MetricsQueries:
     """Read the values of metrics. Raises `LedgerError`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, ledger: Ledger) -> None:
+        self._database = ledger.database
 
     def figures(self, flows: Sequence[str], *, worst_partitions: int = 0) -> tuple[FlowFigures, ...]:
         """Figures of some flows, in one transaction.
@@ -89,7 +93,7 @@ class MetricsQueries:
 def _figures(connection: Connection, flows: list[str], worst_partitions: int) -> list[FlowFigures]:
     runs = _run_totals(connection, flows)
     gaps = _gap_totals(connection, flows)
-    uncommitted = transaction_counts.totals(connection, flows)
+    uncommitted = transaction_totals(connection, flows)
     verified = _verify_totals(connection, flows)
     stalled = _counts(connection, _PARTITIONS, flows)
     stalled_behind = _stalled_behind(connection, flows)
@@ -101,7 +105,7 @@ def _figures(connection: Connection, flows: list[str], worst_partitions: int) ->
     worst = _worst_partitions(connection, flows, worst_partitions) if worst_partitions else {}
     newest = {flow: _newest(connection, flow) for flow in flows}
     # After the runs: a run that has ended in between has released its lock.
-    held = locks.live_locks(connection)
+    held = live_locks(connection)
     times = _run_times(connection, {each.with_records: flow for flow, each in newest.items() if each.with_records})
     return [
         FlowFigures(

@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption
-from mirror_lib.cli.output import JsonOption, report_errors
+from mirror_lib.cli import ConfigOption, JsonOption, report_errors
 from mirror_lib.config import load
 from mirror_lib.config.secrets import without_lookups
+from mirror_lib.features.metrics.prometheus import render_metrics, write_textfile
 from mirror_lib.ledger import open_ledger
-from mirror_lib.observe import render_metrics, write_textfile
 
 app = typer.Typer()
 

@@ -14,8 +14,9 @@ from prometheus_client.registry import Collector
 
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.metrics.exported import Kind, Metric, Sample, samples
+from mirror_lib.features.metrics.queries import MetricsQueries
 from mirror_lib.ledger import Ledger
-from mirror_lib.observe.metrics import Kind, Metric, Sample, samples
 from mirror_lib.printable import printable
 from mirror_lib.private_files import draft_of
 
@@ -38,7 +39,7 @@ def render_metrics(
     Raises:
         LedgerError: the ledger cannot be used.
     """
-    figures = ledger.metrics.figures([str(flow.flow) for flow in flows], worst_partitions=worst_partitions)
+    figures = MetricsQueries(ledger).figures([str(flow.flow) for flow in flows], worst_partitions=worst_partitions)
     registry = CollectorRegistry()
     registry.register(_Collected(tuple(samples(figures, flows, now or datetime.now(UTC)))))
     return generate_latest(registry)

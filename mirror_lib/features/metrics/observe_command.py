@@ -6,14 +6,10 @@ from math import isinf
 
 import typer
 
-from mirror_lib.cli.flow_frame import FlowCommand, flow_command
-from mirror_lib.cli.flow_options import capped_table, megabytes
-from mirror_lib.cli.frame import begin_with
-from mirror_lib.cli.output import Output
-from mirror_lib.config import FlowConfig
-from mirror_lib.ledger import Ledger, PartitionObservationRow
+from mirror_lib.cli import FlowCommand, Output, begin_with, capped_table, flow_command, megabytes
+from mirror_lib.features.metrics.observation import FlowObserved, observe_flow
+from mirror_lib.ledger import PartitionObservationRow
 from mirror_lib.observe import duration
-from mirror_lib.relay.health import FlowObserved, observe_flow
 from mirror_lib.relay.planning import aborted_notes, copied_transactions
 
 _COLUMNS = (
@@ -47,18 +43,6 @@ def observe(command: FlowCommand) -> None:
         command.output.note(f"Warning: {note}")
     command.output.document({"copied_transactions": [each.to_dict() for each in copied]})
     command.output.exit_code = 3 if seen.flow.stalled else 0
-
-
-def observe_after_run(output: Output, flow: FlowConfig, ledger: Ledger, run_id: str) -> None:
-    """Observe the flow at the end of a run, without effect on its outcome; errors are notes."""
-    try:
-        with output.progress(f"Observing {flow.flow}"):
-            seen = observe_flow(flow, ledger, run_id=run_id)
-    except Exception as error:
-        # The records are copied, whatever the error is.
-        output.note(f"The current lag of the flow is unknown: {error}")
-        return
-    output.document({"observed": seen.summary()})
 
 
 def show_observed(output: Output, seen: FlowObserved) -> None:
