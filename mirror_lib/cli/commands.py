@@ -44,10 +44,6 @@ _OWN: Mapping[str, Command] = {
     "groups": Command("mirror_lib.cli.sync.groups", "Checkpoints and committed offsets of consumer groups."),
     "heartbeat": Command("mirror_lib.cli.sync.heartbeat", "Emit heartbeats, and check received heartbeats."),
     "gaps": Command("mirror_lib.cli.gaps", "Records lost at the source (gaps), and their resolution."),
-    "translate": Command(
-        "mirror_lib.cli.translate",
-        "Translate offsets with the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.",
-    ),
     "spark": Command("mirror_lib.cli.spark", "Prepare what Spark needs to run the jobs."),
     "features": Command(
         "mirror_lib.cli.features", "List the features of this installation: what they add, and why one cannot be used."

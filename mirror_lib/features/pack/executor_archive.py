@@ -55,6 +55,8 @@ _OPTIONAL_DISTRIBUTIONS: Mapping[str, tuple[str, ...]] = {
 _OWN_PACKAGES = ("mirror_lib", "spark_jobs")
 #: Path of the interpreter in Spark's settings, below the name after `#`.
 LAUNCHER = "bin/python"
+#: Folder of the unpacked environment, below the executors' own folder.
+_ENVIRONMENT = "environment"
 _CONTENTS = "environment.json"
 # Only for compiling against a package or testing it.
 _UNUSED_FOLDERS = {"__pycache__", "tests", "include"}
@@ -135,6 +137,15 @@ def executor_environment() -> ExecutorEnvironment:
     found += [_pack(each) for each in installed_distributions(EXECUTOR_DISTRIBUTIONS, optional)]
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return ExecutorEnvironment(python=version, platform=sysconfig.get_platform(), distributions=tuple(found))
+
+
+def environment_settings(archive: str) -> dict[str, str]:
+    """Settings with which executors use a packed environment.
+
+    Args:
+        archive: its path here, or a URL that executors can read.
+    """
+    return {"spark.archives": f"{archive}#{_ENVIRONMENT}", "spark.pyspark.python": f"./{_ENVIRONMENT}/{LAUNCHER}"}
 
 
 def write_archive(environment: ExecutorEnvironment, output: Path, *, packed: Callable[[], None] = lambda: None) -> None:

@@ -8,24 +8,20 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.flow_frame import FlowCommand, flow_command
-from mirror_lib.cli.flow_options import capped_errors, capped_table, not_compared
-from mirror_lib.cli.frame import begin_with
-from mirror_lib.cli.output import Output
-from mirror_lib.config import FlowConfig
+from mirror_lib.cli import FlowCommand, Output, begin_with, capped_errors, capped_table, flow_command, not_compared
+from mirror_lib.config import FlowConfig, parse_time
 from mirror_lib.counted import counted
 from mirror_lib.errors import ClusterError, ConfigurationError
-from mirror_lib.identity import History, compared_positions, position_snapshot
-from mirror_lib.ledger import Ledger, open_ledger
-from mirror_lib.sync import (
+from mirror_lib.features.translate.lookup import (
     FlowMaps,
     Translation,
     landing_counts,
-    parse_time,
     source_offsets_at,
     translate_checkpoint,
     translate_group,
 )
+from mirror_lib.identity import History, compared_positions, position_snapshot
+from mirror_lib.ledger import Ledger, open_ledger
 from mirror_lib.topology import FlowTopology, TopicPartition
 
 _COLUMNS = ("topic", "partition", "source offset", "target topic", "target offset", "landing", "duplicates")

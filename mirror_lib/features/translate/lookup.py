@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,12 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
+from mirror_lib.features.translate.spark_checkpoint import RewrittenCheckpoint, rewrite_checkpoint
 from mirror_lib.identity import SOUND_HISTORY, History, LedgerState, lacks_history, open_histories
 from mirror_lib.ledger import Ledger
-from mirror_lib.offsets import Landing, Lookup, OffsetMap, RewrittenCheckpoint, rewrite_checkpoint
+from mirror_lib.offsets import Landing, Lookup, OffsetMap
 from mirror_lib.printable import printable
-from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.sync import source_admin, target_admin
 from mirror_lib.topology import FlowTopology, TopicPartition
 
 _REBUILD = "Run the flow if nothing was copied yet; if the ledger was lost, rebuild the map with `mirror map rebuild`."
@@ -192,27 +192,6 @@ class FlowMaps:
             where=Where(flow=str(self._flow.flow), topic=source.topic, partition=source.partition),
             action=_REBUILD,
         )
-
-
-def parse_time(text: str) -> int:
-    """Epoch milliseconds of a number or an ISO time; one without a zone is UTC, as Kafka's tools read it.
-
-    Raises:
-        ConfigurationError: it is neither.
-    """
-    try:
-        if text.isdecimal():
-            return int(text)
-        moment = datetime.fromisoformat(text)
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-        milliseconds = round(moment.timestamp() * 1000)
-    except (ValueError, OverflowError):
-        milliseconds = -1
-    if milliseconds < 0:
-        raise ConfigurationError(
-            f"{text!r} is not a valid time.", action="Use epoch milliseconds, or a time such as 2026-01-31T00:00:00Z."
-        )
-    return milliseconds
 
 
 def source_offsets_at(flow: FlowConfig, source: TopicPartition, times: Sequence[int]) -> list[int]:
