@@ -40,6 +40,8 @@ class Hook(StrEnum):
     DRIVER = "driver"
     #: `(flow, plan, ledger, *, run_begins, connected)`: the forecast of a plan (`relay.health.next_run.FlowForecast`).
     FORECAST = "forecast"
+    #: The class that reads logins by Kerberos (`cluster.auth.sasl.LoginReader`).
+    KERBEROS_LOGIN = "kerberos-login"
     #: `(flow, ledger, *, run_id)`: store the state of a flow after its run (`relay.health.after_run.FlowState`).
     OBSERVE = "observe"
     #: `(flow, config_path)`: the schedule of a DAG whose runs new records start.
@@ -50,6 +52,8 @@ class Hook(StrEnum):
     PLAN = "plan"
     #: `(spark, part)`: copy the partitions of one chain as rows (`relay.planning.ChainJob`); their `PartitionResult`s.
     ROW_COPY = "row-copy"
+    #: The class that reads logins by tokens (`cluster.auth.sasl.LoginReader`).
+    TOKEN_LOGIN = "token-login"
     #: `(file, folder)`: the reader of a file's transforms (`config.transforms_reader.TransformsReader`).
     TRANSFORMS = "transforms"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mirror_lib.cluster.auth.sasl import read_sasl
+from mirror_lib.cluster.auth.sasl import login_reader, read_sasl
 from mirror_lib.config import ClientSettings, FlowClients, FlowConfig
 from mirror_lib.errors import ConfigurationError, Where
 
@@ -31,3 +31,11 @@ def login_errors(flow: FlowConfig, unknown: Mapping[str, bool]) -> Iterator[tupl
                 read_sasl(client.properties, Where(cluster=client.cluster))
         except ConfigurationError as error:
             yield client.role, error
+
+
+def missing_for_kerberos() -> str | None:
+    """What this installation lacks for Kerberos; None if it is complete."""
+    try:
+        return login_reader("GSSAPI", Where()).missing()
+    except ConfigurationError as error:
+        return f"the feature kerberos ({error.action[:1].lower()}{error.action[1:].rstrip('.')})"

@@ -14,6 +14,6 @@ FEATURE = Feature(
         Hook.TRANSFORMS: "mirror_lib.features.transforms.file_settings.flow_transforms:TransformsReader",
         Hook.ROW_COPY: "spark_jobs.transforms.job:transform_copy",
     },
-    imports=("fastavro", "google.protobuf", "sqlglot"),
+    imports=("fastavro", "google.protobuf", "mirror_lib.features.http_client", "sqlglot"),
     extra="transforms",
 )

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.cluster.auth.jaas import JaasEntry
-from mirror_lib.cluster.auth.kerberos_tickets import INSTALL, TICKETS, KerberosIdentity, gssapi_package
+from mirror_lib.cluster.auth import JaasEntry, librdkafka_accepts
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.features.kerberos.tickets import INSTALL, TICKETS, KerberosIdentity, gssapi_package
 from mirror_lib.limited_files import read_limited
 from mirror_lib.operator_limits import read_named
 from mirror_lib.private_files import refuse_foreign, without_foreign_links
@@ -55,7 +55,7 @@ class KerberosLogin(KerberosIdentity):
             ConfigurationError: this installation does not support Kerberos.
         """
         gssapi_package(where)
-        from mirror_lib.cluster.auth.sasl_exchange import KerberosService
+        from mirror_lib.features.kerberos.exchange import KerberosService
 
         return {
             "sasl_mechanism": self.mechanism,
@@ -160,28 +160,31 @@ def _is_true(options: Mapping[str, str], name: str) -> bool:
     return options.get(name, "").lower() == "true"
 
 
+class KerberosLogins:
+    """Reads logins by Kerberos (`cluster.auth.sasl.LoginReader`)."""
+
+    @staticmethod
+    def read(mechanism: str, properties: Mapping[str, str], jaas: JaasEntry, where: Where) -> KerberosLogin:
+        """As `LoginReader.read`."""
+        del mechanism
+        return read_kerberos(properties, jaas, where)
+
+    @staticmethod
+    def missing() -> str | None:
+        """As `LoginReader.missing`, with a reference to the documentation."""
+        missing = [] if librdkafka_speaks_kerberos() else ["a confluent-kafka that was built with Kerberos"]
+        if importlib.util.find_spec("gssapi") is None:
+            missing.append("the package gssapi")
+        return f"it lacks {' and '.join(missing)}: see docs/security.md" if missing else None
+
+
 @functools.cache
 def librdkafka_speaks_kerberos() -> bool:
     """True if the installed confluent-kafka was built with Kerberos; its wheels are not."""
-    from confluent_kafka import KafkaException, Producer
-
-    try:
-        Producer(
-            {
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "GSSAPI",
-                "sasl.kerberos.min.time.before.relogin": 0,
-                "log_level": 0,
-            }
-        )
-    except KafkaException:
-        return False
-    return True
-
-
-def missing_for_kerberos() -> str | None:
-    """Missing parts of this installation for Kerberos, with a reference to the documentation; None if complete."""
-    missing = [] if librdkafka_speaks_kerberos() else ["a confluent-kafka that was built with Kerberos"]
-    if importlib.util.find_spec("gssapi") is None:
-        missing.append("the package gssapi")
-    return f"it lacks {' and '.join(missing)}: see docs/security.md" if missing else None
+    return librdkafka_accepts(
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "GSSAPI",
+            "sasl.kerberos.min.time.before.relogin": 0,
+        }
+    )

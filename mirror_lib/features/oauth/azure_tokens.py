@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from mirror_lib.cluster.auth.cloud_libraries import load_library
-from mirror_lib.cluster.auth.oauth_tokens import Token, as_token
 from mirror_lib.errors import AuthenticationError, TransientError, Where
+from mirror_lib.features.oauth.cloud_libraries import load_library
+from mirror_lib.features.oauth.oauth_tokens import Token, as_token
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
-from mirror_lib.cluster.auth.cloud_libraries import load_library
-from mirror_lib.cluster.auth.oauth_tokens import Token
 from mirror_lib.errors import AuthenticationError, TransientError, Where
+from mirror_lib.features.oauth.cloud_libraries import load_library
+from mirror_lib.features.oauth.oauth_tokens import Token
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _HEADER = {"typ": "JWT", "alg": "GOOG_OAUTH2_TOKEN"}

@@ -12,9 +12,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from mirror_lib.cluster.auth.cloud_libraries import load_library
-from mirror_lib.cluster.auth.oauth_tokens import Token
 from mirror_lib.errors import AuthenticationError, MirrorError, TransientError, Where
+from mirror_lib.features.oauth.cloud_libraries import load_library
+from mirror_lib.features.oauth.oauth_tokens import Token
 
 DEFAULT_SESSION_NAME = "aws-msk-iam-auth"
 _PACKAGE, _EXTRA = "aws-msk-iam-sasl-signer-python", "aws"

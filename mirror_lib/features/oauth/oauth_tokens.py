@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from mirror_lib.cluster.auth.tls import Tls
+from mirror_lib.cluster.auth import Tls
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
-from mirror_lib.http_client import (
+from mirror_lib.features.http_client import (
     HttpCertificateError,
     HttpError,
     HttpLimits,

@@ -7,12 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mirror_lib.cluster.auth.azure_tokens import AzureToken
-from mirror_lib.cluster.auth.cloud_hosts import AMAZON, AZURE, GOOGLE, CloudHosts
-from mirror_lib.cluster.auth.google_tokens import GoogleToken
-from mirror_lib.cluster.auth.jaas import JaasEntry
-from mirror_lib.cluster.auth.msk_tokens import DEFAULT_SESSION_NAME, MskIamToken, StaticKeys
-from mirror_lib.cluster.auth.oauth_tokens import TokenSource
+from mirror_lib.cluster.auth import JaasEntry
 from mirror_lib.config.security import (
     AWS_MSK_IAM,
     AZURE_LOGIN_HANDLERS,
@@ -20,6 +15,11 @@ from mirror_lib.config.security import (
     MSK_LOGIN_HANDLER,
 )
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.features.oauth.azure_tokens import AzureToken
+from mirror_lib.features.oauth.cloud_hosts import AMAZON, AZURE, GOOGLE, CloudHosts
+from mirror_lib.features.oauth.google_tokens import GoogleToken
+from mirror_lib.features.oauth.msk_tokens import DEFAULT_SESSION_NAME, MskIamToken, StaticKeys
+from mirror_lib.features.oauth.oauth_tokens import TokenSource
 
 _REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 #: A label of a host name that is a region, such as eu-central-1 or us-gov-west-1.
