@@ -12,7 +12,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "commands": ["command_group"],
         "config.written": ["ForceOption", "read_bytes", "write_file"],
         "confirmation": ["NoteOption", "YesOption", "ask_confirmation", "is_confirmed", "person"],
-        "decision_lock": ["locked_flow"],
         "flow_frame": ["FlowCommand", "flow_command"],
         "flow_options": [
             "ConfigOption",

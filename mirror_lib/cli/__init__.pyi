@@ -7,7 +7,6 @@ from .confirmation import is_confirmed as is_confirmed
 from .confirmation import NoteOption as NoteOption
 from .confirmation import person as person
 from .confirmation import YesOption as YesOption
-from .decision_lock import locked_flow as locked_flow
 from .flow_frame import flow_command as flow_command
 from .flow_frame import FlowCommand as FlowCommand
 from .flow_options import capped_errors as capped_errors

@@ -15,8 +15,8 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from mirror_lib.records.compression import CodecError, LaidOut, decompress, single_blocks
-from mirror_lib.records.header import (
+from mirror_lib.features.transforms.arrow.lz4_many import LaidOut, single_blocks
+from mirror_lib.records import (
     ATTRIBUTES_AT,
     CODEC_BITS,
     CONTROL_BIT,
@@ -25,10 +25,14 @@ from mirror_lib.records.header import (
     LOG_OVERHEAD,
     MAGIC,
     Codec,
+    RecordError,
+    Shown,
+    Span,
+    none_shown,
     parse_header,
+    read_spans,
 )
-from mirror_lib.records.records import RecordError
-from mirror_lib.records.spans import Shown, Span, none_shown, read_spans
+from mirror_lib.records.compression import CodecError, decompress
 
 #: Batches from this size on are kept: they may be equal as a whole. (`mirror.batch.passthrough.min.bytes`)
 SMALL_BATCH = 16 * 1024

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from mirror_lib.airflow.compatibility import AirflowFailException, Context, HITLOperator, put_question
+from mirror_lib.airflow import AirflowFailException, Context, HITLOperator, put_question
 
 _log = logging.getLogger(__name__)
 #: Options of the questions.

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from mirror_lib.outside_limits import BATCH_BODY_BYTES
-from mirror_lib.records.compression.codecs import (
+from mirror_lib.records import Codec, beyond_memory, oversized_error
+from mirror_lib.records.compression import (
     Bytes,
     CodecError,
     gunzip,
     unsnap,
 )
-from mirror_lib.records.header import Codec
-from mirror_lib.records.oversized import beyond_memory, oversized_error
 
 _MAGIC = 0xFD2FB528
 _SKIPPABLE, _SKIPPABLE_BITS = 0x184D2A50, 0xFFFFFFF0
