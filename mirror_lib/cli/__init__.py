@@ -10,7 +10,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "commands": ["command_group"],
-        "config.written": ["ForceOption", "read_bytes", "write_file"],
         "confirmation": ["NoteOption", "YesOption", "ask_confirmation", "is_confirmed", "person"],
         "flow_frame": ["FlowCommand", "flow_command"],
         "flow_options": [
@@ -29,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "frame": ["begin_with"],
         "gaps": ["GapPartitionOption"],
+        "written": ["ForceOption", "read_bytes", "write_file"],
         "output": ["JsonOption", "JsonOutput", "Output", "Progress", "report_errors"],
     },
 )

@@ -1,7 +1,4 @@
 from .commands import command_group as command_group
-from .config.written import ForceOption as ForceOption
-from .config.written import read_bytes as read_bytes
-from .config.written import write_file as write_file
 from .confirmation import ask_confirmation as ask_confirmation
 from .confirmation import is_confirmed as is_confirmed
 from .confirmation import NoteOption as NoteOption
@@ -28,3 +25,6 @@ from .output import JsonOutput as JsonOutput
 from .output import Output as Output
 from .output import Progress as Progress
 from .output import report_errors as report_errors
+from .written import ForceOption as ForceOption
+from .written import read_bytes as read_bytes
+from .written import write_file as write_file

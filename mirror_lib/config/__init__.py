@@ -11,8 +11,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "data_plane": ["FlowChains", "NO_CHAIN", "TopicChain"],
         "copy_settings": ["CopySettings", "PoisonPolicy"],
         "first_start": ["EARLIEST", "FirstStarts", "first_starts", "parse_first_start", "parse_time"],
-        "fixes": ["fix", "fix_safely"],
-        "flow_conflicts": ["meeting_problems"],
         "gc_pause": ["collections_paused"],
         "loader": [
             "InvalidConfigurationError",

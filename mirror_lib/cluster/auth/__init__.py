@@ -7,8 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "jaas": ["JaasEntry", "parse_jaas"],
         "librdkafka_build": ["librdkafka_accepts"],
-        "login_check": ["login_errors", "missing_for_kerberos"],
-        "sasl": ["HostRule", "PreparedLogin"],
+        "sasl": ["HostRule", "PreparedLogin", "login_reader", "read_sasl"],
         "sasl_exchange": ["OwnExchange", "OwnTokens", "Step", "refused_login"],
         "security": ["Security"],
         "security_properties": ["read_security"],

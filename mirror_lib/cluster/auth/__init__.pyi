@@ -1,10 +1,10 @@
 from .jaas import JaasEntry as JaasEntry
 from .jaas import parse_jaas as parse_jaas
 from .librdkafka_build import librdkafka_accepts as librdkafka_accepts
-from .login_check import login_errors as login_errors
-from .login_check import missing_for_kerberos as missing_for_kerberos
 from .sasl import HostRule as HostRule
+from .sasl import login_reader as login_reader
 from .sasl import PreparedLogin as PreparedLogin
+from .sasl import read_sasl as read_sasl
 from .sasl_exchange import OwnExchange as OwnExchange
 from .sasl_exchange import OwnTokens as OwnTokens
 from .sasl_exchange import refused_login as refused_login

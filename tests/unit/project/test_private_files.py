@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cli.config.written import write_file
+from mirror_lib.cli.written import write_file
 from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError
 from mirror_lib.features.demo.state import exclusive
 from mirror_lib.features.metrics.prometheus import write_textfile

@@ -7,20 +7,27 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.commands import command_group
-from mirror_lib.cli.config.every_problem import every_problem, problems_as_written
-from mirror_lib.cli.config.written import ForceOption, read_bytes, write_file
-from mirror_lib.cli.flow_options import FlowOption, capped_table
-from mirror_lib.cli.frame import begin_with
-from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.config import Severity, explain_with_transforms, fix_safely
+from mirror_lib.cli import (
+    FlowOption,
+    ForceOption,
+    JsonOption,
+    Output,
+    begin_with,
+    capped_table,
+    read_bytes,
+    report_errors,
+    write_file,
+)
+from mirror_lib.config import Severity, explain_with_transforms
 from mirror_lib.config import loader as load
 from mirror_lib.config.secrets import printable_value
-from mirror_lib.config.settings import all_definitions, markdown_reference, transform_keys
+from mirror_lib.features.lint.every_problem import every_problem, problems_as_written
+from mirror_lib.features.lint.fixes import fix_safely
+from mirror_lib.features.lint.reference import all_definitions, markdown_reference, transform_keys
 
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
-app = command_group("config")
+app = typer.Typer()
 
 
 @app.command()
