@@ -9,6 +9,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "acl_rows": ["acl_table", "system_user"],
         "commands": ["command_group"],
         "confirmation": ["NoteOption", "YesOption", "ask_confirmation", "is_confirmed", "person"],
         "flow_frame": ["FlowCommand", "flow_command"],

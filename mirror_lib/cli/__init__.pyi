@@ -1,3 +1,5 @@
+from .acl_rows import acl_table as acl_table
+from .acl_rows import system_user as system_user
 from .commands import command_group as command_group
 from .confirmation import ask_confirmation as ask_confirmation
 from .confirmation import is_confirmed as is_confirmed

@@ -34,9 +34,9 @@ from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import AuthorizationError
+from mirror_lib.features.cutover.staged_acls import release_acls, revoke_acls
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.sync.acls.flow import AclSync, apply_flow_acls, plan_flow_acls, sync_flow_acls
-from mirror_lib.sync.acls.staged import release_acls, revoke_acls
 from mirror_lib.sync.configs.flow import apply_flow_configs
 from mirror_lib.topology.acls import AclBinding as OurBinding
 from mirror_lib.topology.acls import AclPattern, AclPermission, AclResource

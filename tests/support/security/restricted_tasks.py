@@ -20,6 +20,7 @@ from mirror_lib.features.access.model import AccessTask, RequiredAccess
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.cutover.acl_fence import raise_fence
+from mirror_lib.features.cutover.staged_acls import release_acls
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.forecast.plan import forecast_flow
 from mirror_lib.features.metrics.observation import observe_flow
@@ -34,7 +35,6 @@ from mirror_lib.relay.run import replicate
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync.acls.flow import apply_flow_acls
-from mirror_lib.sync.acls.staged import release_acls
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.configs.flow import apply_flow_configs
 from mirror_lib.sync.groups.flow import apply_flow_groups

@@ -14,8 +14,8 @@ from mirror_lib.cluster.protocol import SecurityDisabledError
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger import AclKind, AclState, Ledger, ReplicatedAclRow
-from mirror_lib.sync.acls.plan import binding_of
-from mirror_lib.sync.admins import target_admin
+from mirror_lib.sync import target_admin
+from mirror_lib.sync.acls import binding_of
 from mirror_lib.topology import ALL, WRITE, AclBinding, AclPermission, AclResource, compile_list
 
 _EVERYBODY = "User:*"
