@@ -38,6 +38,8 @@ class Hook(StrEnum):
     #: `(command, environment, stack)`: start the driver of a job on a Spark Connect server; a `StartedDriver`, None if
     #: the task is to start it itself.
     DRIVER = "driver"
+    #: `(bins, rounds)`: the `observe.Expectation` of a round from earlier rounds; None if they do not show one.
+    EXPECTATION = "expectation"
     #: `(flow, plan, ledger, *, run_begins, connected)`: the forecast of a plan (`relay.health.next_run.FlowForecast`).
     FORECAST = "forecast"
     #: The class that reads logins by Kerberos (`cluster.auth.sasl.LoginReader`).
