@@ -74,8 +74,14 @@ class Hook(StrEnum):
     #: `(command, environment, stack)`: start the driver of a job on a Spark Connect server; a `StartedDriver`, None if
     #: the task is to start it itself.
     DRIVER = "driver"
+    #: `(bins, rounds)`: the `observe.Expectation` of a round from earlier rounds; None if they do not show one.
+    EXPECTATION = "expectation"
     #: `(flow, plan, ledger, *, run_begins, connected)`: the forecast of a plan (`relay.health.next_run.FlowForecast`).
     FORECAST = "forecast"
+    #: The class that reads logins by Kerberos (`cluster.auth.sasl.LoginReader`).
+    KERBEROS_LOGIN = "kerberos-login"
+    #: `(flow, ledger, *, run_id)`: store the state of a flow after its run (`relay.health.after_run.FlowState`).
+    OBSERVE = "observe"
     #: `(flow, config_path)`: the schedule of a DAG whose runs new records start.
     ON_NEW_RECORDS = "on-new-records"
     #: `(flow)`, a `FlowConfig`: called by Airflow's task `preflight`; returns lines for its log; an error fails it.
@@ -87,6 +93,8 @@ class Hook(StrEnum):
     ROUTES = "routes"
     #: `(spark, part)`: copy the partitions of one chain as rows (`relay.planning.ChainJob`); their `PartitionResult`s.
     ROW_COPY = "row-copy"
+    #: The class that reads logins by tokens (`cluster.auth.sasl.LoginReader`).
+    TOKEN_LOGIN = "token-login"
     #: `(file, folder)`: the reader of a file's transforms (`config.transforms_reader.TransformsReader`).
     TRANSFORMS = "transforms"
 

@@ -79,27 +79,32 @@ def installed_features() -> Features:
     return read_features(sorted(entry_points(group=GROUP), key=lambda each: each.name))
 
 
-def provided(hook: Hook, *, by: str) -> Callable[..., Any]:
+def provided(hook: Hook, *, by: str, extra: str | None = None) -> Callable[..., Any]:
     """Return what a feature names at a place that the core cannot do without.
 
     Args:
         by: the project's own feature.
+        extra: the one that brings what it needs, by default of its name; "": it needs nothing else.
 
     Raises:
         ConfigurationError: no installed feature names anything that can be used; its text begins with the verb.
     """
     features = installed_features()
+    package = "batch-mirror" if extra == "" else f"batch-mirror[{extra or by}]"
     if (place := next((each.hooks[hook] for each in features.ready if hook in each.hooks), None)) is not None:
         try:
             return imported(place)
         except ImportError as error:
             raise ConfigurationError(
                 f"needs the feature {by}, which cannot be imported: {error}.",
-                action=f"Install batch-mirror[{by}] again.",
+                action=f"Install {package} again.",
             ) from error
     if (failed := next((each for each in features.failed if each.name == by), None)) is not None:
         raise ConfigurationError(f"needs the feature {by}: {failed.why}.", action=failed.action)
-    raise ConfigurationError(f"needs the feature {by}, which is not installed.", action=f"Install batch-mirror[{by}].")
+    raise ConfigurationError(
+        f"needs the feature {by}, which is not installed.",
+        action=f"Install {package}{' with its features' if extra == '' else ''}.",
+    )
 
 
 def read_features(points: list[EntryPoint]) -> Features:

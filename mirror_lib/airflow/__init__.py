@@ -8,7 +8,6 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "approval": ["ABOUT", "Answer", "AskOperator", "PASSED", "PATIENCE_SECONDS", "answer_to"],
         "compatibility": [
             "AirflowException",
             "AirflowFailException",
@@ -17,10 +16,12 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "Asset",
             "Context",
             "DAG",
+            "HITLOperator",
             "Param",
             "TriggerRule",
             "get_parsing_context",
             "is_external",
+            "put_question",
             "use_stand_ins",
         ],
         "dag_defaults": ["new_dag"],

@@ -1,9 +1,3 @@
-from .approval import ABOUT as ABOUT
-from .approval import Answer as Answer
-from .approval import answer_to as answer_to
-from .approval import AskOperator as AskOperator
-from .approval import PASSED as PASSED
-from .approval import PATIENCE_SECONDS as PATIENCE_SECONDS
 from .compatibility import AirflowException as AirflowException
 from .compatibility import AirflowFailException as AirflowFailException
 from .compatibility import AirflowRuntimeError as AirflowRuntimeError
@@ -12,8 +6,10 @@ from .compatibility import Asset as Asset
 from .compatibility import Context as Context
 from .compatibility import DAG as DAG
 from .compatibility import get_parsing_context as get_parsing_context
+from .compatibility import HITLOperator as HITLOperator
 from .compatibility import is_external as is_external
 from .compatibility import Param as Param
+from .compatibility import put_question as put_question
 from .compatibility import TriggerRule as TriggerRule
 from .compatibility import use_stand_ins as use_stand_ins
 from .dag_defaults import new_dag as new_dag

@@ -9,10 +9,9 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "acl_rows": ["acl_table", "system_user"],
         "commands": ["command_group"],
-        "config.written": ["ForceOption", "read_bytes", "write_file"],
         "confirmation": ["NoteOption", "YesOption", "ask_confirmation", "is_confirmed", "person"],
-        "decision_lock": ["locked_flow"],
         "flow_frame": ["FlowCommand", "flow_command"],
         "flow_options": [
             "ConfigOption",
@@ -30,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "frame": ["begin_with"],
         "gaps": ["GapPartitionOption"],
-        "output": ["JsonOption", "Output", "Progress", "report_errors"],
+        "written": ["ForceOption", "read_bytes", "write_file"],
+        "output": ["JsonOption", "JsonOutput", "Output", "Progress", "report_errors"],
     },
 )

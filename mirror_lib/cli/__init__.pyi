@@ -1,13 +1,11 @@
+from .acl_rows import acl_table as acl_table
+from .acl_rows import system_user as system_user
 from .commands import command_group as command_group
-from .config.written import ForceOption as ForceOption
-from .config.written import read_bytes as read_bytes
-from .config.written import write_file as write_file
 from .confirmation import ask_confirmation as ask_confirmation
 from .confirmation import is_confirmed as is_confirmed
 from .confirmation import NoteOption as NoteOption
 from .confirmation import person as person
 from .confirmation import YesOption as YesOption
-from .decision_lock import locked_flow as locked_flow
 from .flow_frame import flow_command as flow_command
 from .flow_frame import FlowCommand as FlowCommand
 from .flow_options import capped_errors as capped_errors
@@ -25,6 +23,10 @@ from .flow_options import TopicsOption as TopicsOption
 from .frame import begin_with as begin_with
 from .gaps import GapPartitionOption as GapPartitionOption
 from .output import JsonOption as JsonOption
+from .output import JsonOutput as JsonOutput
 from .output import Output as Output
 from .output import Progress as Progress
 from .output import report_errors as report_errors
+from .written import ForceOption as ForceOption
+from .written import read_bytes as read_bytes
+from .written import write_file as write_file

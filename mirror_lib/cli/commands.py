@@ -5,7 +5,7 @@ So each module imports its dependencies (Kafka clients, SQL) at its top, and `mi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 #: Those of the core, in the order of `mirror --help`.
 _OWN: Mapping[str, Command] = {
     "config": Command(
-        "mirror_lib.cli.config.commands",
+        "mirror_lib.cli.groups",
         "Check and explain a properties file, or import the configuration of another replicator.",
     ),
     "plan": Command(
@@ -44,19 +44,7 @@ _OWN: Mapping[str, Command] = {
     "groups": Command("mirror_lib.cli.sync.groups", "Checkpoints and committed offsets of consumer groups."),
     "heartbeat": Command("mirror_lib.cli.sync.heartbeat", "Emit heartbeats, and check received heartbeats."),
     "gaps": Command("mirror_lib.cli.gaps", "Records lost at the source (gaps), and their resolution."),
-    "translate": Command(
-        "mirror_lib.cli.translate",
-        "Translate offsets with the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.",
-    ),
-    "observe": Command(
-        "mirror_lib.cli.observe",
-        "Read both clusters once and store the lag of the flow in the ledger, for `mirror metrics` and the page.",
-    ),
-    "metrics": Command(
-        "mirror_lib.cli.metrics",
-        "Print metrics of all flows in Prometheus text format. Reads only the ledger.",
-    ),
-    "spark": Command("mirror_lib.cli.spark", "Prepare what Spark needs to run the jobs."),
+    "spark": Command("mirror_lib.cli.groups", "Prepare what Spark needs to run the jobs."),
     "features": Command(
         "mirror_lib.cli.features", "List the features of this installation: what they add, and why one cannot be used."
     ),
@@ -66,14 +54,12 @@ _OWN: Mapping[str, Command] = {
 @cache
 def commands() -> Mapping[str, Command]:
     """Return all commands, those of the features too, in the order of `mirror --help`."""
-    found = dict(_OWN)
-    added = [each for feature in installed_features().ready for each in feature.commands.items() if " " not in each[0]]
-    # One may be listed after that of another feature.
-    while added:
-        name, command = chosen = next((each for each in added if each[1].after in found), added[0])
-        added.remove(chosen)
-        found = _inserted(found, name, command, command.after)
-    return found
+    added: dict[str, Command] = {}
+    for feature in installed_features().ready:
+        for name, command in feature.commands.items():
+            if " " not in name:
+                added.setdefault(name, command)
+    return _in_order(_OWN, added, lambda _, command: command)
 
 
 def _added_to(group: str) -> Mapping[str, Command]:
@@ -86,11 +72,23 @@ def _added_to(group: str) -> Mapping[str, Command]:
     }
 
 
-def _inserted(listed: Mapping[str, _T], name: str, added: _T, after: str) -> dict[str, _T]:
-    """The listed with another one in its place. What exists stays: no feature replaces another's command."""
-    names = [each for each in listed if each != name]
-    place = names.index(after) + 1 if after in names else len(names)
-    return {each: listed.get(each, added) for each in (*names[:place], name, *names[place:])}
+def _in_order(
+    own: Mapping[str, _T], added: Mapping[str, Command], make: Callable[[str, Command], _T]
+) -> Mapping[str, _T]:
+    """Return what is listed, with what features add: each after what its manifest names, which may be a feature's too.
+
+    What exists stays: no feature replaces another's command.
+    """
+    found, left = dict(own), dict(added)
+    while left:
+        placed = (name for name, each in left.items() if each.after in found)
+        name = next(placed, None) or next((name for name, each in left.items() if not each.after), next(iter(left)))
+        command = left.pop(name)
+        names = [each for each in found if each != name]
+        place = names.index(command.after) + 1 if command.after in names else len(names)
+        made = found[name] if name in found else make(name, command)
+        found = {each: found.get(each, made) for each in (*names[:place], name, *names[place:])}
+    return found
 
 
 class CommandGroup(TyperGroup):
@@ -133,8 +131,8 @@ class _Subcommands(TyperGroup):
 def load_command(name: str) -> Any:
     """Import the module of a command, and return the command as Typer runs it."""
     found = _loaded(commands()[name], name)
-    for own, command in _added_to(name).items():
-        found.commands = _inserted(found.commands, own, _loaded(command, own), command.after)
+    if added := _added_to(name):
+        found.commands = _in_order(found.commands, added, lambda own, command: _loaded(command, own))
     return found
 
 

@@ -10,9 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "data_plane": ["FlowChains", "NO_CHAIN", "TopicChain"],
         "copy_settings": ["CopySettings", "PoisonPolicy"],
-        "first_start": ["EARLIEST", "FirstStarts", "first_starts", "parse_first_start"],
-        "fixes": ["fix", "fix_safely"],
-        "flow_conflicts": ["meeting_problems"],
+        "first_start": ["EARLIEST", "FirstStarts", "first_starts", "parse_first_start", "parse_time"],
         "gc_pause": ["collections_paused"],
         "loader": [
             "InvalidConfigurationError",

@@ -7,9 +7,7 @@ from .first_start import EARLIEST as EARLIEST
 from .first_start import first_starts as first_starts
 from .first_start import FirstStarts as FirstStarts
 from .first_start import parse_first_start as parse_first_start
-from .fixes import fix as fix
-from .fixes import fix_safely as fix_safely
-from .flow_conflicts import meeting_problems as meeting_problems
+from .first_start import parse_time as parse_time
 from .gc_pause import collections_paused as collections_paused
 from .loader import enabled_flow as enabled_flow
 from .loader import explain as explain

@@ -50,6 +50,27 @@ def parse_first_start(text: str) -> FirstStart | None:
     return FirstStart(timestamp_ms=milliseconds)
 
 
+def parse_time(text: str) -> int:
+    """Epoch milliseconds of a number or an ISO time; one without a zone is UTC, as Kafka's tools read it.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    try:
+        if text.isdecimal():
+            return int(text)
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        milliseconds = round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        milliseconds = -1
+    if milliseconds < 0:
+        raise ConfigurationError(
+            f"{text!r} is not a valid time.", action="Use epoch milliseconds, or a time such as 2026-01-31T00:00:00Z."
+        )
+    return milliseconds
+
+
 def parse_offset_reset(text: str) -> FirstStart:
     """Parse `auto.offset.reset` of Java's consumer (`AutoOffsetResetStrategy`, KIP-1106); a duration is relative to
     now, and `none` is the earliest offset.

@@ -11,7 +11,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "cutover_rows": ["CutRow", "CutoverRow", "HandedOverRow"],
         "directions": ["MapPart", "inverse_run_id", "map_parts", "run_id_in", "with_ends"],
         "feature_tables": ["Migrations"],
-        "flow_figures": ["FlowFigures", "GroupTotals"],
         "handovers": [
             "all_with_handovers",
             "enabled_opposite_of",

@@ -7,8 +7,6 @@ from .directions import MapPart as MapPart
 from .directions import run_id_in as run_id_in
 from .directions import with_ends as with_ends
 from .feature_tables import Migrations as Migrations
-from .flow_figures import FlowFigures as FlowFigures
-from .flow_figures import GroupTotals as GroupTotals
 from .handovers import all_with_handovers as all_with_handovers
 from .handovers import enabled_opposite_of as enabled_opposite_of
 from .handovers import load_flow_as_it_runs as load_flow_as_it_runs

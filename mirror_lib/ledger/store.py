@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from mirror_lib.ledger import schema
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.feature_tables import Migrations, features_with_tables
-from mirror_lib.ledger.queries import MetricsQueries, copy_rounds
+from mirror_lib.ledger.queries import copy_rounds
 from mirror_lib.ledger.rows import GapRow, GapState, RunRow, RunState, SyncTimeRow
 from mirror_lib.ledger.tables import (
     Audits,
@@ -79,8 +79,6 @@ class Ledger:
         self.handovers = HandoverRecords(database)
         #: The cluster ids that a flow's rows belong to.
         self.cluster_pairs = ClusterPairs(database)
-        #: Queries of metrics.
-        self.metrics = MetricsQueries(database)
 
     @classmethod
     def open(cls, url: str) -> Self:

@@ -1,4 +1,4 @@
-"""Metrics, retention and cost, computed from the ledger.
+"""Retention and cost, computed from the ledger.
 
 Ask it what past runs say. It asks no cluster.
 """
@@ -11,7 +11,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "airflow_runs": ["BROKEN_FILES_DAG", "cutover_dag_id_of", "dag_id_of", "trigger_text", "verify_dag_id_of"],
         "costs": ["BinSize", "Expectation", "accuracy", "expect_round"],
         "outlooks": ["Outlook", "duration"],
-        "prometheus": ["CONTENT_TYPE", "render_metrics", "write_textfile"],
         "retention": ["Retention", "is_compacted", "tombstones_kept_ms"],
         "run_totals": ["TopicTotal", "human_bytes", "text_table", "topic_totals"],
         "speeds": ["CopySpeed", "copy_speed"],

@@ -9,9 +9,6 @@ from .costs import expect_round as expect_round
 from .costs import Expectation as Expectation
 from .outlooks import duration as duration
 from .outlooks import Outlook as Outlook
-from .prometheus import CONTENT_TYPE as CONTENT_TYPE
-from .prometheus import render_metrics as render_metrics
-from .prometheus import write_textfile as write_textfile
 from .retention import is_compacted as is_compacted
 from .retention import Retention as Retention
 from .retention import tombstones_kept_ms as tombstones_kept_ms

@@ -22,7 +22,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "ranges": ["unite"],
         "run_columns": ["RunColumns"],
         "runs": ["OffsetRun", "RunBuilder", "Segment", "decode", "encode", "merge"],
-        "spark_checkpoint": ["RewrittenCheckpoint", "rewrite_checkpoint"],
         "sync_store": ["LoadMode", "OffsetSyncStore"],
         "syncs": ["BEFORE_ALL", "EmissionState", "SyncPoint", "flush_syncs"],
     },

@@ -21,8 +21,6 @@ from .runs import merge as merge
 from .runs import OffsetRun as OffsetRun
 from .runs import RunBuilder as RunBuilder
 from .runs import Segment as Segment
-from .spark_checkpoint import rewrite_checkpoint as rewrite_checkpoint
-from .spark_checkpoint import RewrittenCheckpoint as RewrittenCheckpoint
 from .sync_store import LoadMode as LoadMode
 from .sync_store import OffsetSyncStore as OffsetSyncStore
 from .syncs import BEFORE_ALL as BEFORE_ALL

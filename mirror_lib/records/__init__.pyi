@@ -2,7 +2,6 @@ from .assemble import BatchAssembler as BatchAssembler
 from .builder import largest_encoding as largest_encoding
 from .builder import rebuild as rebuild
 from .damage import measure_damage as measure_damage
-from .decode_limits import DecodeLimits as DecodeLimits
 from .header import ATTRIBUTES_AT as ATTRIBUTES_AT
 from .header import BatchHeader as BatchHeader
 from .header import Codec as Codec
@@ -24,18 +23,11 @@ from .last_records import is_same_copy as is_same_copy
 from .last_records import last_record_at as last_record_at
 from .last_records import LastRecord as LastRecord
 from .last_records import LastRecords as LastRecords
+from .oversized import beyond_memory as beyond_memory
 from .oversized import oversized_error as oversized_error
 from .oversized import record_beyond_memory as record_beyond_memory
-from .own_deletions import deletion as deletion
-from .own_deletions import hide_own_deletions as hide_own_deletions
 from .poison import POLICIES as POLICIES
 from .ready import ReadyBatch as ReadyBatch
-from .record_blocks import HEADER_TYPE as HEADER_TYPE
-from .record_blocks import Int64s as Int64s
-from .record_blocks import read_blocks as read_blocks
-from .record_blocks import read_headers as read_headers
-from .record_blocks import read_varints as read_varints
-from .record_blocks import RecordBlock as RecordBlock
 from .records import key_and_value as key_and_value
 from .records import read_records as read_records
 from .records import Record as Record

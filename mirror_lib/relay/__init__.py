@@ -26,7 +26,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "RunPlan",
             "WHOLE_TOPIC",
         ],
-        "flow_plan": ["compare_flow_logs", "plan_flow"],
+        "flow_plan": ["compare_flow_logs", "plan_flow", "plan_with_facts"],
         "next_steps": ["with_the_previous_transform"],
         "record_paths": ["TopicPath", "topic_paths"],
         "run": ["replicate"],

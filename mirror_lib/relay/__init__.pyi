@@ -7,6 +7,7 @@ from .control_plane import has_only_heartbeats as has_only_heartbeats
 from .control_plane import replicate_control_plane as replicate_control_plane
 from .flow_plan import compare_flow_logs as compare_flow_logs
 from .flow_plan import plan_flow as plan_flow
+from .flow_plan import plan_with_facts as plan_with_facts
 from .model import ASSUMED_BYTES_PER_OFFSET as ASSUMED_BYTES_PER_OFFSET
 from .model import CopyJob as CopyJob
 from .model import OpenPartition as OpenPartition

@@ -1,4 +1,4 @@
-"""Start Spark jobs: spark-submit, Spark Connect, the executors' archive.
+"""Start Spark jobs: spark-submit, Spark Connect.
 
 Ask it to run a job's command line. It neither imports PySpark nor knows what a job does.
 """
@@ -20,10 +20,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "is_connect",
             "shared_session_id",
         ],
-        "executor_archive": ["executor_environment", "write_archive"],
         "java": ["find_java"],
         "job_arguments": ["CommandLine"],
-        "settings": ["SPARK_SETTINGS", "environment_settings"],
+        "settings": ["SPARK_SETTINGS"],
         "submit": [
             "LOCAL_MASTER",
             "LOCAL_SETTINGS",

@@ -10,11 +10,8 @@ from .connect_server import is_connect as is_connect
 from .connect_server import REMOTE_VARIABLE as REMOTE_VARIABLE
 from .connect_server import SCHEME as SCHEME
 from .connect_server import shared_session_id as shared_session_id
-from .executor_archive import executor_environment as executor_environment
-from .executor_archive import write_archive as write_archive
 from .java import find_java as find_java
 from .job_arguments import CommandLine as CommandLine
-from .settings import environment_settings as environment_settings
 from .settings import SPARK_SETTINGS as SPARK_SETTINGS
 from .submit import checkout_path as checkout_path
 from .submit import find_spark_home as find_spark_home

@@ -23,17 +23,3 @@ SPARK_SETTINGS: Mapping[str, str] = {
 #: processor time. Rows of transforms are short-lived and large: with a third of the heap for the young generation,
 #: Spark's default, many are promoted before they die.
 TRANSFORMING_JVM = "-XX:+UseSerialGC -XX:NewRatio=1"
-
-#: Folder of the unpacked environment, below the executors' own folder.
-_ENVIRONMENT = "environment"
-
-
-def environment_settings(archive: str) -> dict[str, str]:
-    """Settings with which executors use a packed environment (`spark.executor_archive`).
-
-    Args:
-        archive: its path here, or a URL that executors can read.
-    """
-    from mirror_lib.spark.executor_archive import LAUNCHER
-
-    return {"spark.archives": f"{archive}#{_ENVIRONMENT}", "spark.pyspark.python": f"./{_ENVIRONMENT}/{LAUNCHER}"}

@@ -13,14 +13,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "due_steps": ["why_not_due", "why_not_emitted"],
         "hidden_by_acls": ["about_missing", "hidden_topics", "in_words", "unseen_topics"],
         "observed": ["save_groups", "save_heartbeats", "save_step"],
-        "offset_lookup": [
-            "FlowMaps",
-            "Translation",
-            "landing_counts",
-            "parse_time",
-            "source_offsets_at",
-            "translate_checkpoint",
-            "translate_group",
-        ],
     },
 )

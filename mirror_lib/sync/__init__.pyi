@@ -11,10 +11,3 @@ from .intervals import SyncStep as SyncStep
 from .observed import save_groups as save_groups
 from .observed import save_heartbeats as save_heartbeats
 from .observed import save_step as save_step
-from .offset_lookup import FlowMaps as FlowMaps
-from .offset_lookup import landing_counts as landing_counts
-from .offset_lookup import parse_time as parse_time
-from .offset_lookup import source_offsets_at as source_offsets_at
-from .offset_lookup import translate_checkpoint as translate_checkpoint
-from .offset_lookup import translate_group as translate_group
-from .offset_lookup import Translation as Translation

@@ -72,7 +72,7 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
     mirror("verify", *place, exit_code=2)
     changed = tmp_path / "changed.properties"
     changed.write_text(f"{flow.path.read_text()}\nA->B.mirror.transforms = t\nA->B.transforms = u\n")
-    problems = mirror("config", "check", str(changed), exit_code=2)["problems"]
+    problems = mirror("plan", "--config", str(changed), *place[2:], exit_code=2)["error"]["problems"]
     assert [each["suggestion"] for each in problems].count("install batch-mirror[transforms]") == 2, problems
     assert "forecast" not in mirror("plan", *place)
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_lib.config.local_state import state_dir
+from mirror_lib.features.demo.background_process import recall
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.demo.broker_config import WITH_ACLS
-from mirror_lib.processes import process_facts, recall
+from mirror_lib.processes import process_facts
 
 #: Compaction and retention within seconds, and ACLs that can be kept while everybody may do everything.
 FAST_HOUSEKEEPING: Mapping[str, str] = {

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read_blocks
 from mirror_lib.features.verify.compare.compare import RangeComparer
 from mirror_lib.features.verify.model import CheckRange, PartitionCheck
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.records.assemble import BatchAssembler
 from mirror_lib.records.header import HEADER_SIZE, parse_header
-from mirror_lib.records.record_blocks import RecordBlock, read_blocks
 from mirror_lib.records.spans import Span, read_spans
 from mirror_lib.records.stamping import stamp
 from mirror_lib.topology.names import TopicPartition

@@ -12,13 +12,13 @@ from random import Random
 import cramjam
 
 from mirror_lib.errors import MirrorError, OversizedBatchError
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read_blocks
 from mirror_lib.outside_limits import BATCH_BODY_BYTES
 from mirror_lib.records.aborted import is_abort_marker
 from mirror_lib.records.assemble import BatchAssembler
 from mirror_lib.records.compression.codecs import CodecError, compress, decompress
 from mirror_lib.records.header import CODEC_BITS, HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, parse_header
 from mirror_lib.records.ready import ReadyBatch
-from mirror_lib.records.record_blocks import RecordBlock, read_blocks
 from mirror_lib.records.records import RecordError, read_records, reframe
 from mirror_lib.records.rules import ANY_RECORD, RecordRules, lacks_key
 from mirror_lib.records.spans import read_spans

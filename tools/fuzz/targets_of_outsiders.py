@@ -16,12 +16,12 @@ from random import Random
 from rich.console import Console
 
 from mirror_lib.cli.output import ConsoleOutput
-from mirror_lib.cluster.auth.oauth_tokens import as_token
 from mirror_lib.errors import NOWHERE, AuthenticationError, MirrorError
 from mirror_lib.features.demo.ports import LOOPBACK
+from mirror_lib.features.http_client import HttpError, HttpLimits, HttpRequest, send
+from mirror_lib.features.oauth.oauth_tokens import as_token
 from mirror_lib.features.transforms.record_mark import mark, read_mark
 from mirror_lib.features.transforms.rows.reader_result import ReaderResult
-from mirror_lib.http_client import HttpError, HttpLimits, HttpRequest, send
 from mirror_lib.masked_urls import masked_urls
 from mirror_lib.outside_json import parse_json
 from mirror_lib.printable import LINES

@@ -14,7 +14,7 @@ from mirror_lib.config.file.properties import parse_properties
 from mirror_lib.config.loader import InvalidConfigurationError, load
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.importers.mirror_maker1 import MirrorMaker1, import_mirror_maker_1
-from mirror_lib.offsets.spark_checkpoint import OffsetLog, parse_initial_offsets
+from mirror_lib.features.translate.spark_checkpoint import OffsetLog, parse_initial_offsets
 from tools.fuzz.model import Target, Wrong
 from tools.fuzz.mutation import WORDS, mutated
 

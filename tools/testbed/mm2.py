@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import Self
 
 from mirror_lib.features.demo import jars as jar_sets
+from mirror_lib.features.demo.background_process import BackgroundProcess, ProcessError, recall, start
 from mirror_lib.features.demo.broker_config import log_settings
 from mirror_lib.private_files import write_atomically
-from mirror_lib.processes import BackgroundProcess, ProcessError, recall, start, tail
+from mirror_lib.processes import tail
 from mirror_lib.spark.java import find_java
 
 _MAIN_CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"

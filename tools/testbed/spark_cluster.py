@@ -17,9 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from mirror_lib.features.demo.background_process import BackgroundProcess, ProcessError, recall, start
 from mirror_lib.features.demo.ports import LOOPBACK, free_ports
-from mirror_lib.http_client import HttpError, HttpLimits, HttpRequest, send
-from mirror_lib.processes import BackgroundProcess, ProcessError, process_facts, recall, start, tail
+from mirror_lib.features.http_client import HttpError, HttpLimits, HttpRequest, send
+from mirror_lib.processes import process_facts, tail
 from mirror_lib.spark.java import find_java
 from mirror_lib.spark.submit import find_spark_home
 

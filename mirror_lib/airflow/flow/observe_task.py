@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 from mirror_lib.observe import trigger_text
-from mirror_lib.relay.health import observe_flow
+from mirror_lib.relay.health import observe_after_run
 
 if TYPE_CHECKING:
     from mirror_lib.config import FlowConfig
@@ -27,12 +27,15 @@ def observe(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
 
 
 def observe_now(settings: FlowConfig, ledger: Ledger, run_id: str | None) -> dict[str, Any]:
-    """Record the state of a flow in the ledger, and log it.
+    """Record the state of a flow in the ledger, and log it; nothing without the feature that observes flows.
 
     Raises:
         MirrorError: a cluster or the ledger cannot be used.
     """
-    seen = observe_flow(settings, ledger, run_id=run_id).flow
+    found = observe_after_run(settings, ledger, run_id)
+    if found is None:
+        return {}
+    seen = found.flow
     behind = "unknown" if seen.seconds_behind is None else f"{seen.seconds_behind:.0f} s"
     _log.info(
         "Flow %s: lag %d records on %d of %d partitions, oldest %s; %d partitions stalled.",

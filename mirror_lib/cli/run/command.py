@@ -21,7 +21,6 @@ from mirror_lib.cli.flow_options import (
     megabytes,
 )
 from mirror_lib.cli.frame import begin_with
-from mirror_lib.cli.observe import observe_after_run
 from mirror_lib.cli.output import Output, Progress
 from mirror_lib.cli.plan import show_plan
 from mirror_lib.cli.rounds import show_run_rounds
@@ -29,9 +28,11 @@ from mirror_lib.cli.run.outcome import close_abandoned, read_report
 from mirror_lib.cli.run.spark_submit import Job, RunFiles, running_job
 from mirror_lib.cli.status import show_totals
 from mirror_lib.cli.sync import show_topics
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger import Ledger, PartitionRunRow, existing_ledger, open_ledger
 from mirror_lib.relay import RunOptions, plan_flow
+from mirror_lib.relay.health import observe_after_run
 from mirror_lib.relay.job import Failure, JobArguments, JobReport, SkippedRange
 from mirror_lib.spark import LOCAL_MASTER
 from mirror_lib.sync.heartbeats import EmittedHeartbeat, emit_heartbeats, emitting_flows
@@ -111,12 +112,25 @@ def run(
     )
     with open_ledger(command.file) as ledger:
         run_id = copy_and_report(command, choices, master, ledger)
-        observe_after_run(command.output, settings, ledger, run_id)
+        _observe(command.output, settings, ledger, run_id)
     if settings.sync_group_offsets_enabled:
         command.output.note(
             "Consumer groups stay as they are (sync.group.offsets.enabled=true): the flow's DAG moves them, or "
             f"`mirror groups apply --config {command.config} --flow '{settings.flow}'`."
         )
+
+
+def _observe(output: Output, flow: FlowConfig, ledger: Ledger, run_id: str) -> None:
+    """Observe the flow at the end of a run, without effect on its outcome; errors are notes."""
+    try:
+        with output.progress(f"Observing {flow.flow}"):
+            seen = observe_after_run(flow, ledger, run_id)
+    except Exception as error:
+        # The records are copied, whatever the error is.
+        output.note(f"The current lag of the flow is unknown: {error}")
+        return
+    if seen is not None:
+        output.document({"observed": seen.summary()})
 
 
 def _emit_heartbeats(command: FlowCommand) -> None:

@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "backoff": ["Backoff", "may_pass", "without_frames"],
         "client": ["FetchRequestPartition", "FetchedPartition", "ProducedPartition", "RawClient", "open_clients"],
         "connection": ["Buffer"],
-        "describe_producers": ["producer_states"],
+        "describe_producers": ["described_producers", "producer_states"],
         "log_ends": ["latest_offsets", "list_topics"],
         "leaders": ["by_leader"],
         "login_first": ["log_in_first"],
@@ -16,6 +16,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "partition_client": ["Patience"],
         "producer_ids": ["ProducerIdentity"],
         "timestamps": ["first_timestamps"],
-        "transactional_topics": ["transactional_writers"],
     },
 )

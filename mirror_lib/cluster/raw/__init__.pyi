@@ -7,6 +7,7 @@ from .client import open_clients as open_clients
 from .client import ProducedPartition as ProducedPartition
 from .client import RawClient as RawClient
 from .connection import Buffer as Buffer
+from .describe_producers import described_producers as described_producers
 from .describe_producers import producer_states as producer_states
 from .leaders import by_leader as by_leader
 from .log_ends import latest_offsets as latest_offsets
@@ -17,4 +18,3 @@ from .open_transactions import HiddenRecords as HiddenRecords
 from .partition_client import Patience as Patience
 from .producer_ids import ProducerIdentity as ProducerIdentity
 from .timestamps import first_timestamps as first_timestamps
-from .transactional_topics import transactional_writers as transactional_writers

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from aiokafka.protocol.metadata import MetadataRequest
 
-from mirror_lib.cluster.auth import CloudHosts, OAuthLogin
+from mirror_lib.cluster.auth import HostRule, PreparedLogin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.handshake import SILENCE, Handshake, shake_hands
 from mirror_lib.errors import BrokerUnreachableError, Where
@@ -36,22 +36,23 @@ def log_in_first(connection: Connection) -> None:
         ConfigurationError: the broker names a host that may not get the token.
         BrokerUnreachableError: no server responds.
     """
-    login = connection.security.sasl
-    hosts = login.hosts if isinstance(login, OAuthLogin) else None
+    login: object = connection.security.sasl
+    prepared = login if isinstance(login, PreparedLogin) else None
+    hosts = None if prepared is None else prepared.hosts
     if not getattr(login, "mechanism", "").startswith("SCRAM-") and hosts is None:
         return
     key = connection.bootstrap_servers, connection.security.protocol, login
     if time.monotonic() - _passed.get(key, -_VALID_SECONDS) < _VALID_SECONDS:
         return
-    if isinstance(login, OAuthLogin):
-        login.prepare(Where(cluster=connection.cluster))
+    if prepared is not None:
+        prepared.prepare(Where(cluster=connection.cluster))
     # The caller may be a coroutine.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="log-in-first") as pool:
         pool.submit(asyncio.run, _log_in(connection, hosts)).result()
     _passed[key] = time.monotonic()
 
 
-async def _log_in(connection: Connection, hosts: CloudHosts | None) -> None:
+async def _log_in(connection: Connection, hosts: HostRule | None) -> None:
     deadline = time.monotonic() + min(_LONGEST_SECONDS, connection.request_timeout_ms / 1000)
     while True:
         for server in connection.bootstrap_servers:
@@ -77,6 +78,6 @@ async def _log_in(connection: Connection, hosts: CloudHosts | None) -> None:
         await asyncio.sleep(_PAUSE_SECONDS)
 
 
-async def _check_brokers(connection: Handshake, hosts: CloudHosts, where: Where) -> None:
+async def _check_brokers(connection: Handshake, hosts: HostRule, where: Where) -> None:
     found = await connection.send(MetadataRequest([], allow_auto_topic_creation=False))
     hosts.refuse_others((host for _, host, *_ in found.brokers), "", where)

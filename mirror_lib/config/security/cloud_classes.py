@@ -1,6 +1,6 @@
 """Java classes by which clients log in to cloud services, as files of MirrorMaker 2 name them. Pure.
 
-Their logins are implemented here without Java: `mirror_lib.cluster.auth.cloud_logins` has the tokens.
+Their logins are implemented without Java: `mirror_lib.features.oauth.cloud_logins` has the tokens.
 """
 
 from __future__ import annotations

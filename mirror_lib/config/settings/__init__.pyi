@@ -29,11 +29,10 @@ from .mirror_keys import FLOW_KEYS as FLOW_KEYS
 from .mirror_keys import LEDGER_URL as LEDGER_URL
 from .mirror_keys import OWN_BY_NAME as OWN_BY_NAME
 from .mirror_keys import parse_rename_list as parse_rename_list
+from .mirror_keys import TOP_KEYS as TOP_KEYS
+from .rate_keys import CLUSTER_KEYS as CLUSTER_KEYS
 from .rate_keys import READ_RATE_LIMIT as READ_RATE_LIMIT
 from .rate_keys import WRITE_RATE_LIMIT as WRITE_RATE_LIMIT
-from .reference import all_definitions as all_definitions
-from .reference import markdown_reference as markdown_reference
-from .reference import transform_keys as transform_keys
 from .sync_keys import CONFIGS_ALWAYS as CONFIGS_ALWAYS
 from .sync_keys import CONFIGS_DEFAULT as CONFIGS_DEFAULT
 from .sync_keys import CONFIGS_NEVER as CONFIGS_NEVER

@@ -2,10 +2,14 @@
 
 from mirror_lib.feature import Command, Feature
 
+_ACLS = "mirror_lib.features.cutover.acls_command"
+
 FEATURE = Feature(
     name="cutover",
     summary="Producers and consumers move to the target in steps with gates, and back.",
     commands={
+        "acls release": Command(_ACLS, after="apply"),
+        "acls revoke": Command(_ACLS, after="release"),
         "cutover": Command(
             "mirror_lib.features.cutover.command",
             "Move producers and consumers to the target in steps with gates, and back.",

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from mirror_lib.config import project_root, state_dir
 from mirror_lib.features.demo.airflow_api import AirflowApi, AirflowApiError
+from mirror_lib.features.demo.background_process import BackgroundProcess, ProcessError, recall, running, start
 from mirror_lib.features.demo.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.private_files import write_atomically
-from mirror_lib.processes import BackgroundProcess, ProcessError, recall, running, start, tail
+from mirror_lib.processes import tail
 
 #: Airflow's default port; another one is used if it is taken.
 PREFERRED_PORT = 8080

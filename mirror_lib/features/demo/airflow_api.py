@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.http_client import HttpError, HttpLimits, HttpRequest, send
+from mirror_lib.features.http_client import HttpError, HttpLimits, HttpRequest, send
 
 _LIMITS = HttpLimits(deadline_seconds=60.0, largest_bytes=64 * 1024 * 1024)
 _SHOWN_REASON = 500

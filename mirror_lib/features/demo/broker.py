@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.features.demo import jars as jar_sets
+from mirror_lib.features.demo.background_process import BackgroundProcess, ProcessError, recall, running, start
 from mirror_lib.features.demo.broker_config import (
     PLAINTEXT_ONLY,
     NodePorts,
@@ -34,7 +35,7 @@ from mirror_lib.features.demo.zookeeper import JVM_FLAGS as ZOOKEEPER_JVM_FLAGS
 from mirror_lib.features.demo.zookeeper import ZooKeeper
 from mirror_lib.printable import LINES
 from mirror_lib.private_files import write_atomically
-from mirror_lib.processes import BackgroundProcess, ProcessError, recall, running, start, tail
+from mirror_lib.processes import tail
 from mirror_lib.spark import find_java
 
 #: Starts fast and saves CPU; a benchmark uses KAFKA_DEFAULT_JVM instead.

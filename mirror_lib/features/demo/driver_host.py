@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_lib.features.demo.background_process import BackgroundProcess, ProcessError, running, start, stop_running
 from mirror_lib.features.warm_spark import NoDriverHostError, greeting_of
-from mirror_lib.processes import BackgroundProcess, ProcessError, running, start, stop_running
 from mirror_lib.spark import checkout_path
 
 _MODULE = "spark_jobs.driver_host"

@@ -15,5 +15,5 @@ FEATURE = Feature(
             after="dev",
         ),
     },
-    imports=("mirror_lib.features.warm_spark",),
+    imports=("mirror_lib.features.http_client", "mirror_lib.features.warm_spark"),
 )

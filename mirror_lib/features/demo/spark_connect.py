@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_lib.features.demo.background_process import BackgroundProcess, ProcessError, running, start, stop_running
 from mirror_lib.features.demo.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.private_files import write_atomically
-from mirror_lib.processes import BackgroundProcess, ProcessError, running, start, stop_running
 from mirror_lib.spark import (
     DEFAULT_PORT,
     LOCAL_MASTER,

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import javaproperties
 
+from mirror_lib.features.demo.background_process import BackgroundProcess, recall, running, start
 from mirror_lib.features.demo.broker_config import log_settings, zookeeper_properties
 from mirror_lib.private_files import write_atomically
-from mirror_lib.processes import BackgroundProcess, recall, running, start, tail
+from mirror_lib.processes import tail
 
 _SERVER = "org.apache.zookeeper.server.ZooKeeperServerMain"
 #: Its management beans need parts of Log4j 1 that reload4j does not have.

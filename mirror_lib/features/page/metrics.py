@@ -51,7 +51,7 @@ async def metrics(request: Request) -> Response:
 def _render(here: Page, chosen: list[ServedFlow] | None) -> Response:
     flows = list(here.flows.read().flows) if chosen is None else chosen
     # Visitors of the page do not need it.
-    from mirror_lib.observe import CONTENT_TYPE, render_metrics
+    from mirror_lib.features.metrics import CONTENT_TYPE, render_metrics
 
     by_ledger: dict[int, tuple[Ledger, list[ServedFlow]]] = {}
     for flow in flows:

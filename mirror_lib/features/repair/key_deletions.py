@@ -31,9 +31,10 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.features.transforms.copy import Transaction
+from mirror_lib.features.verify import deletion
 from mirror_lib.identity import position_row
 from mirror_lib.ledger import DELETIONS_WRITTEN, GapRow, GapState, Ledger
-from mirror_lib.records import Codec, ReadyBatch, Record, decode_varint, deletion, rebuild, stamp
+from mirror_lib.records import Codec, ReadyBatch, Record, decode_varint, rebuild, stamp
 from mirror_lib.relay import CopyJob, PositionTopic, RunLease
 from mirror_lib.relay.copy import transactional_id
 from mirror_lib.relay.planning import FlowClusters, note_histories, with_flow

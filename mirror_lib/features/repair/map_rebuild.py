@@ -27,6 +27,7 @@ from mirror_lib.errors import (
 )
 from mirror_lib.features.repair.log_alignment import LOOKBACK, LogMatch, LogMatcher, LogShape, join
 from mirror_lib.features.repair.map_rebuild_plan import RebuildPlan, by_direction
+from mirror_lib.features.verify import hide_own_deletions
 from mirror_lib.ledger import (
     NOT_COPIED,
     REPEATED,
@@ -40,7 +41,7 @@ from mirror_lib.ledger import (
     with_ends,
 )
 from mirror_lib.offsets import OffsetMap, RunColumns, unite
-from mirror_lib.records import RecordError, Span, hide_own_deletions
+from mirror_lib.records import RecordError, Span
 from mirror_lib.records.compression import CodecError
 from mirror_lib.relay.planning import FlowClusters, note_histories
 from mirror_lib.relay.takeover import MismatchError, PartitionReader, until_stable

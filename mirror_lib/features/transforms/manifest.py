@@ -15,6 +15,6 @@ FEATURE = Feature(
         Hook.ROUTES: "mirror_lib.features.transforms.route_rows:record_routes",
         Hook.ROW_COPY: "spark_jobs.transforms.job:transform_copy",
     },
-    imports=("fastavro", "google.protobuf", "sqlglot"),
+    imports=("fastavro", "google.protobuf", "mirror_lib.features.http_client", "sqlglot"),
     extra="transforms",
 )

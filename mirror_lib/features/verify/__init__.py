@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "job": ["main"],
         "job_arguments": ["VerifyArguments"],
         "model": ["Budget", "CheckRange", "PartitionCheck", "VerifyJob", "VerifyMode", "VerifyPlan"],
+        "own_deletions": ["deletion", "hide_own_deletions"],
         "report": ["DIFFERENT", "VerifyReport"],
         "result_rows": ["VERDICT_DDL", "from_arrow", "to_arrow"],
         "tables": ["VerificationRow", "Verifications"],

@@ -18,6 +18,8 @@ from .model import PartitionCheck as PartitionCheck
 from .model import VerifyJob as VerifyJob
 from .model import VerifyMode as VerifyMode
 from .model import VerifyPlan as VerifyPlan
+from .own_deletions import deletion as deletion
+from .own_deletions import hide_own_deletions as hide_own_deletions
 from .report import DIFFERENT as DIFFERENT
 from .report import VerifyReport as VerifyReport
 from .result_rows import from_arrow as from_arrow

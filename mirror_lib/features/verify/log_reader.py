@@ -12,9 +12,10 @@ from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, Patience, RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
+from mirror_lib.features.transforms.arrow import RecordBlock, read_blocks
 from mirror_lib.features.verify.model import CheckRange, KnownGap
 from mirror_lib.features.verify.uncommitted import UncommittedRecords
-from mirror_lib.records import RecordBlock, RecordError, Shown, Span, none_shown, read_blocks, read_spans
+from mirror_lib.records import RecordError, Shown, Span, none_shown, read_spans
 from mirror_lib.records.compression import CodecError
 from mirror_lib.topology import Operation, TopicPartition
 

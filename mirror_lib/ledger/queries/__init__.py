@@ -1,4 +1,4 @@
-"""Queries over several tables: for metrics and rounds."""
+"""Queries over several tables, for rounds."""
 
 import lazy_loader
 
@@ -6,6 +6,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "copy_rounds": ["CopiedRound", "FlowLag"],
-        "metrics": ["MetricsQueries"],
     },
 )

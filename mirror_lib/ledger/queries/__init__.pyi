@@ -1,3 +1,2 @@
 from .copy_rounds import CopiedRound as CopiedRound
 from .copy_rounds import FlowLag as FlowLag
-from .metrics import MetricsQueries as MetricsQueries

@@ -4,10 +4,12 @@ from .gaps import LastCopy as LastCopy
 from .handovers import HandoverRecords as HandoverRecords
 from .history import History as History
 from .locks import is_held_by as is_held_by
+from .locks import live_locks as live_locks
 from .locks import lock_name as lock_name
 from .observations import Observations as Observations
 from .rate_claims import RateAsk as RateAsk
 from .segment_runs import columns_of as columns_of
+from .transaction_counts import transaction_totals as transaction_totals
 from .verifications import is_of_position as is_of_position
 from .verifications import is_of_present_copy as is_of_present_copy
 from .verifications import WHOLE_RECORDS as WHOLE_RECORDS

@@ -63,7 +63,7 @@ def of_flow(connection: Connection, flow: str) -> tuple[TransactionCountRow, ...
     return tuple(TransactionCountRow(**row) for row in rows)
 
 
-def totals(connection: Connection, flows: Collection[str]) -> dict[str, tuple[int, int]]:
+def transaction_totals(connection: Connection, flows: Collection[str]) -> dict[str, tuple[int, int]]:
     """Records of aborted and of open transactions, by flow; without flows that have none."""
     columns = _COUNTS.c
     sums = (func.sum(columns.aborted), func.sum(columns.undecided))

@@ -6,6 +6,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "flow": ["AclSync", "apply_flow_acls", "plan_flow_acls", "sync_flow_acls"],
-        "staged": ["StagedAclChange", "release_acls", "revoke_acls"],
+        "plan": ["binding_of"],
     },
 )

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from mirror_lib.access.model import ON_DEMAND, AccessTask, RequiredAccess, grants_by_cluster
-from mirror_lib.access.required import scheduled_access
 from mirror_lib.cli.main import app
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.access.model import ON_DEMAND, AccessTask, RequiredAccess, grants_by_cluster
+from mirror_lib.features.access.required import scheduled_access
 from mirror_lib.features.cutover.dependency_facts import read_belonging
 from mirror_lib.features.cutover.scope import ScopeTopic
 from mirror_lib.features.verify.model import VerifyMode

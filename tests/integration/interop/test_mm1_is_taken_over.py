@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.config.loader import load
 from mirror_lib.features.demo import jars as jar_sets
-from mirror_lib.processes import start
+from mirror_lib.features.demo.background_process import start
 from mirror_lib.spark.java import find_java
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow

@@ -37,7 +37,6 @@ def test_its_position_names_what_it_is_about_and_is_stored_once(flow: Flow, topi
     assert flow.run().records == 0
 
     copied = stored(flow, topic_name, 0)
-    assert first is not None
     position, other = first.position, copied.position
     assert (position.offset, position.target_offset, position.state) == (-1, 0, other.state)
     assert position.topic_id == other.topic_id is not None

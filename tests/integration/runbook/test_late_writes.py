@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
+from mirror_lib.features.metrics.observation import observe_flow
 from mirror_lib.ledger.rows import GapState
 from mirror_lib.relay.flow_plan import plan_flow
-from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run_options import RunOptions, RunReport

@@ -16,13 +16,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from mirror_lib.cluster.auth.oauth_tokens import Token, token_of
-from mirror_lib.cluster.auth.sasl import OAuthLogin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
 from mirror_lib.features.demo.broker import FAST_START_JVM, KafkaCluster
 from mirror_lib.features.demo.ports import LOOPBACK, free_ports
+from mirror_lib.features.oauth.login import OAuthLogin
+from mirror_lib.features.oauth.oauth_tokens import Token, token_of
 from tests.support.brokers.java_classes import jars_with
 from tests.support.http_server import Reply, Request, json_reply, serving
 from tests.support.security.logins import LET_IN, admin_client, forget_token_of, records_client, try_both

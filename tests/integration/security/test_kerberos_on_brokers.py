@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.auth.kerberos_tickets import Tickets
+from mirror_lib.features.kerberos.tickets import Tickets
 from tests.support.security.kdc import Realm
 from tests.support.security.logins import LET_IN, Tried, try_with_kerberos
 from tests.support.security.secure_cluster import KERBEROS_SERVICE, SERVICE, SecureCluster

@@ -20,13 +20,12 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from typer import Typer
 from typer.testing import CliRunner
 
 from mirror_lib.airflow.compatibility import AirflowFailException
 from mirror_lib.airflow.flow import sync_tasks
 from mirror_lib.airflow.flow.report import STEP_KEY
-from mirror_lib.cli.sync import acls as acls_cli
+from mirror_lib.cli.main import app
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol.kafka_errors import UnsupportedRequestError
@@ -34,9 +33,9 @@ from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import AuthorizationError
+from mirror_lib.features.cutover.staged_acls import release_acls, revoke_acls
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.sync.acls.flow import AclSync, apply_flow_acls, plan_flow_acls, sync_flow_acls
-from mirror_lib.sync.acls.staged import release_acls, revoke_acls
 from mirror_lib.sync.configs.flow import apply_flow_configs
 from mirror_lib.topology.acls import AclBinding as OurBinding
 from mirror_lib.topology.acls import AclPattern, AclPermission, AclResource
@@ -47,9 +46,6 @@ from tests.support.flows import Flow
 from tests.support.kafka import admin, consume, create_topic, produce, records, values
 from tests.support.mirrored_topic import MirroredTopic
 from tests.support.waiting import wait_for
-
-app = Typer()
-app.add_typer(acls_cli.app)
 
 WAIT_SECONDS = 30.0
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP

@@ -22,8 +22,8 @@ from mirror_lib.cluster.topics.mm2_formats import Checkpoint, OffsetSync, Record
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError
 from mirror_lib.features.demo.broker import KafkaCluster
+from mirror_lib.features.metrics.observation import observe_flow
 from mirror_lib.offsets.group_standing import GroupReason
-from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.sync.groups import flow as flow_groups
 from mirror_lib.sync.groups.flow import (
     GroupSync,

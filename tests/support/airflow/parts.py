@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from mirror_lib.features.demo.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
-from mirror_lib.processes import BackgroundProcess, session_members, start, tail
+from mirror_lib.features.demo.background_process import BackgroundProcess, start
+from mirror_lib.processes import session_members, tail
 
 #: For tests whose DAG files stay as they are: parsing all of them twice a minute takes a third of a core.
 #: Airflow takes DAGs that it has not seen for ten minutes for gone.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read_blocks
 from mirror_lib.features.verify.compare.compare import RangeComparer
 from mirror_lib.features.verify.findings import RangeOutcome
 from mirror_lib.features.verify.model import CheckRange, PartitionCheck
 from mirror_lib.offsets.runs import OffsetRun, encode, merge
-from mirror_lib.records.record_blocks import RecordBlock, read_blocks
 from mirror_lib.records.spans import Span, read_spans
 from mirror_lib.topology.names import TopicPartition
 from tests.support.records.record_batches import SourceRecord, batch

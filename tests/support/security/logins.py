@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
-from mirror_lib.cluster.auth.oauth_tokens import forget_token
-from mirror_lib.cluster.auth.sasl import OAuthLogin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.oauth.login import OAuthLogin
+from mirror_lib.features.oauth.oauth_tokens import forget_token
 from tests.support.security.kerberos_client import with_kerberos
 
 _PROJECT = Path(__file__).resolve().parents[3]

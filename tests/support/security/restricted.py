@@ -21,10 +21,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from mirror_lib.access.model import RequiredAccess
-from mirror_lib.access.required import required_access
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.features.access.model import RequiredAccess
+from mirror_lib.features.access.required import required_access
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.topology.access import Grant, Resource

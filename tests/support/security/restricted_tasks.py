@@ -10,32 +10,32 @@ from functools import partial
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from mirror_lib.access.model import AccessTask, RequiredAccess
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.internal import OffsetSyncWriter, PositionStore
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
+from mirror_lib.features.access.model import AccessTask, RequiredAccess
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.backfill.tables import Backfills
 from mirror_lib.features.cutover.acl_fence import raise_fence
+from mirror_lib.features.cutover.staged_acls import release_acls
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.forecast.plan import forecast_flow
+from mirror_lib.features.metrics.observation import observe_flow
 from mirror_lib.features.repair.key_deletions import delete_keys, plan_key_deletion
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from mirror_lib.features.verify.state.lost import find_lost_deletions
-from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run import replicate
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync.acls.flow import apply_flow_acls
-from mirror_lib.sync.acls.staged import release_acls
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.configs.flow import apply_flow_configs
 from mirror_lib.sync.groups.flow import apply_flow_groups

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from mirror_lib.access.commands import acl_commands
-from mirror_lib.access.reference import markdown_reference
-from mirror_lib.access.required import required_access
 from mirror_lib.config.model import MirrorConfig
+from mirror_lib.features.access.commands import acl_commands
+from mirror_lib.features.access.reference import markdown_reference
+from mirror_lib.features.access.required import required_access
 
 MakeConfig = Callable[..., MirrorConfig]
 SERVERS = {"A": "a:9092", "B": "b1:9092,b2:9092"}
@@ -66,5 +66,5 @@ def test_the_page_of_permissions_is_what_the_code_says() -> None:
     page = Path(__file__).parents[3] / "docs" / "permissions.md"
 
     assert page.read_text(encoding="utf-8") == markdown_reference(), (
-        "run `python -m mirror_lib.access.reference > docs/permissions.md`"
+        "run `python -m mirror_lib.features.access.reference > docs/permissions.md`"
     )

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mirror_lib.access.model import AccessTask, RequiredAccess, Side, grants_by_cluster
-from mirror_lib.access.required import (
+from mirror_lib.config.model import FirstStart, MirrorConfig
+from mirror_lib.features.access.model import AccessTask, RequiredAccess, Side, grants_by_cluster
+from mirror_lib.features.access.required import (
     backfill_id_prefix,
     required_access,
     scheduled_access,
     transactional_id_prefix,
 )
-from mirror_lib.config.model import FirstStart, MirrorConfig
 from mirror_lib.features.backfill.model import Backfill, BackfillRequest
 from mirror_lib.relay.copy.open_positions import transactional_id
 from mirror_lib.topology.access import Grant, Operation, without_covered

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from mirror_lib.cli.commands import commands, load_command
-from mirror_lib.cli.reference import markdown_reference
 from tests.support.fresh_imports import loaded_after
+from tools.commands_reference import markdown_reference
 
 _DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "commands.md"
 
@@ -30,5 +30,5 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 
 
 def test_the_document_is_up_to_date() -> None:
-    command = "python -m mirror_lib.cli.reference > docs/commands.md"
+    command = "python -m tools.commands_reference > docs/commands.md"
     assert _DOCUMENT.read_text(encoding="utf-8") == markdown_reference(), f"run {command}"

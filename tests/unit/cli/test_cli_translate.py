@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from mirror_lib.config import parse_time
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.identity import positions
 from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.sync.offset_lookup import parse_time
 from tests.support.ledger.rows import segment_of
 from tests.support.terminal import Terminal
 

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.config.file.properties import parse_properties
-from mirror_lib.config.fixes import fix
 from mirror_lib.config.loader import check
 from mirror_lib.config.model import Severity
+from mirror_lib.features.lint.fixes import fix
 
 BASE = b"clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 FIXABLE = (

@@ -12,9 +12,9 @@ from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import AclRules, ConfigRules, Rename
 from mirror_lib.config.settings.mirror_keys import FLOW_KEYS, OWN_BY_NAME, copy_settings, parse_rename_list, rename
-from mirror_lib.config.settings.reference import all_definitions, markdown_reference
 from mirror_lib.config.settings.sync_keys import SYNC_KEYS, acl_rules, config_rules, parse_overrides, parse_principals
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.lint.reference import all_definitions, markdown_reference
 from mirror_lib.topology.acls import AclPattern, AclResource
 from tests.support.config_files import ConfigFile
 from tests.support.fresh_imports import loaded_after

@@ -7,8 +7,8 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.config.flow_conflicts import meeting_problems
 from mirror_lib.config.loader import load
+from mirror_lib.features.lint.flow_conflicts import meeting_problems
 
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 BOTH_WAYS = ("A->B.enabled = true", "B->A.enabled = true")

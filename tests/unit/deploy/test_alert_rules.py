@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from mirror_lib.observe.metrics import METRICS, UNSYNCED
+from mirror_lib.features.metrics.exported import METRICS, UNSYNCED
 from mirror_lib.offsets.group_standing import GroupReason
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"

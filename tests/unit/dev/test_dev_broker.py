@@ -8,8 +8,8 @@ import pytest
 
 from mirror_lib.config.loader import check
 from mirror_lib.features.demo import stack
+from mirror_lib.features.demo.background_process import ProcessError
 from mirror_lib.features.demo.broker import KafkaCluster
-from mirror_lib.processes import ProcessError
 
 
 def test_given_a_folder_that_cannot_be_read_when_opened_then_the_error_names_the_file(tmp_path: Path) -> None:

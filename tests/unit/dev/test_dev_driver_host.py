@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.features.demo.background_process import ProcessError
 from mirror_lib.features.demo.driver_host import DriverHost, host_command
 from mirror_lib.features.warm_spark.hosted_driver import NoDriverHostError, greeting_of
-from mirror_lib.processes import ProcessError
 from tests.support.compose import ComposeFile
 
 

@@ -11,16 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib import processes
+from mirror_lib.features.demo import background_process as processes
+from mirror_lib.features.demo.background_process import BackgroundProcess, recall, start
 from mirror_lib.private_files import write_atomically
-from mirror_lib.processes import (
-    BackgroundProcess,
-    parse_stat,
-    process_facts,
-    recall,
-    session_members,
-    start,
-)
+from mirror_lib.processes import parse_stat, process_facts, session_members
 
 # proc_pid_stat(5): 52 fields; utime is the 14th, stime the 15th, starttime the 22nd.
 STAT = "4711 ((a) b)) S 1 4700 4699 0 -1 4194560 1 2 3 4 150 50 6 7 20 0 12 0 987654 1000 200 " + "0 " * 28

@@ -56,7 +56,6 @@ def test_given_the_package_then_its_command_is_listed_and_works(environment: dic
 
 @pytest.fixture
 def tables(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The package's module of tables, imported here."""
     monkeypatch.syspath_prepend(environment["PYTHONPATH"].split(os.pathsep)[0])
     yield importlib.import_module("mirror_owners.tables")
     METADATA.remove(METADATA.tables["mirror_owners_owner"])

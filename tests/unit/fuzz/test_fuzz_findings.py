@@ -36,13 +36,13 @@ from mirror_lib.cluster.topics.mm2_formats import RecordFormatError
 from mirror_lib.cluster.topics.positions import decode_value
 from mirror_lib.config.loader import check
 from mirror_lib.errors import MirrorError, OffsetMapError, OversizedBatchError
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read_blocks
 from mirror_lib.offsets.runs import OffsetRun, decode, encode
 from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
 from mirror_lib.records import assemble
 from mirror_lib.records.assemble import BatchAssembler
 from mirror_lib.records.compression.codecs import CodecError, compress, decompress
 from mirror_lib.records.legacy import read_legacy
-from mirror_lib.records.record_blocks import RecordBlock, read_blocks
 from mirror_lib.records.records import RecordError, read_records
 from mirror_lib.records.split import skipped_batch
 from mirror_lib.topology.names import TopicPartition

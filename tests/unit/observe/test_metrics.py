@@ -17,8 +17,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import LOSS_REASONS, MirrorError
-from mirror_lib.ledger.cutover_rows import CutoverRow
-from mirror_lib.ledger.flow_figures import (
+from mirror_lib.features.metrics import exported as metrics
+from mirror_lib.features.metrics.exported import METRICS, Metric, is_healthy, late_after_seconds, samples
+from mirror_lib.features.metrics.figures import (
     FlowFigures,
     GapTotals,
     GroupTotals,
@@ -26,6 +27,8 @@ from mirror_lib.ledger.flow_figures import (
     RunTotals,
     VerifyTotals,
 )
+from mirror_lib.features.metrics.prometheus import CONTENT_TYPE, render_metrics, write_textfile
+from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
     HeartbeatObservationRow,
@@ -33,9 +36,6 @@ from mirror_lib.ledger.observed_rows import (
 )
 from mirror_lib.ledger.rows import DISASTER, RunRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe import metrics
-from mirror_lib.observe.metrics import METRICS, Metric, is_healthy, late_after_seconds, samples
-from mirror_lib.observe.prometheus import CONTENT_TYPE, render_metrics, write_textfile
 from tests.support.flow_files import LEDGER, write_flow
 from tests.support.ledger.cutover_rows import cutover_row
 from tests.support.ledger.ledgers import ready_ledger

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import CheckpointFolderError, TopologyError
-from mirror_lib.offsets.spark_checkpoint import (
+from mirror_lib.features.translate.spark_checkpoint import (
     OffsetLog,
     encode_offsets,
     parse_initial_offsets,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mirror_lib import outside_json
 from mirror_lib.features.demo.ports import LOOPBACK, free_ports
-from mirror_lib.http_client import (
+from mirror_lib.features.http_client import (
     HttpError,
     HttpLimits,
     HttpRequest,

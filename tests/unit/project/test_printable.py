@@ -21,8 +21,8 @@ from rich.console import Console
 from mirror_lib.cli.output import ConsoleOutput
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.observe.metrics import Kind, Metric, Sample
-from mirror_lib.observe.prometheus import _Collected
+from mirror_lib.features.metrics.exported import Kind, Metric, Sample
+from mirror_lib.features.metrics.prometheus import _Collected
 from mirror_lib.printable import LINES, Lines, printable
 from mirror_lib.printable_errors import printable_error
 from mirror_lib.printable_logs import PrintableFormatter, make_logs_printable

@@ -17,7 +17,7 @@ _SECONDS = 60
 _START = """
 import sys
 from pathlib import Path
-from mirror_lib.processes import start
+from mirror_lib.features.demo.background_process import start
 started = start(["sleep", "600"], log=Path(sys.argv[1]) / "log")
 (Path(sys.argv[1]) / "pid").write_text(str(started.pid))
 """
@@ -25,7 +25,7 @@ started = start(["sleep", "600"], log=Path(sys.argv[1]) / "log")
 _DYING_TESTS = """
 import os
 from pathlib import Path
-from mirror_lib.processes import start
+from mirror_lib.features.demo.background_process import start
 
 def test_a_worker_that_dies():
     started = start(["sleep", "600"], log=Path("log"))

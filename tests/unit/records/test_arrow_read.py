@@ -17,10 +17,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError, Where
+from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
 from mirror_lib.features.transforms.arrow.read import ArrowPart, read_arrow
 from mirror_lib.features.transforms.arrow.rows import KAFKA_SCHEMA, InexactRowError
 from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
-from mirror_lib.records.decode_limits import DecodeLimits
 from mirror_lib.records.records import Record
 from mirror_lib.records.spans import read_spans
 from mirror_lib.records.varint import decode_varint, encode_varint

@@ -11,12 +11,12 @@ from random import Random
 import pytest
 
 from mirror_lib.errors import BeyondMemoryError, OversizedBatchError, Where
+from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
 from mirror_lib.features.transforms.arrow.read import read_arrow
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read_blocks
+from mirror_lib.features.transforms.arrow.streaming import pieces, zstd_windows
 from mirror_lib.records.compression.codecs import compress
-from mirror_lib.records.compression.streaming import pieces, zstd_windows
-from mirror_lib.records.decode_limits import DecodeLimits
 from mirror_lib.records.header import HEADER_SIZE, Codec
-from mirror_lib.records.record_blocks import RecordBlock, read_blocks
 from mirror_lib.records.spans import read_spans
 from tests.support.own_process import MEBIBYTE, measured
 from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed, with_body

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.features.transforms.arrow.lz4_many import LaidOut, single_blocks
 from mirror_lib.records.compression.codecs import CodecError, compress, decompress
 from mirror_lib.records.compression.lz4_frames import decompress_single_block
-from mirror_lib.records.compression.lz4_many import LaidOut, single_blocks
 from mirror_lib.records.header import HEADER_SIZE, Codec
 
 CONTENTS = st.one_of(st.binary(max_size=400), st.binary(max_size=30).map(lambda part: part * 700))

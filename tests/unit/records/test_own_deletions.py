@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mirror_lib.features.verify.own_deletions import deletion, hide_own_deletions
 from mirror_lib.records.builder import rebuild
 from mirror_lib.records.header import TRANSACTIONAL_BIT
-from mirror_lib.records.own_deletions import deletion, hide_own_deletions
 from mirror_lib.records.records import Record
 from mirror_lib.records.spans import Span, read_spans
 from mirror_lib.records.stamping import stamp

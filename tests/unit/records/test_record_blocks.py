@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.records.record_blocks import SMALL_BATCH, RecordBlock, read_blocks
+from mirror_lib.features.transforms.arrow.record_blocks import SMALL_BATCH, RecordBlock, read_blocks
 from mirror_lib.records.records import Record, RecordError
 from mirror_lib.records.spans import Span, read_spans
 from tests.support.records.logs import log, numbered

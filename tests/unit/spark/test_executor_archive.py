@@ -15,10 +15,10 @@ import pytest
 from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
-from mirror_lib.cli import spark
 from mirror_lib.cli.main import app
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.spark.executor_archive import (
+from mirror_lib.features.pack import command
+from mirror_lib.features.pack.executor_archive import (
     EXECUTOR_DISTRIBUTIONS,
     LAUNCHER,
     ExecutorEnvironment,
@@ -190,7 +190,7 @@ def test_a_machine_without_the_right_python_is_told_so(small: ExecutorEnvironmen
 def test_the_command_tells_what_it_has_packed(
     small: ExecutorEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark, "executor_environment", lambda: small)
+    monkeypatch.setattr(command, "executor_environment", lambda: small)
     output = tmp_path / "out.tar.gz"
 
     result = CliRunner().invoke(app, ["spark", "pack", "--output", str(output), "--json"])

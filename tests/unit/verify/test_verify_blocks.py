@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
 from mirror_lib.features.verify.compare.whole_batches import holds
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.records.record_blocks import RecordBlock
 from tests.support.records.logs import at, blocks, check_of, compared, log, numbered, spans, whole_range
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord, batch
 

@@ -7,12 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.airflow import DAG, PASSED, AskOperator, PythonTask, Template, TriggerRule, new_dag, untemplated
+from mirror_lib.airflow import DAG, PythonTask, Template, TriggerRule, new_dag, untemplated
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.spark import pool_of
 from mirror_lib.config import FlowConfig
 from mirror_lib.features.cutover import Step
+from mirror_lib.features.cutover.airflow.approval import PASSED, AskOperator
 from mirror_lib.features.cutover.airflow.form import cutover_form
 from mirror_lib.features.cutover.airflow.operator import CutoverOperator
 from mirror_lib.observe import cutover_dag_id_of

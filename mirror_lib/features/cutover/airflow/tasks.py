@@ -10,16 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.airflow import (
-    ENDED_STATES,
-    PASSED,
-    PATIENCE_SECONDS,
-    AirflowFailException,
-    AirflowSkipException,
-    Answer,
-    answer_to,
-    task_state,
-)
+from mirror_lib.airflow import ENDED_STATES, AirflowFailException, AirflowSkipException, task_state
 from mirror_lib.config import load
 from mirror_lib.features.cutover import (
     CutoverContext,
@@ -39,6 +30,7 @@ from mirror_lib.features.cutover import (
     sentence,
     states,
 )
+from mirror_lib.features.cutover.airflow.approval import PASSED, PATIENCE_SECONDS, Answer, answer_to
 from mirror_lib.features.cutover.airflow.form import ROLL_BACK, definition_from, refuse_other_values
 from mirror_lib.features.cutover.airflow.patient_load import load_patiently
 from mirror_lib.features.cutover.steps import roll_back

@@ -15,12 +15,12 @@ from mirror_lib.features.cutover.model import CutoverState, Gate, Step, StepStat
 from mirror_lib.features.cutover.order import STEPS, is_released
 from mirror_lib.features.cutover.records import attempt_of, attempts_of, step_row
 from mirror_lib.features.cutover.scope import exactly, log_ends
+from mirror_lib.features.cutover.staged_acls import revoke_acls
 from mirror_lib.features.cutover.states import NO, ROLLBACK, Event, Refusal, after, refusal_error, require, situation_of
 from mirror_lib.features.cutover.steps.cut import cuts
 from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers
 from mirror_lib.ledger import lock_name
 from mirror_lib.relay import RunLease, hold_lock
-from mirror_lib.sync.acls import revoke_acls
 
 _LEASE_SECONDS = 30.0
 #: A process that waits for the operator checks for an answer several times a second, and then ends.

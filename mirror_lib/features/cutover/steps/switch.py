@@ -25,11 +25,11 @@ from mirror_lib.features.cutover.scope import (
     scope_groups,
     without_handovers,
 )
+from mirror_lib.features.cutover.staged_acls import release_acls
 from mirror_lib.features.cutover.steps.cut import cut_holds, cuts
 from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.ledger import opposite_of
 from mirror_lib.offsets import OffsetMap
-from mirror_lib.sync.acls import release_acls
 from mirror_lib.sync.groups import GroupRow, apply_flow_groups, plan_flow_groups
 from mirror_lib.topology import TopicPartition
 

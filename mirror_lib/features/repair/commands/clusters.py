@@ -7,18 +7,10 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli import (
-    FlowCommand,
-    YesOption,
-    begin_with,
-    command_group,
-    flow_command,
-    is_confirmed,
-    locked_flow,
-    person,
-)
+from mirror_lib.cli import FlowCommand, YesOption, begin_with, command_group, flow_command, is_confirmed, person
 from mirror_lib.config import load_flow
 from mirror_lib.features.repair import ClusterDecision, apply_cluster_change, plan_cluster_change
+from mirror_lib.features.repair.commands.decision_lock import locked_flow
 from mirror_lib.identity import ledger_name
 from mirror_lib.ledger import existing_ledger
 from mirror_lib.sync import flow_admins

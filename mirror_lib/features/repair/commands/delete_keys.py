@@ -15,10 +15,10 @@ from mirror_lib.cli import (
     begin_with,
     flow_command,
     is_confirmed,
-    locked_flow,
     person,
 )
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.repair.commands.decision_lock import locked_flow
 from mirror_lib.features.repair.key_deletions import delete_keys as write
 from mirror_lib.features.repair.key_deletions import plan_key_deletion
 from mirror_lib.features.verify.state import find_lost_deletions

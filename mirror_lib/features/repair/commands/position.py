@@ -17,12 +17,12 @@ from mirror_lib.cli import (
     command_group,
     flow_command,
     is_confirmed,
-    locked_flow,
     person,
 )
 from mirror_lib.config import FirstStart, parse_first_start
 from mirror_lib.counted import counted
 from mirror_lib.features.repair import apply_changes, plan_changes
+from mirror_lib.features.repair.commands.decision_lock import locked_flow
 from mirror_lib.identity import check_clusters
 from mirror_lib.relay.planning import FlowClusters
 

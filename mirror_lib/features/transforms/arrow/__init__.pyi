@@ -1,5 +1,8 @@
+from .decode_limits import DecodeLimits as DecodeLimits
 from .read import ArrowPart as ArrowPart
 from .read import read_arrow as read_arrow
+from .record_blocks import read_blocks as read_blocks
+from .record_blocks import RecordBlock as RecordBlock
 from .records import outgoing_rows as outgoing_rows
 from .records import OutgoingRows as OutgoingRows
 from .rows import CREATE_TIME as CREATE_TIME

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirror_lib.errors import OversizedBatchError
+from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
 from mirror_lib.features.transforms.arrow.pieces import Giant, record_pieces
+from mirror_lib.features.transforms.arrow.record_blocks import Int64s, read_varints
 from mirror_lib.features.transforms.arrow.rows import (
     CREATE_TIME,
     LOG_APPEND_TIME,
@@ -27,20 +29,18 @@ from mirror_lib.features.transforms.arrow.rows import (
     taken_apart_in_parts,
     walk_chains,
 )
+from mirror_lib.features.transforms.arrow.streaming import pieces
 from mirror_lib.outside_limits import BATCH_RECORDS
 from mirror_lib.records import (
     CODEC_BITS,
     CONTROL_BIT,
     LOG_APPEND_TIME_BIT,
     Codec,
-    DecodeLimits,
-    Int64s,
     RecordError,
     oversized_error,
-    read_varints,
     record_beyond_memory,
 )
-from mirror_lib.records.compression import CodecError, decompress_up_to, pieces
+from mirror_lib.records.compression import CodecError, decompress_up_to
 
 #: Maximum number of records converted at once: each needs about 200 bytes of temporary columns, however small it is.
 _MOST_AT_ONCE = 1 << 16

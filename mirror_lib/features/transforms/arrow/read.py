@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from mirror_lib.errors import CorruptBatchError, OversizedBatchError, Where
 from mirror_lib.features.transforms.arrow.bodies import OffsetsWanted, of_batches
+from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
+from mirror_lib.features.transforms.arrow.record_blocks import HEADER_TYPE, read_headers
 from mirror_lib.features.transforms.arrow.rows import (
     CREATE_TIME,
     LOG_APPEND_TIME,
@@ -31,16 +33,13 @@ from mirror_lib.features.transforms.arrow.rows import (
 from mirror_lib.records import (
     CONTROL_BIT,
     HEADER_SIZE,
-    HEADER_TYPE,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
     MAGIC,
     MAGIC_AT,
     BatchHeader,
-    DecodeLimits,
     RecordError,
     Span,
-    read_headers,
     read_spans,
 )
 from mirror_lib.records.compression import CodecError

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mirror_lib.errors import Where
+from mirror_lib.features.transforms.arrow.record_blocks import Int64s
 from mirror_lib.features.transforms.arrow.rows import HEADERS_TYPE, InexactRowError
-from mirror_lib.records import Int64s
 
 _MILLISECONDS_PER_SECOND = 1000
 #: Units of Arrow's timestamps per millisecond.

@@ -17,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mirror_lib.errors import ClusterError
-from mirror_lib.records import Int64s, RecordError, decode_varint, read_varints, record_beyond_memory
+from mirror_lib.features.transforms.arrow.record_blocks import Int64s, read_varints
+from mirror_lib.records import RecordError, decode_varint, record_beyond_memory
 
 #: Names as Spark gives them to the children of an array column.
 HEADERS_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
-from mirror_lib.features.transforms.arrow import ArrowPart, InexactRowError, read_arrow
+from mirror_lib.features.transforms.arrow import ArrowPart, DecodeLimits, InexactRowError, read_arrow
 from mirror_lib.features.transforms.copy.model import FailedRecord, first_stop
 from mirror_lib.records import (
     ATTRIBUTES_AT,
@@ -21,7 +21,6 @@ from mirror_lib.records import (
     MAGIC,
     MAGIC_AT,
     Codec,
-    DecodeLimits,
     Record,
     SkippedRecords,
     measure_damage,

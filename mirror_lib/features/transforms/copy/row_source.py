@@ -22,6 +22,7 @@ import uvloop
 from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
 from mirror_lib.config import PoisonPolicy
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.transforms.arrow import DecodeLimits
 from mirror_lib.features.transforms.copy.model import (
     ReadEnd,
     ReadEnds,
@@ -32,7 +33,6 @@ from mirror_lib.features.transforms.copy.model import (
 )
 from mirror_lib.features.transforms.copy.row_assembler import RowAssembler, RowPart
 from mirror_lib.features.transforms.rows import ReaderResult, place_of, with_source
-from mirror_lib.records import DecodeLimits
 from mirror_lib.relay import CopyJob
 from mirror_lib.relay.copy import (
     Background,

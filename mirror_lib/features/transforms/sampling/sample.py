@@ -18,14 +18,14 @@ import pyarrow as pa
 from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
 from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.config import CopySettings, FlowConfig, IsolationLevel
+from mirror_lib.config import CopySettings, FlowConfig, IsolationLevel, parse_time
 from mirror_lib.errors import ConfigurationError, CorruptBatchError, MirrorError, OversizedBatchError, Where
-from mirror_lib.features.transforms.arrow import NO_TIMESTAMP_TYPE, InexactRowError, read_arrow
+from mirror_lib.features.transforms.arrow import NO_TIMESTAMP_TYPE, DecodeLimits, InexactRowError, read_arrow
 from mirror_lib.features.transforms.preview import Headers, RecordPlace, SourceRecord
 from mirror_lib.features.transforms.rows import READ_SCHEMA, SOURCE_COLUMN, number_and_codec, place_of, with_source
-from mirror_lib.records import Codec, DecodeLimits
+from mirror_lib.records import Codec
 from mirror_lib.relay.takeover import PartitionReader
-from mirror_lib.sync import parse_time, source_admin
+from mirror_lib.sync import source_admin
 from mirror_lib.topology import TopicPartition
 
 #: Factor by which the range grows if the end of a partition holds fewer records than offsets.

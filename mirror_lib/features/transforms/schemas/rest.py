@@ -16,14 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mirror_lib.errors import AuthenticationError, AuthorizationError, ConfigurationError, MirrorError
-from mirror_lib.features.transforms.schemas.errors import (
-    SchemaMissingError,
-    SchemaRefusedError,
-    SchemaRegistryError,
-    SchemaRegistryUnreachableError,
-)
-from mirror_lib.features.transforms.schemas.model import DEFAULT_CONTEXT
-from mirror_lib.http_client import (
+from mirror_lib.features.http_client import (
     HttpCertificateError,
     HttpError,
     HttpLimits,
@@ -33,6 +26,13 @@ from mirror_lib.http_client import (
     HttpResponseTooLargeError,
     send,
 )
+from mirror_lib.features.transforms.schemas.errors import (
+    SchemaMissingError,
+    SchemaRefusedError,
+    SchemaRegistryError,
+    SchemaRegistryUnreachableError,
+)
+from mirror_lib.features.transforms.schemas.model import DEFAULT_CONTEXT
 from mirror_lib.outside_limits import REGISTRY_RESPONSE_BYTES
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mirror_lib.records import CODEC_BITS, BatchHeader, RecordBlock, RecordError, Span, decode_varint
+from mirror_lib.features.transforms.arrow import RecordBlock
+from mirror_lib.records import CODEC_BITS, BatchHeader, RecordError, Span, decode_varint
 from mirror_lib.records.compression import decompress
 
 _ONE_BYTE = 0x80

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
+from mirror_lib.features.transforms.arrow import RecordBlock
 from mirror_lib.features.verify.compare import (
     RangeComparer,
     Spent,
@@ -21,9 +22,10 @@ from mirror_lib.features.verify.findings import PartitionVerdict, RangeOutcome, 
 from mirror_lib.features.verify.kept_error import KeptError
 from mirror_lib.features.verify.log_reader import LogReader, LogStream, chunk_size
 from mirror_lib.features.verify.model import CheckRange, PartitionCheck, VerifyJob
+from mirror_lib.features.verify.own_deletions import hide_own_deletions
 from mirror_lib.features.verify.state import compare_by_state
 from mirror_lib.features.verify.uncommitted import UncommittedRecords
-from mirror_lib.records import RecordBlock, RecordError, Span, hide_own_deletions
+from mirror_lib.records import RecordError, Span
 from mirror_lib.records.compression import CodecError
 
 _LARGEST_CHUNK = 4 * 1024 * 1024

@@ -17,6 +17,7 @@ from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.counted import counted
 from mirror_lib.errors import CorruptBatchError, TransientError, Where
+from mirror_lib.features.transforms.arrow import RecordBlock
 from mirror_lib.features.verify.compare import Spent, copied_from, verdict_of
 from mirror_lib.features.verify.findings import PartitionVerdict, RangeOutcome, Stopped, Verdict
 from mirror_lib.features.verify.kept_error import KeptError
@@ -25,7 +26,7 @@ from mirror_lib.features.verify.model import PartitionCheck, VerifyJob
 from mirror_lib.features.verify.state.compare import KeyState, StateFindings, StateRules, compare_states
 from mirror_lib.features.verify.state.digests import BUCKETS, Digester, Spill
 from mirror_lib.offsets import OffsetMap, decode, unite
-from mirror_lib.records import RecordBlock, RecordError, Shown
+from mirror_lib.records import RecordError, Shown
 from mirror_lib.records.compression import CodecError
 from mirror_lib.topology import TopicPartition
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
+from mirror_lib.features.transforms.arrow import RecordBlock
 from mirror_lib.features.transforms.rows import Int64s, ReaderResult, RowColumns, by_place, number_and_codec
 from mirror_lib.features.verify.compare import MOST_ROWS, ROW_BITS, RangeComparer, verdict_of
 from mirror_lib.features.verify.findings import PartitionVerdict, RangeOutcome, Stopped
@@ -33,7 +34,7 @@ from mirror_lib.features.verify.transformed.model import (
     RowVerifyJob,
     numbered_ranges,
 )
-from mirror_lib.records import RecordBlock, RecordError
+from mirror_lib.records import RecordError
 from mirror_lib.records.compression import CodecError
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from mirror_lib.cluster.raw import FetchedPartition, RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
 from mirror_lib.features.transforms import UntransformableRecordError
-from mirror_lib.features.transforms.arrow import ArrowPart, InexactRowError, read_arrow
+from mirror_lib.features.transforms.arrow import ArrowPart, DecodeLimits, InexactRowError, read_arrow
 from mirror_lib.features.transforms.rows import ReaderResult, place_of, with_source
 from mirror_lib.features.verify.compare import Spent
 from mirror_lib.features.verify.findings import Stopped
@@ -32,7 +32,7 @@ from mirror_lib.features.verify.transformed.model import (
     is_skipped,
     numbered_ranges,
 )
-from mirror_lib.records import LOG_OVERHEAD, DecodeLimits
+from mirror_lib.records import LOG_OVERHEAD
 from mirror_lib.topology import TopicPartition
 
 #: Rows take several times the size of compressed batches.

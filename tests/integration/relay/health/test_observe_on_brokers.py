@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.timestamps import first_timestamps
+from mirror_lib.features.metrics.observation import observe_flow
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
-from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
 from tests.support.kafka import aged, create_topic, delete_records, produce

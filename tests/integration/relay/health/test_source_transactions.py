@@ -19,9 +19,10 @@ from mirror_lib.cli.main import app
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.features.forecast.plan import forecast_flow
+from mirror_lib.features.metrics.observation import observe_flow
+from mirror_lib.features.metrics.queries import MetricsQueries
 from mirror_lib.observe.outlooks import Outlook
 from mirror_lib.relay.flow_plan import plan_flow
-from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.transaction_checks import set_verification
@@ -163,7 +164,7 @@ def test_a_hanging_transaction_stops_its_partition_with_a_reason_and_what_was_be
     (row,) = seen.partitions
     assert (row.records_behind, row.reason, row.outlook) == (501, _REASON, Outlook.WILL_BE_LOST.value)
     assert (seen.flow.stalled, seen.flow.records_behind) == (1, 501)
-    (figures,) = flow.ledger.metrics.figures(["A->B"])
+    (figures,) = MetricsQueries(flow.ledger).figures(["A->B"])
     assert figures.stalled_behind == {_REASON: 501}
     (expected,) = forecast_flow(flow.config, RunOptions(), flow.ledger).partitions
     assert "hidden by a transaction" in expected.reason

@@ -20,8 +20,8 @@ from mirror_lib.errors import (
     TargetRenamedError,
     TargetTruncatedError,
 )
+from mirror_lib.features.metrics.observation import observe_flow
 from mirror_lib.relay.flow_plan import plan_flow
-from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run_options import RunOptions, RunReport
 from tests.support.brokers.groups import commit_offset, committed_offsets

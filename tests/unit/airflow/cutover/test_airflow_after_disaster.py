@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from mirror_lib.airflow import approval as asking
-from mirror_lib.airflow.approval import NO, YES, Answer
+from mirror_lib.features.cutover.airflow import approval as asking
 from mirror_lib.features.cutover.airflow.after_disaster.dag import build_after_disaster_dags
 from mirror_lib.features.cutover.airflow.after_disaster.tasks import hand_over
+from mirror_lib.features.cutover.airflow.approval import NO, YES, Answer
 from tests.support.flow_files import write_flow
 
 DAG_ID = "mirror_after_disaster__A__B"

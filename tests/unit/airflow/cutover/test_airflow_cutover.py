@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from mirror_lib.airflow.approval import NO, YES
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.features.cutover.airflow.approval import NO, YES
 from mirror_lib.features.cutover.airflow.dag import build_cutover_dag
 from mirror_lib.features.cutover.airflow.form import definition_from, refuse_other_values
 from mirror_lib.features.cutover.airflow.patient_load import load_patiently

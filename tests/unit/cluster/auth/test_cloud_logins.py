@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.cluster.auth.azure_tokens import AzureToken
-from mirror_lib.cluster.auth.cloud_logins import region_of
-from mirror_lib.cluster.auth.google_tokens import GoogleToken
-from mirror_lib.cluster.auth.msk_tokens import MskIamToken, StaticKeys
-from mirror_lib.cluster.auth.sasl import OAuthLogin, PasswordLogin
-from mirror_lib.cluster.auth.sasl_exchange import TokenAuthenticator, TokenProvider
+from mirror_lib.cluster.auth.sasl import PasswordLogin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.loader import load_flow
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.config.security.cloud_classes import AZURE_LOGIN_HANDLERS, GOOGLE_LOGIN_HANDLER, MSK_LOGIN_HANDLER
 from mirror_lib.errors import NOWHERE, ConfigurationError
+from mirror_lib.features.oauth.azure_tokens import AzureToken
+from mirror_lib.features.oauth.cloud_logins import region_of
+from mirror_lib.features.oauth.google_tokens import GoogleToken
+from mirror_lib.features.oauth.login import OAuthLogin
+from mirror_lib.features.oauth.msk_tokens import MskIamToken, StaticKeys
+from mirror_lib.features.oauth.token_exchange import TokenAuthenticator, TokenProvider
 from tests.support.connections import connection_of
 
 SERVERLESS = "boot-1a2b.c3.kafka-serverless.us-east-1.amazonaws.com:9098"

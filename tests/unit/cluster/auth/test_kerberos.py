@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.auth import kerberos_tickets
-from mirror_lib.cluster.auth.kerberos import KerberosLogin
-from mirror_lib.cluster.auth.kerberos_tickets import TICKETS, Tickets
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import AuthenticationError, ConfigurationError, Where
+from mirror_lib.features.kerberos import tickets as kerberos_tickets
+from mirror_lib.features.kerberos.login import KerberosLogin
+from mirror_lib.features.kerberos.tickets import TICKETS, Tickets
 from tests.support.connections import connection_of
 
 WHERE = Where(cluster="A")

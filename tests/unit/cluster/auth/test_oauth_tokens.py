@@ -22,8 +22,12 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
 from mirror_lib.cluster.admin.librdkafka_errors import ClientErrors
-from mirror_lib.cluster.auth import oauth_tokens
-from mirror_lib.cluster.auth.oauth_tokens import (
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
+from mirror_lib.features.demo.ports import LOOPBACK, free_ports
+from mirror_lib.features.oauth import oauth_tokens
+from mirror_lib.features.oauth.login import OAuthLogin
+from mirror_lib.features.oauth.oauth_tokens import (
     ClientCredentials,
     Token,
     TokenSource,
@@ -31,10 +35,6 @@ from mirror_lib.cluster.auth.oauth_tokens import (
     jwt_claims,
     token_of,
 )
-from mirror_lib.cluster.auth.sasl import OAuthLogin
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
-from mirror_lib.features.demo.ports import LOOPBACK, free_ports
 from tests.support.connections import connection_of
 from tests.support.security.pki import PASSWORD, Certified
 from tests.support.security.token_endpoint import TokenEndpoint
@@ -135,7 +135,7 @@ class TestClientCredentials:
         self, endpoint: TokenEndpoint, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         pauses: list[float] = []
-        monkeypatch.setattr("mirror_lib.cluster.auth.oauth_tokens.time.sleep", pauses.append)
+        monkeypatch.setattr("mirror_lib.features.oauth.oauth_tokens.time.sleep", pauses.append)
         endpoint.behaviour.failures += [503, 429]
         assert fetch(by_credentials(endpoint).source).principal == CLIENT
         assert len(endpoint.asked) == 3

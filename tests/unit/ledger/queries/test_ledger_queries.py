@@ -11,10 +11,11 @@ from math import inf
 from typing import Any
 
 from mirror_lib.features.cutover.tables import Cutovers
+from mirror_lib.features.metrics.figures import FlowFigures, GapTotals, GroupTotals
+from mirror_lib.features.metrics.queries import MetricsQueries
 from mirror_lib.features.page.queries import PARTITION_ORDERS, GroupSummary, PageQueries, PartitionFilter
 from mirror_lib.features.verify.tables import VerificationRow, Verifications
 from mirror_lib.features.verify.verdicts import VerdictQueries, Verdicts
-from mirror_lib.ledger.flow_figures import FlowFigures, GapTotals, GroupTotals
 from mirror_lib.ledger.observed_rows import HeartbeatObservationRow, PartitionObservationRow, StepOutcomeRow
 from mirror_lib.ledger.rows import GapState
 from mirror_lib.ledger.store import Ledger
@@ -28,7 +29,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def only(ledger: Ledger, flow: str = FLOW, **options: int) -> FlowFigures:
-    (found,) = ledger.metrics.figures([flow], **options)
+    (found,) = MetricsQueries(ledger).figures([flow], **options)
     return found
 
 
@@ -48,7 +49,7 @@ def test_flows_that_were_not_asked_for_are_left_out_and_the_others_come_in_the_o
     for name in ("a->b", "b->a", "c->a"):
         observe(ledger, flow=name)
 
-    found = ledger.metrics.figures(["c->a", "a->b", "c->a"])
+    found = MetricsQueries(ledger).figures(["c->a", "a->b", "c->a"])
 
     assert [each.flow for each in found] == ["c->a", "a->b"]
     assert all(each.observed is not None and each.observed.flow == each.flow for each in found)
@@ -176,11 +177,11 @@ def test_partitions_that_stand_still_and_groups_out_of_sync_are_counted_by_reaso
 
 
 def test_groups_count_once_and_not_for_topics_that_are_not_the_flows(ledger: Ledger) -> None:
-    assert ledger.metrics.group_totals(FLOW) is None
+    assert MetricsQueries(ledger).group_totals(FLOW) is None
 
     # Where no map can tell what would be read again, there is no sum.
     ledger.observations.save_groups(FLOW, [rows.observed_group("x"), rows.observed_group("y")])
-    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=2, behind=0, duplicates=None)
+    assert MetricsQueries(ledger).group_totals(FLOW) == GroupTotals(groups=2, behind=0, duplicates=None)
 
     ledger.observations.save_groups(
         FLOW,
@@ -193,7 +194,7 @@ def test_groups_count_once_and_not_for_topics_that_are_not_the_flows(ledger: Led
             rows.observed_group("w", 1, duplicates=1, skipped=2),
         ],
     )
-    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=3, behind=1, duplicates=13, skipped=11)
+    assert MetricsQueries(ledger).group_totals(FLOW) == GroupTotals(groups=3, behind=1, duplicates=13, skipped=11)
     assert only(ledger).groups == GroupTotals(groups=3, behind=1, duplicates=13, skipped=11)
 
 

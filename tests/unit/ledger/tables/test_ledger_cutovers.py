@@ -22,7 +22,6 @@ STEP = attempt_row("wave-1", "inventory", state="failed", at=NOON)
 
 @pytest.fixture
 def cutovers(ledger: Ledger) -> Cutovers:
-    """The table with one cutover."""
     found = Cutovers(ledger)
     found.create(CUTOVER)
     return found

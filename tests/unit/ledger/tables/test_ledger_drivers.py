@@ -19,8 +19,7 @@ def begin(drivers: DetachedDrivers, id: str, *, lease_seconds: float = 60.0) -> 
 
 
 def test_a_driver_runs_until_its_end_is_recorded(drivers: DetachedDrivers) -> None:
-    row = begin(drivers, "d")
-    assert drivers.find("d") == drivers.running("A->B") == row
+    assert begin(drivers, "d") == drivers.find("d") == drivers.running("A->B")
     assert drivers.states(["d", "unknown"]) == {"d": DriverState.RUNNING}
     assert not drivers.renew("d")
 

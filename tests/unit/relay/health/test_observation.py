@@ -14,11 +14,11 @@ from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import RecordTooLargeError, TopicMissingError
 from mirror_lib.features.forecast.plan import FlowForecast
 from mirror_lib.features.forecast.verdicts import PartitionForecast
+from mirror_lib.features.metrics.figures import GroupTotals
+from mirror_lib.features.metrics.observation import STOPPED, Failure, FlowObserved, Seen, observed_rows
 from mirror_lib.identity.unselected import Unselected
-from mirror_lib.ledger.flow_figures import GroupTotals
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
 from mirror_lib.observe.outlooks import Outlook
-from mirror_lib.relay.health.observation import STOPPED, Failure, FlowObserved, Seen, observed_rows
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.planning.plan import plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
 from mirror_lib.features.transforms.copy.model import FailedRecord
 from mirror_lib.features.transforms.copy.row_assembler import RowAssembler, RowPart
-from mirror_lib.records.decode_limits import DecodeLimits
 from mirror_lib.records.header import Codec
 from tests.support.records.record_batches import SourceRecord, batch
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
-from mirror_lib.airflow import DAG, AskOperator, Param, PythonTask, TriggerRule, new_dag, untemplated
+from mirror_lib.airflow import DAG, Param, PythonTask, TriggerRule, new_dag, untemplated
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import LINES, literal, put_form, text_field, topics_field
 from mirror_lib.config import FlowConfig, MirrorConfig
+from mirror_lib.features.cutover.airflow.approval import AskOperator
 from mirror_lib.ledger import enabled_opposite_of
 from mirror_lib.observe import dag_id_of
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.airflow import ABOUT, PATIENCE_SECONDS, AirflowFailException, answer_to
+from mirror_lib.airflow import AirflowFailException
 from mirror_lib.airflow.forms import chosen_topics
+from mirror_lib.features.cutover.airflow.approval import ABOUT, PATIENCE_SECONDS, answer_to
 from mirror_lib.features.cutover.failback import apply_return, plan_return
 from mirror_lib.features.cutover.states import DisasterState, do
 from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs, open_ledger

@@ -1,1 +1,0 @@
-"""`mirror config`: check, explain, list and import configuration."""

@@ -1,0 +1,1 @@
+"""Logins by Kerberos (`sasl.mechanism=GSSAPI`)."""

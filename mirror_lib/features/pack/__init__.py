@@ -1,0 +1,1 @@
+"""The Python packages of Spark's executors, packed from this installation."""
