@@ -42,9 +42,11 @@ from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
 from mirror_lib.records import assemble
 from mirror_lib.records.assemble import BatchAssembler
 from mirror_lib.records.compression.codecs import CodecError, compress, decompress
+from mirror_lib.records.header import parse_header
 from mirror_lib.records.legacy import read_legacy
 from mirror_lib.records.records import RecordError, read_records
-from mirror_lib.records.split import skipped_batch
+from mirror_lib.records.split import halves, skipped_batch
+from mirror_lib.records.varint import decode_varint
 from mirror_lib.topology.names import TopicPartition
 from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed
 from tools import fuzz
@@ -124,7 +126,7 @@ def test_want_of_memory_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     def starved(codec: int, data: bytes) -> bytes:
         raise MemoryError
 
-    monkeypatch.setattr(assemble, "decompress", starved)
+    monkeypatch.setattr(assemble, "decompress_once", starved)
     subject = assembler(start=1, skip=True)
 
     with pytest.raises(MemoryError):
@@ -220,6 +222,27 @@ def test_a_number_without_an_end_is_not_read_to_it() -> None:
         read_varint(memoryview(b"\xff" * 1000), 0)
     with pytest.raises(GarbledAnswerError):
         parse_list_groups(memoryview(b"\xff" * 1000), LIST_GROUPS_WITH_KINDS)
+
+
+def test_a_position_with_half_of_a_surrogate_pair_is_damage() -> None:
+    # It can be read, and could not be written again.
+    for field in ('"run_id":"id\\ud800"', '"left_out":[[1,2,1,"id\\udfff",false]]', '"routes":[["\\ud800",0,1]]'):
+        with pytest.raises(RecordFormatError, match="surrogate"):
+            decode_value(TopicPartition("t", 0), b'{"offset":1,%s}' % field.encode())
+
+
+def test_times_whose_difference_takes_65_bits_are_copied_and_halved() -> None:
+    times = [-(1 << 63), (1 << 63) - 1, -5]
+    subject = assembler()
+
+    found = subject.feed(b"".join(batch([SourceRecord(at, time)]) for at, time in enumerate(times)))
+    found += [held] if (held := subject.flush()) else []
+
+    (gathered,) = found
+    parts = halves(gathered)
+    assert parts is not None
+    assert [parse_header(each.payload).first_timestamp for each in parts] == times[:2]
+    assert decode_varint(b"\xff" * 9 + b"\x7f", 0) == (-(1 << 63), 10)
 
 
 def test_a_few_bytes_of_a_position_do_not_become_gigabytes_of_offset_map() -> None:
