@@ -164,10 +164,11 @@ class BatchBuilder:
         if not self.count:
             self._first_timestamp = record.timestamp
         delta = record.timestamp - self._first_timestamp
-        before = encode_head(record, offset_delta=self.count, timestamp_delta=delta)
-        self._parts += (before, record.tail)
+        before, tail = encode_head(record, offset_delta=self.count, timestamp_delta=delta), record.tail
+        self._parts.append(before)
+        self._parts.append(tail)
         self._note(record.offset, 1, record.timestamp)
-        self.size += len(before) + len(record.tail)
+        self.size += len(before) + len(tail)
 
     def _note(self, offset: int, count: int, max_timestamp: int) -> None:
         if offset == self.source_next and self._runs:

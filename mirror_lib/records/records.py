@@ -45,6 +45,7 @@ def read_records(body: bytes | memoryview, *, base_offset: int, base_timestamp: 
         OversizedBatchError: there may be more than `BATCH_RECORDS`.
     """
     position, size = 0, len(body)
+    earliest, latest = -_LONG - base_timestamp, _LONG - base_timestamp
     if count > size:
         raise RecordError(f"it claims to have {count} records in {size} bytes")
     if count > BATCH_RECORDS:
@@ -59,10 +60,9 @@ def read_records(body: bytes | memoryview, *, base_offset: int, base_timestamp: 
             raise RecordError(f"record {number} of {count} cannot be read: {error}") from error
         if at >= end or end > size:
             raise RecordError(f"record {number} of {count} does not fit its batch")
-        timestamp = base_timestamp + timestamp_delta
-        if not -_LONG <= timestamp < _LONG:
-            timestamp = as_long(timestamp)
-        yield Record(base_offset + offset_delta, timestamp, body[at:end])
+        if not earliest <= timestamp_delta < latest:
+            timestamp_delta = as_long(base_timestamp + timestamp_delta) - base_timestamp
+        yield Record(base_offset + offset_delta, base_timestamp + timestamp_delta, body[at:end])
         position = end
     if position != size:
         raise RecordError(f"{size - position} bytes remain after {count} records")
