@@ -114,6 +114,9 @@ RESPONSE_ELEMENTS: Final = 500_000
 LIST_ELEMENTS: Final = 200_000
 #: The same of a response with topics, whose elements are small: 200,000 partitions with three replicas.
 METADATA_ELEMENTS: Final = 2_000_000
+#: Topics, partitions and brokers of a response with topics: each takes up to 600 bytes of memory, and a dozen
+#: of the response.
+METADATA_OBJECTS: Final = 250_000
 #: Bytes of a response to a fetch beyond the requested bytes. Brokers return one whole batch however large it is, and
 #: accept none above `socket.request.max.bytes`, 100 MiB by default.
 FETCH_BEYOND_BYTES: Final = 104 * _MEBIBYTE

@@ -112,7 +112,7 @@ def is_same_copy(data: memoryview, known: LastRecord) -> bool | None:
 
 
 def _checksum(record: Record) -> int:
-    return int(crc32c(_TIMESTAMP.pack(record.timestamp) + record.tail))
+    return int(crc32c(record.tail, crc32c(_TIMESTAMP.pack(record.timestamp))))
 
 
 def _record_at(batch: memoryview, offset: int) -> Record | None:

@@ -151,14 +151,6 @@ def assembling(*, start: int, skip: bool) -> BatchAssembler:
     return assembler(start=start, end=RECORDS, passthrough_min_bytes=0, skip=skip, **large)
 
 
-def test_from_its_first_offset_it_goes_on_as_it_is() -> None:
-    subject = assembling(start=0, skip=True)
-
-    (ready,) = subject.feed(memoryview(oversized()))
-
-    assert (ready.count, subject.next_offset, subject.failure) == (RECORDS, RECORDS, None)
-
-
 def test_from_its_middle_it_ends_the_partition_whatever_the_policy(subtests: pytest.Subtests) -> None:
     for leave_out in (False, True):
         with subtests.test(leave_out=leave_out):

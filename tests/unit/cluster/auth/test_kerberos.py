@@ -168,14 +168,7 @@ def _cache(folder: Path, kind: str) -> Path:
         made.chmod(0o1777 if kind == "folder of all" else 0o755)
     else:
         made.write_bytes(b"ticket")
-        made.chmod(
-            {
-                "shared": 0o640,
-                "in a folder of all": 0o644,
-                "in a folder of another": 0o644,
-                "all may change it": 0o666,
-            }.get(kind, 0o600)
-        )
+        made.chmod(0o666 if kind == "all may change it" else 0o600 if kind in ("own", "not shared") else 0o644)
     if kind in ("in a folder of all", "link"):
         folder.chmod(0o1777)
     if theirs:
