@@ -26,7 +26,6 @@ from mirror_lib.records.split import halves, readable
 from mirror_lib.records.stamping import stamp
 from tests.support.records.record_batches import (
     CONTROL,
-    DELETE_HORIZON,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
     SourceRecord,
@@ -92,21 +91,6 @@ def test_a_well_compressed_small_batch_is_not_compressed_again_for_nothing(monke
     assert subject.failure is None
     assert (first.count, len(first.payload)) == (100, len(big))
     assert second.count == 1
-
-
-def test_times_beyond_64_bits_are_copied_as_java_reads_them() -> None:
-    # Java computes such times modulo 2**64; a broker takes them where message.timestamp.after.max.ms allows it.
-    late = 2**63 - 1
-    raw = bytearray(batch([SourceRecord(0, timestamp=5), SourceRecord(1, timestamp=9)], attributes=DELETE_HORIZON))
-    struct.pack_into(">q", raw, 27, late)
-    subject = assembler()
-
-    assert stamped(subject, [batch([SourceRecord(0)])]) != []
-    struct.pack_into(">q", raw, 0, 1)
-    *_, ready = stamped(subject, [sealed(raw)])
-
-    times = [time % 2**64 for _, time, *_ in read_with_aiokafka(ready.payload)]
-    assert (subject.failure, times) == (None, [late, late + 4])
 
 
 @pytest.mark.parametrize("position", [27, 35])
@@ -267,16 +251,6 @@ def ready(data: bytes | bytearray) -> list[ReadyBatch]:
     for number, each in enumerate(out):
         stamp(each, 4711, 1, number)
     return out
-
-
-@settings(max_examples=200)
-@given(sizes=st.lists(st.sampled_from([1, 50, 1_900, 2_000, 5_000]), max_size=30))
-def test_memory_that_may_be_written_to_gives_the_same_batches_as_other_memory(sizes: list[int]) -> None:
-    data = source(sizes)
-
-    in_place, copied = ready(bytearray(data)), ready(data)
-
-    assert list(map(content, in_place)) == list(map(content, copied))
 
 
 @settings(max_examples=300)
