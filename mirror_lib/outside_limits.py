@@ -75,6 +75,8 @@ SCRAM_MOST_ITERATIONS: Final = 1_000_000
 #: Bytes of the decompressed records of a batch. Brokers limit the sent bytes (`socket.request.max.bytes`, 100 MiB), not
 #: the decompressed ones: a larger body is not damaged, but it should never be necessary to decode it.
 BATCH_BODY_BYTES: Final = 128 * _MEBIBYTE
+#: The same of a zstd body with a window above 8 MiB (levels 20 to 22), which the decoder holds in addition.
+WIDE_WINDOW_BODY_BYTES: Final = 64 * _MEBIBYTE
 #: Records of a batch that are decoded one by one. Each takes about 200 bytes of memory, however small it is; a batch of
 #: Kafka's default size has room for a fifteenth of them.
 BATCH_RECORDS: Final = 1 << 21
@@ -112,6 +114,9 @@ RESPONSE_ELEMENTS: Final = 500_000
 LIST_ELEMENTS: Final = 200_000
 #: The same of a response with topics, whose elements are small: 200,000 partitions with three replicas.
 METADATA_ELEMENTS: Final = 2_000_000
+#: Topics, partitions and brokers of a response with topics: each takes up to 600 bytes of memory, and a dozen
+#: of the response.
+METADATA_OBJECTS: Final = 250_000
 #: Bytes of a response to a fetch beyond the requested bytes. Brokers return one whole batch however large it is, and
 #: accept none above `socket.request.max.bytes`, 100 MiB by default.
 FETCH_BEYOND_BYTES: Final = 104 * _MEBIBYTE

@@ -1,7 +1,8 @@
 """Makes texts from other systems, such as group ids, principals and messages of brokers, safe to display.
 
 An escape sequence controls a terminal, a line break forges a log line, characters that change the writing direction
-hide text, and PostgreSQL rejects a text with a NUL character.
+hide text, and PostgreSQL rejects a text with a NUL character. Airflow's page shows no log line with `::endgroup::` in
+it, and folds up what follows one with `::group::`.
 """
 
 from __future__ import annotations
@@ -12,16 +13,26 @@ import re
 LINES = "\n\t"
 _CONTINUED = "\n  "
 _NEXT_LINE = re.compile(r"\n(?!  )")
+_FOLDS = re.compile(r"::(?=(?:end)?group::)")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def printable(text: str, keep: str = "") -> str:
     r"""The text with every non-printable character written as an escape, such as `\x1b` or `\u202e`.
 
+    The marks by which Airflow folds up log lines are escaped, too: `:\x3agroup::`.
+
     Args:
         text: anything.
         keep: characters that are not escaped.
     """
+    if "group::" in text:
+        text = _FOLDS.sub(r":\\x3a", text)
+    return without_controls(text, keep)
+
+
+def without_controls(text: str, keep: str = "") -> str:
+    """As `printable`, without a change of marks: Airflow's own log lines have them."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each in keep else _escape(each) for each in text)

@@ -11,7 +11,7 @@ from copy import copy
 from types import TracebackType
 from typing import Any
 
-from mirror_lib.printable import LINES, Lines, indented, printable
+from mirror_lib.printable import LINES, Lines, indented, printable, without_controls
 from mirror_lib.printable_errors import printable_error
 
 #: The first parts of the names of this project's loggers.
@@ -101,7 +101,7 @@ def _message(record: logging.LogRecord) -> str | None:
 
 
 def _is_safe(message: str | None) -> bool:
-    return message is None or message.isprintable() or message == indented(printable(message, LINES))
+    return message is None or message.isprintable() or message == indented(without_controls(message, LINES))
 
 
 def _printable_arguments(args: tuple[object, ...]) -> tuple[object, ...]:

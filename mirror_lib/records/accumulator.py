@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mirror_lib.errors import CorruptBatchError, OversizedBatchError, Where
+from mirror_lib.errors import CorruptBatchError, Where
 from mirror_lib.records.builder import BatchBuilder, largest_encoding
-from mirror_lib.records.compression import CodecError, decompress
+from mirror_lib.records.compression import CodecError, decompress_up_to
 from mirror_lib.records.header import CODEC_BITS, HEADER_SIZE, BatchHeader, Codec
 from mirror_lib.records.ready import ReadyBatch
 from mirror_lib.records.records import Record, RecordError
@@ -66,14 +66,11 @@ class Gathering:
             self._open_alone(codec)
         builder = self._builder
         if builder is not None and builder.codec == codec:
-            try:
-                body = decompress(codec, batch[HEADER_SIZE:])
-                if builder.size + largest_encoding(len(body), header.count) <= self._limit:
-                    builder.add_whole(header, body)
-                    return
-            except OversizedBatchError:
-                # It is passed on unchanged, as every batch that needs no decoding.
-                pass
+            room = self._limit - builder.size
+            body = decompress_up_to(codec, batch[HEADER_SIZE:], max(room, 0))
+            if body is not None and largest_encoding(len(body), header.count) <= room:
+                builder.add_whole(header, body)
+                return
         self.close(out)
         self._alone = (header, bytes(batch))
 
@@ -130,13 +127,11 @@ class Gathering:
         header, batch = self._alone
         builder = BatchBuilder(codec)
         try:
-            body = decompress(codec, batch[HEADER_SIZE:])
-            if largest_encoding(len(body), header.count) > self._limit:
+            body = decompress_up_to(codec, batch[HEADER_SIZE:], max(self._limit, 0))
+            if body is None or largest_encoding(len(body), header.count) > self._limit:
                 return
             self._alone = None
             builder.add_whole(header, body)
-        except OversizedBatchError:
-            return
         except (RecordError, CodecError) as cause:
             self._alone = None
             damaged = CorruptBatchError(

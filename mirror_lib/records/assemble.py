@@ -12,7 +12,8 @@ the records around it are copied.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from crc32c import crc32c
 
@@ -26,7 +27,7 @@ from mirror_lib.errors import (
 from mirror_lib.records.aborted import AbortedTransactions, is_abort_marker
 from mirror_lib.records.accumulator import Gathering, passed_on
 from mirror_lib.records.builder import rebuild
-from mirror_lib.records.compression import decompress
+from mirror_lib.records.compression import decompress_once
 from mirror_lib.records.damage import damage_under_checksum, measure_damage
 from mirror_lib.records.header import (
     ATTRIBUTES_AT,
@@ -61,6 +62,9 @@ _SMALLEST_LEGACY = LOG_OVERHEAD + 14
 _WORTH_KEEPING = 0.5
 #: After a batch below this size, look for further batches of one record.
 _PERHAPS_SINGLE = 4096
+#: Records of more bytes or of a larger number are read twice instead of held; each takes about 200 bytes.
+_HELD_BYTES = 4 * 1024 * 1024
+_HELD_RECORDS = 1 << 16
 _NEEDS_REBUILDING = LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT
 
 
@@ -367,22 +371,51 @@ class BatchAssembler:
     def _rebuild(self, header: BatchHeader, batch: memoryview, out: list[ReadyBatch]) -> None:
         self._waiting.close(out)
         codec = header.attributes & CODEC_BITS
-        # All of them before any is sent: damage anywhere makes the whole batch damaged.
-        records: Iterable[Record] = list(
-            read_records(
-                decompress(codec, batch[HEADER_SIZE:]),
-                base_offset=header.base_offset,
-                base_timestamp=header.first_timestamp,
-                count=header.count,
+        body = decompress_once(codec, batch[HEADER_SIZE:])
+
+        def read() -> Iterator[Record]:
+            return read_records(
+                body, base_offset=header.base_offset, base_timestamp=header.first_timestamp, count=header.count
             )
-        )
-        if header.attributes & LOG_APPEND_TIME_BIT:
-            records = (record._replace(timestamp=header.max_timestamp) for record in records)
+
+        def read_appended() -> Iterator[Record]:
+            return (record._replace(timestamp=header.max_timestamp) for record in read())
+
+        each = read_appended if header.attributes & LOG_APPEND_TIME_BIT else read
+        # All of them before any is sent: damage anywhere makes the whole batch damaged.
+        if isinstance(body, memoryview) or header.count > _HELD_RECORDS:
+            wanted, refusal = self._select_twice(each)
+        else:
+            wanted, refusal = self._select(list(each()))
         last = header.base_offset + header.last_offset_delta
-        wanted, refusal = self._select(records)
         self._emit_rebuilt(wanted, codec=codec, source_next=min(last + 1, self._end), refusal=refusal, out=out)
 
-    def _select(self, records: Iterable[Record]) -> tuple[list[Record], MirrorError | None]:
+    def _select_twice(self, read: Callable[[], Iterator[Record]]) -> tuple[Iterable[Record], MirrorError | None]:
+        """As `_select`, for records that would take much memory: they are read again, not held."""
+        start, end, total = self.next_offset, self._end, 0
+        checked = self._rules.has_time_bound or self._rules.needs_key
+        refused: list[tuple[int, Record, MirrorError]] = []
+        for total, record in enumerate(read(), 1):
+            # The first one decides, unless they are skipped.
+            if checked and start <= record.offset < end and (self._poison.skip or not refused):
+                refusal = self._rules.refusal(record, self._times)
+                if refusal is not None:
+                    refused.append((total - 1, record, refusal))
+        stops = refused[0][2] if refused and not self._poison.skip else None
+        if stops is not None:
+            total = refused[0][0]
+        else:
+            for _, record, error in refused:
+                self._poison.leave_out_record(record, error)
+        left_out = {number for number, _, _ in refused}
+        wanted = (
+            record
+            for number, record in enumerate(islice(read(), total))
+            if start <= record.offset < end and number not in left_out
+        )
+        return wanted, stops
+
+    def _select(self, records: Iterable[Record]) -> tuple[Sequence[Record], MirrorError | None]:
         """The records of the range that the target accepts, up to the first that stops the partition, and its error."""
         start, end = self.next_offset, self._end
         wanted: list[Record] = []
@@ -401,7 +434,7 @@ class BatchAssembler:
 
     def _emit_rebuilt(
         self,
-        records: Sequence[Record],
+        records: Iterable[Record],
         *,
         codec: int,
         source_next: int,
@@ -441,13 +474,21 @@ class BatchAssembler:
         last = legacy_last_offset(entry)
         if last >= self.next_offset:
             codec = legacy_codec(entry)
-            self._gather_legacy(read_legacy(entry, magic), codec, min(last + 1, self._end), out)
+            self._gather_legacy(lambda: read_legacy(entry, magic), codec, min(last + 1, self._end), out)
             self.next_offset = min(last + 1, self._end)
         return used
 
-    def _gather_legacy(self, records: Iterable[Record], codec: int, source_next: int, out: list[ReadyBatch]) -> None:
+    def _gather_legacy(
+        self, read: Callable[[], Iterator[Record]], codec: int, source_next: int, out: list[ReadyBatch]
+    ) -> None:
         """Gather uncompressed messages, which arrive one by one, like small batches."""
-        wanted, refusal = self._select(list(records))
+        records = _held(read())
+        if records is None:
+            self._waiting.close(out)
+            many, refusal = self._select_twice(read)
+            self._emit_rebuilt(many, codec=codec, source_next=source_next, refusal=refusal, out=out)
+            return
+        wanted, refusal = self._select(records)
         if not self._waiting.add_records(wanted, codec, out):
             self._emit_rebuilt(wanted, codec=codec, source_next=source_next, refusal=refusal, out=out)
             return
@@ -458,7 +499,19 @@ class BatchAssembler:
 
 
 def _lacks_key(header: BatchHeader, batch: memoryview) -> bool:
-    return lacks_key(decompress(header.attributes & CODEC_BITS, batch[HEADER_SIZE:]), header.count)
+    return lacks_key(decompress_once(header.attributes & CODEC_BITS, batch[HEADER_SIZE:]), header.count)
+
+
+def _held(records: Iterator[Record]) -> list[Record] | None:
+    """The records; None if they take much memory."""
+    found: list[Record] = []
+    size = 0
+    for record in records:
+        size += len(record.tail)
+        if size > _HELD_BYTES or len(found) == _HELD_RECORDS:
+            return None
+        found.append(record)
+    return found
 
 
 def _let_go_of(data: bytes | bytearray | memoryview, batches: Sequence[ReadyBatch]) -> None:

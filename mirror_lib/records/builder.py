@@ -19,7 +19,7 @@ from mirror_lib.records.header import (
     new_batch,
 )
 from mirror_lib.records.ready import ReadyBatch
-from mirror_lib.records.records import ATTRIBUTES_AND_SMALL, Record, encode_record, reframe
+from mirror_lib.records.records import ATTRIBUTES_AND_SMALL, Record, encode_head, reframe
 from mirror_lib.records.rules import AllowedTimes
 from mirror_lib.records.varint import SMALL, encode_varint
 
@@ -28,6 +28,8 @@ _GROWTH_PER_RECORD = 24
 #: Minimum bytes after the length field of a batch with one record: length, attributes, two deltas, and at least one
 #: more. A single record grows by less than the header that it loses.
 _SMALLEST_SINGLE = HEADER_SIZE - LOG_OVERHEAD + 5
+#: The parts of a larger body are not joined before they are compressed: they may be views of another body.
+_JOINED = 16 * 1024 * 1024
 _ONE_BYTE = 0x80
 _BITS = 0x7F
 _TWO_BYTES_BITS = 0x3FFF
@@ -63,12 +65,12 @@ class BatchBuilder:
         self.source_next = 0
         #: The source's leader epoch of the latest batch that `add_singles` added.
         self.leader_epoch = -1
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | memoryview] = []
         self._runs: list[tuple[int, int]] = []
         self._first_timestamp = 0
         self._max_timestamp = -1
 
-    def add_whole(self, header: BatchHeader, body: bytes) -> None:
+    def add_whole(self, header: BatchHeader, body: bytes | memoryview) -> None:
         """Add a dense source batch with all its records, given its uncompressed body.
 
         Raises:
@@ -162,10 +164,11 @@ class BatchBuilder:
         if not self.count:
             self._first_timestamp = record.timestamp
         delta = record.timestamp - self._first_timestamp
-        encoded = encode_record(record, offset_delta=self.count, timestamp_delta=delta)
-        self._parts.append(encoded)
+        before, tail = encode_head(record, offset_delta=self.count, timestamp_delta=delta), record.tail
+        self._parts.append(before)
+        self._parts.append(tail)
         self._note(record.offset, 1, record.timestamp)
-        self.size += len(encoded)
+        self.size += len(before) + len(tail)
 
     def _note(self, offset: int, count: int, max_timestamp: int) -> None:
         if offset == self.source_next and self._runs:
@@ -184,21 +187,22 @@ class BatchBuilder:
         Raises:
             RecordTooLargeError: one record is too large alone; `Where` has only its offset.
         """
-        body = b"".join(self._parts)
-        codec, compressed = self.codec, compress(self.codec, body)
-        if HEADER_SIZE + len(compressed) > max_message_bytes and len(body) < len(compressed):
-            codec, compressed = Codec.NONE, body
-        if HEADER_SIZE + len(compressed) > max_message_bytes:
+        parts = [b"".join(self._parts)] if self.size <= _JOINED else self._parts
+        size = sum(map(len, parts))
+        codec, compressed = self.codec, compress(self.codec, *parts) if self.codec else None
+        if compressed is not None and size < len(compressed) > max_message_bytes - HEADER_SIZE:
+            codec, compressed = Codec.NONE, None
+        taken = HEADER_SIZE + (size if compressed is None else len(compressed))
+        if taken > max_message_bytes:
             raise RecordTooLargeError(
-                f"the record takes {HEADER_SIZE + len(compressed)} bytes, but the target accepts at most "
-                f"{max_message_bytes}.",
+                f"the record takes {taken} bytes, but the target accepts at most {max_message_bytes}.",
                 where=Where(offset=self._runs[0][0]),
                 action="Raise max.message.bytes of the target topic, or message.max.bytes of its brokers; and "
                 "max.request.size of the data producer if it is lower.",
             )
         return ReadyBatch(
             new_batch(
-                compressed,
+                b"".join(parts) if compressed is None else compressed,
                 codec=codec,
                 count=self.count,
                 first_timestamp=self._first_timestamp,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from mirror_lib.errors import OversizedBatchError
-from mirror_lib.records.compression import CodecError, decompress
+from mirror_lib.records.compression import CodecError, decompress_once
 from mirror_lib.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -112,7 +112,7 @@ def is_same_copy(data: memoryview, known: LastRecord) -> bool | None:
 
 
 def _checksum(record: Record) -> int:
-    return int(crc32c(_TIMESTAMP.pack(record.timestamp) + record.tail))
+    return int(crc32c(record.tail, crc32c(_TIMESTAMP.pack(record.timestamp))))
 
 
 def _record_at(batch: memoryview, offset: int) -> Record | None:
@@ -124,9 +124,9 @@ def _record_at(batch: memoryview, offset: int) -> Record | None:
         # Only part of a batch, or damage on a disk, which is not another history.
         return None
     try:
-        body = decompress(header.attributes & CODEC_BITS, batch[HEADER_SIZE:])
+        body = decompress_once(header.attributes & CODEC_BITS, batch[HEADER_SIZE:])
         records = read_records(
-            bytes(body),
+            body,
             base_offset=header.base_offset,
             base_timestamp=header.first_timestamp,
             count=header.count,

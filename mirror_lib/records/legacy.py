@@ -87,7 +87,7 @@ def read_legacy(entry: memoryview, magic: int, most_bytes: int = BATCH_BODY_BYTE
 _NO_BASE = -1
 
 
-def _inner(body: bytes, magic: int) -> Iterator[Record]:
+def _inner(body: bytes | memoryview, magic: int) -> Iterator[Record]:
     """The messages inside a compressed one, with their stored offsets."""
     view, position = memoryview(body), 0
     if not body:

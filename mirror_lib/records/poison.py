@@ -71,6 +71,7 @@ class Poison:
         error = (
             cause if isinstance(cause, MirrorError) else CorruptBatchError(f"the source's batch is damaged: {damage}.")
         )
+        _release_frames(error)
         offset = at if error.where.offset is None else error.where.offset
         if isinstance(error, CorruptBatchError):
             error.action = (
@@ -78,3 +79,10 @@ class Poison:
             )
         error.where = replace(error.where, topic=self._topic, partition=self._partition, offset=offset)
         return error
+
+
+def _release_frames(error: BaseException | None) -> None:
+    """Drop the tracebacks of an error that is kept until the task ends: their frames hold fetches and bodies."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from mirror_lib.outside_limits import BATCH_RECORDS
 from mirror_lib.records.oversized import oversized_error
-from mirror_lib.records.varint import SMALL, decode_varint, encode_varint
+from mirror_lib.records.varint import SMALL, as_long, decode_varint, encode_varint
 
 #: Attributes of a record: one byte without a used bit yet.
 _ATTRIBUTES = b"\0"
 _SMALL = len(SMALL)
 #: Attributes and timestamp delta of a record, for small deltas.
 ATTRIBUTES_AND_SMALL = tuple(_ATTRIBUTES + encoded for encoded in SMALL)
+_LONG = 1 << 63
 _ONE_BYTE = 0x80
 _BITS = 0x7F
 
@@ -32,10 +33,11 @@ class Record(NamedTuple):
 
     offset: int
     timestamp: int
-    tail: bytes
+    #: A view if the body is one.
+    tail: bytes | memoryview
 
 
-def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: int) -> Iterator[Record]:
+def read_records(body: bytes | memoryview, *, base_offset: int, base_timestamp: int, count: int) -> Iterator[Record]:
     """Iterate over the records of a body.
 
     Raises:
@@ -43,6 +45,7 @@ def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: i
         OversizedBatchError: there may be more than `BATCH_RECORDS`.
     """
     position, size = 0, len(body)
+    earliest, latest = -_LONG - base_timestamp, _LONG - base_timestamp
     if count > size:
         raise RecordError(f"it claims to have {count} records in {size} bytes")
     if count > BATCH_RECORDS:
@@ -57,6 +60,8 @@ def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: i
             raise RecordError(f"record {number} of {count} cannot be read: {error}") from error
         if at >= end or end > size:
             raise RecordError(f"record {number} of {count} does not fit its batch")
+        if not earliest <= timestamp_delta < latest:
+            timestamp_delta = as_long(base_timestamp + timestamp_delta) - base_timestamp
         yield Record(base_offset + offset_delta, base_timestamp + timestamp_delta, body[at:end])
         position = end
     if position != size:
@@ -70,8 +75,9 @@ def key_and_value(record: Record) -> tuple[bytes | None, bytes | None]:
         RecordError: its lengths do not fit it.
     """
     try:
-        key, at = _nullable(record.tail, 0)
-        return key, _nullable(record.tail, at)[0]
+        tail = bytes(record.tail)
+        key, at = _nullable(tail, 0)
+        return key, _nullable(tail, at)[0]
     except (IndexError, ValueError) as error:
         raise RecordError(f"the record at offset {record.offset} cannot be read: {error}") from error
 
@@ -87,11 +93,18 @@ def _nullable(tail: bytes, at: int) -> tuple[bytes | None, int]:
 
 def encode_record(record: Record, *, offset_delta: int, timestamp_delta: int) -> bytes:
     """Encode a record for another batch."""
+    return encode_head(record, offset_delta=offset_delta, timestamp_delta=timestamp_delta) + record.tail
+
+
+def encode_head(record: Record, *, offset_delta: int, timestamp_delta: int) -> bytes:
+    """Encode what precedes the tail of a record in another batch."""
     deltas = _ATTRIBUTES + encode_varint(timestamp_delta) + encode_varint(offset_delta)
-    return encode_varint(len(deltas) + len(record.tail)) + deltas + record.tail
+    return encode_varint(len(deltas) + len(record.tail)) + deltas
 
 
-def reframe(body: bytes, parts: list[bytes], *, count: int, offset_delta: int, timestamp_shift: int) -> None:
+def reframe(
+    body: bytes | memoryview, parts: list[bytes | memoryview], *, count: int, offset_delta: int, timestamp_shift: int
+) -> None:
     """Append all records of a dense body to `parts`, renumbered: the fast path for whole batches.
 
     Args:

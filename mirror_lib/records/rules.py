@@ -79,7 +79,7 @@ class RecordRules:
 ANY_RECORD = RecordRules()
 
 
-def lacks_key(body: bytes, count: int) -> bool:
+def lacks_key(body: bytes | memoryview, count: int) -> bool:
     """True if any record of an uncompressed body has no key.
 
     Raises:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 _CONTINUES = 0x80
 _BITS = 0x7F
-_LONGEST = 10
+_LAST_SHIFT = 63
+_BITS_64 = (1 << 64) - 1
 
 
 def encode_varint(value: int) -> bytes:
-    """Encode a 64-bit number."""
+    """Encode a 64-bit number; a larger one modulo 2**64, as differences of two are in Java."""
     left = (value << 1) ^ (value >> 63)
     if left < _CONTINUES:
         return bytes((left,))
+    if left > _BITS_64:
+        return encode_varint(as_long(value))
     out = bytearray()
     while left >= _CONTINUES:
         out.append((left & _BITS) | _CONTINUES)
@@ -20,7 +23,7 @@ def encode_varint(value: int) -> bytes:
     return bytes(out)
 
 
-def decode_varint(data: bytes, position: int) -> tuple[int, int]:
+def decode_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """The number at `position` and the position after it.
 
     Raises:
@@ -35,8 +38,19 @@ def decode_varint(data: bytes, position: int) -> tuple[int, int]:
         if byte < _CONTINUES:
             return (result >> 1) ^ -(result & 1), position
         shift += 7
-        if shift >= 7 * _LONGEST:
-            raise ValueError("a number in it has more than 10 bytes")
+        if shift == _LAST_SHIFT:
+            last = data[position]
+            if last >= _CONTINUES:
+                raise ValueError("a number in it has more than 10 bytes")
+            # Of the tenth byte one bit is left; Java drops the others.
+            result |= (last & 1) << shift
+            return (result >> 1) ^ -(result & 1), position + 1
+
+
+def as_long(value: int) -> int:
+    """A number modulo 2**64 as a signed one: Java's `long`."""
+    value &= _BITS_64
+    return value - (1 << 64) if value >> 63 else value
 
 
 #: Encodings of small numbers, nearly all numbers in records: looked up, not computed.

@@ -274,7 +274,7 @@ class Records(Target):
             lacks_key(body, min(count, 1000))
         with contextlib.suppress(RecordError):
             is_abort_marker(body)
-        parts: list[bytes] = []
+        parts: list[bytes | memoryview] = []
         try:
             reframe(body, parts, count=count, offset_delta=0, timestamp_shift=5)
             quick = True

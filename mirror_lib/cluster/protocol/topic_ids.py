@@ -16,10 +16,11 @@ from mirror_lib.cluster.protocol.fields import (
     decode_topic_id,
     encode_compact,
     encode_varint,
+    left_of,
 )
 from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.raw import Buffer
-from mirror_lib.outside_limits import METADATA_ELEMENTS
+from mirror_lib.outside_limits import METADATA_ELEMENTS, METADATA_OBJECTS
 
 METADATA, METADATA_VERSION = 3, 10
 
@@ -55,7 +56,9 @@ def parse_topic_ids(view: memoryview) -> dict[str, NamedTopic]:
         response.skip_tags()
     _cluster, _controller = response.string(), response.int32()
     found = {}
-    for _ in range(response.count()):
+    topics = response.count()
+    left_of(METADATA_OBJECTS, topics)
+    for _ in range(topics):
         error_code, name, raw = response.int16(), response.string(), response.topic_id()
         found[name] = NamedTopic(error_code, None if error_code or raw == _NO_ID else decode_topic_id(raw))
         response.int8()

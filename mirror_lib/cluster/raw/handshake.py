@@ -15,13 +15,13 @@ from typing import Any
 import aiokafka.errors as aiokafka_errors
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.protocol.admin import SaslAuthenticateRequest
-from aiokafka.protocol.types import Array, Int32
+from aiokafka.protocol.types import Array, Int32, Schema
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.response_limits import ALWAYS_ALLOWED, largest_response, size_problem
 from mirror_lib.cluster.raw.sessions import Session
 from mirror_lib.errors import AuthenticationError, MirrorError, Where
-from mirror_lib.outside_limits import METADATA_ELEMENTS
+from mirror_lib.outside_limits import METADATA_ELEMENTS, METADATA_OBJECTS
 
 _SIZE = struct.Struct(">i")
 _SASL_AUTHENTICATE = SaslAuthenticateRequest.API_KEY
@@ -126,7 +126,7 @@ async def _read_within_limits(self_ref: Callable[[], Any]) -> None:
         frame = await reader.readexactly(size)
         if (waiting := self_ref()) is None:
             return
-        _ELEMENTS.left = METADATA_ELEMENTS
+        _ELEMENTS.left, _ELEMENTS.objects = METADATA_ELEMENTS, METADATA_OBJECTS
         waiting._handle_frame(frame)  # noqa: SLF001
         del waiting
 
@@ -135,6 +135,8 @@ class _Elements(threading.local):
     """How many elements the arrays of the response may have that this thread decodes now, without a pause."""
 
     left = METADATA_ELEMENTS
+    #: Of the elements those with fields.
+    objects = METADATA_OBJECTS
 
 
 _ELEMENTS = _Elements()
@@ -149,7 +151,9 @@ def _decode_array(array: Any, data: Any) -> Any:
     begin = data.tell()
     length = Int32.decode(data)
     _ELEMENTS.left -= 1 + max(length, 0)
-    if _ELEMENTS.left < 0:
+    if isinstance(array.array_of, Schema):
+        _ELEMENTS.objects -= max(length, 0)
+    if min(_ELEMENTS.left, _ELEMENTS.objects) < 0:
         raise ValueError("the arrays of the response have more elements than are allowed (docs/security.md)")
     data.seek(begin)
     return _AIOKAFKA_ARRAY(array, data)

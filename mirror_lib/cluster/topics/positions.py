@@ -352,6 +352,9 @@ def _parse(value: bytes) -> Any:
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise RecordFormatError(f"{name} is not a string", action=_ACTION)
+    if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
+        # JSON has escapes for it, UTF-8 has nothing: the position could not be written again.
+        raise RecordFormatError(f"{name} contains half of a surrogate pair", action=_ACTION)
     return value
 
 

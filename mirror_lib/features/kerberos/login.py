@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,10 @@ from typing import Any
 
 from mirror_lib.cluster.auth import JaasEntry, librdkafka_accepts
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.features.kerberos.caches import own_file_of_cache
 from mirror_lib.features.kerberos.tickets import INSTALL, TICKETS, KerberosIdentity, gssapi_package
 from mirror_lib.limited_files import read_limited
 from mirror_lib.operator_limits import read_named
-from mirror_lib.private_files import refuse_foreign, without_foreign_links
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,51 +97,24 @@ def _ticket_cache(options: Mapping[str, str], where: Where, *, needed: bool = Tr
     """The cache's content; None if there is no cache, or if its type cannot be copied."""
     named = options.get("ticketCache")
     name = named or TICKETS.process_cache
-    kind, colon, rest = name.partition(":")
-    path = rest if colon and kind == "FILE" else name
     # With or without the content: MIT's library reads the process's own cache itself.
-    _refuse_tickets_of_others(Path(rest.removeprefix(":") if kind == "DIR" else path), where)
+    path = own_file_of_cache(name, where)
     if named and needed:
-        return _read(named.removeprefix("FILE:"), f"sasl.jaas.config: ticketCache {named}", where)
+        what = f"sasl.jaas.config: ticketCache {named}"
+        if path is None:
+            raise ConfigurationError(
+                f"{what}: No such file or directory.",
+                where=where,
+                action="Set it to the path of a cache of `kinit -c FILE:/path`.",
+            )
+        return _read(str(path), what, where)
     try:
+        if path is None:
+            return None
         # The operator's limits are for files that the configuration names.
-        return read_named(Path(path)) if named else read_limited(Path(path))
+        return read_named(path) if named else read_limited(path)
     except OSError:
         return None
-
-
-def _refuse_tickets_of_others(path: Path, where: Where) -> None:
-    """Refuse a ticket cache, or a folder of caches, that another user has made, may change, or has not shared.
-
-    MIT's library and Java use any file that they can read: in /tmp another user may create the default one first, and
-    this user's records would be written in that user's name.
-
-    Raises:
-        ConfigurationError: it is one.
-    """
-    try:
-        real = without_foreign_links(path)
-        refuse_foreign(real)
-        found = real.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        reason = error.strerror or "it cannot be read"
-    else:
-        is_own = found.st_uid in (0, os.geteuid())
-        if not is_own and not found.st_mode & (stat.S_IRGRP | stat.S_IROTH):
-            # Root can read it all the same.
-            reason = "it belongs to another user, who has not shared it"
-        elif found.st_mode & stat.S_IWOTH and not (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX):
-            reason = "all users may change it"
-        else:
-            return
-    raise ConfigurationError(
-        f"the ticket cache {path} is not used: {reason}.",
-        where=where,
-        action="Set ticketCache in sasl.jaas.config, or KRB5CCNAME in the environment, to a cache that the user of "
-        "this process has made (`kinit -c FILE:/path`), in a folder that no other user may write.",
-    )
 
 
 def _read(path: str, what: str, where: Where) -> bytes:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
+from mirror_lib.features.kerberos.caches import own_file_of_cache
 
 _CACHE_VARIABLE = "KRB5CCNAME"
 _OURS = "MEMORY:mirror-"
@@ -125,6 +126,9 @@ class Tickets:
         gssapi = gssapi_package(where)
         with self._lock:
             own_cache = self.process_cache
+            if login.ticket_cache is None and login.keytab is None:
+                # It may be another machine than the one where the run was planned, or the file may be newer.
+                own_file_of_cache(own_cache, where)
             try:
                 return self._acquire(gssapi, login, own_cache)
             except gssapi.exceptions.GSSError as error:

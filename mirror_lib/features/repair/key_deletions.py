@@ -152,7 +152,7 @@ async def _records(reader: PartitionReader, offset: int, end: int | None = None)
 
 def _key(record: Record) -> bytes | None:
     size, at = decode_varint(record.tail, 0)
-    return None if size < 0 else record.tail[at : at + size]
+    return None if size < 0 else bytes(record.tail[at : at + size])
 
 
 def delete_keys(

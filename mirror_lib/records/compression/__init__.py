@@ -5,7 +5,16 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "codecs": ["Bytes", "CodecError", "compress", "decompress", "decompress_up_to", "gunzip", "unsnap"],
+        "codecs": [
+            "Bytes",
+            "CodecError",
+            "compress",
+            "decompress",
+            "decompress_once",
+            "decompress_up_to",
+            "gunzip",
+            "unsnap",
+        ],
         "lz4_frames": [
             "BLOCK_CHECKSUM",
             "CHECKSUM_SIZE",
@@ -21,5 +30,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "VERSION",
             "VERSION_BITS",
         ],
+        "zstd_frames": ["zstd_windows"],
     },
 )

@@ -2,6 +2,7 @@ from .codecs import Bytes as Bytes
 from .codecs import CodecError as CodecError
 from .codecs import compress as compress
 from .codecs import decompress as decompress
+from .codecs import decompress_once as decompress_once
 from .codecs import decompress_up_to as decompress_up_to
 from .codecs import gunzip as gunzip
 from .codecs import unsnap as unsnap
@@ -18,3 +19,4 @@ from .lz4_frames import SMALLEST_BLOCKS as SMALLEST_BLOCKS
 from .lz4_frames import UNCOMPRESSED_BLOCK as UNCOMPRESSED_BLOCK
 from .lz4_frames import VERSION as VERSION
 from .lz4_frames import VERSION_BITS as VERSION_BITS
+from .zstd_frames import zstd_windows as zstd_windows

@@ -49,6 +49,18 @@ def test_the_escape_names_the_character() -> None:
         assert printable(f"a{character}b") == f"a{shown}b"
 
 
+def test_a_name_neither_hides_its_log_line_in_airflow_nor_folds_up_what_follows(log: Callable[..., list[str]]) -> None:
+    # Airflow's page looks for the marks anywhere in a line, and does not show that line.
+    for mark, shown in (("::group::", r":\x3agroup::"), (":::endgroup::", r"::\x3aendgroup::")):
+        *_, own = log("mirror_lib.sync", "Group x%s is lost", mark)
+        *_, joined = log("mirror_lib.sync", "Group x::%s", mark.lstrip(":"))
+        *_, airflows = log("airflow.task", f"{mark}Pre Execute")
+
+        assert own == f"Group x{shown} is lost"
+        assert joined == f"Group x{shown.removeprefix(':' if shown.startswith('::') else '')}"
+        assert airflows == f"{mark}Pre Execute"
+
+
 def test_an_error_has_no_control_characters_wherever_it_goes() -> None:
     error = MirrorError(f"group {HOSTILE} is empty.", where=Where(flow="A->B"), action=f"Look at {HOSTILE}.")
 

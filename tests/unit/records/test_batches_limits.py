@@ -26,7 +26,6 @@ from mirror_lib.records.split import halves, readable
 from mirror_lib.records.stamping import stamp
 from tests.support.records.record_batches import (
     CONTROL,
-    DELETE_HORIZON,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
     SourceRecord,
@@ -94,21 +93,6 @@ def test_a_well_compressed_small_batch_is_not_compressed_again_for_nothing(monke
     assert second.count == 1
 
 
-def test_times_that_no_batch_can_hold_end_only_their_partition() -> None:
-    # Java computes such times modulo 2**64; a broker takes them where message.timestamp.after.max.ms allows it.
-    late = 2**63 - 1
-    raw = bytearray(batch([SourceRecord(0, timestamp=5), SourceRecord(1, timestamp=9)], attributes=DELETE_HORIZON))
-    struct.pack_into(">q", raw, 27, late)
-    subject = assembler()
-
-    assert stamped(subject, [batch([SourceRecord(0)])]) != []
-    struct.pack_into(">q", raw, 0, 1)
-    assert stamped(subject, [sealed(raw)]) == []
-
-    assert isinstance(subject.failure, CorruptBatchError)
-    assert subject.failure.where.offset == 1
-
-
 @pytest.mark.parametrize("position", [27, 35])
 @settings(max_examples=150, deadline=None)
 @given(
@@ -149,14 +133,6 @@ def oversized() -> bytes:
 def assembling(*, start: int, skip: bool) -> BatchAssembler:
     large = {"batch_max_bytes": MEBIBYTE, "target_max_message_bytes": 200 * MEBIBYTE}
     return assembler(start=start, end=RECORDS, passthrough_min_bytes=0, skip=skip, **large)
-
-
-def test_from_its_first_offset_it_goes_on_as_it_is() -> None:
-    subject = assembling(start=0, skip=True)
-
-    (ready,) = subject.feed(memoryview(oversized()))
-
-    assert (ready.count, subject.next_offset, subject.failure) == (RECORDS, RECORDS, None)
 
 
 def test_from_its_middle_it_ends_the_partition_whatever_the_policy(subtests: pytest.Subtests) -> None:
@@ -275,16 +251,6 @@ def ready(data: bytes | bytearray) -> list[ReadyBatch]:
     for number, each in enumerate(out):
         stamp(each, 4711, 1, number)
     return out
-
-
-@settings(max_examples=200)
-@given(sizes=st.lists(st.sampled_from([1, 50, 1_900, 2_000, 5_000]), max_size=30))
-def test_memory_that_may_be_written_to_gives_the_same_batches_as_other_memory(sizes: list[int]) -> None:
-    data = source(sizes)
-
-    in_place, copied = ready(bytearray(data)), ready(data)
-
-    assert list(map(content, in_place)) == list(map(content, copied))
 
 
 @settings(max_examples=300)

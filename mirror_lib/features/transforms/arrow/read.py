@@ -193,7 +193,7 @@ def _of_messages(run: Iterator[tuple[Span, int]], wanted: OffsetsWanted, limits:
                 offsets.append(record.offset)
                 times.append(record.timestamp)
                 types.append(kind)
-                tails.append(record.tail)
+                tails.append(bytes(record.tail))
                 size += len(record.tail) + _ROW_BYTES
         next_offset = max(next_offset, span.next_offset)
         if size >= limits.part:

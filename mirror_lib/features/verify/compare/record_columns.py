@@ -31,7 +31,9 @@ def columns(span: Span | RecordBlock) -> Columns:
     header = span.header
     if header is None:
         old = span.old
-        return Columns([each.offset for each in old], [each.timestamp for each in old], [each.tail for each in old])
+        return Columns(
+            [each.offset for each in old], [each.timestamp for each in old], [bytes(each.tail) for each in old]
+        )
     found = _decode(header, decompress(header.attributes & CODEC_BITS, span.body))
     if span.log_append_time:
         return found._replace(times=[header.max_timestamp] * header.count)

@@ -229,7 +229,7 @@ class StateComparison:
                     assert not isinstance(span, RecordBlock)
                     for record in span.records():
                         if side.at <= record.offset < end:
-                            self._take(spill, record.offset, record.tail)
+                            self._take(spill, record.offset, bytes(record.tail))
             except (RecordError, CodecError) as error:
                 raise CorruptBatchError(
                     f"a batch cannot be decoded: {error}.",

@@ -154,15 +154,21 @@ _NOBODY = 65_534
 def _cache(folder: Path, kind: str) -> Path:
     """A cache that another user could have made, or could change."""
     folder.mkdir()
-    path, theirs = folder / "krb5cc_1000", kind not in ("own", "all may change it")
+    path, theirs = folder / "krb5cc_1000", kind not in ("own", "all may change it", "folder of all")
+    if kind == "in a folder of another":
+        folder.chmod(0o1777)
+        (folder / "1000").mkdir()
+        os.chown(folder / "1000", _NOBODY, _NOBODY)
+        path = folder / "1000" / "cc"
     made = path
     if kind == "link":
         path.symlink_to(made := folder.parent / "target")
-    if kind == "folder":
+    if kind.startswith("folder"):
         made.mkdir()
+        made.chmod(0o1777 if kind == "folder of all" else 0o755)
     else:
         made.write_bytes(b"ticket")
-        made.chmod({"shared": 0o640, "in a folder of all": 0o644, "all may change it": 0o666}.get(kind, 0o600))
+        made.chmod(0o666 if kind == "all may change it" else 0o600 if kind in ("own", "not shared") else 0o644)
     if kind in ("in a folder of all", "link"):
         folder.chmod(0o1777)
     if theirs:
@@ -181,6 +187,8 @@ def _cache(folder: Path, kind: str) -> Path:
         ("link", "another user may have made this link"),
         ("all may change it", "all users may change it"),
         ("folder", "belongs to another user"),
+        ("folder of all", "all users may change it"),
+        ("in a folder of another", "belongs to another user, in a folder that all users may write"),
     ],
 )
 def test_a_ticket_cache_of_another_user_is_refused_however_it_is_named(
@@ -190,7 +198,9 @@ def test_a_ticket_cache_of_another_user_is_refused_however_it_is_named(
     if kind == "folder":
         path.chmod(0o700)
     in_keytab = f'useKeyTab=true keyTab="{keytab}" principal="me"'
-    named = [f"FILE:{path}", f"DIR:{path}", f"DIR::{path}"] if kind == "folder" else [f"FILE:{path}", str(path)]
+    named = (
+        [f"FILE:{path}", f"DIR:{path}", f"DIR::{path}"] if kind.startswith("folder") else [f"FILE:{path}", str(path)]
+    )
     for more in ("", in_keytab):
         for name in named:
             monkeypatch.setattr(TICKETS, "process_cache", name)
@@ -201,6 +211,20 @@ def test_a_ticket_cache_of_another_user_is_refused_however_it_is_named(
                 with pytest.raises(ConfigurationError, match=refused) as caught:
                     login(options)
                 assert "KRB5CCNAME" in caught.value.action
+
+
+def test_a_cache_that_is_no_file_is_not_read_from_a_file_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keytab: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("KCM:", "KEYRING:persistent:0", "MEMORY:x"):
+        Path(name).write_bytes(b"ticket of whoever may write here")
+        monkeypatch.setattr(TICKETS, "process_cache", name)
+
+        assert login("useTicketCache=true").ticket_cache is None
+        assert login(f'useTicketCache=true ticketCache="{name}" useKeyTab=true keyTab="{keytab}" principal="m"').keytab
+        with pytest.raises(ConfigurationError, match="No such file"):
+            login(f'useTicketCache=true ticketCache="{name}"')
 
 
 class TestTickets:
@@ -277,6 +301,18 @@ class TestTickets:
         realm.process_principal = "me@R"
         for each in (KerberosLogin("kafka"), KerberosLogin("kafka", "me@R", b"keys"), KerberosLogin("kafka")):
             tickets.offer_to_process(each, WHERE)
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+    def test_a_cache_that_another_user_has_made_on_the_executors_machine_is_refused_where_it_is_used(
+        self, realm: StandIn, tickets: Any, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "tmp" / "krb5cc_0"
+        tickets.process_cache = f"FILE:{path}"
+        realm.caches[b"ticket"] = Held("intruder@R", 600)
+        _cache(path.parent, "in a folder of all").rename(path)
+
+        with pytest.raises(ConfigurationError, match="belongs to another user"):
+            tickets.credentials(KerberosLogin("kafka"), WHERE)
 
     def test_given_two_principals_of_different_realms_by_keytabs_then_both_log_in(
         self, realm: StandIn, tickets: Any

@@ -18,7 +18,7 @@ from mirror_lib.cluster.protocol.malformed import GarbledAnswerError
 from mirror_lib.cluster.protocol.topic_ids import parse_topic_ids
 from mirror_lib.cluster.protocol.transactions import parse_list_transactions
 from mirror_lib.cluster.raw import handshake
-from mirror_lib.outside_limits import LIST_ELEMENTS, METADATA_ELEMENTS, RESPONSE_ELEMENTS
+from mirror_lib.outside_limits import LIST_ELEMENTS, METADATA_ELEMENTS, METADATA_OBJECTS, RESPONSE_ELEMENTS
 
 _MEBIBYTE = 1 << 20
 _MORE, _MORE_LISTED = RESPONSE_ELEMENTS + 1, LIST_ELEMENTS + 1
@@ -52,6 +52,8 @@ def _topics(replicas: int) -> bytes:
     return b"\0" + bytes(4) + b"\1\1" + bytes(4) + _count(1) + topic
 
 
+#: Without partitions.
+_TOPIC = bytes(2) + b"\2t" + bytes(16) + b"\0\1" + bytes(5)
 _TOO_MANY: dict[str, tuple[Callable[[memoryview], object], Callable[[], bytes]]] = {
     "groups": (lambda view: parse_list_groups(view, 5), lambda: _groups(_MORE_LISTED)),
     "a count alone": (lambda view: parse_list_groups(view, 5), lambda: b"\0" + bytes(6) + _count(2**31 - 2)),
@@ -67,6 +69,10 @@ _TOO_MANY: dict[str, tuple[Callable[[memoryview], object], Callable[[], bytes]]]
     ),
     "aborted transactions": (lambda view: parse_fetch(view, PLAIN_VERSION), lambda: _plain_fetch(_MORE)),
     "partitions": (parse_topic_ids, lambda: _topics(METADATA_ELEMENTS)),
+    "topics": (
+        parse_topic_ids,
+        lambda: b"\0" + bytes(4) + b"\1\1" + bytes(4) + _count(METADATA_OBJECTS) + _TOPIC * METADATA_OBJECTS,
+    ),
 }
 
 
@@ -98,7 +104,7 @@ def test_arrays_of_aiokafkas_responses_are_counted_together() -> None:
     handshake._ELEMENTS.left = 9
     with pytest.raises(ValueError, match="more elements than are allowed"):
         kind.decode(io.BytesIO(sent))
-    handshake._ELEMENTS.left = METADATA_ELEMENTS
-    for length in (2**31 - 1, METADATA_ELEMENTS):
+    handshake._ELEMENTS.left, handshake._ELEMENTS.objects = METADATA_ELEMENTS, METADATA_OBJECTS
+    for length in (2**31 - 1, METADATA_OBJECTS + 1):
         with pytest.raises(ValueError, match="more elements than are allowed"):
             kind.decode(io.BytesIO(struct.pack(">i", length)))
