@@ -62,7 +62,7 @@ class Hook(StrEnum):
     """Places of the core at which features take part: it calls what they name there, with what is said here."""
 
     #: `(flow, topology, clusters, facts, ledger)`: what records that were written after a cutover mean for a flow
-    #: (`relay.planning.AfterCutover`).
+    #: (`planning.AfterCutover`).
     AFTER_CUTOVER = "after-cutover"
     #: `(flow, name, *, ledger, make_runner, options, max_bytes)`: run a backfill in the job of the flow; a `RunReport`.
     BACKFILL = "backfill"
@@ -76,11 +76,11 @@ class Hook(StrEnum):
     DRIVER = "driver"
     #: `(bins, rounds)`: the `observe.Expectation` of a round from earlier rounds; None if they do not show one.
     EXPECTATION = "expectation"
-    #: `(flow, plan, ledger, *, run_begins, connected)`: the forecast of a plan (`relay.health.next_run.FlowForecast`).
+    #: `(flow, plan, ledger, *, run_begins, connected)`: the forecast of a plan (`copy.health.next_run.FlowForecast`).
     FORECAST = "forecast"
     #: The class that reads logins by Kerberos (`cluster.auth.sasl.LoginReader`).
     KERBEROS_LOGIN = "kerberos-login"
-    #: `(flow, ledger, *, run_id)`: store the state of a flow after its run (`relay.health.after_run.FlowState`).
+    #: `(flow, ledger, *, run_id)`: store the state of a flow after its run (`copy.health.after_run.FlowState`).
     OBSERVE = "observe"
     #: `(flow, config_path)`: the schedule of a DAG whose runs new records start.
     ON_NEW_RECORDS = "on-new-records"
@@ -91,7 +91,7 @@ class Hook(StrEnum):
     #: `(flow, job, opened, results, ledger)`: store where a round has written records that transforms route; `opened`
     #: are its `OpenPartition`s by source.
     ROUTES = "routes"
-    #: `(spark, part)`: copy the partitions of one chain as rows (`relay.planning.ChainJob`); their `PartitionResult`s.
+    #: `(spark, part)`: copy the partitions of one chain as rows (`planning.ChainJob`); their `PartitionResult`s.
     ROW_COPY = "row-copy"
     #: The class that reads logins by tokens (`cluster.auth.sasl.LoginReader`).
     TOKEN_LOGIN = "token-login"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mirror_lib.offsets import OffsetRun
+from mirror_lib.planning import PartitionResult
 from mirror_lib.records import LastRecord, TransactionCount
-from mirror_lib.relay import PartitionResult
 from mirror_lib.topology import TopicPartition
 
 COPY_RESULTS = (PartitionResult, OffsetRun, LastRecord, TransactionCount, TopicPartition)

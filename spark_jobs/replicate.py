@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.relay import CopyJob, PartitionResult
-from mirror_lib.relay.copy import RESULT_DDL, from_arrow
-from mirror_lib.relay.job import main
-from mirror_lib.relay.planning import row_copy, split_job
+from mirror_lib.copy.job import main
+from mirror_lib.copy.transfer import RESULT_DDL, from_arrow
+from mirror_lib.planning import CopyJob, PartitionResult, row_copy, split_job
 from spark_jobs.bins import map_bins
 from spark_jobs.copy_results import COPY_RESULTS
 from spark_jobs.copy_task import copy_bins

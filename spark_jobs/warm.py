@@ -26,7 +26,7 @@ def worker_ids(batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """The process ids of the workers that run this task, after they have loaded the modules of a copy."""
     import pyarrow as pa
 
-    import mirror_lib.relay.copy.result_rows  # noqa: F401
+    import mirror_lib.copy.transfer.result_rows  # noqa: F401
     import spark_jobs.copy_task  # noqa: F401
 
     for batch in batches:

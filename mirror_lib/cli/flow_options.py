@@ -16,7 +16,7 @@ from mirror_lib.errors import MirrorError
 if TYPE_CHECKING:
     from mirror_lib.config import FlowConfig
     from mirror_lib.ledger import Ledger
-    from mirror_lib.relay import TopicPath
+    from mirror_lib.planning import TopicPath
 
 
 def one_file(path: Path | None) -> Path | None:

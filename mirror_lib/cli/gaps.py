@@ -15,11 +15,8 @@ from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import capped_table
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
-from mirror_lib.counted import counted
-from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger import GapRow, open_ledger
-from mirror_lib.relay import hold_lock
-from mirror_lib.relay.gaps import (
+from mirror_lib.copy import hold_lock
+from mirror_lib.copy.gaps import (
     IN_LEDGER,
     Decision,
     Resolution,
@@ -28,7 +25,10 @@ from mirror_lib.relay.gaps import (
     plan_in_ledger,
     undecided_gaps,
 )
-from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.counted import counted
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.ledger import GapRow, open_ledger
+from mirror_lib.planning import FlowClusters
 
 app = command_group("gaps")
 

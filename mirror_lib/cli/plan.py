@@ -17,12 +17,12 @@ from mirror_lib.cli.flow_options import (
 )
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
+from mirror_lib.copy import RunOptions, plan_flow
 from mirror_lib.counted import counted
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features
 from mirror_lib.observe import Expectation, duration
-from mirror_lib.relay import WHOLE_TOPIC, RunOptions, RunPlan, plan_flow
-from mirror_lib.relay.planning import aborted_notes, open_transaction_notes, unselected_notes
+from mirror_lib.planning import WHOLE_TOPIC, RunPlan, aborted_notes, open_transaction_notes, unselected_notes
 from mirror_lib.sync.loops import check_loops
 
 _TASK_COLUMNS = ("task", "partitions", "offsets", "MB")

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror_lib.config import PoisonPolicy
+from mirror_lib.copy.transfer import RESULT_DDL, from_arrow, from_earlier_attempt
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.features.transforms import UntransformableRecordError, members_of, read_mark
 from mirror_lib.features.transforms.copy import (
@@ -27,9 +28,7 @@ from mirror_lib.features.transforms.copy import (
     reading_start,
 )
 from mirror_lib.features.transforms.rows import new_secret, number_of
-from mirror_lib.relay import OpenPartition, PartitionResult
-from mirror_lib.relay.copy import RESULT_DDL, from_arrow, from_earlier_attempt
-from mirror_lib.relay.planning import ChainJob
+from mirror_lib.planning import ChainJob, OpenPartition, PartitionResult
 from spark_jobs.bins import map_bins
 from spark_jobs.copy_results import COPY_RESULTS
 from spark_jobs.failures import spark_errors, spark_failure

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mirror_lib.copy.transfer import to_arrow
 from mirror_lib.features.transforms.copy import RowJob, finish_bin, read_bin, write_bin
 from mirror_lib.features.transforms.rows import ReaderResult
-from mirror_lib.relay.copy import to_arrow
 from spark_jobs.bins import bin_numbers
 from spark_jobs.sealing import unsealed
 from spark_jobs.task_place import task_place
@@ -28,7 +28,7 @@ def read_rows(job: RowJob, number: int) -> Iterator[pa.RecordBatch]:
 
 @unsealed
 def write_rows(job: RowJob, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Write a bin's transformed rows; yield one row with the results of its partitions (`relay.copy.result_rows`)."""
+    """Write a bin's transformed rows; yield one row with the results of its partitions (`copy.transfer.result_rows`)."""
     number, attempt = task_place()
     in_transactions = any(opened.transactions is not None for opened in job.copy.bins[number])
     yield to_arrow(write_bin(job, number, attempt, to_the_end(rows, must_know=in_transactions)))

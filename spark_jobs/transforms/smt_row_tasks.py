@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from mirror_lib.copy.transfer import to_arrow
 from mirror_lib.features.transforms.copy import RowJob, read_bin, write_bin
 from mirror_lib.features.transforms.rows import READ_DDL, SOURCE_COLUMN
 from mirror_lib.features.transforms.smt import SmtChain
-from mirror_lib.relay.copy import to_arrow
 from spark_jobs.bins import bin_numbers
 from spark_jobs.sealing import seal, unseal, unsealed
 from spark_jobs.task_place import task_place
@@ -73,7 +73,7 @@ def read_through_smts(
 
 @unsealed
 def copy_rows(job: RowJob, smts: SealedSmts | None, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Read, transform and write bins in this worker; yield a row of results for each (`relay.copy.result_rows`).
+    """Read, transform and write bins in this worker; yield a row of results for each (`copy.transfer.result_rows`).
 
     Args:
         smts: all transforms of its records; None if they stay unchanged.

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.relay.job.arguments import JobArguments
+from mirror_lib.copy.job.arguments import JobArguments
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.copy.job.arguments import JobArguments
+from mirror_lib.copy.job.report import JobReport
 from mirror_lib.features.verify.job_arguments import VerifyArguments
 from mirror_lib.features.verify.model import VerifyMode
-from mirror_lib.relay.job.arguments import JobArguments
-from mirror_lib.relay.job.report import JobReport
 from mirror_lib.spark.submit import checkout_path, find_spark_home, spark_submit, submit_settings
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
@@ -26,7 +26,7 @@ _JOBS = """
 import sys
 from pathlib import Path
 
-import mirror_lib.relay.job
+import mirror_lib.copy.job
 import mirror_lib.features.verify
 from spark_jobs.entry import start
 from spark_jobs.replicate import copy_with
@@ -36,7 +36,7 @@ from spark_jobs.verify import verify_with
 def run(argv, open_session):
     session = open_session("no executors")
     copy, verify = (Path(path).read_text().splitlines() for path in argv)
-    mirror_lib.relay.job.main(copy, lambda flow: copy_with(session))
+    mirror_lib.copy.job.main(copy, lambda flow: copy_with(session))
     mirror_lib.features.verify.main(verify, lambda flow: verify_with(session))
     return 0
 

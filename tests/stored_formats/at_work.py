@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from mirror_lib.copy.run_lock import hold_lock
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.ledger.rows import RateSide
 from mirror_lib.ledger.tables.rate_claims import RateAsk
-from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from tests.stored_formats.scene import Scene
 from tests.support.flows import copy_here
 from tests.support.kafka import create_topic, produce, records

@@ -13,12 +13,12 @@ from typing import Any
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from mirror_lib.airflow.spark.outcome import xcom_value
+from mirror_lib.copy.flow_plan import plan_flow
+from mirror_lib.copy.job.report import JobReport, plan_report
+from mirror_lib.copy.run_options import RunOptions, RunReport
 from mirror_lib.features.verify.html import to_html
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
-from mirror_lib.relay.flow_plan import plan_flow
-from mirror_lib.relay.job.report import JobReport, plan_report
-from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.sync.intervals import SyncStep
 from mirror_lib.topology.acls import AclPattern, AclPermission, AclResource
 from tests.stored_formats import copies

@@ -10,13 +10,13 @@ from confluent_kafka import Producer
 
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import PositionKeys, partition_for
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.demo.broker import KafkaCluster
-from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from mirror_lib.topology.names import TopicPartition
 from tests.stored_formats.scene import Scene
 from tests.support.flows import Flow, copy_here

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mirror_lib.copy.run_options import CopyRunner
 from mirror_lib.errors import ReplicationError
 from mirror_lib.features.cutover.context import Engine
 from mirror_lib.features.cutover.machine import Machine, create
@@ -12,7 +13,6 @@ from mirror_lib.features.cutover.opening import failback_of
 from mirror_lib.features.cutover.report import gates_markdown, progress_text
 from mirror_lib.features.cutover.steps.rollback import roll_back
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
-from mirror_lib.relay.run_options import CopyRunner
 from tests.stored_formats.scene import Scene
 from tests.support.cutovers import HERE, IDENTITY, Migration, commit, numbered
 from tests.support.flows import Flow

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 from mirror_lib.cluster.topics.mm2_formats import Heartbeat
 from mirror_lib.config.loader import load
+from mirror_lib.copy.job.report import error_report
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.observed_rows import FlowObservationRow, GroupObservationRow, PartitionObservationRow
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.rows import GapRow, RoundRow
-from mirror_lib.relay.job.report import error_report
 from tests.stored_formats.control import FLOW as COPIED_FLOW
 from tests.stored_formats.control import DagRun
 from tests.stored_formats.copies import interrupt, send

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.cli.run import command as cli_run
 from mirror_lib.cli.run.outcome import close_abandoned, read_report
-from mirror_lib.relay.job.command import main as job_main
-from mirror_lib.relay.run_options import CopyRunner
+from mirror_lib.copy.job.command import main as job_main
+from mirror_lib.copy.run_options import CopyRunner
 from tests.support.flows import copy_here
 
 _NAMED = re.compile(r"`mirror ([^`]+)`")

@@ -15,11 +15,11 @@ from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.run import replicate
+from mirror_lib.copy.run_options import RunOptions, RunReport
+from mirror_lib.copy.transfer.task import copy_bin
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy.task import copy_bin
-from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.run import replicate
-from mirror_lib.relay.run_options import RunOptions, RunReport
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from mirror_lib.sync.topics.flow import TopicSync, apply_flow_topics
 from mirror_lib.sync.topics.internal import ensure_internal_topics
 from mirror_lib.topology.names import TopicPartition

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from tests.support.flows import Flow, copy_here
 
 

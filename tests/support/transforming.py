@@ -15,7 +15,7 @@ from mirror_lib.features.transforms.copy.row_sink import write_bin
 from mirror_lib.features.transforms.copy.row_source import read_bin
 from mirror_lib.features.transforms.rows.layout import SOURCE_COLUMN
 from mirror_lib.features.transforms.rows.reader_result import new_secret
-from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from mirror_lib.topology.names import TopicPartition
 from tests.support.kafka import Record, watermarks
 from tests.support.waiting import wait_for

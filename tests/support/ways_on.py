@@ -9,27 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _DECISIONS = "tests/integration/cli/test_decisions_lead_on.py"
-_LOSSES = "tests/integration/relay/losses/test_source_losses.py"
-_TARGETS = "tests/integration/relay/losses/test_target_changes.py"
-_POISON = "tests/integration/relay/copy/test_poison_policies.py"
+_LOSSES = "tests/integration/copy/losses/test_source_losses.py"
+_TARGETS = "tests/integration/copy/losses/test_target_changes.py"
+_POISON = "tests/integration/copy/transfer/test_poison_policies.py"
 _RUNS = "tests/integration/cli/test_runs_lead_on.py"
 
 #: Files by reason code that stops a partition.
 WAYS_ON: Mapping[str, str] = {
-    "beyond-task-memory": "tests/integration/relay/copy/test_bombs.py",
+    "beyond-task-memory": "tests/integration/copy/transfer/test_bombs.py",
     "corrupt-batch": _POISON,
-    "deletions-possibly-lost": "tests/integration/relay/losses/test_lost_deletions_ways_on.py",
+    "deletions-possibly-lost": "tests/integration/copy/losses/test_lost_deletions_ways_on.py",
     "ledger-behind": "tests/integration/sync/test_restored_ledgers.py",
     "no-longer-selected": "tests/integration/cli/test_no_longer_selected.py",
     "offset-out-of-range": _DECISIONS,
     "oversized-batch": _DECISIONS,
-    "position-lost": "tests/integration/relay/losses/test_lost_positions.py",
+    "position-lost": "tests/integration/copy/losses/test_lost_positions.py",
     "record-refused": _POISON,
     "record-too-large": _POISON,
     "retention-gap": _LOSSES,
     "source-cluster-changed": _TARGETS,
     "source-recreated": _LOSSES,
-    "source-transaction-open": "tests/integration/relay/health/test_source_transactions.py",
+    "source-transaction-open": "tests/integration/copy/health/test_source_transactions.py",
     "source-truncated": _LOSSES,
     "target-cluster-changed": _DECISIONS,
     "target-deleted": _TARGETS,
@@ -37,7 +37,7 @@ WAYS_ON: Mapping[str, str] = {
     "target-not-empty": _DECISIONS,
     "target-recreated": _TARGETS,
     "target-renamed": _DECISIONS,
-    "target-transaction-open": "tests/integration/relay/takeover/test_transactions_on_target.py",
+    "target-transaction-open": "tests/integration/copy/takeover/test_transactions_on_target.py",
     "target-truncated": _DECISIONS,
     "topic-missing": _DECISIONS,
     "topic-not-creatable": "tests/integration/sync/test_needed_topics.py",
@@ -50,7 +50,7 @@ ELSEWHERE: Mapping[str, str] = {
     "authentication": "the login is corrected",
     "authorization": "the operation is granted (tests/integration/access)",
     "checkpoint-folder": "`mirror translate` refuses a folder; no run stops",
-    "offset-map": "a map of many runs is stored whole (tests/integration/relay/takeover/test_unclean_start.py)",
+    "offset-map": "a map of many runs is stored whole (tests/integration/copy/takeover/test_unclean_start.py)",
     "plan-changed": "`mirror cutover after-disaster` is planned again (tests/integration/runbook/test_disaster.py)",
     "replication": "the summary of a run whose partitions have codes of their own",
 }
@@ -69,10 +69,10 @@ RUNS: Mapping[str, str] = {
 RUNS_ELSEWHERE: Mapping[str, str] = {
     "cluster": "what a broker says that has no code of its own",
     "error": "the root of codes that say more",
-    "fenced": "a run that was overtaken writes no more (tests/integration/relay/takeover/test_unclean_start.py)",
-    "retries-exhausted": "a broker that stays away is given up (tests/unit/relay/copy/test_fetcher.py)",
+    "fenced": "a run that was overtaken writes no more (tests/integration/copy/takeover/test_unclean_start.py)",
+    "retries-exhausted": "a broker that stays away is given up (tests/unit/copy/transfer/test_fetcher.py)",
     "spark-unreachable": "the server is named (tests/unit/airflow/spark/test_airflow_spark_connect.py)",
-    "transient": "retried by the run itself (tests/unit/relay/copy/test_copy_faults.py)",
+    "transient": "retried by the run itself (tests/unit/copy/transfer/test_copy_faults.py)",
 }
 
 #: The file of all states and stops of a backfill (`mirror_lib.features.backfill.states`).

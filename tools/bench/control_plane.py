@@ -32,12 +32,12 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.run import replicate
+from mirror_lib.copy.run_options import RunOptions
+from mirror_lib.copy.transfer.task import copy_bin
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.demo.broker_config import WITH_ACLS
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy.task import copy_bin
-from mirror_lib.relay.run import replicate
-from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync.acls.flow import apply_flow_acls, gather_acl_facts
 from mirror_lib.sync.acls.plan import plan_acls
 from mirror_lib.sync.configs.flow import apply_flow_configs, gather_config_facts

@@ -25,14 +25,14 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from mirror_lib.config.loader import load as load_config
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.run import replicate
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.demo.jars import KAFKA_VERSION
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.report import VerifyReport
 from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.run import replicate
-from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync.topics.flow import apply_flow_topics
 from tests.support.flows import copy_here
 from tools.bench.clusters.pair import Pair, started_pair

@@ -28,15 +28,15 @@ from mirror_lib.cluster.admin.requests import AdminCalls
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.topics.internal import PositionStore
 from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.copy.job.command import main as job_main
+from mirror_lib.copy.transfer.producer import TargetWriter
+from mirror_lib.copy.transfer.task import copy_bin
 from mirror_lib.features.cutover import machine
 from mirror_lib.features.cutover.context import Engine
 from mirror_lib.features.cutover.job import main as cutover_main
 from mirror_lib.features.cutover.steps import rollback
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy.producer import TargetWriter
-from mirror_lib.relay.copy.task import copy_bin
-from mirror_lib.relay.job.command import main as job_main
 from tools.model.clock import set_clock
 from tools.model.protections import PROTECTIONS
 

@@ -22,7 +22,7 @@ def _put(owner: Any, **replacements: Any) -> None:
 
 
 def _without_fence() -> None:
-    from mirror_lib.relay.takeover import fencing
+    from mirror_lib.copy.takeover import fencing
 
     async def raise_epoch_only(client: Any, name: str, _targets: Any, **_: Any) -> Any:
         # A new epoch alone: the broker learns it with the first batch, and accepts older ones until then.
@@ -32,8 +32,8 @@ def _without_fence() -> None:
 
 
 def _without_tail() -> None:
-    from mirror_lib.relay.takeover import recovery
-    from mirror_lib.relay.takeover.tail_match import TailMatch
+    from mirror_lib.copy.takeover import recovery
+    from mirror_lib.copy.takeover.tail_match import TailMatch
 
     async def nothing_there(self: Any, _end: int) -> Any:
         await asyncio.sleep(0)
@@ -44,7 +44,7 @@ def _without_tail() -> None:
 
 def _without_identity() -> None:
     from mirror_lib.identity import targets
-    from mirror_lib.relay.planning import plan
+    from mirror_lib.planning import plan
     from mirror_lib.sync.groups import flow as flow_groups
     from mirror_lib.sync.groups import read as groups
 
@@ -71,7 +71,7 @@ def _without_history() -> None:
 
 
 def _without_last_record() -> None:
-    from mirror_lib.relay.planning import source_logs
+    from mirror_lib.planning import source_logs
     from mirror_lib.sync.groups import flow as flow_groups
 
     async def none_asked(*_: Any) -> Any:
@@ -94,7 +94,7 @@ def _without_checkpoint_age() -> None:
 
 
 def _without_new_topics() -> None:
-    from mirror_lib.relay import flow_plan, run
+    from mirror_lib.copy import flow_plan, run
 
     def unknown(*_: Any) -> None:
         return None
@@ -129,7 +129,7 @@ def _without_uncommitted() -> None:
 
 
 def _without_unselected() -> None:
-    from mirror_lib.relay import run
+    from mirror_lib.copy import run
 
     def all_selected(*_: Any, **__: Any) -> Any:
         return ()
@@ -138,7 +138,7 @@ def _without_unselected() -> None:
 
 
 def _without_aborted() -> None:
-    from mirror_lib.relay.commit import commit
+    from mirror_lib.copy.commit import commit
 
     def not_counted(*_: Any) -> Any:
         return ()

@@ -1,7 +1,7 @@
 """The option `--record-age` of programs that write records to measure or to test their copying.
 
 Brokers forget the producer of records older than a day, and the copy handles such records differently
-(`mirror_lib.relay.copy.old_records`).
+(`mirror_lib.copy.transfer.old_records`).
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from mirror_lib.cluster.broker_limits import version_limits
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.loader import load
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.run import replicate
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.run import replicate
-from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync.acls.flow import apply_flow_acls
 from mirror_lib.sync.configs.flow import apply_flow_configs
 from mirror_lib.sync.groups.flow import apply_flow_groups

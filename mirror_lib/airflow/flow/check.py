@@ -18,15 +18,15 @@ from mirror_lib.airflow.spark import (
 )
 from mirror_lib.cluster import Connection, version_limits
 from mirror_lib.config import flow_topology, named_topics
+from mirror_lib.copy import RunOptions
+from mirror_lib.copy.health import look_at_next_run
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.feature import Hook
 from mirror_lib.identity import check_clusters
 from mirror_lib.installed_features import installed_features
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 from mirror_lib.masked_urls import masked_addresses
-from mirror_lib.relay import RunOptions
-from mirror_lib.relay.health import look_at_next_run
-from mirror_lib.relay.planning import FlowClusters, limits_of_new_topics, topic_warnings
+from mirror_lib.planning import FlowClusters, limits_of_new_topics, topic_warnings
 from mirror_lib.spark import cluster_notes, find_java, is_connect, runs_here, spark_defaults, submit_settings
 from mirror_lib.sync import about_missing
 from mirror_lib.sync.loops import refuse_loops
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from mirror_lib.cluster import VersionLimit
     from mirror_lib.cluster.admin import ClusterAdmin
     from mirror_lib.config import ClientSettings, FlowConfig, MirrorConfig
-    from mirror_lib.relay import RunPlan
-    from mirror_lib.relay.health import NextRun
+    from mirror_lib.copy.health import NextRun
+    from mirror_lib.planning import RunPlan
     from mirror_lib.sync.topics import TopicSync
     from mirror_lib.topology import FlowTopology
 

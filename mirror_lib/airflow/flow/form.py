@@ -22,7 +22,7 @@ from mirror_lib.airflow.forms import (
     topics_field,
 )
 from mirror_lib.config import FlowConfig
-from mirror_lib.relay.job import ASK, GAP_CHOICES
+from mirror_lib.copy.job import ASK, GAP_CHOICES
 
 #: Task id -> its label on the form, in the order of the DAG. Each can be skipped on its own.
 OPTIONAL_STEPS = {

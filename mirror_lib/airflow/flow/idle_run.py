@@ -22,20 +22,20 @@ from mirror_lib.airflow.flow.report import STEP_KEY, report_text, steps_text
 from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY, SYNC_STEPS, do_sync_step, why_left_to_commits
 from mirror_lib.airflow.heartbeats import EMITTED_KEY, check_heartbeats, emit
 from mirror_lib.airflow.spark import xcom_value
+from mirror_lib.copy import RunOptions, has_only_heartbeats, replicate_control_plane
+from mirror_lib.copy.job import JobReport
 from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import trigger_text
 from mirror_lib.printable import Lines
-from mirror_lib.relay import RunOptions, has_only_heartbeats, replicate_control_plane
-from mirror_lib.relay.job import JobReport
 from mirror_lib.sync import SyncStep, save_step, why_not_due
 from mirror_lib.sync.heartbeats import emitting_flows
 from mirror_lib.sync.topics import InternalTopicState, plan_flow_topics
 
 if TYPE_CHECKING:
+    from mirror_lib.copy import RunReport
     from mirror_lib.ledger import Ledger
-    from mirror_lib.relay import RunReport
     from mirror_lib.sync.topics import TopicSync
 
 _log = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mirror_lib.copy.health import observe_after_run
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 from mirror_lib.observe import trigger_text
-from mirror_lib.relay.health import observe_after_run
 
 if TYPE_CHECKING:
     from mirror_lib.config import FlowConfig

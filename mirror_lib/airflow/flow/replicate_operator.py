@@ -11,8 +11,8 @@ from typing import Any
 from mirror_lib.airflow.compatibility import AirflowException, AirflowSkipException, Context
 from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.spark import SparkJobOperator, exit_code_in, failure_of, skip_reason, xcom_value
+from mirror_lib.copy.job import JobArguments, JobReport
 from mirror_lib.observe import trigger_text
-from mirror_lib.relay.job import JobArguments, JobReport
 from mirror_lib.spark import job_file
 
 _log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from typing import Any
 from mirror_lib.airflow.compatibility import Context, ParamsDict, is_external
 from mirror_lib.airflow.forms.values import value_problems
 from mirror_lib.airflow.retries import failing_at_once
+from mirror_lib.copy.job import ASK
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay.job import ASK
 
 _log = logging.getLogger(__name__)
 #: A run is given up after a day; decisions about lost records refer to the records lost at that time.

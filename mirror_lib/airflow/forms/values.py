@@ -15,7 +15,7 @@ from typing import Any, Final
 from mirror_lib.airflow.forms.slow_patterns import has_catastrophic_backtracking
 from mirror_lib.config import parse_first_start
 from mirror_lib.outside_limits import PATTERN_SECONDS_A_LIST
-from mirror_lib.relay import FROM_CUTOVER
+from mirror_lib.planning import FROM_CUTOVER
 from mirror_lib.topology import compile_java
 
 #: Names of formats in a field's schema; Airflow checks those of JSON schema.

@@ -6,8 +6,8 @@ import re
 from dataclasses import asdict
 from typing import Any
 
+from mirror_lib.copy.job import Failure, JobReport
 from mirror_lib.errors import NOWHERE, ConfigurationError, MirrorError, ReplicationError, RunLockedError
-from mirror_lib.relay.job import Failure, JobReport
 
 #: XCom is not made for a hundred thousand rows; the ledger has them all.
 _PROBLEMS_KEPT = 20

@@ -29,11 +29,11 @@ from mirror_lib.cli.run.spark_submit import Job, RunFiles, running_job
 from mirror_lib.cli.status import show_totals
 from mirror_lib.cli.sync import show_topics
 from mirror_lib.config import FlowConfig
+from mirror_lib.copy import RunOptions, plan_flow
+from mirror_lib.copy.health import observe_after_run
+from mirror_lib.copy.job import Failure, JobArguments, JobReport, SkippedRange
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger import Ledger, PartitionRunRow, existing_ledger, open_ledger
-from mirror_lib.relay import RunOptions, plan_flow
-from mirror_lib.relay.health import observe_after_run
-from mirror_lib.relay.job import Failure, JobArguments, JobReport, SkippedRange
 from mirror_lib.spark import LOCAL_MASTER
 from mirror_lib.sync.heartbeats import EmittedHeartbeat, emit_heartbeats, emitting_flows
 from mirror_lib.sync.loops import check_loops

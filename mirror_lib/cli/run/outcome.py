@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.cli.run.spark_submit import RunFiles
+from mirror_lib.copy.job import Failure, JobReport
 from mirror_lib.errors import LedgerError, MirrorError, SparkJobError
 from mirror_lib.ledger import Ledger, RunState
 from mirror_lib.processes import tail
-from mirror_lib.relay.job import Failure, JobReport
 
 #: Lines of the log that are searched for errors, and that are shown.
 _LOG_READ, _ERRORS, _LOG_LINES = 2_000, 3, 12

@@ -18,10 +18,10 @@ from types import FrameType
 from typing import Self
 
 from mirror_lib.config import state_dir
+from mirror_lib.copy.job import JobArguments
 from mirror_lib.errors import MirrorError
 from mirror_lib.private_files import open_log
 from mirror_lib.processes import end_session
-from mirror_lib.relay.job import JobArguments
 from mirror_lib.spark import (
     REMOTE_VARIABLE,
     ConnectAddress,
@@ -50,7 +50,7 @@ class InterruptedRunError(MirrorError):
 class RunFiles:
     """The files of one run in the state folder."""
 
-    #: As `relay.job_report` writes it.
+    #: As `copy.job.report` writes it.
     report: Path
     #: All output of Spark and the job.
     log: Path

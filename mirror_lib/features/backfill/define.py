@@ -33,8 +33,7 @@ from mirror_lib.features.backfill.plan import BackfillEstimate, bound_offset, es
 from mirror_lib.features.backfill.tables import BackfillRow, Backfills
 from mirror_lib.ledger import Ledger
 from mirror_lib.observe import copy_speed
-from mirror_lib.relay import FROM_CUTOVER
-from mirror_lib.relay.planning import FlowClusters, SourceLogs, read_source_logs
+from mirror_lib.planning import FROM_CUTOVER, FlowClusters, SourceLogs, read_source_logs
 from mirror_lib.sync import hidden_topics
 from mirror_lib.sync.topics import TopicSync, apply_flow_topics
 from mirror_lib.topology import FlowTopology, TopicPartition

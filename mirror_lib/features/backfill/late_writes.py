@@ -17,8 +17,15 @@ from mirror_lib.config import FlowConfig
 from mirror_lib.errors import Where, WrittenAfterCutoverError
 from mirror_lib.features.backfill.tables import Backfills
 from mirror_lib.ledger import GapState, HandedOverRow, Ledger
-from mirror_lib.relay import FROM_CUTOVER, PartitionFacts, PartitionProblem, SourceLoss, backfill_id
-from mirror_lib.relay.planning import AfterCutover, FlowClusters
+from mirror_lib.planning import (
+    FROM_CUTOVER,
+    AfterCutover,
+    FlowClusters,
+    PartitionFacts,
+    PartitionProblem,
+    SourceLoss,
+    backfill_id,
+)
 from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
 
 _NAMED = 3

@@ -12,7 +12,7 @@ from typing import Any
 
 from mirror_lib.config import FirstStart
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay import FROM_CUTOVER, backfill_id
+from mirror_lib.planning import FROM_CUTOVER, backfill_id
 from mirror_lib.topology import FlowId, TopicPartition
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,80}")

@@ -9,7 +9,7 @@ from typing import Any
 from mirror_lib.cluster.admin import OffsetFact
 from mirror_lib.config import FirstStart
 from mirror_lib.features.backfill.model import Backfill, BackfillRange
-from mirror_lib.relay import ASSUMED_BYTES_PER_OFFSET, PartitionFacts, PartitionPlan, RunPlan
+from mirror_lib.planning import ASSUMED_BYTES_PER_OFFSET, PartitionFacts, PartitionPlan, RunPlan
 from mirror_lib.topology import TopicPartition
 
 

@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 
 from mirror_lib.cluster.topics import PositionState
 from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.copy import CopyRunner, RunOptions, RunReport, hold_lock, replicate
+from mirror_lib.copy.gaps import Decision
 from mirror_lib.errors import (
     ConfigurationError,
     MirrorError,
@@ -33,21 +35,17 @@ from mirror_lib.features.backfill.same_topic import LivePositions
 from mirror_lib.features.backfill.states import with_resolution
 from mirror_lib.identity import position_row
 from mirror_lib.ledger import GapRow, GapState, Ledger
-from mirror_lib.relay import (
+from mirror_lib.planning import (
     WHOLE_TOPIC,
-    CopyRunner,
+    FlowClusters,
     PartitionFacts,
     PartitionProblem,
     PartitionResult,
-    RunOptions,
     RunPlan,
-    RunReport,
     again,
-    hold_lock,
-    replicate,
+    gather_facts,
+    plan_round,
 )
-from mirror_lib.relay.gaps import Decision
-from mirror_lib.relay.planning import FlowClusters, gather_facts, plan_round
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -130,7 +128,7 @@ def _settle_late_writes(flow: FlowConfig, backfill: Backfill, ledger: Ledger, *,
 
 
 class BackfillPlanner:
-    """Plans the rounds of one run of a backfill (`relay.run_options.Planner`)."""
+    """Plans the rounds of one run of a backfill (`copy.run_options.Planner`)."""
 
     def __init__(
         self, flow: FlowConfig, backfill: Backfill, ledger: Ledger, options: RunOptions, max_bytes: int | None

@@ -27,6 +27,8 @@ from mirror_lib.cluster.topics import (
     StoredPosition,
 )
 from mirror_lib.config import FlowConfig
+from mirror_lib.copy import RunLease
+from mirror_lib.copy.commit import store_decided
 from mirror_lib.errors import (
     DirtyStartError,
     MirrorError,
@@ -39,9 +41,7 @@ from mirror_lib.errors import (
 from mirror_lib.features.backfill.model import Backfill, BackfillRange
 from mirror_lib.features.backfill.states import copy_anew
 from mirror_lib.ledger import Ledger
-from mirror_lib.relay import PartitionPlan, RunLease, again, let_flow_continue
-from mirror_lib.relay.commit import store_decided
-from mirror_lib.relay.planning import FlowClusters, with_flow
+from mirror_lib.planning import FlowClusters, PartitionPlan, again, let_flow_continue, with_flow
 from mirror_lib.topology import TopicPartition
 
 

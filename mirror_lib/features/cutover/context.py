@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.config import FlowConfig, MirrorConfig, enabled_flow, flow_topology
+from mirror_lib.copy import CopyRunner, RunOptions, RunReport, hold_lock, replicate
 from mirror_lib.errors import ConfigurationError, RunLockedError
 from mirror_lib.features.cutover.model import Attempt, CutoverDefinition, Step
 from mirror_lib.features.cutover.order import has_passed
 from mirror_lib.features.cutover.scope import ScopeTopic, exactly, without_handovers
 from mirror_lib.features.verify import VerifyMode, VerifyOptions, VerifyPlan, VerifyReport, VerifyRunner, verify_flow
 from mirror_lib.ledger import Ledger, all_with_handovers, enabled_opposite_of
-from mirror_lib.relay import CopyRunner, RunOptions, RunReport, hold_lock, replicate
 from mirror_lib.topology import FlowTopology
 
 

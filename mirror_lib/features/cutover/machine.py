@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from mirror_lib.copy import RunLease, hold_lock
 from mirror_lib.errors import (
     RETRIABLE_REASONS,
     ConfigurationError,
@@ -54,7 +55,6 @@ from mirror_lib.features.cutover.steps import cut as steps_cut
 from mirror_lib.features.cutover.steps import switch as steps_over
 from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers, QuestionRow
 from mirror_lib.ledger import CutoverRow, Ledger, lock_name
-from mirror_lib.relay import RunLease, hold_lock
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.3

@@ -14,7 +14,7 @@ from mirror_lib.features.cutover import gates
 from mirror_lib.features.cutover.context import CutoverContext
 from mirror_lib.features.cutover.model import Gate
 from mirror_lib.features.cutover.scope import LogEnds
-from mirror_lib.relay.planning import (
+from mirror_lib.planning import (
     aborted_notes,
     copied_transactions,
     is_hanging,

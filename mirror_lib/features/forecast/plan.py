@@ -14,6 +14,7 @@ from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
 from mirror_lib.config import FlowConfig, parse_schedule
+from mirror_lib.copy import RunOptions, plan_flow
 from mirror_lib.errors import MirrorError, RetentionGapError, SourceTransactionOpenError
 from mirror_lib.features.forecast.rates import Demand, SeenEnd, run_interval, shared_rates, write_rate
 from mirror_lib.features.forecast.verdicts import (
@@ -28,8 +29,7 @@ from mirror_lib.features.forecast.verdicts import (
 )
 from mirror_lib.ledger import Ledger
 from mirror_lib.observe import CopySpeed, Outlook, Retention, copy_speed
-from mirror_lib.relay import PartitionPlan, PartitionProblem, RunOptions, RunPlan, plan_flow
-from mirror_lib.relay.planning import last_caught_up
+from mirror_lib.planning import PartitionPlan, PartitionProblem, RunPlan, last_caught_up
 from mirror_lib.sync import source_admin
 from mirror_lib.topology import TopicPartition
 

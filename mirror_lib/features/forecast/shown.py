@@ -13,7 +13,7 @@ from mirror_lib.features.forecast.plan import FlowForecast, forecast_plan
 from mirror_lib.features.forecast.verdicts import PartitionForecast, deadline
 from mirror_lib.ledger import Ledger
 from mirror_lib.observe import Outlook
-from mirror_lib.relay import RunPlan
+from mirror_lib.planning import RunPlan
 
 _COLUMNS = ("topic", "partition", "outlook", "offsets", "MB", "caught up", "retention may delete", "why")
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from mirror_lib.cluster.raw import first_timestamps
 from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.copy import RunOptions, plan_with_facts
+from mirror_lib.copy.health import FlowForecast, PartitionForecast, forecast_of, ledger_tidied_up
 from mirror_lib.errors import MirrorError, TopicMissingError
 from mirror_lib.features.metrics.figures import GroupTotals
 from mirror_lib.features.metrics.queries import MetricsQueries
@@ -21,9 +23,15 @@ from mirror_lib.ledger import (
     with_handovers,
 )
 from mirror_lib.observe import Outlook
-from mirror_lib.relay import PartitionFacts, PartitionPlan, PartitionProblem, RunOptions, RunPlan, plan_with_facts
-from mirror_lib.relay.health import FlowForecast, PartitionForecast, forecast_of, ledger_tidied_up
-from mirror_lib.relay.planning import FlowClusters, hidden_detail, unselected_error
+from mirror_lib.planning import (
+    FlowClusters,
+    PartitionFacts,
+    PartitionPlan,
+    PartitionProblem,
+    RunPlan,
+    hidden_detail,
+    unselected_error,
+)
 from mirror_lib.topology import TopicPartition
 
 #: Detail of partitions that an operator has stopped.

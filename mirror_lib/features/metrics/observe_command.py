@@ -10,7 +10,7 @@ from mirror_lib.cli import FlowCommand, Output, begin_with, capped_table, flow_c
 from mirror_lib.features.metrics.observation import FlowObserved, observe_flow
 from mirror_lib.ledger import PartitionObservationRow
 from mirror_lib.observe import duration
-from mirror_lib.relay.planning import aborted_notes, copied_transactions
+from mirror_lib.planning import aborted_notes, copied_transactions
 
 _COLUMNS = (
     "topic",

@@ -142,8 +142,8 @@ def decide(
 
 def _stop(here: ThePage, looked: Looked, gap: GapRow, note: str | None) -> None:
     # They import Kafka's client, which the page needs only for decisions.
-    from mirror_lib.relay import hold_lock
-    from mirror_lib.relay.gaps import Decision, apply_decisions, plan_in_ledger
+    from mirror_lib.copy import hold_lock
+    from mirror_lib.copy.gaps import Decision, apply_decisions, plan_in_ledger
 
     ledger, settings = _ledger(here, looked), looked.flow.settings
     lock = hold_lock(

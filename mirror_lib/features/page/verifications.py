@@ -123,7 +123,7 @@ def verification(looked: TheFlow) -> VerificationState:
 def gaps(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> Gaps:
     """Return what was lost, and the decisions."""
     # Other lists of the page do without the planning.
-    from mirror_lib.relay.planning import aborted_notes, copied_transactions
+    from mirror_lib.planning import aborted_notes, copied_transactions
 
     rows: list[GapRow] = []
     opened: tuple[GapRow, ...] = ()

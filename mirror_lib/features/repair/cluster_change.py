@@ -9,12 +9,12 @@ from typing import Any
 
 from mirror_lib.cluster.topics import ClusterPair, Position, PositionSnapshot
 from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.copy.claim import rewind_all_syncs
+from mirror_lib.copy.commit import store_decided
 from mirror_lib.errors import ClusterError, Where
 from mirror_lib.identity import LedgerPositions, LedgerState, Past, ledger_name
 from mirror_lib.ledger import ClusterPairRow, Ledger
-from mirror_lib.relay.claim import rewind_all_syncs
-from mirror_lib.relay.commit import store_decided
-from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.planning import FlowClusters
 from mirror_lib.topology import TopicPartition
 
 

@@ -1,7 +1,7 @@
 """Write lost tombstones: for keys that the source has deleted, by the flow's own writer.
 
 The source's cleaner has removed the keys and their tombstones before they were copied
-(`relay.planning.lost_deletions`), so the source has no record whose copy would delete them on the target. An operator
+(`planning.lost_deletions`), so the source has no record whose copy would delete them on the target. An operator
 decides; then the tombstones of a partition and its position after them are written in one transaction: a later run
 finds both or neither. Their offsets are not copies of source records: the map does not have them, and each tombstone
 says so itself (`records.own_deletions`).
@@ -21,6 +21,9 @@ from mirror_lib.cluster.admin import OffsetSpec
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.cluster.topics import Position, PositionState
 from mirror_lib.config import Fencing, FlowConfig
+from mirror_lib.copy import RunLease
+from mirror_lib.copy.takeover import PartitionAppender, PartitionReader, coordinator_deadline
+from mirror_lib.copy.transfer import transactional_id
 from mirror_lib.errors import (
     ConfigurationError,
     DeletionsPossiblyLostError,
@@ -34,11 +37,8 @@ from mirror_lib.features.transforms.copy import Transaction
 from mirror_lib.features.verify import deletion
 from mirror_lib.identity import position_row
 from mirror_lib.ledger import DELETIONS_WRITTEN, GapRow, GapState, Ledger
+from mirror_lib.planning import CopyJob, FlowClusters, PositionTopic, note_histories, with_flow
 from mirror_lib.records import Codec, ReadyBatch, Record, decode_varint, rebuild, stamp
-from mirror_lib.relay import CopyJob, PositionTopic, RunLease
-from mirror_lib.relay.copy import transactional_id
-from mirror_lib.relay.planning import FlowClusters, note_histories, with_flow
-from mirror_lib.relay.takeover import PartitionAppender, PartitionReader, coordinator_deadline
 from mirror_lib.topology import TopicPartition
 
 #: Maximum number of keys of a batch, and the bytes of a batch with several of them, or with one.

@@ -26,9 +26,9 @@ from hashlib import blake2b
 from itertools import chain, islice
 from typing import NamedTuple
 
+from mirror_lib.copy.takeover import MismatchError, TwoLogs
 from mirror_lib.offsets import RunBuilder, RunColumns, unite
 from mirror_lib.records import Record, Span
-from mirror_lib.relay.takeover import MismatchError, TwoLogs
 
 #: Maximum number of records of each side in the search for the next equal ones; it limits memory too.
 LOOKAHEAD = 20_000

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.config import FlowConfig, IsolationLevel, PoisonPolicy
+from mirror_lib.copy.takeover import MismatchError, PartitionReader, until_stable
 from mirror_lib.errors import (
     CorruptBatchError,
     LedgerBehindError,
@@ -41,10 +42,9 @@ from mirror_lib.ledger import (
     with_ends,
 )
 from mirror_lib.offsets import OffsetMap, RunColumns, unite
+from mirror_lib.planning import FlowClusters, note_histories
 from mirror_lib.records import RecordError, Span
 from mirror_lib.records.compression import CodecError
-from mirror_lib.relay.planning import FlowClusters, note_histories
-from mirror_lib.relay.takeover import MismatchError, PartitionReader, until_stable
 from mirror_lib.topology import TopicPartition
 
 #: Number of partitions that are read at the same time.

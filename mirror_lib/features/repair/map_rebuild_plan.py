@@ -14,7 +14,7 @@ from mirror_lib.cluster.topics import Position
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import SourceTruncatedError, TargetTruncatedError, TopologyError, Where
 from mirror_lib.ledger import MapPart, with_ends
-from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.planning import FlowClusters
 from mirror_lib.topology import FlowTopology, TopicPartition
 
 

@@ -18,6 +18,11 @@ from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
 from mirror_lib.cluster.raw import open_clients
 from mirror_lib.cluster.topics import ClusterPair, Position, PositionState
 from mirror_lib.config import Fencing, FirstStart, FlowConfig, flow_topology
+from mirror_lib.copy.claim import rewind_syncs
+from mirror_lib.copy.commit import omission_rows, segment_rows, store_decided
+from mirror_lib.copy.gaps import end_of_history
+from mirror_lib.copy.takeover import fence_name
+from mirror_lib.copy.transfer import transactional_id
 from mirror_lib.errors import (
     POSITION_REASONS,
     ConfigurationError,
@@ -36,13 +41,7 @@ from mirror_lib.identity import (
     target_cluster_change,
 )
 from mirror_lib.ledger import POSITION_SET, GapRow, GapState, Ledger
-from mirror_lib.relay import backfill_id
-from mirror_lib.relay.claim import rewind_syncs
-from mirror_lib.relay.commit import omission_rows, segment_rows, store_decided
-from mirror_lib.relay.copy import transactional_id
-from mirror_lib.relay.gaps import end_of_history
-from mirror_lib.relay.planning import FlowClusters, with_flow
-from mirror_lib.relay.takeover import fence_name
+from mirror_lib.planning import FlowClusters, backfill_id, with_flow
 from mirror_lib.topology import TopicPartition
 
 

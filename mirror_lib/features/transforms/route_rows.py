@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from mirror_lib.config import FlowConfig
 from mirror_lib.features.transforms.tables import RoutedRangeRow, RoutedRanges
 from mirror_lib.ledger import Ledger
-from mirror_lib.relay import CopyJob, OpenPartition, PartitionResult, RoutedRecords
+from mirror_lib.planning import CopyJob, OpenPartition, PartitionResult, RoutedRecords
 from mirror_lib.topology import TopicPartition
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mirror_lib.copy.run_lock import LockHolder
 from mirror_lib.features.cutover.model import CutoverState, Step
 from mirror_lib.features.cutover.order import last_attempts
 from mirror_lib.features.cutover.states.cutover import State
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
-from mirror_lib.relay.run_lock import LockHolder
 from tests.support.airflow.shared import SharedAirflow
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, commit, committed, numbered

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mirror_lib.relay.run_options import RunReport
+from mirror_lib.copy.run_options import RunReport
 from spark_jobs.replicate import copy_with
 from tests.e2e.one_spark.conftest import transform, transforms
 from tests.support.clusters import KafkaPair

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.copy.job.arguments import JobArguments
+from mirror_lib.copy.job.report import JobReport
 from mirror_lib.features.demo.driver_host import DriverHost
 from mirror_lib.features.demo.ports import free_ports
 from mirror_lib.features.verify.job_arguments import VerifyArguments
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.warm_spark.driver_host_protocol import DriverRequest
-from mirror_lib.relay.job.arguments import JobArguments
-from mirror_lib.relay.job.report import JobReport
 from mirror_lib.spark.connect_server import REMOTE_VARIABLE, ConnectAddress
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow

@@ -10,7 +10,7 @@ import pytest
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY
-from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.copy.run_lock import hold_lock
 from tests.support.airflow.preflights import other_tasks, run_preflight
 from tests.support.brokers.groups import commit_offset
 from tests.support.flows import Flow

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mirror_lib.cluster.topics.positions import ClusterPair
+from mirror_lib.copy.flow_plan import plan_flow
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import ConfigurationError, SourceClusterChangedError, TargetClusterChangedError
-from mirror_lib.relay.flow_plan import plan_flow
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.planning.facts import FlowClusters
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console
 from tests.support.flows import Flow, make_flow, pair_flow

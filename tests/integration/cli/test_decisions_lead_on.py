@@ -9,8 +9,8 @@ import pytest
 
 from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.loader import load
-from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, copies_in_process
 from tests.support.flows import Flow, copy_here, pair_flow

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.loader import load
+from mirror_lib.copy.run_lock import hold_lock
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.cutover.failback import after_disaster
 from mirror_lib.features.cutover.failback.return_plan import plan_return
 from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.planning.facts import FlowClusters
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, Said
 from tests.support.cutovers import migration, numbered

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.cli.run.outcome import close_abandoned
-from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.copy.run_lock import hold_lock
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, Said
 from tests.support.flows import Flow, pair_flow

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.config.loader import load
+from mirror_lib.copy.run_options import RunReport
 from mirror_lib.errors import ConfigurationError, PlanChangedError
 from mirror_lib.features.cutover.failback.after_disaster import apply_return
 from mirror_lib.features.cutover.failback.return_plan import ReturnPlan, plan_return
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
-from mirror_lib.relay.run_options import RunReport
 from tests.support.brokers.acls import acl, add_acls
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, start_together
 from tests.support.cutovers import IDENTITY, Migration, commit, committed, numbered, numbers

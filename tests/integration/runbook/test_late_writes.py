@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.copy.flow_plan import plan_flow
+from mirror_lib.copy.run_options import RunOptions, RunReport
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.metrics.observation import observe_flow
 from mirror_lib.ledger.rows import GapState
-from mirror_lib.relay.flow_plan import plan_flow
-from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.run_options import RunOptions, RunReport
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from tests.support.cutovers import Migration, migration, numbered, numbers
 from tests.support.flows import copy_here
 from tests.support.kafka import create_topic, produce, transaction

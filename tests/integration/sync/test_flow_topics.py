@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.sync import topics as topics_cli
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.flow_plan import plan_flow
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay.flow_plan import plan_flow
-from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync.topics.flow import apply_flow_topics, plan_flow_topics, sync_flow_topics
 from mirror_lib.sync.topics.plan import GrowPartitions
 from tests.support.flows import Flow

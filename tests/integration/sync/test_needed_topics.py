@@ -14,10 +14,10 @@ from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.copy.flow_plan import plan_flow
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import BrokerUnreachableError, TopicNotCreatableError
 from mirror_lib.features.demo.broker import KafkaCluster
-from mirror_lib.relay.flow_plan import plan_flow
-from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import FAST_HOUSEKEEPING
 from tests.support.flows import make_flow
 from tests.support.kafka import records

@@ -29,8 +29,8 @@ from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.errors import BrokerUnreachableError, TransientError
+from mirror_lib.planning.model import CopyJob, OpenPartition, PartitionPlan, ProducerMemory
 from mirror_lib.records.header import parse_header
-from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan, ProducerMemory
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.brokers.described_transactions import described_producers
 from tests.support.records.record_batches import CONTROL, SourceRecord, batch, marker, read_with_aiokafka

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionResult
+from mirror_lib.planning.model import PartitionFacts, PartitionPlan, PartitionResult
 from mirror_lib.topology.names import TopicPartition
 
 

@@ -16,6 +16,9 @@ from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
+from mirror_lib.copy.run import replicate
+from mirror_lib.copy.run_lock import hold_lock
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.features.access.model import AccessTask, RequiredAccess
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
@@ -30,11 +33,8 @@ from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from mirror_lib.features.verify.state.lost import find_lost_deletions
-from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.run import replicate
-from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from mirror_lib.sync.acls.flow import apply_flow_acls
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.configs.flow import apply_flow_configs

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.features.demo.background_process import BackgroundProcess, start
 from mirror_lib.features.pack.executor_archive import environment_settings
-from mirror_lib.relay.job.arguments import JobArguments
 from mirror_lib.spark.submit import checkout_path, find_spark_home, job_file, spark_submit, submit_settings
 from tools.testbed.spark_cluster import SparkCluster
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mirror_lib.config.model import FirstStart, MirrorConfig
+from mirror_lib.copy.transfer.open_positions import transactional_id
 from mirror_lib.features.access.model import AccessTask, RequiredAccess, Side, grants_by_cluster
 from mirror_lib.features.access.required import (
     backfill_id_prefix,
@@ -19,7 +20,6 @@ from mirror_lib.features.access.required import (
     transactional_id_prefix,
 )
 from mirror_lib.features.backfill.model import Backfill, BackfillRequest
-from mirror_lib.relay.copy.open_positions import transactional_id
 from mirror_lib.topology.access import Grant, Operation, without_covered
 from mirror_lib.topology.names import TopicPartition
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from mirror_lib.copy.run_lock import hold_lock
 from mirror_lib.features.cutover.model import CutoverDefinition, Gate
 from mirror_lib.features.cutover.states.cutover import Event, State
 from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers, QuestionRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.locks import lock_name
-from mirror_lib.relay.run_lock import hold_lock
 from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.terminal import Terminal, invoke
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.copy.run_lock import hold_lock
 from mirror_lib.ledger.rows import GapState
-from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.topology.names import TopicPartition
 from tests.support.ledger.rows import gap
 from tests.support.terminal import Terminal

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.loader import load
+from mirror_lib.copy.run_lock import hold_lock
 from mirror_lib.features.cutover.machine import progress
 from mirror_lib.features.cutover.opening import open_cutover
 from mirror_lib.features.cutover.report import progress_text
@@ -19,7 +20,6 @@ from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers
 from mirror_lib.features.page.control import RunAct
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.offset_rows import PositionRow
-from mirror_lib.relay.run_lock import hold_lock
 from tests.support.ledger.rows import transaction_count
 from tests.support.ledger.seeded import STORIES, write_config
 from tests.support.page.app import Airflow, Person, page_app

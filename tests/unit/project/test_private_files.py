@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.cli.written import write_file
+from mirror_lib.copy.job.report import write_report
 from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError
 from mirror_lib.features.demo.state import exclusive
 from mirror_lib.features.metrics.prometheus import write_textfile
@@ -23,7 +24,6 @@ from mirror_lib.features.warm_spark.airflow.detached_driver import FOLDER_PREFIX
 from mirror_lib.features.warm_spark.class_archive import write_class_archive
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.private_files import draft_of, make_private, open_lock, open_log, write_atomically, write_private
-from mirror_lib.relay.job.report import write_report
 from spark_jobs import driver_host
 
 _NOBODY = 65_534

@@ -31,6 +31,7 @@ from sqlalchemy import text
 
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
+from mirror_lib.copy.run_lock import LockHolder
 from mirror_lib.errors import LedgerError, MirrorError, RunLockedError
 from mirror_lib.features.cutover import machine
 from mirror_lib.features.cutover.context import CutoverContext
@@ -47,7 +48,6 @@ from mirror_lib.features.cutover.steps.rollback import roll_back
 from mirror_lib.features.cutover.tables import Carriers, Cutovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.locks import lock_name
-from mirror_lib.relay.run_lock import LockHolder
 from tests.support.ledger.ledgers import ready_ledger
 from tests.support.waiting import wait_for
 

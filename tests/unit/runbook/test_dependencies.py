@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mirror_lib.copy.transfer.open_positions import is_own_transactional_id
 from mirror_lib.features.cutover.dependencies import Belonging, find_splits, nothing_split
-from mirror_lib.relay.copy.open_positions import is_own_transactional_id
 
 WAVE = {"orders"}
 

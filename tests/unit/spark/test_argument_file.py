@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.relay.job.arguments import JobArguments
+from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.spark.argument_file import expand, shorten
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.copy.job.arguments import GAP_CHOICES, JobArguments
 from mirror_lib.features.cutover.job_arguments import CutoverArguments
 from mirror_lib.features.cutover.model import Step
-from mirror_lib.relay.job.arguments import GAP_CHOICES, JobArguments
 from mirror_lib.spark.job_arguments import CommandLine
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)

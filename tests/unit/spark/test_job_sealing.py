@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.features.verify.model import VerifyJob
-from mirror_lib.relay.model import CopyJob
+from mirror_lib.planning.model import CopyJob
 from mirror_lib.topology.names import FlowId
 from spark_jobs.copy_results import COPY_RESULTS
 from spark_jobs.copy_task import copy_bins
@@ -77,7 +77,7 @@ def test_the_stamp_names_the_modules_of_the_jobs_classes_of_their_bases_and_of_t
 
     stamp_of_job, _ = seal(_copy_job(), (Further,))
 
-    assert {"mirror_lib.relay.model", "mirror_lib.cluster.connection", "mirror_lib.errors", __name__} <= {
+    assert {"mirror_lib.planning.model", "mirror_lib.cluster.connection", "mirror_lib.errors", __name__} <= {
         *stamp_of_job.partition(" ")[2].split(",")
     }
 

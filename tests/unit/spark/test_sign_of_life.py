@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.copy.job.report import without_details
 from mirror_lib.features.warm_spark.tables import DetachedDrivers, DriverRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.job.report import without_details
 
 _SECONDS = 60
 #: Begins as `spark_jobs.entry` does for a Spark Connect server.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.config.loader import load
+from mirror_lib.copy.run_lock import LockHolder
 from mirror_lib.features.backfill.define import stored_backfill
 from mirror_lib.features.cutover.machine import progress
 from mirror_lib.features.cutover.model import StepState
@@ -25,7 +26,6 @@ from mirror_lib.former_names import with_present_names
 from mirror_lib.ledger.rows import GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.offset_map import Landing, OffsetMap
-from mirror_lib.relay.run_lock import LockHolder
 from mirror_lib.topology.names import TopicPartition
 from tests.support.ledger.rows import segment
 

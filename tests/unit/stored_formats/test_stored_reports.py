@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from mirror_lib.airflow.flow.report import failed_steps, report_text, steps_text
+from mirror_lib.copy.job.report import JobReport
 from mirror_lib.features.verify.airflow.outcome import VerifyOutcome
-from mirror_lib.relay.job.report import JobReport
 from tests.stored_formats.folder import FACTS, SQLITE, read_json
 
 REPORTS = (

@@ -66,6 +66,6 @@ def test_what_spark_is_known_to_do_counts_more_than_what_is_said() -> None:
 
 
 def test_the_values_need_neither_spark_nor_a_sql_parser() -> None:
-    code = "import mirror_lib.features.transforms.model, mirror_lib.relay.record_paths"
+    code = "import mirror_lib.features.transforms.model, mirror_lib.planning.record_paths"
 
     assert loaded_after(code, ("pyspark", "sqlglot", "pydantic")) == []

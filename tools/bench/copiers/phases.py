@@ -16,10 +16,10 @@ from typing import Any
 
 #: Phase -> its functions: module and the name by which the module calls them.
 _TIMED: Sequence[tuple[str, str, str]] = (
-    ("gather", "mirror_lib.relay.flow_plan", "gather_facts"),
-    ("plan", "mirror_lib.relay.flow_plan", "plan_round"),
-    ("open", "mirror_lib.relay.run", "open_partitions"),
-    ("commit", "mirror_lib.relay.run", "commit_round"),
+    ("gather", "mirror_lib.copy.flow_plan", "gather_facts"),
+    ("plan", "mirror_lib.copy.flow_plan", "plan_round"),
+    ("open", "mirror_lib.copy.run", "open_partitions"),
+    ("commit", "mirror_lib.copy.run", "commit_round"),
 )
 #: The runner is passed to `replicate` and timed by its caller.
 COPY = "copy"

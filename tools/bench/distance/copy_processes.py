@@ -8,8 +8,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection as Pipe
 from typing import Self
 
-from mirror_lib.relay.copy.task import copy_bin
-from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.copy.transfer.task import copy_bin
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from tools.bench.errors import BenchError
 from tools.bench.machine.process_tree import ProcessTree
 

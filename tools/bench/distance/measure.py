@@ -22,12 +22,12 @@ from rich.console import Console
 from mirror_lib.config.loader import load as load_config
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.run import replicate
+from mirror_lib.copy.run_options import RunOptions, RunReport
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.demo.broker import KAFKA_DEFAULT_JVM
 from mirror_lib.features.demo.jars import KAFKA_VERSION
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.run import replicate
-from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.sync.topics.flow import apply_flow_topics
 from tools.bench.clusters.window import Look, copy_window
 from tools.bench.comparison.report import goal_table

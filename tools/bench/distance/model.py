@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from mirror_lib.relay.copy.broker_connections import reach
+from mirror_lib.copy.transfer.broker_connections import reach
 from tools.bench.copiers.settings import Copier
 from tools.bench.workloads.workload import Workload
 from tools.testbed.wan_direction import LineQuality

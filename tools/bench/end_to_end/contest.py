@@ -19,9 +19,9 @@ import psutil
 from mirror_lib.cli.run.spark_submit import Job, submit_command
 from mirror_lib.config.loader import load
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.features.demo.broker import KAFKA_DEFAULT_JVM
 from mirror_lib.processes import tail
-from mirror_lib.relay.job.arguments import JobArguments
 from mirror_lib.spark.submit import checkout_path, find_spark_home
 from mirror_lib.sync.topics.flow import apply_flow_topics
 from tools.bench.clusters.pair import Pair

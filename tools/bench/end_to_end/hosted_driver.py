@@ -11,10 +11,10 @@ from pathlib import Path
 
 import psutil
 
+from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.features.warm_spark.driver_host_protocol import DriverRequest, current_umask
 from mirror_lib.features.warm_spark.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver
 from mirror_lib.processes import tail
-from mirror_lib.relay.job.arguments import JobArguments
 from mirror_lib.spark.connect_server import REMOTE_VARIABLE
 from mirror_lib.spark.submit import checkout_path
 from tools.bench.end_to_end.contest import Contestant, Started

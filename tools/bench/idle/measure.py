@@ -24,16 +24,16 @@ from rich.table import Table
 from mirror_lib.config.loader import load
 from mirror_lib.config.local_state import CONFIG_VARIABLE
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.run import replicate
+from mirror_lib.copy.run_options import RunOptions
+from mirror_lib.copy.transfer.task import copy_bin
 from mirror_lib.features.demo.airflow import LocalAirflow
 from mirror_lib.features.demo.airflow_api import DagRunStatus
 from mirror_lib.features.demo.broker import KAFKA_DEFAULT_JVM
 from mirror_lib.features.demo.jars import KAFKA_VERSION
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.observe.airflow_runs import dag_id_of
-from mirror_lib.relay.copy.task import copy_bin
-from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.run import replicate
-from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from mirror_lib.sync.heartbeats.flow import emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import emitting_flows
 from mirror_lib.sync.topics.flow import apply_flow_topics

@@ -33,16 +33,16 @@ from rich.table import Table
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.run import replicate
+from mirror_lib.copy.run_options import RunOptions
+from mirror_lib.copy.transfer.task import copy_bin
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy.task import copy_bin
-from mirror_lib.relay.model import RunPlan
-from mirror_lib.relay.planning.bin_packing import least_possible
-from mirror_lib.relay.planning.facts import FlowClusters, gather_facts
-from mirror_lib.relay.planning.plan import plan_round
-from mirror_lib.relay.run import replicate
-from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.planning.bin_packing import least_possible
+from mirror_lib.planning.facts import FlowClusters, gather_facts
+from mirror_lib.planning.model import RunPlan
+from mirror_lib.planning.plan import plan_round
 from mirror_lib.sync.topics.flow import apply_flow_topics
 from mirror_lib.topology.names import TopicPartition
 from tools.bench.planner.simulated_kafka import TARGET_ID, SimulatedCluster, SimulatedLog, position_records, simulated

@@ -205,5 +205,5 @@ def simulated(source: SimulatedCluster, target: SimulatedCluster, positions: Seq
         stack.enter_context(patch("mirror_lib.cluster.admin.requests.AdminClient", admin))
         stack.enter_context(patch("mirror_lib.cluster.topics.internal.SmallTopicReader", Reader))
         stack.enter_context(patch("mirror_lib.cluster.topics.internal.SmallTopicWriter", Writer))
-        stack.enter_context(patch("mirror_lib.relay.planning.source_logs.open_clients", clients))
+        stack.enter_context(patch("mirror_lib.planning.source_logs.open_clients", clients))
         yield

@@ -16,12 +16,12 @@ from typing import Any
 
 from mirror_lib.config.loader import load_flow
 from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.run import replicate
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.demo.broker import FAST_START_JVM
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.run import replicate
-from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from mirror_lib.spark.settings import SPARK_SETTINGS
 from mirror_lib.sync.topics.flow import apply_flow_topics
 from tools.faults.drivers.fault_points import FaultPoint, FaultPoints

@@ -13,7 +13,7 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.backfill.airflow.form import BackfillChoices, Target
 from mirror_lib.features.backfill.define import estimate, find_backfill, prepare_backfill, request_of
 from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs, open_ledger
-from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.planning import FlowClusters
 
 if TYPE_CHECKING:
     from mirror_lib.config import FlowConfig

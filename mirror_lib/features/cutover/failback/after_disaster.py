@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from mirror_lib.config import FlowConfig
+from mirror_lib.copy import hold_lock
 from mirror_lib.errors import PlanChangedError, Where
 from mirror_lib.features.cutover.failback.failback import prepare_failback
 from mirror_lib.features.cutover.failback.return_plan import ReturningPartition, ReturnPlan, plan_return
@@ -20,7 +21,6 @@ from mirror_lib.features.cutover.states import DisasterState, do
 from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.features.repair import keep_account
 from mirror_lib.ledger import DISASTER, CutRow, GapRow, GapState, Ledger, with_handovers
-from mirror_lib.relay import hold_lock
 
 #: Name in the ledger, in place of the cutover that handed the topics over.
 _NAMED = "after a disaster"

@@ -18,7 +18,7 @@ from mirror_lib.features.repair import position_at
 from mirror_lib.identity import check_clusters, position_row, stored_positions
 from mirror_lib.ledger import CutRow, Ledger, SegmentRow, inverse_run_id
 from mirror_lib.ledger.tables import columns_of
-from mirror_lib.relay.planning import FlowClusters, note_histories
+from mirror_lib.planning import FlowClusters, note_histories
 from mirror_lib.sync import flow_admins
 from mirror_lib.sync.topics import ensure_internal_topics
 from mirror_lib.topology import TopicPartition

@@ -19,6 +19,7 @@ from mirror_lib.cluster.admin import OffsetFact, OffsetSpec, TopicDescription
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.cluster.topics import Position, PositionState
 from mirror_lib.config import FlowConfig, IsolationLevel, flow_topology
+from mirror_lib.copy.takeover import MismatchError, PartitionReader, TailMatcher, walk_along
 from mirror_lib.counted import counted
 from mirror_lib.errors import (
     ConfigurationError,
@@ -36,11 +37,9 @@ from mirror_lib.features.cutover.states import after_disaster, copy_all_back, ru
 from mirror_lib.identity import TargetPartition, copied_to, target_change, target_cluster_change
 from mirror_lib.markdown_text import markdown_text
 from mirror_lib.offsets import merge
+from mirror_lib.planning import FlowClusters, again, with_flow
 from mirror_lib.records import RecordError, Span
 from mirror_lib.records.compression import CodecError
-from mirror_lib.relay import again
-from mirror_lib.relay.planning import FlowClusters, with_flow
-from mirror_lib.relay.takeover import MismatchError, PartitionReader, TailMatcher, walk_along
 from mirror_lib.topology import FlowId, TopicPartition, shown_choice
 
 #: Topics that an error message names at most.

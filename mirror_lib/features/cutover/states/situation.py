@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mirror_lib.copy import LockHolder, shown_holder
 from mirror_lib.errors import ConfigurationError, MirrorError, RunLockedError
 from mirror_lib.features.cutover.model import Attempt, CutoverState, Step, StepState
 from mirror_lib.features.cutover.order import CONFIRMED_BY, is_released, last_attempts
@@ -13,7 +14,6 @@ from mirror_lib.features.cutover.records import attempt_of
 from mirror_lib.features.cutover.states.cutover import Event, Known, Refusal, State, after, state_of
 from mirror_lib.features.cutover.tables import DIED, CarrierRow, Carriers, Cutovers, QuestionRow
 from mirror_lib.ledger import CutoverRow, Ledger, RunLockRow, lock_name
-from mirror_lib.relay import LockHolder, shown_holder
 
 RUN, ROLLBACK = "run", "rollback"
 YES, NO = "yes", "no"

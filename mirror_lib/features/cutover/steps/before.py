@@ -7,6 +7,7 @@ from typing import Any
 
 from mirror_lib.cluster.admin import GroupState
 from mirror_lib.config import FlowConfig
+from mirror_lib.copy import RunOptions, plan_flow
 from mirror_lib.counted import counted
 from mirror_lib.errors import NoLongerSelectedError
 from mirror_lib.features.cutover import acl_fence, gates, uncommitted
@@ -27,7 +28,6 @@ from mirror_lib.features.forecast import forecast_plan
 from mirror_lib.features.verify import VerifyMode
 from mirror_lib.ledger import AclKind, AclState
 from mirror_lib.observe import Outlook
-from mirror_lib.relay import RunOptions, plan_flow
 from mirror_lib.sync import why_not_emitted
 from mirror_lib.sync.groups import plan_flow_groups
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mirror_lib.config import flow_topology
+from mirror_lib.copy import compare_flow_logs
 from mirror_lib.counted import counted
 from mirror_lib.features.cutover import acl_fence, gates
 from mirror_lib.features.cutover.context import CutoverContext
@@ -18,7 +19,7 @@ from mirror_lib.features.cutover.steps.before import belongs_together, preflight
 from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.features.verify import Verifications, VerifyMode
 from mirror_lib.ledger import CutRow, with_handovers
-from mirror_lib.relay import RunPlan, compare_flow_logs
+from mirror_lib.planning import RunPlan
 from mirror_lib.topology import TopicPartition
 
 _LOOK_SECONDS = 0.5

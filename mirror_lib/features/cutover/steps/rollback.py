@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from mirror_lib.copy import RunLease, hold_lock
 from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError, RunLockedError, Where
 from mirror_lib.features.cutover import acl_fence, gates, handover
@@ -20,7 +21,6 @@ from mirror_lib.features.cutover.states import NO, ROLLBACK, Event, Refusal, aft
 from mirror_lib.features.cutover.steps.cut import cuts
 from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers
 from mirror_lib.ledger import lock_name
-from mirror_lib.relay import RunLease, hold_lock
 
 _LEASE_SECONDS = 30.0
 #: A process that waits for the operator checks for an answer several times a second, and then ends.

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from mirror_lib.config import FlowConfig, MirrorConfig
+from mirror_lib.copy import RunLease, hold_lock
 from mirror_lib.ledger import Ledger, open_ledger
-from mirror_lib.relay import RunLease, hold_lock
-from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.planning import FlowClusters
 
 
 class LockedFlow(NamedTuple):

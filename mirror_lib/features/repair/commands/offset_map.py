@@ -22,12 +22,12 @@ from mirror_lib.cli import (
     not_compared,
     person,
 )
+from mirror_lib.copy import hold_lock
 from mirror_lib.features.repair import RebuildPlan, Rebuilt, apply_rebuilt, plan_rebuild
 from mirror_lib.features.repair import rebuild as rebuild_maps
 from mirror_lib.identity import check_clusters
 from mirror_lib.ledger import open_ledger, opposite_of
-from mirror_lib.relay import hold_lock
-from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.planning import FlowClusters
 
 app = command_group("map")
 

@@ -24,7 +24,7 @@ from mirror_lib.counted import counted
 from mirror_lib.features.repair import apply_changes, plan_changes
 from mirror_lib.features.repair.commands.decision_lock import locked_flow
 from mirror_lib.identity import check_clusters
-from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.planning import FlowClusters
 
 app = command_group("position")
 

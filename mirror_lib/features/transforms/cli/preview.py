@@ -22,8 +22,8 @@ from mirror_lib.features.transforms.sampling import (
     read_sample,
     write_rows,
 )
+from mirror_lib.planning import topic_paths
 from mirror_lib.processes import tail
-from mirror_lib.relay import topic_paths
 from mirror_lib.spark import job_file
 from mirror_lib.sync import source_admin
 

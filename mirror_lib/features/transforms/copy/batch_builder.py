@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from mirror_lib.config import CopySettings
+from mirror_lib.copy.transfer import Assembler
 from mirror_lib.errors import MirrorError, RecordTooLargeError
 from mirror_lib.features.transforms.arrow import ArrowBatchBuilder
 from mirror_lib.features.transforms.rows import RowColumns
+from mirror_lib.planning import PartitionPlan
 from mirror_lib.records import Codec, ReadyBatch, SkippedRecords, Unit
-from mirror_lib.relay import PartitionPlan
-from mirror_lib.relay.copy import Assembler
 
 
 class OutgoingBatches(Assembler):

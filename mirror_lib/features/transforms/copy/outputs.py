@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from mirror_lib.cluster.topics import Position, Route
+from mirror_lib.copy.transfer import PartitionCopy, open_position, open_position_of
 from mirror_lib.features.transforms.copy.batch_builder import OutgoingBatches
 from mirror_lib.features.transforms.copy.row_match import Tail
 from mirror_lib.features.transforms.copy.transactions import Transaction
-from mirror_lib.relay import CopyJob, OpenPartition
-from mirror_lib.relay.copy import PartitionCopy, open_position, open_position_of
+from mirror_lib.planning import CopyJob, OpenPartition
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from mirror_lib.cluster.admin import ClusterAdmin, TopicSpec
 from mirror_lib.cluster.protocol import ErrorCode, TopicExistsError, error_for_code
 from mirror_lib.cluster.raw import Backoff, ProducerIdentity, RawClient, may_pass
 from mirror_lib.cluster.topics import Position, PositionSnapshot, PositionState, PositionStore, Route
+from mirror_lib.copy.takeover import PartitionReader, replicated_end
+from mirror_lib.copy.transfer import transactional_id
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.relay import CopyJob, OpenPartition
-from mirror_lib.relay.copy import transactional_id
-from mirror_lib.relay.takeover import PartitionReader, replicated_end
+from mirror_lib.planning import CopyJob, OpenPartition
 from mirror_lib.topology import Grant, Operation, TopicPartition
 
 _OPENING_SECONDS = 60.0

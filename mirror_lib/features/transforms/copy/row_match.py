@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from mirror_lib.cluster.raw import Backoff
 from mirror_lib.config import CopySettings
+from mirror_lib.copy.takeover import PartitionReader
 from mirror_lib.errors import MirrorError, TargetDivergedError, TransientError, Where
 from mirror_lib.features.transforms.arrow import LOG_APPEND_TIME, ArrowPart, DecodeLimits, read_arrow
 from mirror_lib.features.transforms.rows import RowColumns
 from mirror_lib.offsets import OffsetRun, RunBuilder
-from mirror_lib.relay import with_the_previous_transform
-from mirror_lib.relay.takeover import PartitionReader
+from mirror_lib.planning import with_the_previous_transform
 from mirror_lib.topology import TopicPartition
 
 

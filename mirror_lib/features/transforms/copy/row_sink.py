@@ -1,6 +1,6 @@
 """The writing half of a transformed copy: rows from Spark to the target, each exactly once.
 
-Batches are sent by the same writer as in the raw copy (`relay.copy.producer`), so that sequence numbers, expected
+Batches are sent by the same writer as in the raw copy (`copy.transfer.producer`), so that sequence numbers, expected
 offsets and retries are the same.
 
 The copy task must not load numpy and Arrow: no module that it imports may import this one.
@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from mirror_lib.copy.transfer import for_attempt
 from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError
 from mirror_lib.features.transforms.copy.model import ReadEnd, ReadEnds, RowJob, ends_from_json, first_number
 from mirror_lib.features.transforms.copy.outputs import Output, PartitionSink
@@ -21,9 +22,8 @@ from mirror_lib.features.transforms.copy.record_boundaries import WholeRecords
 from mirror_lib.features.transforms.copy.sink_loop import SinkLoop
 from mirror_lib.features.transforms.copy.transactions import Transaction
 from mirror_lib.features.transforms.rows import ReaderResult, RowColumns, Slice, by_place, number_and_codec
+from mirror_lib.planning import PartitionResult, RoutedRecords, with_the_previous_transform
 from mirror_lib.records import Codec
-from mirror_lib.relay import PartitionResult, RoutedRecords, with_the_previous_transform
-from mirror_lib.relay.copy import for_attempt
 from mirror_lib.topology import TopicPartition
 
 #: How long a transaction stays open while rows come: `read_committed` consumers see its rows with this delay, and a

@@ -1,6 +1,6 @@
 """The reading half of a transformed copy: the partitions of a bin as rows for Spark.
 
-The fetches are those of the raw copy (`relay.copy.fetcher`), with the same error handling; only the handling of a
+The fetches are those of the raw copy (`copy.transfer.fetcher`), with the same error handling; only the handling of a
 response differs. They run in their own thread, ahead of Spark within the task's memory.
 
 The copy task must not load numpy and Arrow: no module that it imports may import this one.
@@ -21,20 +21,7 @@ import uvloop
 
 from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
 from mirror_lib.config import PoisonPolicy
-from mirror_lib.errors import MirrorError
-from mirror_lib.features.transforms.arrow import DecodeLimits
-from mirror_lib.features.transforms.copy.model import (
-    ReadEnd,
-    ReadEnds,
-    RowJob,
-    ends_to_json,
-    first_number,
-    reading_start,
-)
-from mirror_lib.features.transforms.copy.row_assembler import RowAssembler, RowPart
-from mirror_lib.features.transforms.rows import ReaderResult, place_of, with_source
-from mirror_lib.relay import CopyJob
-from mirror_lib.relay.copy import (
+from mirror_lib.copy.transfer import (
     Background,
     Memory,
     Omissions,
@@ -48,6 +35,19 @@ from mirror_lib.relay.copy import (
     internal_error,
     task_bytes_per_second,
 )
+from mirror_lib.errors import MirrorError
+from mirror_lib.features.transforms.arrow import DecodeLimits
+from mirror_lib.features.transforms.copy.model import (
+    ReadEnd,
+    ReadEnds,
+    RowJob,
+    ends_to_json,
+    first_number,
+    reading_start,
+)
+from mirror_lib.features.transforms.copy.row_assembler import RowAssembler, RowPart
+from mirror_lib.features.transforms.rows import ReaderResult, place_of, with_source
+from mirror_lib.planning import CopyJob
 
 _log = logging.getLogger(__name__)
 _WHO = "the reading part of a task"

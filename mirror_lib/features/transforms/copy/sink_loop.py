@@ -18,16 +18,7 @@ import uvloop
 
 from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
 from mirror_lib.cluster.topics import Route
-from mirror_lib.errors import MirrorError
-from mirror_lib.features.transforms.copy.model import ReadEnd
-from mirror_lib.features.transforms.copy.outputs import Output, PartitionSink
-from mirror_lib.features.transforms.copy.routes import RouteOpener
-from mirror_lib.features.transforms.copy.sink_start import SinkStart, ends_in_parts, failed_output, new_sink
-from mirror_lib.features.transforms.copy.transactions import Transaction
-from mirror_lib.offsets import OffsetRun
-from mirror_lib.records import ReadyBatch, SkippedRecords
-from mirror_lib.relay import CopyJob, Poison
-from mirror_lib.relay.copy import (
+from mirror_lib.copy.transfer import (
     Background,
     Omissions,
     OpenCopies,
@@ -36,6 +27,15 @@ from mirror_lib.relay.copy import (
     TargetWriter,
     internal_error,
 )
+from mirror_lib.errors import MirrorError
+from mirror_lib.features.transforms.copy.model import ReadEnd
+from mirror_lib.features.transforms.copy.outputs import Output, PartitionSink
+from mirror_lib.features.transforms.copy.routes import RouteOpener
+from mirror_lib.features.transforms.copy.sink_start import SinkStart, ends_in_parts, failed_output, new_sink
+from mirror_lib.features.transforms.copy.transactions import Transaction
+from mirror_lib.offsets import OffsetRun
+from mirror_lib.planning import CopyJob, Poison
+from mirror_lib.records import ReadyBatch, SkippedRecords
 from mirror_lib.topology import TopicPartition
 
 _WHO = "the writing part of a task"

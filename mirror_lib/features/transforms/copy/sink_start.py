@@ -13,17 +13,7 @@ from dataclasses import dataclass, replace
 from mirror_lib.cluster.raw import ProducerIdentity, RawClient
 from mirror_lib.cluster.topics import Position, Route
 from mirror_lib.config import PoisonPolicy
-from mirror_lib.errors import MirrorError, Where
-from mirror_lib.features.transforms.copy.batch_builder import OutgoingBatches
-from mirror_lib.features.transforms.copy.model import reading_start
-from mirror_lib.features.transforms.copy.outputs import Output, PartitionSink
-from mirror_lib.features.transforms.copy.routes import RouteOpener, stored_positions, stored_routes
-from mirror_lib.features.transforms.copy.row_match import Tail
-from mirror_lib.features.transforms.copy.transactions import Transaction
-from mirror_lib.offsets import OffsetRun
-from mirror_lib.relay import CopyJob, OpenPartition
-from mirror_lib.relay.copy import PartitionCopy
-from mirror_lib.relay.takeover import (
+from mirror_lib.copy.takeover import (
     Hanging,
     PartitionReader,
     check_not_truncated,
@@ -33,6 +23,16 @@ from mirror_lib.relay.takeover import (
     replicated_end,
     seconds_until_ended,
 )
+from mirror_lib.copy.transfer import PartitionCopy
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.features.transforms.copy.batch_builder import OutgoingBatches
+from mirror_lib.features.transforms.copy.model import reading_start
+from mirror_lib.features.transforms.copy.outputs import Output, PartitionSink
+from mirror_lib.features.transforms.copy.routes import RouteOpener, stored_positions, stored_routes
+from mirror_lib.features.transforms.copy.row_match import Tail
+from mirror_lib.features.transforms.copy.transactions import Transaction
+from mirror_lib.offsets import OffsetRun
+from mirror_lib.planning import CopyJob, OpenPartition
 from mirror_lib.topology import TopicPartition
 
 #: Number of concurrent take-overs.

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
 from mirror_lib.cluster.raw import ProducerIdentity, RawClient
 from mirror_lib.cluster.topics import Position, PositionKeys, encode_value, partition_for
+from mirror_lib.copy.takeover import Markers, PartitionAppender, coordinator_deadline, overtime
+from mirror_lib.copy.transfer import SEQUENCES
 from mirror_lib.errors import MirrorError, Where
+from mirror_lib.planning import CopyJob
 from mirror_lib.records import Codec, ReadyBatch, Record, encode_varint, rebuild, stamp, with_size
-from mirror_lib.relay import CopyJob
-from mirror_lib.relay.copy import SEQUENCES
-from mirror_lib.relay.takeover import Markers, PartitionAppender, coordinator_deadline, overtime
 from mirror_lib.topology import Grant, Operation, TopicPartition
 
 _log = logging.getLogger(__name__)

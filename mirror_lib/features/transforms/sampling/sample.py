@@ -19,12 +19,12 @@ from mirror_lib.cluster import Connection
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.config import CopySettings, FlowConfig, IsolationLevel, parse_time
+from mirror_lib.copy.takeover import PartitionReader
 from mirror_lib.errors import ConfigurationError, CorruptBatchError, MirrorError, OversizedBatchError, Where
 from mirror_lib.features.transforms.arrow import NO_TIMESTAMP_TYPE, DecodeLimits, InexactRowError, read_arrow
 from mirror_lib.features.transforms.preview import Headers, RecordPlace, SourceRecord
 from mirror_lib.features.transforms.rows import READ_SCHEMA, SOURCE_COLUMN, number_and_codec, place_of, with_source
 from mirror_lib.records import Codec
-from mirror_lib.relay.takeover import PartitionReader
 from mirror_lib.sync import source_admin
 from mirror_lib.topology import TopicPartition
 

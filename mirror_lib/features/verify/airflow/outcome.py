@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from mirror_lib.airflow.spark import without_report
+from mirror_lib.copy.job import Failure, read_report
 from mirror_lib.errors import (
     BrokerUnreachableError,
     ConfigurationError,
@@ -17,7 +18,6 @@ from mirror_lib.errors import (
     TransientError,
 )
 from mirror_lib.features.verify import DIFFERENT
-from mirror_lib.relay.job import Failure, read_report
 
 #: XCom is not made for a hundred thousand partitions; the ledger has them all.
 _KEPT = 20

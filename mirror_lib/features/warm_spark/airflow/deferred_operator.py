@@ -18,6 +18,7 @@ from mirror_lib.airflow import AirflowException, AirflowRuntimeError, Context, f
 from mirror_lib.airflow.flow import ReplicateOperator, TriggerChoices, elapsed_seconds
 from mirror_lib.airflow.spark import is_deferrable, shown_master, spark_master
 from mirror_lib.config import FlowConfig, load
+from mirror_lib.copy.job import JobReport
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.warm_spark.airflow.detached_driver import (
     FOLDER_PREFIX,
@@ -31,7 +32,6 @@ from mirror_lib.features.warm_spark.hosted_driver import NoDriverHostError
 from mirror_lib.features.warm_spark.sign_of_life import LEASE_SECONDS
 from mirror_lib.features.warm_spark.tables import DetachedDrivers
 from mirror_lib.ledger import Ledger, ledger_url, open_ledger
-from mirror_lib.relay.job import JobReport
 from mirror_lib.spark import LOCAL_MASTER, is_connect, job_module, shorten
 
 if TYPE_CHECKING:

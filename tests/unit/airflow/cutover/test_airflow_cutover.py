@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.copy.run_lock import hold_lock
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.features.cutover.airflow.approval import NO, YES
 from mirror_lib.features.cutover.airflow.dag import build_cutover_dag
@@ -32,7 +33,6 @@ from mirror_lib.ledger.location import ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.locks import lock_name
 from mirror_lib.observe.airflow_runs import trigger_text
-from mirror_lib.relay.run_lock import hold_lock
 from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.ledger.ledgers import ready_ledger
 from tests.support.ledger.seeded import write_config

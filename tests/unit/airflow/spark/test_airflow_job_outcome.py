@@ -1,6 +1,7 @@
 from mirror_lib.airflow.compatibility import RetryDecision
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
 from mirror_lib.airflow.spark.outcome import ReplicationRunError, exit_code_in, failure_of, xcom_value
+from mirror_lib.copy.job.report import Failure, JobReport, PlannedTopic
 from mirror_lib.errors import (
     AuthenticationError,
     BrokerUnreachableError,
@@ -10,7 +11,6 @@ from mirror_lib.errors import (
     TransientError,
     Where,
 )
-from mirror_lib.relay.job.report import Failure, JobReport, PlannedTopic
 
 
 def failures(count):

@@ -10,6 +10,7 @@ from datetime import timedelta
 from math import inf
 from typing import Any
 
+from mirror_lib.copy.run_lock import hold_lock
 from mirror_lib.features.cutover.tables import Cutovers
 from mirror_lib.features.metrics.figures import FlowFigures, GapTotals, GroupTotals
 from mirror_lib.features.metrics.queries import MetricsQueries
@@ -20,7 +21,6 @@ from mirror_lib.ledger.observed_rows import HeartbeatObservationRow, PartitionOb
 from mirror_lib.ledger.rows import GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.locks import lock_name
-from mirror_lib.relay.run_lock import hold_lock
 from tests.support.ledger import rows
 from tests.support.ledger.cutover_rows import cutover_row
 from tests.support.ledger.rows import FLOW, NOON

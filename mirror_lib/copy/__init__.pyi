@@ -1,0 +1,13 @@
+from .control_plane import has_only_heartbeats as has_only_heartbeats
+from .control_plane import replicate_control_plane as replicate_control_plane
+from .flow_plan import compare_flow_logs as compare_flow_logs
+from .flow_plan import plan_flow as plan_flow
+from .flow_plan import plan_with_facts as plan_with_facts
+from .run import replicate as replicate
+from .run_lock import hold_lock as hold_lock
+from .run_lock import LockHolder as LockHolder
+from .run_lock import RunLease as RunLease
+from .run_lock import shown_holder as shown_holder
+from .run_options import CopyRunner as CopyRunner
+from .run_options import RunOptions as RunOptions
+from .run_options import RunReport as RunReport
