@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mirror_lib.offsets import OffsetRun
-from mirror_lib.planning import PartitionResult
-from mirror_lib.records import LastRecord, TransactionCount
-from mirror_lib.topology import TopicPartition
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.planning.model import PartitionResult
+from mirror_lib.records.last_records import LastRecord
+from mirror_lib.records.transactions import TransactionCount
+from mirror_lib.topology.names import TopicPartition
 
 COPY_RESULTS = (PartitionResult, OffsetRun, LastRecord, TransactionCount, TopicPartition)

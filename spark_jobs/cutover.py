@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.features.cutover import Engine, main
+from mirror_lib.features.cutover.context import Engine
+from mirror_lib.features.cutover.job import main
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.replicate import copy_with
 from spark_jobs.verify import verify_with

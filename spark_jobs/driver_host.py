@@ -23,16 +23,15 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from mirror_lib.errors import ConfigurationError, MirrorError
-from mirror_lib.features.warm_spark import (
+from mirror_lib.features.warm_spark.driver_host_protocol import (
     DRIVER_HOST_VARIABLE,
     Greeting,
-    NoDriverHostError,
     code_stamp,
-    greeting_of,
     is_ours,
     python_stamp,
     socket_address,
 )
+from mirror_lib.features.warm_spark.hosted_driver import NoDriverHostError, greeting_of
 from mirror_lib.private_files import open_lock
 from spark_jobs.driver_watch import Opened, attend
 from spark_jobs.job_log import configure_log

@@ -16,7 +16,14 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import NoReturn, Protocol
 
-from mirror_lib.features.warm_spark import EXIT_CODE, STREAMS, DriverRequest, Greeting, receive, send
+from mirror_lib.features.warm_spark.driver_host_protocol import (
+    EXIT_CODE,
+    STREAMS,
+    DriverRequest,
+    Greeting,
+    receive,
+    send,
+)
 from spark_jobs.forked_driver import become_driver
 
 #: A client sends its request as soon as it has the greeting.

@@ -16,7 +16,8 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from mirror_lib.spark import END_WITH_INPUT_VARIABLE, REMOTE_VARIABLE, ConnectAddress, expand, is_connect
+from mirror_lib.spark.argument_file import expand
+from mirror_lib.spark.connect_server import END_WITH_INPUT_VARIABLE, REMOTE_VARIABLE, ConnectAddress, is_connect
 from spark_jobs.job_log import configure_log
 from spark_jobs.session import connect_session, submitted_session
 

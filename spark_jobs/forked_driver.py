@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from mirror_lib.features.warm_spark import DriverRequest
+from mirror_lib.features.warm_spark.driver_host_protocol import DriverRequest
 
 #: Maximum length of a process name (prctl(2), PR_SET_NAME).
 _NAME_BYTES = 15

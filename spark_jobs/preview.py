@@ -13,11 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.features.transforms import Determinism, Transform, TransformChain, UntransformableRecordError, read_mark
-from mirror_lib.features.transforms.arrow import InexactRowError, outgoing_rows
-from mirror_lib.features.transforms.preview import MadeRecord, PreviewResult, RecordPlace
-from mirror_lib.features.transforms.rows import SOURCE_COLUMN, number_of
-from mirror_lib.features.transforms.sampling import PreviewArguments, PreviewRunner, headers_of, main, places_of
+from mirror_lib.features.transforms.arrow.records import outgoing_rows
+from mirror_lib.features.transforms.arrow.rows import InexactRowError
+from mirror_lib.features.transforms.model import Determinism, Transform, TransformChain
+from mirror_lib.features.transforms.preview.preview import MadeRecord, PreviewResult, RecordPlace
+from mirror_lib.features.transforms.record_mark import UntransformableRecordError, read_mark
+from mirror_lib.features.transforms.rows.layout import SOURCE_COLUMN, number_of
+from mirror_lib.features.transforms.sampling.job import PreviewArguments, PreviewRunner, main
+from mirror_lib.features.transforms.sampling.sample import headers_of, places_of
 from mirror_lib.features.transforms.smt import model as smt
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.executor_wait import executors_within
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from mirror_lib.config import FlowConfig
+    from mirror_lib.config.model import FlowConfig
 
 _MICROSECONDS = 1000
 #: An error of this project that a worker raised without a record's mark, such as a function that cannot be imported.

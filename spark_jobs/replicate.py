@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.copy.job import main
-from mirror_lib.copy.transfer import RESULT_DDL, from_arrow
-from mirror_lib.planning import CopyJob, PartitionResult, row_copy, split_job
+from mirror_lib.copy.job.command import main
+from mirror_lib.copy.transfer.result_rows import RESULT_DDL, from_arrow
+from mirror_lib.planning.by_transform_chain import row_copy, split_job
+from mirror_lib.planning.model import CopyJob, PartitionResult
 from spark_jobs.bins import map_bins
 from spark_jobs.copy_results import COPY_RESULTS
 from spark_jobs.copy_task import copy_bins

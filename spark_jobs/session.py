@@ -6,7 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from mirror_lib.errors import ConfigurationError, MirrorError, SparkUnreachableError
-from mirror_lib.spark import SPARK_SETTINGS, ConnectAddress, shared_session_id
+from mirror_lib.spark.connect_server import ConnectAddress, shared_session_id
+from mirror_lib.spark.settings import SPARK_SETTINGS
 from spark_jobs.failures import in_short
 
 if TYPE_CHECKING:

@@ -11,17 +11,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.features.verify import (
-    VERDICT_DDL,
-    PartitionVerdict,
-    RoutedVerdict,
-    VerifyJob,
-    VerifyRunner,
-    from_arrow,
-    main,
-)
-from mirror_lib.features.verify.planning import split_job
-from mirror_lib.topology import TopicPartition
+from mirror_lib.features.verify.findings import PartitionVerdict, RoutedVerdict
+from mirror_lib.features.verify.job import main
+from mirror_lib.features.verify.model import VerifyJob
+from mirror_lib.features.verify.planning.by_transform_chain import split_job
+from mirror_lib.features.verify.result_rows import VERDICT_DDL, from_arrow
+from mirror_lib.features.verify.run import VerifyRunner
+from mirror_lib.topology.names import TopicPartition
 from spark_jobs.bins import map_bins
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.executor_wait import executors_within

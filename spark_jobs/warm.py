@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.spark import REMOTE_VARIABLE, ConnectAddress
+from mirror_lib.spark.connect_server import REMOTE_VARIABLE, ConnectAddress
 from spark_jobs.entry import leave
 from spark_jobs.failures import spark_failure
 from spark_jobs.session import connect_session

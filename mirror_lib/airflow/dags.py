@@ -15,10 +15,10 @@ from typing import Final
 
 from mirror_lib.airflow.compatibility import DAG, get_parsing_context
 from mirror_lib.airflow.files import broken_files_dag, config_files, problems_of
-from mirror_lib.config import CONFIG_VARIABLE
+from mirror_lib.config.local_state import CONFIG_VARIABLE
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.installed_features import imported, installed_features
-from mirror_lib.observe import BROKEN_FILES_DAG
+from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG
 
 #: Kind of DAG -> its builder, imported on first use. Features add theirs.
 _OWN: Final = {

@@ -19,8 +19,11 @@ from mirror_lib.airflow.compatibility import (
     Variable,
     mask_secret,
 )
-from mirror_lib.config.secrets import ConnectionValues, ProviderError, Reference, Surroundings, is_secret, reading_in
-from mirror_lib.config.settings import LEDGER_URL
+from mirror_lib.config.secrets.airflow_values import ConnectionValues, Reference
+from mirror_lib.config.secrets.errors import ProviderError
+from mirror_lib.config.secrets.keys import is_secret
+from mirror_lib.config.secrets.lookup_context import Surroundings, reading_in
+from mirror_lib.config.settings.mirror_keys import LEDGER_URL
 from mirror_lib.errors import TransientError
 
 #: Errors that a retry cannot fix.
@@ -87,7 +90,7 @@ def _secrets_in(key: str, value: str, given: Sequence[str]) -> Iterator[str]:
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
-    from mirror_lib.cluster.auth import parse_jaas
+    from mirror_lib.cluster.auth.jaas import parse_jaas
 
     if key == LEDGER_URL:
         try:

@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from mirror_lib.printable_logs import make_logs_printable
 
 if TYPE_CHECKING:
-    from mirror_lib.config import MirrorConfig
+    from mirror_lib.config.model import MirrorConfig
 
 make_logs_printable()
 
@@ -25,7 +25,7 @@ async def load_in_triggerer(path: Path) -> MirrorConfig:
 
 def _load(path: Path) -> MirrorConfig:
     from mirror_lib.airflow.secret_provider import task_secrets
-    from mirror_lib.config import load
+    from mirror_lib.config.loader import load
 
     with task_secrets():
         return load(path)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mirror_lib.cli.flow_options import capped_table
 from mirror_lib.cli.output import Output
-from mirror_lib.topology import AclBinding
+from mirror_lib.topology.acls import AclBinding
 
 ACL_COLUMNS = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
 

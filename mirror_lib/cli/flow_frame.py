@@ -10,9 +10,12 @@ from typing import TypeVar
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption
 from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
-from mirror_lib.config import FlowConfig, MirrorConfig, flow_topology
-from mirror_lib.ledger import Ledger, existing_ledger, load_flow_as_it_runs, open_ledger
-from mirror_lib.topology import FlowTopology
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.ledger.handovers import load_flow_as_it_runs
+from mirror_lib.ledger.location import existing_ledger, open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.flow_topology import FlowTopology
 
 _Done = TypeVar("_Done")
 _READING = "Reading both clusters of"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mirror_lib.cli.output import Output, json_rows
-from mirror_lib.config import CONFIG_VARIABLE
+from mirror_lib.config.local_state import CONFIG_VARIABLE
 from mirror_lib.errors import MirrorError
 
 if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig
-    from mirror_lib.ledger import Ledger
-    from mirror_lib.planning import TopicPath
+    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.planning.record_paths import TopicPath
 
 
 def one_file(path: Path | None) -> Path | None:
@@ -79,7 +79,7 @@ def not_compared(output: Output, flow: FlowConfig, ledger: Ledger) -> None:
     Raises:
         MirrorError: an alias names another cluster than the ledger belongs to.
     """
-    from mirror_lib.identity import compare_reachable_clusters
+    from mirror_lib.identity.clusters import compare_reachable_clusters
 
     with output.progress(f"Comparing the clusters of {flow.flow}"):
         missing = compare_reachable_clusters(flow, ledger)

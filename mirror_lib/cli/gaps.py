@@ -15,20 +15,14 @@ from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import capped_table
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
-from mirror_lib.copy import hold_lock
-from mirror_lib.copy.gaps import (
-    IN_LEDGER,
-    Decision,
-    Resolution,
-    apply_decisions,
-    plan_decisions,
-    plan_in_ledger,
-    undecided_gaps,
-)
+from mirror_lib.copy.gaps.gaps import apply_decisions, plan_decisions, plan_in_ledger, undecided_gaps
+from mirror_lib.copy.gaps.resolutions import IN_LEDGER, Decision, Resolution
+from mirror_lib.copy.run_lock import hold_lock
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger import GapRow, open_ledger
-from mirror_lib.planning import FlowClusters
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.rows import GapRow
+from mirror_lib.planning.facts import FlowClusters
 
 app = command_group("gaps")
 

@@ -17,13 +17,18 @@ from mirror_lib.cli.flow_options import (
 )
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
-from mirror_lib.copy import RunOptions, plan_flow
+from mirror_lib.copy.flow_plan import plan_flow
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.counted import counted
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features
-from mirror_lib.observe import Expectation, duration
-from mirror_lib.planning import WHOLE_TOPIC, RunPlan, aborted_notes, open_transaction_notes, unselected_notes
-from mirror_lib.sync.loops import check_loops
+from mirror_lib.observe.costs import Expectation
+from mirror_lib.observe.outlooks import duration
+from mirror_lib.planning.aborted_records import aborted_notes
+from mirror_lib.planning.model import WHOLE_TOPIC, RunPlan
+from mirror_lib.planning.open_transactions import open_transaction_notes
+from mirror_lib.planning.unselected import unselected_notes
+from mirror_lib.sync.loops.flow import check_loops
 
 _TASK_COLUMNS = ("task", "partitions", "offsets", "MB")
 _PARTITION_COLUMNS = ("topic", "partition", "on the target", "from", "to", "offsets", "MB", "task")

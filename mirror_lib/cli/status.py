@@ -16,14 +16,21 @@ from mirror_lib.cli.flow_options import capped_table, megabytes, one_file
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output, report_errors
 from mirror_lib.cli.rounds import show_rounds
-from mirror_lib.config import CONFIG_VARIABLE, MirrorConfig, load
-from mirror_lib.config.secrets import without_lookups
+from mirror_lib.config.loader import load
+from mirror_lib.config.local_state import CONFIG_VARIABLE
+from mirror_lib.config.model import MirrorConfig
+from mirror_lib.config.secrets.lookup_context import without_lookups
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.installed_features import installed_features
-from mirror_lib.ledger import Ledger, OpenGaps, PartitionRunRow, RunRow, default_ledger_url, ledger_url
-from mirror_lib.ledger.queries import FlowLag
-from mirror_lib.observe import copy_speed, duration, topic_totals
+from mirror_lib.ledger.location import default_ledger_url, ledger_url
+from mirror_lib.ledger.queries.copy_rounds import FlowLag
+from mirror_lib.ledger.rows import PartitionRunRow, RunRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.gaps import OpenGaps
+from mirror_lib.observe.outlooks import duration
+from mirror_lib.observe.run_totals import topic_totals
+from mirror_lib.observe.speeds import copy_speed
 
 _RUN_COLUMNS = ("run", "flow", "state", "started", "seconds", "partitions", "records", "MB", "started by", "error")
 _TOTAL_COLUMNS = ("topic", "on the target", "partitions", "records", "MB", "seconds", "failed")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import BATCH_OFFSET_FETCH, OFFSET_FETCH
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.protocol.groups import BATCH_OFFSET_FETCH, OFFSET_FETCH
+from mirror_lib.cluster.raw.client import RawClient
 
 _METADATA, _METADATA_WITH_TOPIC_IDS = 3, 10
 #: A version that Kafka 4.0 dropped (KIP-896).

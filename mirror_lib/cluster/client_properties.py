@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mirror_lib.cluster.auth import read_security
+from mirror_lib.cluster.auth.security_properties import read_security
 from mirror_lib.cluster.connection import DEFAULT_METADATA_MAX_AGE_MS, DEFAULT_REQUEST_TIMEOUT_MS, Connection
-from mirror_lib.config import ClientSettings
-from mirror_lib.config.file import AddressError, parse_addresses
+from mirror_lib.config.file.addresses import AddressError, parse_addresses
+from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import ConfigurationError, Where
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.cluster.auth import Security
+from mirror_lib.cluster.auth.security import Security
 from mirror_lib.errors import Where
 from mirror_lib.outside_limits import RESPONSE_BYTES
 
 if TYPE_CHECKING:
-    from mirror_lib.config import ClientSettings
+    from mirror_lib.config.model import ClientSettings
 
 DEFAULT_REQUEST_TIMEOUT_MS = 30_000
 DEFAULT_METADATA_MAX_AGE_MS = 300_000

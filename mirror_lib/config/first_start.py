@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 from mirror_lib.config.model import FirstStart, FlowConfig, TopicFirstStart
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.topology import BoundedPattern, compile_java
+from mirror_lib.topology.bounded_pattern import BoundedPattern
+from mirror_lib.topology.java_regex import compile_java
 
 EARLIEST, LATEST = FirstStart(reset="earliest"), FirstStart(reset="latest")
 

@@ -9,57 +9,52 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mirror_lib.config.data_plane import UNCHANGED, FlowChains
-from mirror_lib.config.file import (
+from mirror_lib.config.file.ambiguous_names import unclear_names
+from mirror_lib.config.file.check import hidden_cut_keys, key_problems
+from mirror_lib.config.file.comments import without_comment
+from mirror_lib.config.file.derive import (
     ENABLED,
     TOP_LEVEL,
-    Entry,
     FileSettings,
-    FileStamp,
     FlowSettings,
-    InvalidConfigurationError,
-    cluster_problems,
     clusters,
-    describe,
-    flow_config,
-    flow_problems,
     flow_settings,
-    foreign_format,
-    hidden_cut_keys,
-    in_order,
-    key_problems,
     named_flows,
-    nothing_enabled,
     pairs_of_each_cluster,
-    parse_properties,
-    provider_problems,
     selected_flows,
-    selection_problems,
     top_level,
-    unclear_names,
-    without_comment,
+)
+from mirror_lib.config.file.other_formats import foreign_format
+from mirror_lib.config.file.problems import InvalidConfigurationError, describe, in_order
+from mirror_lib.config.file.properties import Entry, parse_properties
+from mirror_lib.config.file.stamps import FileStamp
+from mirror_lib.config.file.typed import flow_config
+from mirror_lib.config.file.whole_file import (
+    cluster_problems,
+    flow_problems,
+    nothing_enabled,
+    provider_problems,
+    selection_problems,
 )
 from mirror_lib.config.first_start import NO_RESET, OFFSET_RESET, first_starts
 from mirror_lib.config.gc_pause import collections_paused
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity, UnnamedPairs
 from mirror_lib.config.named_exclusions import about_excluded, about_excluded_groups
-from mirror_lib.config.secrets import (
-    AirflowSecretProvider,
-    ConfigProvider,
-    Resolver,
-    files_read,
-    is_secret,
-    looking_only,
-    make_providers,
-    surroundings,
-)
-from mirror_lib.config.security import security_problems
-from mirror_lib.config.settings import LEDGER_URL, MM2_FLOW, Definition, flow_keys
+from mirror_lib.config.secrets.airflow_provider import AirflowSecretProvider
+from mirror_lib.config.secrets.keys import is_secret
+from mirror_lib.config.secrets.lookup_context import looking_only, surroundings
+from mirror_lib.config.secrets.providers import ConfigProvider, Resolver, files_read, make_providers
+from mirror_lib.config.security.check import security_problems
+from mirror_lib.config.settings.definitions import MM2_FLOW, Definition
+from mirror_lib.config.settings.feature_keys import flow_keys
+from mirror_lib.config.settings.mirror_keys import LEDGER_URL
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.config.transforms_reader import transform_settings, transforms_reader
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.limited_files import read_beginning
 from mirror_lib.outside_limits import CONFIGURATION_BYTES, PATTERN_SECONDS_A_FILE
-from mirror_lib.topology import FlowId, limited_pattern_time
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.pattern_time import limited_pattern_time
 
 _NOT_OF_AIRFLOW = (
     "values from Airflow are allowed only in connection settings of a cluster (bootstrap.servers, "

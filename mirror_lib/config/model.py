@@ -12,11 +12,13 @@ from pydantic_core.core_schema import is_instance_schema, plain_serializer_funct
 
 from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.config.data_plane import UNCHANGED, FlowChains
-from mirror_lib.config.file import FileStamp
+from mirror_lib.config.file.stamps import FileStamp
 from mirror_lib.config.schedule import ON_NEW_RECORDS
 from mirror_lib.problems import Problem as Problem
 from mirror_lib.problems import Severity as Severity
-from mirror_lib.topology import NO_HANDOVERS, AclPattern, AclResource, FlowId, Handovers
+from mirror_lib.topology.acls import AclPattern, AclResource
+from mirror_lib.topology.handovers import NO_HANDOVERS, Handovers
+from mirror_lib.topology.names import FlowId
 
 
 class _Frozen(BaseModel):

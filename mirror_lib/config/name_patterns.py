@@ -12,16 +12,11 @@ from typing import NamedTuple
 
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology, group_filter
-from mirror_lib.topology import (
-    UNRESTRICTED,
-    WILDCARD,
-    AclPattern,
-    DefaultGroupFilter,
-    DefaultTopicFilter,
-    Exclusion,
-    FlowTopology,
-    with_dots,
-)
+from mirror_lib.topology.acls import WILDCARD, AclPattern
+from mirror_lib.topology.filters import DefaultGroupFilter, DefaultTopicFilter
+from mirror_lib.topology.flow_topology import Exclusion, FlowTopology
+from mirror_lib.topology.handovers import UNRESTRICTED
+from mirror_lib.topology.java_regex import with_dots
 
 _QUANTIFIERS = "*+?{"
 #: Most lists consist of these; a fast check.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import excluded_groups, excluded_names
-from mirror_lib.topology import Exclusion
+from mirror_lib.topology.flow_topology import Exclusion
 
 #: Maximum number of names shown for one reason; a list of topics may be long.
 _SHOWN = 5

@@ -8,23 +8,20 @@ from typing import TypeVar
 
 from mirror_lib.config.model import FlowConfig, MirrorConfig, OffsetSyncsLocation
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.topology import (
+from mirror_lib.topology import filters
+from mirror_lib.topology.filters import ConfigPropertyFilter, GroupFilter, TopicFilter
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.loops import Loop, find_loops
+from mirror_lib.topology.policy import (
     DEFAULT_CLASS,
     INTERNAL_SEPARATOR_ENABLED,
     SEPARATOR,
     SOURCE_ALIAS,
     TARGET_ALIAS,
-    ConfigPropertyFilter,
-    FlowTopology,
-    GroupFilter,
-    Loop,
-    RenameRules,
     ReplicationPolicy,
-    TopicFilter,
-    filters,
-    find_loops,
     policy_for,
 )
+from mirror_lib.topology.rename import RenameRules
 
 _Rules = TypeVar("_Rules")
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Protocol
 
 from mirror_lib.config.data_plane import UNCHANGED, FlowChains
-from mirror_lib.config.file import ENABLED, FileSettings, FileStamp, FlowSettings, Settings
+from mirror_lib.config.file.derive import ENABLED, FileSettings, FlowSettings, Settings
+from mirror_lib.config.file.stamps import FileStamp
 from mirror_lib.config.model import Provenance
-from mirror_lib.config.settings import (
+from mirror_lib.config.settings.keys_of_transforms import (
     CONNECT_TRANSFORMS,
     CONVERTERS,
     OWN_TRANSFORMS,

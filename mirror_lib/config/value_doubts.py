@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from mirror_lib.topology import parse_list
+from mirror_lib.topology.java_types import parse_list
 
 #: The settings whose values are lists of names and regexes, without prefixes.
 PATTERN_LISTS = frozenset({"topics", "topics.exclude", "groups", "groups.exclude", "config.properties.exclude"})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from mirror_lib.config import FlowConfig, replication_policy
-from mirror_lib.copy.claim import chains_of
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import replication_policy
+from mirror_lib.copy.claim.claim import chains_of
 from mirror_lib.copy.run import replicate_if
 from mirror_lib.copy.run_options import RunOptions, RunReport
-from mirror_lib.copy.transfer import copy_bin
-from mirror_lib.ledger import Ledger
-from mirror_lib.planning import CopyJob, FlowClusters, PartitionResult, RunPlan
+from mirror_lib.copy.transfer.task import copy_bin
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.model import CopyJob, PartitionResult, RunPlan
 
 #: Maximum number of heartbeat offsets that are copied here. More belong to a first copy, which needs Spark.
 _MOST_OFFSETS = 1_000

@@ -9,55 +9,42 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
-from mirror_lib.config import (
-    FlowConfig,
-    about_excluded,
-    first_starts,
-    flow_topology,
-    replication_policy,
-)
-from mirror_lib.copy.claim import chains_of
-from mirror_lib.copy.commit import (
-    expectation,
-)
-from mirror_lib.copy.gaps import truncations
+from mirror_lib.config.first_start import first_starts
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.named_exclusions import about_excluded
+from mirror_lib.config.topology import flow_topology, replication_policy
+from mirror_lib.copy.claim.claim import chains_of
+from mirror_lib.copy.commit.round_metrics import expectation
+from mirror_lib.copy.gaps.gaps import truncations
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import (
     TopicNotCreatableError,
 )
-from mirror_lib.identity import LedgerPositions, about_one_cluster, check_clusters
-from mirror_lib.ledger import Ledger, with_handovers
-from mirror_lib.planning import (
-    LONG_OPEN_SECONDS,
-    FlowClusters,
-    PartitionFacts,
-    PartitionProblem,
-    RunPlan,
-    TopicPath,
-    after_cutovers,
-    altered_notes,
-    copied_transactions,
-    find_lost_positions,
-    foreign_notes,
-    gather_facts,
-    hanging_problems,
-    history_notes,
-    is_hanging,
-    limits_of_new_topics,
-    new_topics_matter,
-    offsets_behind_copies,
-    plan_round,
-    renamed_notes,
-    retention_warnings,
-    timestamp_warnings,
-    topic_paths,
-    topic_warnings,
-    unselected_partitions,
-)
-from mirror_lib.sync import about_missing
-from mirror_lib.sync.loops import refuse_ledger_loops
-from mirror_lib.sync.topics import about_empty_selection, check_needed_topics
-from mirror_lib.topology import FlowId
+from mirror_lib.identity.clusters import about_one_cluster, check_clusters
+from mirror_lib.identity.ledger_positions import LedgerPositions
+from mirror_lib.ledger.handovers import with_handovers
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.aborted_records import copied_transactions
+from mirror_lib.planning.altered_positions import altered_notes
+from mirror_lib.planning.facts import FlowClusters, gather_facts
+from mirror_lib.planning.foreign_writes import foreign_notes, offsets_behind_copies
+from mirror_lib.planning.handed_over import after_cutovers
+from mirror_lib.planning.known_topics import new_topics_matter
+from mirror_lib.planning.lost_positions import find_lost_positions
+from mirror_lib.planning.model import PartitionFacts, PartitionProblem, RunPlan
+from mirror_lib.planning.new_topics import limits_of_new_topics
+from mirror_lib.planning.open_transactions import hanging_problems, is_hanging
+from mirror_lib.planning.plan import plan_round
+from mirror_lib.planning.record_paths import TopicPath, topic_paths
+from mirror_lib.planning.source_logs import LONG_OPEN_SECONDS
+from mirror_lib.planning.topic_limits import retention_warnings, timestamp_warnings, topic_warnings
+from mirror_lib.planning.unknown_history import history_notes
+from mirror_lib.planning.unselected import renamed_notes, unselected_partitions
+from mirror_lib.sync.hidden_by_acls import about_missing
+from mirror_lib.sync.loops.ledger import refuse_ledger_loops
+from mirror_lib.sync.topics.empty_selection import about_empty_selection
+from mirror_lib.sync.topics.needed import check_needed_topics
+from mirror_lib.topology.names import FlowId
 
 _log = logging.getLogger(__name__)
 

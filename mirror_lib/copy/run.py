@@ -11,23 +11,20 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.topics import SOURCE_CONNECTOR, HiddenRecordsError
-from mirror_lib.config import (
-    FlowConfig,
-    first_starts,
-    flow_topology,
-    quarantine_topic,
-)
-from mirror_lib.copy.claim import chains_of, name_positions, open_partitions, store_first_positions, uncover_positions
-from mirror_lib.copy.commit import (
-    RoundAccount,
-    RoundProgress,
-    Step,
-    commit_round,
-    with_transaction_counts,
-)
+from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR
+from mirror_lib.cluster.topics.reader import HiddenRecordsError
+from mirror_lib.config.first_start import first_starts
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology, quarantine_topic
+from mirror_lib.copy.claim.claim import chains_of, name_positions, open_partitions, store_first_positions
+from mirror_lib.copy.claim.hidden_positions import uncover_positions
+from mirror_lib.copy.commit.commit import commit_round
+from mirror_lib.copy.commit.progress import RoundProgress
+from mirror_lib.copy.commit.round_metrics import RoundAccount, Step
+from mirror_lib.copy.commit.transaction_counts import with_transaction_counts
 from mirror_lib.copy.flow_plan import plan_with_facts, stored_topics
-from mirror_lib.copy.gaps import Resolution, close_settled, note_losses, settle_losses
+from mirror_lib.copy.gaps.gaps import close_settled, note_losses, settle_losses
+from mirror_lib.copy.gaps.resolutions import Resolution
 from mirror_lib.copy.pacing import RoundPace
 from mirror_lib.copy.run_lock import RunLease, hold_lock
 from mirror_lib.copy.run_options import CopyRunner, Planner, RunOptions, RunReport
@@ -39,32 +36,28 @@ from mirror_lib.errors import (
     TopologyError,
     attributes_of,
 )
-from mirror_lib.identity import check_clusters
-from mirror_lib.ledger import Ledger, with_handovers
-from mirror_lib.planning import (
+from mirror_lib.identity.clusters import check_clusters
+from mirror_lib.ledger.handovers import with_handovers
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.aborted_records import aborted_notes, copied_transactions
+from mirror_lib.planning.altered_positions import note_altered
+from mirror_lib.planning.by_transform_chain import whole_takeovers
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.known_topics import new_topics_matter, note_topics, topics_to_note
+from mirror_lib.planning.model import (
     CopyJob,
-    FlowClusters,
     PartitionFacts,
     PartitionProblem,
     PartitionResult,
     PositionTopic,
     ProducerMemory,
     RunPlan,
-    RunRate,
-    aborted_notes,
-    copied_transactions,
-    deleted_notes,
-    new_topics_matter,
-    note_altered,
-    note_histories,
-    note_topics,
-    note_unselected,
-    open_transaction_notes,
-    topics_to_note,
-    unselected_notes,
-    whole_takeovers,
 )
-from mirror_lib.topology import TopicPartition
+from mirror_lib.planning.open_transactions import open_transaction_notes
+from mirror_lib.planning.rate_limits import RunRate
+from mirror_lib.planning.unknown_history import note_histories
+from mirror_lib.planning.unselected import deleted_notes, note_unselected, unselected_notes
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 _NAMED_TOPICS = 3

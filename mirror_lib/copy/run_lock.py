@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from mirror_lib.errors import AnotherRunError, LedgerError, RunLockedError, Where
-from mirror_lib.ledger import Ledger, RunLockRow
-from mirror_lib.ledger.tables import is_held_by
+from mirror_lib.ledger.rows import RunLockRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.locks import is_held_by
 
 _TEXT = re.compile(
     r"process (?P<pid>\d+) on (?P<host>\S+)"

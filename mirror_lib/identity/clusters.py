@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.topics import ClusterPair
-from mirror_lib.config import ClientSettings, FlowConfig
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.positions import ClusterPair
+from mirror_lib.config.model import ClientSettings, FlowConfig
 from mirror_lib.errors import MirrorError, SourceClusterChangedError, TargetClusterChangedError, Where
 from mirror_lib.identity import positions
-from mirror_lib.ledger import ClusterPairRow, Ledger
-from mirror_lib.topology import FlowId
+from mirror_lib.ledger.rows import ClusterPairRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.names import FlowId
 
 
 def cluster_pair(source: ClusterAdmin, target: ClusterAdmin) -> ClusterPair | None:

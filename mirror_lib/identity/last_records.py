@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from mirror_lib.cluster.admin import batches
-from mirror_lib.cluster.protocol import ErrorCode, error_for_code
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient, by_leader
+from mirror_lib.cluster.admin.results import batches
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.cluster.raw.leaders import by_leader
 from mirror_lib.errors import ClusterError, MirrorError, Where
-from mirror_lib.records import LastRecord, is_same, last_record_at
-from mirror_lib.topology import Grant, Operation, TopicPartition
+from mirror_lib.records.last_records import LastRecord, is_same, last_record_at
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
 
 #: Maximum bytes of one response; the batches of most partitions fit.
 _REQUEST_BYTES = 8 * 1024 * 1024

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from mirror_lib.cluster.topics import Position, PositionSnapshot
+from mirror_lib.cluster.topics.internal import PositionSnapshot
+from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.errors import LedgerBehindError, Where
 from mirror_lib.identity.histories import SOUND_HISTORY, History, LedgerState, Runs, history_of
 from mirror_lib.identity.positions import positions_in
 from mirror_lib.identity.targets import CopiedTo
-from mirror_lib.ledger import KnownPosition, Ledger
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.ledger.offset_rows import KnownPosition
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: How often positions are read that a run may be writing.
 _LOOKS = 5

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.cluster.topics import Position
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.errors import ClusterError, MirrorError, SourceTruncatedError
 from mirror_lib.identity.last_records import Comparisons, compare_last_records, newest_copies
 from mirror_lib.identity.sources import CopiedFrom, SourceLog, find_truncation
 from mirror_lib.identity.targets import TargetPartition, copied_to, other_record
-from mirror_lib.records import is_same_copy
-from mirror_lib.topology import TopicPartition
+from mirror_lib.records.last_records import is_same_copy
+from mirror_lib.topology.names import TopicPartition
 
 
 class LogEnds(NamedTuple):

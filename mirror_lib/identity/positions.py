@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from mirror_lib.cluster import Connection, LeaderWait
-from mirror_lib.cluster.topics import Position, PositionSnapshot, PositionState, PositionStore
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.leader_wait import LeaderWait
+from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger import PositionRow
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.offset_rows import PositionRow
+from mirror_lib.topology.names import TopicPartition
 
 #: Maximum wait of a command for a cluster whose response is optional.
 PATIENCE_SECONDS = 5.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mirror_lib.records import LastRecord
+from mirror_lib.records.last_records import LastRecord
 
 #: A leader's response for an epoch that it does not know (Java `OffsetsForLeaderEpochResponse`).
 UNDEFINED_OFFSET = -1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mirror_lib.cluster.topics import ClusterPair, Position, PositionState
+from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionState
 from mirror_lib.errors import (
     ReplicationError,
     SourceClusterChangedError,
@@ -19,7 +19,7 @@ from mirror_lib.errors import (
     TargetRenamedError,
     TargetTruncatedError,
 )
-from mirror_lib.records import LastRecord
+from mirror_lib.records.last_records import LastRecord
 
 
 class TargetPartition(NamedTuple):

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from mirror_lib.config import FlowConfig, excludes_by_name
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.name_patterns import excludes_by_name
 from mirror_lib.counted import counted
-from mirror_lib.ledger import GapRow, GapState, PartitionObservationRow
-from mirror_lib.topology import Exclusion, FlowTopology, TopicPartition
+from mirror_lib.ledger.observed_rows import PartitionObservationRow
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.topology.flow_topology import Exclusion, FlowTopology
+from mirror_lib.topology.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

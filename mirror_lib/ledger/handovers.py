@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from mirror_lib.config import FlowConfig, MirrorConfig, enabled_flow, load
+from mirror_lib.config.loader import enabled_flow, load
+from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.ledger.location import existing_ledger
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.topology import FlowId, Handovers
+from mirror_lib.topology.handovers import Handovers
+from mirror_lib.topology.names import FlowId
 
 
 def load_flow_as_it_runs(path: Path | str, flow: str) -> tuple[MirrorConfig, FlowConfig]:

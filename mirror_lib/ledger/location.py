@@ -7,7 +7,8 @@ from pathlib import Path
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from mirror_lib.config import MirrorConfig, state_dir
+from mirror_lib.config.local_state import state_dir
+from mirror_lib.config.model import MirrorConfig
 from mirror_lib.ledger.store import Ledger
 
 FILE_NAME = "ledger.sqlite3"

@@ -14,13 +14,6 @@ from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.feature_tables import Migrations, features_with_tables
 from mirror_lib.ledger.queries import copy_rounds
 from mirror_lib.ledger.rows import GapRow, GapState, RunRow, RunState, SyncTimeRow
-from mirror_lib.ledger.tables import (
-    Audits,
-    ClusterPairs,
-    HandoverRecords,
-    History,
-    Observations,
-)
 from mirror_lib.ledger.tables import acls as acl_table
 from mirror_lib.ledger.tables import gaps as gap_table
 from mirror_lib.ledger.tables import known_topics as known_topic_table
@@ -31,7 +24,12 @@ from mirror_lib.ledger.tables import rounds as round_table
 from mirror_lib.ledger.tables import runs as run_table
 from mirror_lib.ledger.tables import segments as segment_table
 from mirror_lib.ledger.tables import transaction_counts as transaction_count_table
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.tables.audits import Audits
+from mirror_lib.ledger.tables.cluster_pairs import ClusterPairs
+from mirror_lib.ledger.tables.handovers import HandoverRecords
+from mirror_lib.ledger.tables.history import History
+from mirror_lib.ledger.tables.observations import Observations
+from mirror_lib.topology.names import TopicPartition
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")

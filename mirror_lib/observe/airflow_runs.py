@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from mirror_lib.topology import FlowId
+from mirror_lib.topology.names import FlowId
 
 #: Characters that Airflow does not allow in DAG ids; cluster aliases may contain them.
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.\-]")

@@ -9,7 +9,7 @@ from typing import Any
 
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features
-from mirror_lib.ledger import RoundRow
+from mirror_lib.ledger.rows import RoundRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mirror_lib.cluster.admin import TopicConfigs
+from mirror_lib.cluster.admin.model import TopicConfigs
 
 #: Kafka's own defaults, for brokers that do not report a config (Java `LogConfig`).
 _WEEK_MS = 7 * 24 * 3600 * 1000

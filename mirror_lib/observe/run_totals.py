@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mirror_lib.ledger import PartitionRunRow
+from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.printable import printable
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mirror_lib.ledger.queries import CopiedRound
+from mirror_lib.ledger.queries.copy_rounds import CopiedRound
 
 #: A smaller and shorter round shows the overhead of a round, not the copy speed.
 _MEASURED_SECONDS, _MEASURED_BYTES = 2.0, 16_000_000

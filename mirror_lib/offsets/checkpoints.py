@@ -15,7 +15,7 @@ from typing import NamedTuple
 from mirror_lib.offsets.offset_map import Landing, OffsetMap
 from mirror_lib.offsets.sync_store import TOO_OLD, OffsetSyncStore
 from mirror_lib.offsets.syncs import BEFORE_ALL, SyncPoint
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 _NO_END = 2**63
 

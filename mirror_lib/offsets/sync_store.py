@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from mirror_lib.offsets.syncs import SyncPoint
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 SLOTS = 64
 

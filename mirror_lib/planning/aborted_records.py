@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from mirror_lib.counted import counted
-from mirror_lib.ledger import Ledger, TransactionCountRow
+from mirror_lib.ledger.offset_rows import TransactionCountRow
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.model import CopiedTransactions
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 _NAMED = 3
 

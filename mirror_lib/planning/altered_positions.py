@@ -13,10 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import NAMESPACE_OID, uuid5
 
-from mirror_lib.cluster.topics import Position, PositionState, RecordPlace, StoredPosition
+from mirror_lib.cluster.topics.internal import StoredPosition
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.records import RecordPlace
 from mirror_lib.errors import DirtyStartError, Where
-from mirror_lib.ledger import POSITION_SET, GapRow, GapState, Ledger
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 _BY = "Connect's form of a position"
 _NAMED = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_lib.errors import Where
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Value of `--from` for the records that were written after a cutover.
 FROM_CUTOVER = "cutover"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from mirror_lib.config import NO_CHAIN, TopicChain
+from mirror_lib.config.data_plane import NO_CHAIN, TopicChain
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import provided

@@ -10,20 +10,18 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec, TopicDescription
-from mirror_lib.cluster.topics import (
-    SOURCE_CONNECTOR,
-    ClusterPair,
-    Position,
-    PositionSnapshot,
-    PositionState,
-    PositionStore,
-    StoredPosition,
-)
-from mirror_lib.config import FlowConfig, IsolationLevel, collections_paused, first_starts
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact
+from mirror_lib.cluster.admin.model import OffsetSpec, TopicDescription
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore, StoredPosition
+from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR, ClusterPair, Position, PositionState
+from mirror_lib.config.first_start import first_starts
+from mirror_lib.config.gc_pause import collections_paused
+from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.errors import DirtyStartError, MirrorError, TopicMissingError, TopologyError, Where
-from mirror_lib.identity import CopiedTo, LedgerPositions, Past, TargetPartition, cluster_pair, copied_to
+from mirror_lib.identity.clusters import cluster_pair
+from mirror_lib.identity.ledger_positions import LedgerPositions, Past
+from mirror_lib.identity.targets import CopiedTo, TargetPartition, copied_to
 from mirror_lib.planning.altered_positions import AlteredPosition, altered_position, with_altered
 from mirror_lib.planning.markers import WrittenRanges
 from mirror_lib.planning.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
@@ -33,10 +31,12 @@ from mirror_lib.planning.producer_expiry import producer_memory
 from mirror_lib.planning.source_logs import SourceLogs, read_source_logs
 from mirror_lib.planning.target_records import compare_targets
 from mirror_lib.planning.topic_limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
-from mirror_lib.records import ANY_RECORD, RecordRules
-from mirror_lib.sync import in_words, source_admin, target_admin, unseen_topics
-from mirror_lib.sync.loops import namesake_notes, refuse_own_copies
-from mirror_lib.topology import FlowTopology, TopicPartition
+from mirror_lib.records.rules import ANY_RECORD, RecordRules
+from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.sync.hidden_by_acls import in_words, unseen_topics
+from mirror_lib.sync.loops.flow import namesake_notes, refuse_own_copies
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 _NO_LIMITS = TopicLimits()

@@ -14,7 +14,7 @@ from mirror_lib.counted import counted
 from mirror_lib.errors import Where
 from mirror_lib.planning.markers import Ranges
 from mirror_lib.planning.model import PartitionFacts
-from mirror_lib.topology import FlowId
+from mirror_lib.topology.names import FlowId
 
 _NAMED = 3
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.cluster.topics import StoredPosition
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.topics.internal import StoredPosition
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import provided
-from mirror_lib.ledger import Ledger
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.facts import FlowClusters
 from mirror_lib.planning.model import PartitionFacts, PartitionProblem
-from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

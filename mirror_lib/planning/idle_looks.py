@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from mirror_lib.identity import MOST_BYTES, MOST_PARTITIONS
-from mirror_lib.records import LastRecord
-from mirror_lib.topology import TopicPartition
+from mirror_lib.identity.last_records import MOST_BYTES, MOST_PARTITIONS
+from mirror_lib.records.last_records import LastRecord
+from mirror_lib.topology.names import TopicPartition
 
 
 def in_turn(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from mirror_lib.config import FirstStarts
-from mirror_lib.ledger import Ledger
+from mirror_lib.config.first_start import FirstStarts
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.model import PartitionFacts
 
 _LATEST = "latest"

@@ -14,14 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.errors import DeletionsPossiblyLostError, MirrorError, Where
-from mirror_lib.ledger import GapRow, Ledger, PartitionObservationRow, PositionRow
-from mirror_lib.observe import duration
+from mirror_lib.ledger.observed_rows import PartitionObservationRow
+from mirror_lib.ledger.offset_rows import PositionRow
+from mirror_lib.ledger.rows import GapRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.outlooks import duration
 from mirror_lib.planning.facts import FlowClusters
 from mirror_lib.planning.model import PartitionPlan, PartitionProblem, PartitionResult
 from mirror_lib.planning.topic_limits import read_limits
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 _log = logging.getLogger(__name__)
 #: Kafka's default, for a source that does not respond.

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import PositionLostError, Where
-from mirror_lib.identity import LedgerPositions, LedgerState
-from mirror_lib.ledger import KnownPosition
+from mirror_lib.identity.histories import LedgerState
+from mirror_lib.identity.ledger_positions import LedgerPositions
+from mirror_lib.ledger.offset_rows import KnownPosition
 from mirror_lib.planning.model import PartitionFacts, PartitionProblem
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 
 def find_lost_positions(

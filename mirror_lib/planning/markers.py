@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.raw import FetchRequestPartition, RawClient, by_leader, open_clients
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import FetchRequestPartition, RawClient, open_clients
+from mirror_lib.cluster.raw.leaders import by_leader
 from mirror_lib.errors import MirrorError
-from mirror_lib.records import RecordError, read_spans
-from mirror_lib.topology import TopicPartition
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.spans import read_spans
+from mirror_lib.topology.names import TopicPartition
 
 #: Bytes per partition and response: some hundred markers.
 _PARTITION_BYTES = 64 * 1024

@@ -6,21 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.raw import HiddenRecords
-from mirror_lib.cluster.topics import SOURCE_CONNECTOR, ClusterPair, OmittedRange, Position, Route
-from mirror_lib.config import CopySettings
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.open_transactions import HiddenRecords
+from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR, ClusterPair, OmittedRange, Position, Route
+from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.errors import MirrorError
-from mirror_lib.identity import SOUND_HISTORY, History
-from mirror_lib.offsets import OffsetRun
-from mirror_lib.records import ANY_RECORD, LastRecord, RecordRules, TransactionCount
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.identity.histories import SOUND_HISTORY, History
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.records.last_records import LastRecord
+from mirror_lib.records.rules import ANY_RECORD, RecordRules
+from mirror_lib.records.transactions import TransactionCount
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 if TYPE_CHECKING:
     # Copy tasks import this module.
-    from mirror_lib.config import TopicChain
-    from mirror_lib.identity import CopiedTo, TargetPartition, Unselected
-    from mirror_lib.observe import Expectation
+    from mirror_lib.config.data_plane import TopicChain
+    from mirror_lib.identity.targets import CopiedTo, TargetPartition
+    from mirror_lib.identity.unselected import Unselected
+    from mirror_lib.observe.costs import Expectation
     from mirror_lib.planning.record_paths import TopicPath
 
 

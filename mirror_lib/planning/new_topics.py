@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mirror_lib.cluster.admin import ClusterAdmin, ConfigEntry, ConfigOrigin, TopicConfigs
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import ConfigEntry, ConfigOrigin, TopicConfigs
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import AuthorizationError
 from mirror_lib.planning.topic_limits import TopicLimits
-from mirror_lib.sync.configs import ConfigRulebook
+from mirror_lib.sync.configs.plan import ConfigRulebook
 
 #: Topic configs, with the broker configs that are their defaults: the first that is set counts, with the
 #: milliseconds of its unit (Java `ServerTopicConfigSynonyms`).

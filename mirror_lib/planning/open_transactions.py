@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.raw import HiddenRecords
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.raw.open_transactions import HiddenRecords
 from mirror_lib.counted import counted
 from mirror_lib.errors import AuthorizationError, SourceTransactionOpenError, Where
-from mirror_lib.observe import duration
+from mirror_lib.observe.outlooks import duration
 from mirror_lib.planning.model import HiddenPartition, PartitionProblem
 from mirror_lib.planning.source_logs import LONG_OPEN_SECONDS
 from mirror_lib.printable import printable
-from mirror_lib.topology import FlowId
+from mirror_lib.topology.names import FlowId
 
 #: Kafka's default of `transaction.max.timeout.ms`, for brokers that do not report it.
 DEFAULT_LONGEST_SECONDS = 900.0

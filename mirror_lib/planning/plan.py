@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mirror_lib.config import EARLIEST, FirstStarts, collections_paused
+from mirror_lib.config.first_start import EARLIEST, FirstStarts
+from mirror_lib.config.gc_pause import collections_paused
 from mirror_lib.planning.bin_packing import pack_bins
 from mirror_lib.planning.model import (
     HiddenPartition,
@@ -15,7 +16,7 @@ from mirror_lib.planning.model import (
     RunPlan,
 )
 from mirror_lib.planning.source_losses import find_loss, find_target_change
-from mirror_lib.topology import FlowId
+from mirror_lib.topology.names import FlowId
 
 #: A bin may exceed its fair share by this factor before a warning: bins of partitions are never equal.
 _TOLERANCE = 1.25

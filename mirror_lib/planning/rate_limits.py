@@ -17,11 +17,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from mirror_lib.config import FlowConfig
-from mirror_lib.ledger import Ledger, RateSide
-from mirror_lib.ledger.tables import RateAsk
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.ledger.rows import RateSide
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.rate_claims import RateAsk
 from mirror_lib.planning.model import ASSUMED_BYTES_PER_OFFSET, PartitionPlan, PartitionResult, RunPlan
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 #: Seconds of a cluster's share that one round copies, and so the longest time that a share is held.

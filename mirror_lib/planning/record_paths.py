@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from mirror_lib.config import FlowChains, TopicChain
+from mirror_lib.config.data_plane import FlowChains, TopicChain
 
 _IN_TRANSACTIONS = "written in transactions, for read_committed consumers"
 

@@ -7,17 +7,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
-from mirror_lib.cluster.protocol import UnsupportedRequestError
-from mirror_lib.cluster.raw import HiddenRecords, RawClient, describe_hidden, open_clients
-from mirror_lib.cluster.topics import StoredPosition
-from mirror_lib.config import FirstStarts
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.protocol.kafka_errors import UnsupportedRequestError
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.raw.open_transactions import HiddenRecords, describe_hidden
+from mirror_lib.cluster.topics.internal import StoredPosition
+from mirror_lib.config.first_start import FirstStarts
 from mirror_lib.errors import AuthorizationError, ClusterError, MirrorError
-from mirror_lib.identity import compare_last_records
+from mirror_lib.identity.last_records import compare_last_records
 from mirror_lib.planning.idle_looks import in_turn
-from mirror_lib.records import LastRecord
-from mirror_lib.topology import TopicPartition
+from mirror_lib.records.last_records import LastRecord
+from mirror_lib.topology.names import TopicPartition
 
 Positions = Mapping[TopicPartition, StoredPosition]
 

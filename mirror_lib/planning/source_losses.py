@@ -24,18 +24,10 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     Where,
 )
-from mirror_lib.identity import (
-    CopiedFrom,
-    SourceLog,
-    Truncation,
-    find_truncation,
-    other_record,
-    source_cluster_change,
-    target_change,
-    target_cluster_change,
-)
+from mirror_lib.identity.sources import CopiedFrom, SourceLog, Truncation, find_truncation
+from mirror_lib.identity.targets import other_record, source_cluster_change, target_change, target_cluster_change
 from mirror_lib.planning.model import PartitionFacts, SourceLoss
-from mirror_lib.topology import FlowId
+from mirror_lib.topology.names import FlowId
 
 
 @dataclass(frozen=True, slots=True)

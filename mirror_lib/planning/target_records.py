@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import OffsetFact
-from mirror_lib.cluster.raw import open_clients
-from mirror_lib.cluster.topics import StoredPosition
+from mirror_lib.cluster.admin.client import OffsetFact
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.topics.internal import StoredPosition
 from mirror_lib.errors import ClusterError, MirrorError
-from mirror_lib.identity import compare_last_records, newest_copies
+from mirror_lib.identity.last_records import compare_last_records, newest_copies
 from mirror_lib.planning.idle_looks import in_turn
-from mirror_lib.records import LastRecord, is_same_copy
-from mirror_lib.topology import TopicPartition
+from mirror_lib.records.last_records import LastRecord, is_same_copy
+from mirror_lib.topology.names import TopicPartition
 
 Pairs = Sequence[tuple[TopicPartition, TopicPartition]]
 

@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs, batches
-from mirror_lib.config import CopySettings, PoisonPolicy, longest_interval_seconds
-from mirror_lib.observe import Retention, duration, is_compacted, tombstones_kept_ms
-from mirror_lib.records import RecordRules
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import TopicConfigs
+from mirror_lib.cluster.admin.results import batches
+from mirror_lib.config.copy_settings import CopySettings, PoisonPolicy
+from mirror_lib.config.schedule import longest_interval_seconds
+from mirror_lib.observe.outlooks import duration
+from mirror_lib.observe.retention import Retention, is_compacted, tombstones_kept_ms
+from mirror_lib.records.rules import RecordRules
 
 #: The broker's default for `max.message.bytes`, used if a topic's configs cannot be read.
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588

@@ -10,14 +10,17 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.topics import Position
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import LedgerBehindError
-from mirror_lib.identity import History, LedgerPositions, LedgerState, Past, missing_part, position_row
-from mirror_lib.ledger import GapRow, GapState, Ledger
+from mirror_lib.identity.histories import History, LedgerState
+from mirror_lib.identity.ledger_positions import LedgerPositions, Past, missing_part
+from mirror_lib.identity.positions import position_row
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.model import PartitionFacts
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 _NAMED = 3
 #: If it is not known when a position was stored: pending deletions count as late.

@@ -10,15 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.topics import ClusterPair
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.topics.positions import ClusterPair
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import NoLongerSelectedError, Where
-from mirror_lib.identity import LedgerPositions, Selection, Unselected, find_unselected, ledger_name
-from mirror_lib.ledger import SOURCE_DELETED, GapRow, GapState, Ledger
+from mirror_lib.identity.clusters import ledger_name
+from mirror_lib.identity.ledger_positions import LedgerPositions
+from mirror_lib.identity.unselected import Selection, Unselected, find_unselected
+from mirror_lib.ledger.rows import SOURCE_DELETED, GapRow, GapState
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.facts import FlowClusters
 from mirror_lib.planning.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, RunPlan
-from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 _NAMED = 3
 _SETTLED = "deleted at the source, after being copied up to the log end that was observed last"

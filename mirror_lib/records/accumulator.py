@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mirror_lib.errors import CorruptBatchError, Where
 from mirror_lib.records.builder import BatchBuilder, largest_encoding
-from mirror_lib.records.compression import CodecError, decompress_up_to
+from mirror_lib.records.compression.codecs import CodecError, decompress_up_to
 from mirror_lib.records.header import CODEC_BITS, HEADER_SIZE, BatchHeader, Codec
 from mirror_lib.records.ready import ReadyBatch
 from mirror_lib.records.records import Record, RecordError

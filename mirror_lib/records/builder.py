@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from crc32c import crc32c
 
 from mirror_lib.errors import RecordTooLargeError, Where
-from mirror_lib.records.compression import compress
+from mirror_lib.records.compression.codecs import compress
 from mirror_lib.records.header import (
     ATTRIBUTES_AT,
     HEADER,

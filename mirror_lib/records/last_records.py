@@ -13,7 +13,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from mirror_lib.errors import OversizedBatchError
-from mirror_lib.records.compression import CodecError, decompress_once
+from mirror_lib.records.compression.codecs import CodecError, decompress_once
 from mirror_lib.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,

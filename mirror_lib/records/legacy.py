@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
-from mirror_lib.records.compression import CodecError, decompress_up_to
+from mirror_lib.records.compression.codecs import CodecError, decompress_up_to
 from mirror_lib.records.header import LOG_APPEND_TIME_BIT, LOG_OVERHEAD, Codec
 from mirror_lib.records.oversized import oversized_error
 from mirror_lib.records.records import Record, RecordError

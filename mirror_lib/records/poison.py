@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
-from mirror_lib.records.compression import CodecError
+from mirror_lib.records.compression.codecs import CodecError
 from mirror_lib.records.damage import Damage
 from mirror_lib.records.records import Record, RecordError
 from mirror_lib.records.skipped import SkippedRecords, skipped_damage, skipped_record

@@ -9,7 +9,7 @@ from crc32c import crc32c
 
 from mirror_lib.outside_limits import BATCH_BODY_BYTES
 from mirror_lib.records.aborted import AbortedTransactions, is_abort_marker
-from mirror_lib.records.compression import CodecError, decompress
+from mirror_lib.records.compression.codecs import CodecError, decompress
 from mirror_lib.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mirror_lib.errors import MirrorError
 from mirror_lib.records.builder import BatchBuilder
-from mirror_lib.records.compression import CodecError, decompress
+from mirror_lib.records.compression.codecs import CodecError, decompress
 from mirror_lib.records.damage import known_codec
 from mirror_lib.records.header import CODEC_BITS, HEADER_SIZE, parse_header
 from mirror_lib.records.ready import ReadyBatch

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mirror_lib.cluster import Connection, LeaderWait
-from mirror_lib.cluster.admin import ClusterAdmin, GroupAdmin
-from mirror_lib.config import ClientSettings, FlowConfig
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.groups import GroupAdmin
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.leader_wait import LeaderWait
+from mirror_lib.config.model import ClientSettings, FlowConfig
 
 
 @contextmanager

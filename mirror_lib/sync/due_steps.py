@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.config import FlowConfig
-from mirror_lib.ledger import Ledger
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.intervals import Interval, SyncStep
 
 _log = logging.getLogger(__name__)

@@ -11,10 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.config import FlowConfig, named_topics, supposed_topics
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.name_patterns import named_topics, supposed_topics
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
-from mirror_lib.topology import FlowTopology, TopicPartition
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import TopicPartition
 
 #: A line for each of thousands of deleted topics does not help.
 _LINES_SHOWN = 50

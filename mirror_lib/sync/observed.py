@@ -7,12 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.ledger import GroupObservationRow, HeartbeatObservationRow, Ledger, StepOutcomeRow, log_errors
-from mirror_lib.offsets import is_behind
-from mirror_lib.sync.groups import GroupPlan
-from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
+from mirror_lib.ledger.observation_guard import log_errors
+from mirror_lib.ledger.observed_rows import GroupObservationRow, HeartbeatObservationRow, StepOutcomeRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.group_standing import is_behind
+from mirror_lib.sync.groups.plan import GroupPlan
+from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.sync.intervals import is_due_again
-from mirror_lib.topology import FlowId
+from mirror_lib.topology.names import FlowId
 
 #: Maximum number of rows of a flow's groups: storing them takes a few seconds.
 MOST_GROUP_ROWS = 100_000

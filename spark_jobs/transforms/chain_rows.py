@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.features.transforms import TransformChain
+from mirror_lib.features.transforms.model import TransformChain
 from spark_jobs.transforms.frame import frame_of
 from spark_jobs.transforms.row_source import ReadRows, read_frame
 from spark_jobs.transforms.smt_row_tasks import READ_THROUGH_SMTS_DDL, read_through_smts, sealed_smts

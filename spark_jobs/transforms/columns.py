@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.transforms import DataFormat, Decoding, mark
+from mirror_lib.features.transforms.model import DataFormat, Decoding
+from mirror_lib.features.transforms.record_mark import mark
 from spark_jobs.spark_versions import is_valid_utf8, try_parse_json
 from spark_jobs.transforms.hidden_columns import SOURCE
 

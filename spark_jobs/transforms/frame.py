@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from mirror_lib.features.transforms import (
+from mirror_lib.features.transforms.model import (
     RECORDS,
     TARGET_COLUMNS,
     FunctionKind,
@@ -22,8 +22,8 @@ from mirror_lib.features.transforms import (
     Transform,
     TransformChain,
 )
-from mirror_lib.features.transforms.smt import SmtChain
-from mirror_lib.features.transforms.sql import carry_columns
+from mirror_lib.features.transforms.smt.chain import SmtChain
+from mirror_lib.features.transforms.sql.select_text import carry_columns
 from spark_jobs.sealing import seal
 from spark_jobs.transforms.columns import decode
 from spark_jobs.transforms.functions import apply_batch_function, apply_dataframe_function

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.transforms import SOURCE_COLUMNS, TARGET_COLUMNS, FunctionReference, Transform
+from mirror_lib.features.transforms.model import SOURCE_COLUMNS, TARGET_COLUMNS, FunctionReference, Transform
 from spark_jobs.transforms.columns import is_document, set_column, to_bytes
 from spark_jobs.transforms.hidden_columns import BYTES, FROM, NEW, PARTITION, SOURCE, TOPIC
 from spark_jobs.transforms.registry import RegistrySides

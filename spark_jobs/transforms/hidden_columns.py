@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_lib.features.transforms.rows import SOURCE_COLUMN
+from mirror_lib.features.transforms.rows.layout import SOURCE_COLUMN
 
 #: Connects a row with its record.
 SOURCE = SOURCE_COLUMN

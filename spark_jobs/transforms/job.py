@@ -12,23 +12,24 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.config import PoisonPolicy
-from mirror_lib.copy.transfer import RESULT_DDL, from_arrow, from_earlier_attempt
+from mirror_lib.config.copy_settings import PoisonPolicy
+from mirror_lib.copy.transfer.result_rows import RESULT_DDL, from_arrow
+from mirror_lib.copy.transfer.task import from_earlier_attempt
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.features.transforms import UntransformableRecordError, members_of, read_mark
-from mirror_lib.features.transforms.copy import (
-    FailedRecord,
+from mirror_lib.features.transforms.copy.failing_records import (
     Failure,
     Found,
     OffsetRange,
-    RowJob,
     failing_record,
-    first_stop,
     named_record,
-    reading_start,
 )
-from mirror_lib.features.transforms.rows import new_secret, number_of
-from mirror_lib.planning import ChainJob, OpenPartition, PartitionResult
+from mirror_lib.features.transforms.copy.model import FailedRecord, RowJob, first_stop, reading_start
+from mirror_lib.features.transforms.model import members_of
+from mirror_lib.features.transforms.record_mark import UntransformableRecordError, read_mark
+from mirror_lib.features.transforms.rows.layout import number_of
+from mirror_lib.features.transforms.rows.reader_result import new_secret
+from mirror_lib.planning.by_transform_chain import ChainJob
+from mirror_lib.planning.model import OpenPartition, PartitionResult
 from spark_jobs.bins import map_bins
 from spark_jobs.copy_results import COPY_RESULTS
 from spark_jobs.failures import spark_errors, spark_failure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mirror_lib.features.transforms import read_mark
+from mirror_lib.features.transforms.record_mark import read_mark
 from spark_jobs.failures import in_short, lost_its_jvm
 
 _FAILED_TASK = re.compile(r"Task (\d+) in stage \S+ failed")

@@ -16,8 +16,14 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.transforms import DataFormat, DecodeSettings, SchemaRegistry, Transform, TransformChain
-from mirror_lib.features.transforms.schema_use import SideReader, SideRenumbering, access_of, column_of, reader_of
+from mirror_lib.features.transforms.model import DataFormat, DecodeSettings, SchemaRegistry, Transform, TransformChain
+from mirror_lib.features.transforms.schema_use.registry_sides import (
+    SideReader,
+    SideRenumbering,
+    access_of,
+    column_of,
+    reader_of,
+)
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import from_arrow_table
 from spark_jobs.transforms.columns import is_document

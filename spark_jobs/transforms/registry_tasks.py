@@ -8,9 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from mirror_lib.features.transforms import array_of
-from mirror_lib.features.transforms.schema_use import SchemaRenumbering, SideCodec, SideReader, SideRenumbering
-from mirror_lib.features.transforms.schemas import SchemaFormatError, SchemaMissingError
+from mirror_lib.features.transforms.arrow_values import array_of
+from mirror_lib.features.transforms.schema_use.registry_sides import (
+    SchemaRenumbering,
+    SideCodec,
+    SideReader,
+    SideRenumbering,
+)
+from mirror_lib.features.transforms.schemas.errors import SchemaFormatError, SchemaMissingError
 from spark_jobs.sealing import unseal
 from spark_jobs.transforms.hidden_columns import DECODED, FROM
 from spark_jobs.transforms.tasks import refuse_row

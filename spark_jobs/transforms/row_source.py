@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.features.transforms.rows import READ_DDL
+from mirror_lib.features.transforms.rows.layout import READ_DDL
 from spark_jobs.bins import bin_numbers, map_bins
 
 if TYPE_CHECKING:

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.copy.transfer import to_arrow
-from mirror_lib.features.transforms.copy import RowJob, finish_bin, read_bin, write_bin
-from mirror_lib.features.transforms.rows import ReaderResult
+from mirror_lib.copy.transfer.result_rows import to_arrow
+from mirror_lib.features.transforms.copy.model import RowJob
+from mirror_lib.features.transforms.copy.row_sink import finish_bin, write_bin
+from mirror_lib.features.transforms.copy.row_source import read_bin
+from mirror_lib.features.transforms.rows.reader_result import ReaderResult
 from spark_jobs.bins import bin_numbers
 from spark_jobs.sealing import unsealed
 from spark_jobs.task_place import task_place

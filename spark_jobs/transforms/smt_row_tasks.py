@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from mirror_lib.copy.transfer import to_arrow
-from mirror_lib.features.transforms.copy import RowJob, read_bin, write_bin
-from mirror_lib.features.transforms.rows import READ_DDL, SOURCE_COLUMN
-from mirror_lib.features.transforms.smt import SmtChain
+from mirror_lib.copy.transfer.result_rows import to_arrow
+from mirror_lib.features.transforms.copy.model import RowJob
+from mirror_lib.features.transforms.copy.row_sink import write_bin
+from mirror_lib.features.transforms.copy.row_source import read_bin
+from mirror_lib.features.transforms.rows.layout import READ_DDL, SOURCE_COLUMN
+from mirror_lib.features.transforms.smt.chain import SmtChain
 from spark_jobs.bins import bin_numbers
 from spark_jobs.sealing import seal, unseal, unsealed
 from spark_jobs.task_place import task_place

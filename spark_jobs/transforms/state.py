@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.transforms import SOURCE_COLUMNS, TARGET_COLUMNS, Transform
+from mirror_lib.features.transforms.model import SOURCE_COLUMNS, TARGET_COLUMNS, Transform
 from spark_jobs.transforms.columns import set_column, to_bytes
 from spark_jobs.transforms.hidden_columns import FROM, OLD, PARTITION, SOURCE, TOPIC
 

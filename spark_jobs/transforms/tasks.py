@@ -12,14 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.features.transforms import TARGET_COLUMNS, refuse_record
-from mirror_lib.features.transforms.smt import SmtChain
-from mirror_lib.features.transforms.smt.rows import RefusedRowError, SmtRows
+from mirror_lib.features.transforms.model import TARGET_COLUMNS
+from mirror_lib.features.transforms.record_mark import refuse_record
+from mirror_lib.features.transforms.smt.chain import SmtChain
+from mirror_lib.features.transforms.smt.rows.model import RefusedRowError
+from mirror_lib.features.transforms.smt.rows.stage import SmtRows
 from spark_jobs.sealing import unseal
 from spark_jobs.transforms.hidden_columns import BYTES, FROM, NEW, OLD, SOURCE, TOPIC
 
 if TYPE_CHECKING:
-    from mirror_lib.features.transforms.smt.rows import MadeRows
+    from mirror_lib.features.transforms.smt.rows.model import MadeRows
 
 #: The remote topic of a source topic.
 TargetTopicOf = Mapping[str, str] | Callable[[str], str]

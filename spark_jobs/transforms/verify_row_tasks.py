@@ -7,14 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.features.transforms.rows import ReaderResult
-from mirror_lib.features.verify import to_arrow
-from mirror_lib.features.verify.routed import (
-    DigestsJob,
-    Place,
-    read_target_digests,
-)
-from mirror_lib.features.verify.transformed import RowVerifyJob, compare_bin, find_bin, read_bin
+from mirror_lib.features.transforms.rows.reader_result import ReaderResult
+from mirror_lib.features.verify.result_rows import to_arrow
+from mirror_lib.features.verify.routed.findings import Place
+from mirror_lib.features.verify.routed.target_digests import DigestsJob, read_target_digests
+from mirror_lib.features.verify.transformed.compare_rows import compare_bin, find_bin
+from mirror_lib.features.verify.transformed.model import RowVerifyJob
+from mirror_lib.features.verify.transformed.row_source import read_bin
 from spark_jobs.bins import bin_numbers
 from spark_jobs.sealing import unsealed
 from spark_jobs.task_place import task_place

@@ -13,37 +13,34 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror_lib.errors import Where
-from mirror_lib.features.transforms import UntransformableRecordError, read_mark
-from mirror_lib.features.transforms.copy import Failure, Found, OffsetRange, failing_record, named_record
-from mirror_lib.features.transforms.rows import new_secret, number_of
-from mirror_lib.features.verify import (
-    VERDICT_DDL,
-    CheckRange,
-    PartitionCheck,
-    PartitionVerdict,
-    RoutedVerdict,
-    VerifyJob,
-    from_arrow,
+from mirror_lib.features.transforms.copy.failing_records import (
+    Failure,
+    Found,
+    OffsetRange,
+    failing_record,
+    named_record,
 )
-from mirror_lib.features.verify.planning import ChainChecks, for_second_read
-from mirror_lib.features.verify.routed import (
-    DigestsJob,
-    FoundRow,
-    Multiset,
-    Place,
-    RoutedFindings,
-    TargetDigests,
-    judge_routed,
-)
-from mirror_lib.features.verify.transformed import (
+from mirror_lib.features.transforms.record_mark import UntransformableRecordError, read_mark
+from mirror_lib.features.transforms.rows.layout import number_of
+from mirror_lib.features.transforms.rows.reader_result import new_secret
+from mirror_lib.features.verify.findings import PartitionVerdict, RoutedVerdict
+from mirror_lib.features.verify.model import CheckRange, PartitionCheck, VerifyJob
+from mirror_lib.features.verify.planning.by_transform_chain import ChainChecks, for_second_read
+from mirror_lib.features.verify.result_rows import VERDICT_DDL, from_arrow
+from mirror_lib.features.verify.routed.findings import Place, RoutedFindings, TargetDigests
+from mirror_lib.features.verify.routed.judge import judge_routed
+from mirror_lib.features.verify.routed.multiset import Multiset
+from mirror_lib.features.verify.routed.routed_rows import FoundRow
+from mirror_lib.features.verify.routed.target_digests import DigestsJob
+from mirror_lib.features.verify.transformed.model import (
     NumberedRange,
     RefusedRecord,
     RowVerifyJob,
     first_refusal,
     numbered_ranges,
 )
-from mirror_lib.offsets import encode
-from mirror_lib.topology import TopicPartition
+from mirror_lib.offsets.runs import encode
+from mirror_lib.topology.names import TopicPartition
 from spark_jobs.bins import map_bins
 from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal

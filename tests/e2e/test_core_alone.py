@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from mirror_lib.features.cutover.tables import Cutovers
-from mirror_lib.ledger import HandedOverRow
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.ledger.cutover_rows import HandedOverRow
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow

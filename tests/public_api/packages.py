@@ -1,6 +1,9 @@
-"""The public APIs of packages: what an `__init__.py` exports of the modules next to it.
+"""Names for others than this project: what an `__init__.py` exports of the modules next to it.
 
-It is declared once, as the dictionary that `lazy_loader.attach` is given: nothing is imported before it is used.
+Files of users import them (`dags`, `plugins`, features of other distributions). Within the project names are imported
+from their modules; contracts in `pyproject.toml` say which modules are private to a package.
+
+An export is declared once, as the dictionary that `lazy_loader.attach` is given: nothing is imported before it is used.
 The stub next to it (`__init__.pyi`) says the same to type checkers and editors, and is made from it.
 """
 
@@ -13,7 +16,7 @@ from pathlib import Path
 
 from grimp import ImportGraph
 
-#: Whose modules import from public APIs only. Tests look behind them.
+#: Whose imports count.
 CODE = ("mirror_lib", "spark_jobs", "dags", "plugins", "examples/feature")
 #: The modules right below it are everybody's.
 TOP = "mirror_lib"
@@ -83,12 +86,6 @@ def uses(root: Path) -> Iterator[Use]:
                     yield from (Use(importer, node.lineno, node.module, each.name) for each in node.names)
 
 
-def reaching_past(root: Path) -> list[Use]:
-    """Imports from a module inside of a package that the importer is not in."""
-    packages = {_dotted(path.relative_to(root)) for path in (root / TOP).rglob("__init__.py")}
-    return [each for each in uses(root) if _is_inside(each, packages) and not _is_at_home(each)]
-
-
 def unused(root: Path) -> list[str]:
     """Exported names that no other package imports."""
     wanted = {f"{each.imported}.{each.name}" for each in uses(root)}
@@ -111,14 +108,6 @@ def _has_import(graph: ImportGraph, importer: str, use: Use) -> bool:
     """Whether the graph counts this statement; it may leave out those for type checkers alone."""
     details = graph.get_import_details(importer=importer, imported=use.imported)
     return any(each["line_number"] == use.line for each in details)
-
-
-def _is_inside(use: Use, packages: set[str]) -> bool:
-    return use.imported not in packages and use.imported.rpartition(".")[0] != TOP
-
-
-def _is_at_home(use: Use) -> bool:
-    return use.importer.startswith(f"{use.imported.rpartition('.')[0]}.")
 
 
 def _dotted(path: Path, *, keep_init: bool = False) -> str:

@@ -8,14 +8,14 @@ from pathlib import Path
 from random import Random
 
 from mirror_lib.config import loader
-from mirror_lib.config.secrets import Resolver
 from mirror_lib.config.secrets.masking import masked_text
+from mirror_lib.config.secrets.providers import Resolver
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.transforms.schemas.imports import read_imports
 from mirror_lib.features.transforms.schemas.model import Schema, SchemaReference, SchemaType
 from mirror_lib.outside_limits import SCHEMA_IMPORTS
 from mirror_lib.printable import LINES, printable
-from mirror_lib.topology import compile_java, compile_list
+from mirror_lib.topology.java_regex import compile_java, compile_list
 from tools.fuzz.model import Target, Wrong
 
 _WORDS = (

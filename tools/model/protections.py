@@ -62,7 +62,8 @@ def _same_facts(_flow: Any, facts: Any, _chosen: Any) -> Any:
 
 
 def _without_history() -> None:
-    from mirror_lib.identity import SOUND_HISTORY, ledger_positions
+    from mirror_lib.identity import ledger_positions
+    from mirror_lib.identity.histories import SOUND_HISTORY
 
     def sound(*_: Any) -> Any:
         return SOUND_HISTORY

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.config import project_root
-from mirror_lib.config.local_state import STATE_DIR_VARIABLE
+from mirror_lib.config.local_state import STATE_DIR_VARIABLE, project_root
 from mirror_lib.processes import end_session
 from tools.versions.clusters import Log, Side
 from tools.versions.environments import Environment, environment_of

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.config import project_root, state_dir
+from mirror_lib.config.local_state import project_root, state_dir
 from mirror_lib.errors import MirrorError
 
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==")

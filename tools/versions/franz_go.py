@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-from mirror_lib.config import state_dir
+from mirror_lib.config.local_state import state_dir
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.demo.state import exclusive
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_owners.manifest import UNKNOWN
 
 

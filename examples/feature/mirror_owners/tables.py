@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Table, select
 
-from mirror_lib.ledger import METADATA, Ledger, Migrations, column, key, upsert
+from mirror_lib.ledger.feature_tables import Migrations
+from mirror_lib.ledger.metadata import column, key
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.writing import upsert
 
 MIGRATIONS = Migrations("owners", "mirror_owners:migrations", head="0001")
 _OWNERS = Table("mirror_owners_owner", METADATA, key("flow", str), key("topic", str), column("owner", str))

@@ -9,11 +9,11 @@ from pathlib import Path
 from mirror_lib.airflow.compatibility import DAG, is_external
 from mirror_lib.airflow.files.broken_dags import failing_dag, mark
 from mirror_lib.airflow.files.loaded_files import load_readable, pause_gc
-from mirror_lib.airflow.flow import build_flow_dag
-from mirror_lib.config import AirflowExecution, FlowConfig, MirrorConfig
-from mirror_lib.config.file import served_files
+from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.config.file.served import served_files
+from mirror_lib.config.model import AirflowExecution, FlowConfig, MirrorConfig
 from mirror_lib.errors import ConfigurationError, MirrorError
-from mirror_lib.observe import dag_id_of
+from mirror_lib.observe.airflow_runs import dag_id_of
 
 _log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mirror_lib.config import InvalidConfigurationError, ReadablePart
 from mirror_lib.config import loader as reading
-from mirror_lib.config.file import are_unchanged
-from mirror_lib.config.secrets import without_lookups
+from mirror_lib.config.file.stamps import are_unchanged
+from mirror_lib.config.loader import InvalidConfigurationError, ReadablePart
+from mirror_lib.config.secrets.lookup_context import without_lookups
 from mirror_lib.problems import Problem, Severity
 
 _KEPT = 8

@@ -10,9 +10,10 @@ from typing import Any
 from mirror_lib.airflow.compatibility import AirflowSkipException
 from mirror_lib.airflow.flow.assets import flow_alias, new_records, topic_asset
 from mirror_lib.airflow.flow.form import TriggerChoices
-from mirror_lib.config import flow_topology, load_flow
-from mirror_lib.ledger import open_ledger
-from mirror_lib.observe import trigger_text
+from mirror_lib.config.loader import load_flow
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.observe.airflow_runs import trigger_text
 
 _log = logging.getLogger(__name__)
 

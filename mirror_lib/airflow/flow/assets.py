@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from mirror_lib.airflow.compatibility import Asset, AssetAlias
-from mirror_lib.topology import FlowId
+from mirror_lib.topology.names import FlowId
 
 if TYPE_CHECKING:
-    from mirror_lib.ledger import PartitionRunRow
+    from mirror_lib.ledger.rows import PartitionRunRow
 
 _log = logging.getLogger(__name__)
 

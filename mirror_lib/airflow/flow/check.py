@@ -10,36 +10,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.flow.form import TriggerChoices
-from mirror_lib.airflow.spark import (
-    check_connect_server,
-    check_submitter,
-    describe_master,
-    master_of,
-)
-from mirror_lib.cluster import Connection, version_limits
-from mirror_lib.config import flow_topology, named_topics
-from mirror_lib.copy import RunOptions
-from mirror_lib.copy.health import look_at_next_run
+from mirror_lib.airflow.spark.connection import check_connect_server, check_submitter, describe_master, master_of
+from mirror_lib.cluster.broker_limits import version_limits
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.name_patterns import named_topics
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.health.next_run import look_at_next_run
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.feature import Hook
-from mirror_lib.identity import check_clusters
+from mirror_lib.identity.clusters import check_clusters
 from mirror_lib.installed_features import installed_features
-from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+from mirror_lib.ledger.handovers import load_flow_as_it_runs
+from mirror_lib.ledger.location import open_ledger
 from mirror_lib.masked_urls import masked_addresses
-from mirror_lib.planning import FlowClusters, limits_of_new_topics, topic_warnings
-from mirror_lib.spark import cluster_notes, find_java, is_connect, runs_here, spark_defaults, submit_settings
-from mirror_lib.sync import about_missing
-from mirror_lib.sync.loops import refuse_loops
-from mirror_lib.sync.topics import check_needed_topics, read_topic_plan
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.new_topics import limits_of_new_topics
+from mirror_lib.planning.topic_limits import topic_warnings
+from mirror_lib.spark.cluster_check import cluster_notes
+from mirror_lib.spark.connect_server import is_connect
+from mirror_lib.spark.java import find_java
+from mirror_lib.spark.submit import runs_here, spark_defaults, submit_settings
+from mirror_lib.sync.hidden_by_acls import about_missing
+from mirror_lib.sync.loops.flow import refuse_loops
+from mirror_lib.sync.topics.flow import read_topic_plan
+from mirror_lib.sync.topics.needed import check_needed_topics
 
 if TYPE_CHECKING:
-    from mirror_lib.cluster import VersionLimit
-    from mirror_lib.cluster.admin import ClusterAdmin
-    from mirror_lib.config import ClientSettings, FlowConfig, MirrorConfig
-    from mirror_lib.copy.health import NextRun
-    from mirror_lib.planning import RunPlan
-    from mirror_lib.sync.topics import TopicSync
-    from mirror_lib.topology import FlowTopology
+    from mirror_lib.cluster.admin.client import ClusterAdmin
+    from mirror_lib.cluster.broker_limits import VersionLimit
+    from mirror_lib.config.model import ClientSettings, FlowConfig, MirrorConfig
+    from mirror_lib.copy.health.next_run import NextRun
+    from mirror_lib.planning.model import RunPlan
+    from mirror_lib.sync.topics.flow import TopicSync
+    from mirror_lib.topology.flow_topology import FlowTopology
 
 _log = logging.getLogger(__name__)
 #: A cluster without a response for this time is unreachable; the task is retried later anyway.

@@ -16,14 +16,15 @@ from mirror_lib.airflow.flow.form import trigger_form
 from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.flow.schedule import flow_schedule
 from mirror_lib.airflow.flow.step_operator import StepOperator
-from mirror_lib.airflow.forms import put_form
+from mirror_lib.airflow.forms.fields import put_form
 from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.schedule import RUN_TYPES
-from mirror_lib.airflow.spark import is_deferrable, pool_of
-from mirror_lib.config import FlowConfig
+from mirror_lib.airflow.spark.connection import is_deferrable
+from mirror_lib.airflow.spark.pool import pool_of
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features
-from mirror_lib.observe import dag_id_of
+from mirror_lib.observe.airflow_runs import dag_id_of
 
 _log = logging.getLogger(__name__)
 #: Time for the other tasks and for retries, in addition to the longest copy.

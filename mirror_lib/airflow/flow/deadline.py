@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.compatibility import AsyncCallback, DeadlineAlert, DeadlineReference, make_deadline
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 
 _log = logging.getLogger(__name__)
 
@@ -67,10 +67,10 @@ def _has_ended_in_time(run: Mapping[str, Any], seconds: float) -> bool:
 
 
 def _note(flow: str, config_path: str, run_id: str, seconds: float) -> None:
-    from mirror_lib.config import load
-    from mirror_lib.config.secrets import without_lookups
+    from mirror_lib.config.loader import load
+    from mirror_lib.config.secrets.lookup_context import without_lookups
     from mirror_lib.errors import MirrorError
-    from mirror_lib.ledger import open_ledger
+    from mirror_lib.ledger.location import open_ledger
 
     try:
         # Airflow has no connections for callbacks in the triggerer; the ledger's URL is not one of them.

@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.spark import pool_of
-from mirror_lib.config import ClientSettings, FlowConfig, flow_topology
+from mirror_lib.airflow.spark.pool import pool_of
+from mirror_lib.config.model import ClientSettings, FlowConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.markdown_text import markdown_block, markdown_code, markdown_text
 from mirror_lib.masked_urls import masked_addresses
 from mirror_lib.printable import printable

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.forms import (
+from mirror_lib.airflow.forms.fields import (
     USUAL_LOG_LEVEL,
     bytes_per_second_field,
     choice_field,
@@ -21,8 +21,8 @@ from mirror_lib.airflow.forms import (
     topic_names,
     topics_field,
 )
-from mirror_lib.config import FlowConfig
-from mirror_lib.copy.job import ASK, GAP_CHOICES
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.copy.job.arguments import ASK, GAP_CHOICES
 
 #: Task id -> its label on the form, in the order of the DAG. Each can be skipped on its own.
 OPTIONAL_STEPS = {

@@ -21,22 +21,26 @@ from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY, report_text, steps_text
 from mirror_lib.airflow.flow.sync_tasks import SKIPPED_KEY, SYNC_STEPS, do_sync_step, why_left_to_commits
 from mirror_lib.airflow.heartbeats import EMITTED_KEY, check_heartbeats, emit
-from mirror_lib.airflow.spark import xcom_value
-from mirror_lib.copy import RunOptions, has_only_heartbeats, replicate_control_plane
-from mirror_lib.copy.job import JobReport
+from mirror_lib.airflow.spark.outcome import xcom_value
+from mirror_lib.copy.control_plane import has_only_heartbeats, replicate_control_plane
+from mirror_lib.copy.job.report import JobReport
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger import open_ledger
-from mirror_lib.observe import trigger_text
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.printable import Lines
-from mirror_lib.sync import SyncStep, save_step, why_not_due
-from mirror_lib.sync.heartbeats import emitting_flows
-from mirror_lib.sync.topics import InternalTopicState, plan_flow_topics
+from mirror_lib.sync.due_steps import why_not_due
+from mirror_lib.sync.heartbeats.rules import emitting_flows
+from mirror_lib.sync.intervals import SyncStep
+from mirror_lib.sync.observed import save_step
+from mirror_lib.sync.topics.flow import plan_flow_topics
+from mirror_lib.sync.topics.internal import InternalTopicState
 
 if TYPE_CHECKING:
-    from mirror_lib.copy import RunReport
-    from mirror_lib.ledger import Ledger
-    from mirror_lib.sync.topics import TopicSync
+    from mirror_lib.copy.run_options import RunReport
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.sync.topics.flow import TopicSync
 
 _log = logging.getLogger(__name__)
 

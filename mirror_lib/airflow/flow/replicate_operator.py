@@ -10,10 +10,12 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowException, AirflowSkipException, Context
 from mirror_lib.airflow.flow.form import TriggerChoices
-from mirror_lib.airflow.spark import SparkJobOperator, exit_code_in, failure_of, skip_reason, xcom_value
-from mirror_lib.copy.job import JobArguments, JobReport
-from mirror_lib.observe import trigger_text
-from mirror_lib.spark import job_file
+from mirror_lib.airflow.spark.operator import SparkJobOperator
+from mirror_lib.airflow.spark.outcome import exit_code_in, failure_of, skip_reason, xcom_value
+from mirror_lib.copy.job.arguments import JobArguments
+from mirror_lib.copy.job.report import JobReport
+from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.spark.submit import job_file
 
 _log = logging.getLogger(__name__)
 #: XCom key of the job's report for the `report` task, set also if the job failed.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.schedule import airflow_schedule
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features
 

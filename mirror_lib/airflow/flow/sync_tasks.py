@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.flow.report import STEP_KEY
-from mirror_lib.config import flow_topology
-from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-from mirror_lib.observe import trigger_text
-from mirror_lib.sync import SyncStep, save_step, why_not_due
-from mirror_lib.sync.acls import sync_flow_acls
-from mirror_lib.sync.configs import sync_flow_configs
-from mirror_lib.sync.groups import sync_flow_groups
-from mirror_lib.sync.topics import sync_flow_topics
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.ledger.handovers import load_flow_as_it_runs
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.sync.acls.flow import sync_flow_acls
+from mirror_lib.sync.configs.flow import sync_flow_configs
+from mirror_lib.sync.due_steps import why_not_due
+from mirror_lib.sync.groups.flow import sync_flow_groups
+from mirror_lib.sync.intervals import SyncStep
+from mirror_lib.sync.observed import save_step
+from mirror_lib.sync.topics.flow import sync_flow_topics
 
 if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig
-    from mirror_lib.ledger import Ledger
-    from mirror_lib.topology import FlowTopology
+    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.topology.flow_topology import FlowTopology
 
 _log = logging.getLogger(__name__)
 #: XCom key of the tasks that preflight has Airflow skip.

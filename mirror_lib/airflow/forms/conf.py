@@ -16,7 +16,7 @@ from typing import Any
 from mirror_lib.airflow.compatibility import Context, ParamsDict, is_external
 from mirror_lib.airflow.forms.values import value_problems
 from mirror_lib.airflow.retries import failing_at_once
-from mirror_lib.copy.job import ASK
+from mirror_lib.copy.job.arguments import ASK
 from mirror_lib.errors import ConfigurationError
 
 _log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import DAG, Param
 from mirror_lib.airflow.forms.values import JAVA_REGEX
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.markdown_text import is_linked, markdown_code
 from mirror_lib.printable import printable

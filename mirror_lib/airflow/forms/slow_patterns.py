@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from mirror_lib.topology import SlowPatternError, compile_java
+from mirror_lib.topology.bounded_pattern import SlowPatternError
+from mirror_lib.topology.java_regex import compile_java
 
 #: Maximum length of a topic's name.
 _LONGEST_NAME: Final = 249

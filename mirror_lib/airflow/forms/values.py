@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from mirror_lib.airflow.forms.slow_patterns import has_catastrophic_backtracking
-from mirror_lib.config import parse_first_start
+from mirror_lib.config.first_start import parse_first_start
 from mirror_lib.outside_limits import PATTERN_SECONDS_A_LIST
-from mirror_lib.planning import FROM_CUTOVER
-from mirror_lib.topology import compile_java
+from mirror_lib.planning.backfills import FROM_CUTOVER
+from mirror_lib.topology.java_regex import compile_java
 
 #: Names of formats in a field's schema; Airflow checks those of JSON schema.
 JAVA_REGEX: Final = "java-regex"

@@ -18,9 +18,9 @@ from mirror_lib.airflow.dag_defaults import new_dag
 from mirror_lib.airflow.files import load_readable, mark, runs_here
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.schedule import RUN_TYPES
-from mirror_lib.config import MirrorConfig
+from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import MirrorError
-from mirror_lib.sync.heartbeats import emitting_kinds
+from mirror_lib.sync.heartbeats.rules import emitting_kinds
 
 _SHORTEST_INTERVAL_SECONDS = 60
 _TIMEOUT = timedelta(minutes=5)

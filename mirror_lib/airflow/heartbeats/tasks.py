@@ -10,25 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.flow import REPORT_KEY, STEP_KEY, TriggerChoices, is_repeated
-from mirror_lib.config import flow_topology, load, load_flow
-from mirror_lib.ledger import open_ledger
-from mirror_lib.sync import save_heartbeats, save_step
-from mirror_lib.sync.heartbeats import (
-    HeartbeatState,
-    check_flow_heartbeats,
-    describe,
-    due_pairs,
-    emitting_flows,
-    note_emitted,
-)
-from mirror_lib.sync.heartbeats import emit_heartbeats as write_heartbeats
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.airflow.flow.sync_tasks import is_repeated
+from mirror_lib.config.loader import load, load_flow
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.sync.heartbeats.due import due_pairs, note_emitted
+from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats
+from mirror_lib.sync.heartbeats.flow import emit_heartbeats as write_heartbeats
+from mirror_lib.sync.heartbeats.rules import HeartbeatState, describe, emitting_flows
+from mirror_lib.sync.observed import save_heartbeats, save_step
 
 if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig, MirrorConfig
-    from mirror_lib.ledger import Ledger
-    from mirror_lib.sync.heartbeats import HeartbeatCheck
-    from mirror_lib.topology import FlowTopology
+    from mirror_lib.config.model import FlowConfig, MirrorConfig
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.sync.heartbeats.flow import HeartbeatCheck
+    from mirror_lib.topology.flow_topology import FlowTopology
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,8 @@ from mirror_lib.airflow.compatibility import AirflowException
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features
 from mirror_lib.printable import Lines
-from mirror_lib.spark import END_WITH_INPUT_VARIABLE, checkout_path
+from mirror_lib.spark.connect_server import END_WITH_INPUT_VARIABLE
+from mirror_lib.spark.submit import checkout_path
 
 #: Spark's own variable: the Python that runs the job, if it is another environment than Airflow's.
 DRIVER_PYTHON = "PYSPARK_DRIVER_PYTHON"

@@ -15,19 +15,10 @@ from urllib.parse import quote
 
 from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook, is_external, mask_secret
 from mirror_lib.airflow.spark.submission import check_submission, master_url, shown_master
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.spark import (
-    LOCAL_MASTER,
-    REMOTE_VARIABLE,
-    SCHEME,
-    ConnectAddress,
-    checkout_path,
-    find_spark_home,
-    is_connect,
-    spark_defaults,
-    spark_submit,
-)
+from mirror_lib.spark.connect_server import REMOTE_VARIABLE, SCHEME, ConnectAddress, is_connect
+from mirror_lib.spark.submit import LOCAL_MASTER, checkout_path, find_spark_home, spark_defaults, spark_submit
 
 _log = logging.getLogger(__name__)
 #: `SparkConnectHook.conn_type`.

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowException, Context, SparkSubmitOperator
-from mirror_lib.airflow.forms import USUAL_LOG_LEVEL, CheckedConf
+from mirror_lib.airflow.forms.conf import CheckedConf
+from mirror_lib.airflow.forms.fields import USUAL_LOG_LEVEL
 from mirror_lib.airflow.retries import failing_at_once
 from mirror_lib.airflow.secret_provider import task_secrets
 from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON, ConnectDriver
@@ -24,10 +25,13 @@ from mirror_lib.airflow.spark.connection import (
     submit_environment,
 )
 from mirror_lib.airflow.templates import untemplated
-from mirror_lib.config import load
-from mirror_lib.config.secrets import hand_over
+from mirror_lib.config.loader import load
+from mirror_lib.config.secrets.airflow_values import hand_over
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.spark import REMOTE_VARIABLE, SPARK_SETTINGS, job_module, shorten, submit_settings
+from mirror_lib.spark.argument_file import shorten
+from mirror_lib.spark.connect_server import REMOTE_VARIABLE
+from mirror_lib.spark.settings import SPARK_SETTINGS
+from mirror_lib.spark.submit import job_module, submit_settings
 
 _log = logging.getLogger(__name__)
 #: Read by the job (`spark_jobs.job_log`).

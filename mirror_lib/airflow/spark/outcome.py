@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict
 from typing import Any
 
-from mirror_lib.copy.job import Failure, JobReport
+from mirror_lib.copy.job.report import Failure, JobReport
 from mirror_lib.errors import NOWHERE, ConfigurationError, MirrorError, ReplicationError, RunLockedError
 
 #: XCom is not made for a hundred thousand rows; the ledger has them all.

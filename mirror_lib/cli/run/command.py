@@ -27,17 +27,22 @@ from mirror_lib.cli.rounds import show_run_rounds
 from mirror_lib.cli.run.outcome import close_abandoned, read_report
 from mirror_lib.cli.run.spark_submit import Job, RunFiles, running_job
 from mirror_lib.cli.status import show_totals
-from mirror_lib.cli.sync import show_topics
-from mirror_lib.config import FlowConfig
-from mirror_lib.copy import RunOptions, plan_flow
-from mirror_lib.copy.health import observe_after_run
-from mirror_lib.copy.job import Failure, JobArguments, JobReport, SkippedRange
+from mirror_lib.cli.sync.topics import show_topics
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.copy.flow_plan import plan_flow
+from mirror_lib.copy.health.after_run import observe_after_run
+from mirror_lib.copy.job.arguments import JobArguments
+from mirror_lib.copy.job.report import Failure, JobReport, SkippedRange
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger import Ledger, PartitionRunRow, existing_ledger, open_ledger
-from mirror_lib.spark import LOCAL_MASTER
-from mirror_lib.sync.heartbeats import EmittedHeartbeat, emit_heartbeats, emitting_flows
-from mirror_lib.sync.loops import check_loops
-from mirror_lib.sync.topics import apply_flow_topics, plan_flow_topics
+from mirror_lib.ledger.location import existing_ledger, open_ledger
+from mirror_lib.ledger.rows import PartitionRunRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.spark.submit import LOCAL_MASTER
+from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat, emit_heartbeats
+from mirror_lib.sync.heartbeats.rules import emitting_flows
+from mirror_lib.sync.loops.flow import check_loops
+from mirror_lib.sync.topics.flow import apply_flow_topics, plan_flow_topics
 
 #: The members of `--json` about the run as a whole.
 _FIGURES = ("exit_code", "records", "bytes", "skipped", "lost", "rounds", "idle", "seconds", "copy_seconds")

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.cli.run.spark_submit import RunFiles
-from mirror_lib.copy.job import Failure, JobReport
+from mirror_lib.copy.job.report import Failure, JobReport
 from mirror_lib.errors import LedgerError, MirrorError, SparkJobError
-from mirror_lib.ledger import Ledger, RunState
+from mirror_lib.ledger.rows import RunState
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.processes import tail
 
 #: Lines of the log that are searched for errors, and that are shown.

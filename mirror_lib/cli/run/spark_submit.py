@@ -17,23 +17,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Self
 
-from mirror_lib.config import state_dir
-from mirror_lib.copy.job import JobArguments
+from mirror_lib.config.local_state import state_dir
+from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.errors import MirrorError
 from mirror_lib.private_files import open_log
 from mirror_lib.processes import end_session
-from mirror_lib.spark import (
-    REMOTE_VARIABLE,
-    ConnectAddress,
-    checkout_path,
-    find_java,
-    find_spark_home,
-    is_connect,
-    job_file,
-    job_module,
-    spark_submit,
-    submit_settings,
-)
+from mirror_lib.spark.connect_server import REMOTE_VARIABLE, ConnectAddress, is_connect
+from mirror_lib.spark.java import find_java
+from mirror_lib.spark.submit import checkout_path, find_spark_home, job_file, job_module, spark_submit, submit_settings
 
 #: Time for the job to record in the ledger that it was interrupted.
 _GRACE_SECONDS = 10.0

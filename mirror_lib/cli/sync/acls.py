@@ -8,7 +8,7 @@ from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import TopicsOption, capped_errors, capped_table
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
-from mirror_lib.sync.acls import AclSync, apply_flow_acls, plan_flow_acls
+from mirror_lib.sync.acls.flow import AclSync, apply_flow_acls, plan_flow_acls
 
 app = command_group("acls")
 

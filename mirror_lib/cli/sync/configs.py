@@ -11,7 +11,8 @@ from mirror_lib.cli.flow_options import TopicsOption, capped_errors, capped_tabl
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
 from mirror_lib.counted import counted
-from mirror_lib.sync.configs import ConfigDrift, ConfigSync, apply_flow_configs, plan_flow_configs
+from mirror_lib.sync.configs.flow import ConfigSync, apply_flow_configs, plan_flow_configs
+from mirror_lib.sync.configs.plan import ConfigDrift
 
 app = command_group("configs")
 

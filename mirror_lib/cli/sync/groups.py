@@ -13,11 +13,12 @@ from mirror_lib.cli.flow_frame import FlowCommand, flow_command
 from mirror_lib.cli.flow_options import TopicsOption, capped_table
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
-from mirror_lib.config import group_filter
+from mirror_lib.config.topology import group_filter
 from mirror_lib.counted import counted
-from mirror_lib.offsets import GroupReason, is_behind
-from mirror_lib.sync import save_groups
-from mirror_lib.sync.groups import GroupRow, GroupSync, apply_flow_groups, plan_flow_groups
+from mirror_lib.offsets.group_standing import GroupReason, is_behind
+from mirror_lib.sync.groups.flow import GroupSync, apply_flow_groups, plan_flow_groups
+from mirror_lib.sync.groups.plan import GroupRow
+from mirror_lib.sync.observed import save_groups
 
 app = command_group("groups")
 

@@ -13,18 +13,14 @@ from mirror_lib.cli.commands import command_group
 from mirror_lib.cli.flow_options import ConfigOption
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output, report_errors
-from mirror_lib.config import MirrorConfig, enabled_flow, load
+from mirror_lib.config.loader import enabled_flow, load
+from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger import Ledger, existing_ledger, open_ledger
-from mirror_lib.sync import save_heartbeats
-from mirror_lib.sync.heartbeats import (
-    EmittedHeartbeat,
-    HeartbeatCheck,
-    HeartbeatEmitter,
-    check_flow_heartbeats,
-    describe,
-    emitting_flows,
-)
+from mirror_lib.ledger.location import existing_ledger, open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat, HeartbeatCheck, HeartbeatEmitter, check_flow_heartbeats
+from mirror_lib.sync.heartbeats.rules import describe, emitting_flows
+from mirror_lib.sync.observed import save_heartbeats
 
 #: Pairs of clusters that are named; a topic that other programs write to has heartbeats of more.
 _EMITTERS_SHOWN = 20

@@ -8,7 +8,7 @@ from mirror_lib.cli.flow_options import TopicsOption
 from mirror_lib.cli.frame import begin_with
 from mirror_lib.cli.output import Output
 from mirror_lib.counted import counted
-from mirror_lib.sync.topics import TopicSync, apply_flow_topics, plan_flow_topics
+from mirror_lib.sync.topics.flow import TopicSync, apply_flow_topics, plan_flow_topics
 
 app = command_group("topics")
 

@@ -22,10 +22,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from mirror_lib.cluster.admin.requests import AdminCalls, raise_if_unreachable
 from mirror_lib.cluster.admin.results import batches
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import SecurityDisabledError, UnsupportedRequestError
-from mirror_lib.cluster.raw import open_clients
+from mirror_lib.cluster.protocol.kafka_errors import SecurityDisabledError, UnsupportedRequestError
+from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.topology import AclBinding, AclPattern, AclPermission, AclResource, Grant, Operation
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 
 #: A KRaft controller writes one metadata record per ACL, and rejects requests that need more than 10,000.
 _ACLS_AT_ONCE = 2_000

@@ -40,9 +40,12 @@ from mirror_lib.cluster.admin.model import (
 from mirror_lib.cluster.admin.requests import AdminCalls, Question, raise_if_unreachable
 from mirror_lib.cluster.admin.results import assignment, batches, configs, description, offset_fact, per_topic
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import ErrorCode, LocalCode, OperationTooLargeError, error_for_code, is_retriable
+from mirror_lib.cluster.protocol.error_codes import ErrorCode, LocalCode
+from mirror_lib.cluster.protocol.kafka_errors import OperationTooLargeError, error_for_code, is_retriable
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.topology import AclBinding, AclResource, Grant, Operation, TopicPartition
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.acls import AclBinding, AclResource
+from mirror_lib.topology.names import TopicPartition
 
 __all__ = [
     "BrokerDescription",

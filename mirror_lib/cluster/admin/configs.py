@@ -18,7 +18,7 @@ from confluent_kafka.admin import ConfigEntry as NativeEntry  # type: ignore[att
 from mirror_lib.cluster.admin.requests import AdminCalls, raise_if_unreachable
 from mirror_lib.cluster.admin.results import batches
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.topology import Grant, Operation
+from mirror_lib.topology.access import Grant, Operation
 
 #: A KRaft controller writes one metadata record per change, and rejects requests that need more than 10,000.
 _CHANGES_AT_ONCE = 5_000

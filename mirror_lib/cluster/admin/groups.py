@@ -18,18 +18,14 @@ from typing import Any, Self, TypeVar
 from mirror_lib.cluster.admin.results import batches
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.leader_wait import LeaderWait
-from mirror_lib.cluster.protocol import (
-    CommittedOffset,
-    ErrorCode,
-    GroupOffsets,
-    ListedGroupFields,
-    error_for_code,
-    is_retriable,
-)
 from mirror_lib.cluster.protocol import groups as protocol
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.groups import CommittedOffset, GroupOffsets, ListedGroupFields
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code, is_retriable
+from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.errors import BrokerUnreachableError, ClusterError, MirrorError, RetriesExhaustedError, Where
-from mirror_lib.topology import Grant, Operation, TopicPartition
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
 
 
 class GroupActiveError(ClusterError):

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import ErrorCode, LocalCode, error_for, error_text
-from mirror_lib.cluster.raw import log_in_first
+from mirror_lib.cluster.protocol.error_codes import ErrorCode, LocalCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for, error_text
+from mirror_lib.cluster.raw.login_first import log_in_first
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, Where
 from mirror_lib.printable import printable
 

@@ -20,9 +20,10 @@ from confluent_kafka.admin import AdminClient
 from mirror_lib.cluster.admin.librdkafka_errors import ClientErrors
 from mirror_lib.cluster.admin.results import batches, no_answer
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import ErrorCode, LocalCode, error_for, error_for_code, is_retriable
+from mirror_lib.cluster.protocol.error_codes import ErrorCode, LocalCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for, error_for_code, is_retriable
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, Where
-from mirror_lib.topology import Grant
+from mirror_lib.topology.access import Grant
 
 _Key = TypeVar("_Key")
 

@@ -20,7 +20,7 @@ from mirror_lib.cluster.admin.model import (
     TopicDescription,
 )
 from mirror_lib.errors import MirrorError
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 _Item = TypeVar("_Item")
 

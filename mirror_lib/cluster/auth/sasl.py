@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from mirror_lib.cluster.auth.jaas import JaasEntry, parse_jaas
 from mirror_lib.cluster.auth.unsupported import refuse_java_only
-from mirror_lib.config.security import AWS_MSK_IAM, MECHANISMS
+from mirror_lib.config.security.cloud_classes import AWS_MSK_IAM, MECHANISMS
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import provided

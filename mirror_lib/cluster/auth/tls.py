@@ -25,7 +25,7 @@ from mirror_lib.cluster.auth.keystores import (
     read_truststore,
 )
 from mirror_lib.cluster.auth.unsupported import refuse_java_only
-from mirror_lib.config.security import TlsVersions, TlsVersionsError, tls_versions
+from mirror_lib.config.security.tls import TlsVersions, TlsVersionsError, tls_versions
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.operator_limits import read_named
 

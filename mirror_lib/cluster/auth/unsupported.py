@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mirror_lib.config.security import java_only_problem
+from mirror_lib.config.security.java_only import java_only_problem
 from mirror_lib.errors import ConfigurationError, Where
 
 

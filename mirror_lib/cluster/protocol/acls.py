@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from mirror_lib.cluster.protocol.fields import FieldReader
 from mirror_lib.cluster.protocol.malformed import response_of
-from mirror_lib.cluster.raw import Buffer
+from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.outside_limits import LIST_ELEMENTS
-from mirror_lib.topology import AclBinding, AclPattern, AclPermission, AclResource
+from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 
 #: The first version with prefixed ACLs (KIP-290); Kafka 2.0 and every later one speaks it.
 DESCRIBE_ACLS, DESCRIBE_ACLS_VERSION = 29, 1

@@ -32,7 +32,7 @@ from mirror_lib.cluster.protocol.fields import (
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.protocol.produce import by_topic, read_string
-from mirror_lib.cluster.raw import Buffer
+from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.errors import Where
 from mirror_lib.outside_limits import RESPONSE_ELEMENTS
 

@@ -21,9 +21,9 @@ from mirror_lib.cluster.protocol.fields import (
     encode_varint,
 )
 from mirror_lib.cluster.protocol.malformed import response_of
-from mirror_lib.cluster.raw import Buffer
+from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.outside_limits import LIST_ELEMENTS
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, LIST_GROUPS = 8, 9, 10, 16
 #: Without tagged fields (KIP-482); Kafka 2.4 supports all of these.

@@ -24,7 +24,7 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.printable import printable
-from mirror_lib.topology import Grant, Resource
+from mirror_lib.topology.access import Grant, Resource
 
 if TYPE_CHECKING:
     # Executors use this module without loading confluent-kafka.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from mirror_lib.cluster.protocol.fields import encode_string
 from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.protocol.produce import by_topic, read_string
-from mirror_lib.cluster.raw import Buffer
+from mirror_lib.cluster.raw.connection import Buffer
 
 #: The replica id of a consumer, the isolation level, the number of topics.
 _HEAD = struct.Struct(">ibi")

@@ -21,7 +21,7 @@ from mirror_lib.cluster.protocol.fields import (
     skip_tags,
 )
 from mirror_lib.cluster.protocol.malformed import response_of
-from mirror_lib.cluster.raw import Buffer
+from mirror_lib.cluster.raw.connection import Buffer
 
 #: API keys, and versions that Kafka 2.4 is the first to support; every supported broker is newer.
 PRODUCE, PRODUCE_VERSION = 0, 7

@@ -19,7 +19,7 @@ from mirror_lib.cluster.protocol.fields import (
     left_of,
 )
 from mirror_lib.cluster.protocol.malformed import response_of
-from mirror_lib.cluster.raw import Buffer
+from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.outside_limits import METADATA_ELEMENTS, METADATA_OBJECTS
 
 METADATA, METADATA_VERSION = 3, 10

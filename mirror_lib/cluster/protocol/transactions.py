@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from mirror_lib.cluster.protocol.fields import EMPTY_ARRAY, NO_TAGS, FieldReader, encode_compact, encode_varint
 from mirror_lib.cluster.protocol.malformed import response_of
-from mirror_lib.cluster.raw import Buffer
+from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.outside_limits import LIST_ELEMENTS
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 #: Since Kafka 2.8, the others since 3.0; all in the compact encoding.
 DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION = 61, 0

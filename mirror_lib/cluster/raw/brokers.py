@@ -20,13 +20,9 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.protocol.metadata import MetadataRequest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import (
-    API_VERSIONS,
-    API_VERSIONS_VERSION,
-    UnsupportedRequestError,
-    api_name,
-    how_without,
-)
+from mirror_lib.cluster.protocol.api_names import api_name, how_without
+from mirror_lib.cluster.protocol.kafka_errors import UnsupportedRequestError
+from mirror_lib.cluster.protocol.produce import API_VERSIONS, API_VERSIONS_VERSION
 from mirror_lib.cluster.raw.connection import Buffer, DataConnection, frames_of_this_thread
 from mirror_lib.cluster.raw.handshake import SILENCE, Handshake, hide_logins, shake_hands
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, ClusterError, MirrorError, Where

@@ -11,53 +11,59 @@ from types import MappingProxyType
 from aiokafka.protocol.metadata import MetadataRequest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import (
+from mirror_lib.cluster.protocol.acls import (
     DESCRIBE_ACLS,
     DESCRIBE_ACLS_VERSION,
-    DESCRIBE_LOG_DIRS,
+    encode_describe_acls,
+    parse_describe_acls,
+)
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.fetch import (
     EPOCH_CHECKING_VERSION,
-    EPOCH_VERSION,
     FETCH,
+    PLAIN_VERSION,
+    TOPIC_ID_VERSION,
+    FetchedPartition,
+    FetchRequestPartition,
+    encode_fetch,
+    fetch_throttle_ms,
+    names_by_id,
+    parse_fetch,
+)
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.protocol.produce import (
+    DESCRIBE_LOG_DIRS,
+    EPOCH_VERSION,
     LIST_LOCAL_OFFSETS_VERSION,
     LIST_OFFSETS,
     LIST_OFFSETS_VERSION,
     LOG_DIRS_VERSION,
-    METADATA,
-    METADATA_VERSION,
     OFFSET_FOR_LEADER_EPOCH,
-    PLAIN_VERSION,
     PRODUCE,
     PRODUCE_BY_ID_VERSION,
     PRODUCE_VERSION,
-    TOPIC_ID_VERSION,
-    ErrorCode,
-    FetchedPartition,
-    FetchRequestPartition,
-    NamedTopic,
     ProducedPartition,
-    encode_describe_acls,
     encode_epoch_ends,
-    encode_fetch,
     encode_list_end,
     encode_list_start,
     encode_local_log_start,
     encode_log_dirs,
     encode_produce,
     encode_produce_by_id,
-    encode_topic_ids,
-    error_for_code,
-    fetch_throttle_ms,
-    names_by_id,
-    parse_describe_acls,
     parse_epoch_ends,
-    parse_fetch,
     parse_list_end,
     parse_local_log_start,
     parse_log_dirs,
     parse_produce,
     parse_produce_by_id,
-    parse_topic_ids,
     produce_throttle_ms,
+)
+from mirror_lib.cluster.protocol.topic_ids import (
+    METADATA,
+    METADATA_VERSION,
+    NamedTopic,
+    encode_topic_ids,
+    parse_topic_ids,
 )
 from mirror_lib.cluster.raw.brokers import BrokerConnections
 from mirror_lib.cluster.raw.connection import Buffer
@@ -68,7 +74,9 @@ from mirror_lib.errors import (
     MirrorError,
     Where,
 )
-from mirror_lib.topology import AclBinding, AclResource, Grant, Operation, TopicPartition
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.acls import AclBinding, AclResource
+from mirror_lib.topology.names import TopicPartition
 
 __all__ = [
     "FetchRequestPartition",

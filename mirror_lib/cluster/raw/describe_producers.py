@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
-from mirror_lib.cluster.protocol import (
+from mirror_lib.cluster.protocol.kafka_errors import Needed, error_for_code
+from mirror_lib.cluster.protocol.transactions import (
     DESCRIBE_PRODUCERS,
     DESCRIBE_PRODUCERS_VERSION,
     DescribedProducers,
-    Needed,
     ProducerState,
     encode_describe_producers,
-    error_for_code,
     parse_describe_all_producers,
     parse_describe_producers,
 )
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.partition_client import Patience
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.topology import Operation, TopicPartition
+from mirror_lib.topology.access import Operation
+from mirror_lib.topology.names import TopicPartition
 
 _PARTITIONS_AT_ONCE = 500
 

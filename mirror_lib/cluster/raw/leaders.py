@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from mirror_lib.topology import TopicPartition
+    from mirror_lib.topology.names import TopicPartition
 
 
 class KnowsLeaders(Protocol):

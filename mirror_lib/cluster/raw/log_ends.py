@@ -7,16 +7,12 @@ from collections.abc import Iterable
 
 from aiokafka.protocol.metadata import MetadataRequest
 
-from mirror_lib.cluster.protocol import (
-    LIST_OFFSETS,
-    LIST_OFFSETS_VERSION,
-    ErrorCode,
-    encode_latest_offsets,
-    parse_latest_offsets,
-)
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.latest_offsets import encode_latest_offsets, parse_latest_offsets
+from mirror_lib.cluster.protocol.produce import LIST_OFFSETS, LIST_OFFSETS_VERSION
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.leaders import by_leader
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 
 async def list_topics(client: RawClient) -> list[str]:

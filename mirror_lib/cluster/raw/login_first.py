@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from aiokafka.protocol.metadata import MetadataRequest
 
-from mirror_lib.cluster.auth import HostRule, PreparedLogin
+from mirror_lib.cluster.auth.sasl import HostRule, PreparedLogin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.handshake import SILENCE, Handshake, shake_hands
 from mirror_lib.errors import BrokerUnreachableError, Where

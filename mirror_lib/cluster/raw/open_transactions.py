@@ -13,13 +13,13 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.protocol import ProducerState, TransactionState
+from mirror_lib.cluster.protocol.transactions import ProducerState, TransactionState
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.describe_producers import described_producers
 from mirror_lib.cluster.raw.leaders import by_leader
 from mirror_lib.cluster.raw.timestamps import read_first_timestamps
 from mirror_lib.errors import MirrorError
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 #: Timeout in seconds for all coordinators together: a plan must not wait long for optional information.

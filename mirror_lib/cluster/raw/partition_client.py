@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from mirror_lib.cluster.protocol import ErrorCode, error_for_code
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.cluster.raw.backoff import Backoff, may_pass
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.topology import Grant, Operation, TopicPartition
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
 
 #: Minimum pause: records that are not replicated yet will be soon, and more requests are not worthwhile.
 _SHORTEST_PAUSE = 0.05

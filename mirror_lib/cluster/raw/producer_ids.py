@@ -11,23 +11,24 @@ from typing import Any, TypeVar
 import aiokafka.errors as aiokafka_errors
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
-from mirror_lib.cluster.protocol import (
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.protocol.produce import by_topic
+from mirror_lib.cluster.protocol.transactions import (
     DESCRIBE_TRANSACTIONS,
     DESCRIBE_TRANSACTIONS_VERSION,
     LIST_TRANSACTIONS,
     LIST_TRANSACTIONS_VERSION,
-    ErrorCode,
     TransactionState,
-    by_topic,
     encode_describe_transaction,
     encode_list_transactions,
-    error_for_code,
     parse_describe_transaction,
     parse_list_transactions,
 )
 from mirror_lib.cluster.raw.brokers import BrokerConnections
 from mirror_lib.errors import BrokerUnreachableError, RetriesExhaustedError, Where
-from mirror_lib.topology import Grant, Operation, TopicPartition
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
 
 _Answer = TypeVar("_Answer")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_lib.cluster.protocol import api_name
+from mirror_lib.cluster.protocol.api_names import api_name
 from mirror_lib.outside_limits import (
     FETCH_BEYOND_BYTES,
     LIST_RESPONSE_BYTES,

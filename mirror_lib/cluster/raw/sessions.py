@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import aiokafka.errors as aiokafka_errors
 
-from mirror_lib.cluster.protocol import FieldReader, encode_string, response_of
+from mirror_lib.cluster.protocol.fields import FieldReader, encode_string
+from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.errors import AuthenticationError, Where
 
 _SASL_HANDSHAKE, _SASL_HANDSHAKE_VERSION = 17, 1

@@ -12,9 +12,9 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import FetchRequestPartition, RawClient, open_clients
 from mirror_lib.cluster.raw.leaders import by_leader
 from mirror_lib.errors import MirrorError
-from mirror_lib.records import DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT, MAGIC, MAGIC_AT, parse_header
-from mirror_lib.records import HEADER as BATCH_HEADER
-from mirror_lib.topology import TopicPartition
+from mirror_lib.records.header import DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT, MAGIC, MAGIC_AT, parse_header
+from mirror_lib.records.header import HEADER as BATCH_HEADER
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 

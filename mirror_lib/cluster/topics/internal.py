@@ -33,8 +33,8 @@ from mirror_lib.cluster.topics.reader import LeaderlessPartitions, SmallTopicRea
 from mirror_lib.cluster.topics.records import NewRecord, RecordPlace, TopicRecord
 from mirror_lib.cluster.topics.writer import InternalTopicWriter, SmallTopicWriter
 from mirror_lib.errors import MirrorError, TopicMissingError
-from mirror_lib.offsets import OffsetRun, merge
-from mirror_lib.topology import TopicPartition
+from mirror_lib.offsets.runs import OffsetRun, merge
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 #: Offsets of a partition, at its end, that are read for heartbeats until there is one; then the whole topic.

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from mirror_lib.cluster.topics.mm2_formats import RecordFormatError
 from mirror_lib.errors import OffsetMapError
-from mirror_lib.offsets import OffsetRun, decode, encode
-from mirror_lib.records import LastRecord
-from mirror_lib.topology import TopicPartition
+from mirror_lib.offsets.runs import OffsetRun, decode, encode
+from mirror_lib.records.last_records import LastRecord
+from mirror_lib.topology.names import TopicPartition
 
 #: The first element of every key: in MM2's dedicated mode a connector is named after its class.
 SOURCE_CONNECTOR = "MirrorSourceConnector"

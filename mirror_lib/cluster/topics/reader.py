@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import ErrorCode, error_for_code
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient, may_pass
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.backoff import may_pass
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.cluster.topics.kept_records import Kept, TooManyRecordsError
 from mirror_lib.cluster.topics.records import TopicRecord, leaderless_error
 from mirror_lib.errors import (
@@ -27,9 +29,12 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.outside_limits import INTERNAL_BATCH_BYTES, INTERNAL_TOPIC_BYTES
-from mirror_lib.records import CODEC_BITS, Record, RecordError, Span, key_and_value, read_records, read_spans
-from mirror_lib.records.compression import CodecError, decompress_up_to
-from mirror_lib.topology import Grant, Operation, TopicPartition
+from mirror_lib.records.compression.codecs import CodecError, decompress_up_to
+from mirror_lib.records.header import CODEC_BITS
+from mirror_lib.records.records import Record, RecordError, key_and_value, read_records
+from mirror_lib.records.spans import Span, read_spans
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
 
 _Result = TypeVar("_Result")
 

@@ -9,16 +9,17 @@ from typing import Any, Self
 
 import confluent_kafka
 
-from mirror_lib.cluster.admin import ClientErrors
+from mirror_lib.cluster.admin.librdkafka_errors import ClientErrors
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import ErrorCode, error_for
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for
 from mirror_lib.cluster.topics.records import NewRecord, RecordPlace, leaderless_error
 from mirror_lib.errors import (
     BrokerUnreachableError,
     MirrorError,
     Where,
 )
-from mirror_lib.topology import Grant, Operation
+from mirror_lib.topology.access import Grant, Operation
 
 _log = logging.getLogger(__name__)
 

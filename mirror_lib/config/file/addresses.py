@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mirror_lib.masked_urls import masked_addresses
-from mirror_lib.topology import parse_list
+from mirror_lib.topology.java_types import parse_list
 
 #: A listener name may come before the host; IPv6 addresses are allowed without brackets.
 _ADDRESS = re.compile(r"(?:[0-9A-Za-z%._-]*://)?\[?([0-9A-Za-z%._:-]+)\]?:([0-9]{1,5})")

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from mirror_lib.config.file.derive import FlowSettings
 from mirror_lib.config.model import FlowConfig, Problem
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.topology import IDENTITY_CLASS, SEPARATOR, SOURCE_ALIAS, FlowId, find_loops
+from mirror_lib.topology.loops import find_loops
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.policy import IDENTITY_CLASS, SEPARATOR, SOURCE_ALIAS
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 #: Represents all topics that a pattern matches.

@@ -32,31 +32,18 @@ from mirror_lib.config.file.placeholders import advice_for, placeholder_in
 from mirror_lib.config.file.properties import Entry
 from mirror_lib.config.file.unknown_names import HONOURED, foreign
 from mirror_lib.config.model import Problem, Provenance, Severity
-from mirror_lib.config.secrets import is_secret, masked_text
-from mirror_lib.config.settings import (
-    APPLIED,
-    BY_CLIENT,
-    CLIENT_SET,
-    FLOW_PREFIXES,
-    LEDGER_URL,
-    MM2_BY_NAME,
-    OWN_BY_NAME,
-    TOP_LEVEL,
-    WORKER_BY_NAME,
-    WORKER_NAMES,
-    WORKER_PREFIXES,
-    Definition,
-    Scope,
-    check_client_value,
-    check_value,
-    feature_setting,
-    feature_settings,
-    is_transform_key,
-    unusable_feature,
-)
+from mirror_lib.config.secrets.keys import is_secret
+from mirror_lib.config.secrets.masking import masked_text
+from mirror_lib.config.settings.definitions import MM2_BY_NAME, TOP_LEVEL, WORKER_BY_NAME, Definition, Scope
+from mirror_lib.config.settings.feature_keys import feature_setting, feature_settings, unusable_feature
+from mirror_lib.config.settings.kafka_names import APPLIED, BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
+from mirror_lib.config.settings.keys_of_transforms import FLOW_PREFIXES, is_transform_key
+from mirror_lib.config.settings.mirror_keys import LEDGER_URL, OWN_BY_NAME
+from mirror_lib.config.settings.values import check_client_value, check_value
 from mirror_lib.config.value_doubts import PATTERN_LISTS, value_doubts
 from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
-from mirror_lib.topology import FlowId, parse_list
+from mirror_lib.topology.java_types import parse_list
+from mirror_lib.topology.names import FlowId
 
 _LOCATION = "offset-syncs.topic.location"
 #: Names of a connector's settings that apply to its clients only; those have their own keys.

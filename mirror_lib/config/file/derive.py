@@ -15,10 +15,15 @@ from functools import cached_property
 from mirror_lib.config.file.comments import without_comment
 from mirror_lib.config.file.keys import written_pairs
 from mirror_lib.config.model import Provenance
-from mirror_lib.config.settings import CLIENT_SET, FLOW_KEYS, MM2_FLOW, WORKER, Scope, feature_setting
+from mirror_lib.config.settings.definitions import MM2_FLOW, WORKER, Scope
+from mirror_lib.config.settings.feature_keys import feature_setting
+from mirror_lib.config.settings.kafka_names import CLIENT_SET
+from mirror_lib.config.settings.mirror_keys import FLOW_KEYS
 from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.outside_limits import CONFIGURATION_CLUSTERS
-from mirror_lib.topology import FlowId, compile_list, parse_list, parse_raw_boolean
+from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.java_types import parse_list, parse_raw_boolean
+from mirror_lib.topology.names import FlowId
 
 Settings = Mapping[str, Provenance]
 

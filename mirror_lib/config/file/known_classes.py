@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from mirror_lib.topology import IDENTITY_CLASS
+from mirror_lib.topology.policy import IDENTITY_CLASS
 
 #: Values of class settings that never existed or belong to other settings.
 FOREIGN_CLASSES = {

@@ -11,23 +11,16 @@ from mirror_lib.config.file.derive import OLD_NAMES, FileSettings, FlowSettings,
 from mirror_lib.config.file.keys import ARROW, written_pairs
 from mirror_lib.config.file.placeholders import placeholder_in
 from mirror_lib.config.model import Problem, Provenance, Severity
-from mirror_lib.config.settings import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE, MM2_BY_NAME
+from mirror_lib.config.settings.definitions import MM2_BY_NAME
+from mirror_lib.config.settings.sync_keys import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE
 from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.outside_limits import CONFIGURATION_CLUSTERS
-from mirror_lib.topology import (
-    CONFIG_PROPERTIES_EXCLUDE,
-    IDENTITY_CLASS,
-    SOURCE_ALIAS,
-    TARGET_ALIAS,
-    FlowId,
-    SlowPatternError,
-    compile_java,
-    compile_list,
-    compile_replacement,
-    keeps_names,
-    parse_list,
-    parse_raw_boolean,
-)
+from mirror_lib.topology.bounded_pattern import SlowPatternError
+from mirror_lib.topology.filters import CONFIG_PROPERTIES_EXCLUDE
+from mirror_lib.topology.java_regex import compile_java, compile_list, compile_replacement
+from mirror_lib.topology.java_types import parse_list, parse_raw_boolean
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.policy import IDENTITY_CLASS, SOURCE_ALIAS, TARGET_ALIAS, keeps_names
 
 _SEPARATOR = "replication.policy.separator"
 _RENAME_REGEX = "mirror.topics.rename.regex"

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from mirror_lib.config.file import FileStamp, byte_order_mark, parse_properties
+from mirror_lib.config.file.properties import byte_order_mark, parse_properties
+from mirror_lib.config.file.stamps import FileStamp
 from mirror_lib.config.model import Severity
 from mirror_lib.config.secrets.airflow_provider import CLASS_NAME, AirflowSecretProvider
 from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
@@ -26,7 +27,9 @@ from mirror_lib.operator_limits import (
     is_variable_allowed,
     read_named,
 )
-from mirror_lib.topology import SlowPatternError, compile_java, parse_list
+from mirror_lib.topology.bounded_pattern import SlowPatternError
+from mirror_lib.topology.java_regex import compile_java
+from mirror_lib.topology.java_types import parse_list
 
 __all__ = [
     "REGISTRY",

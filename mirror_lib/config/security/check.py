@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mirror_lib.config.file import FlowSettings, Settings
+from mirror_lib.config.file.derive import FlowSettings, Settings
 from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Problem
 from mirror_lib.config.security.cloud_classes import MECHANISMS
 from mirror_lib.config.security.java_only import java_only_problem
 from mirror_lib.config.security.tls import TlsVersionsError, tls_versions
-from mirror_lib.topology import parse_raw_boolean
+from mirror_lib.topology.java_types import parse_raw_boolean
 
 _PROTOCOLS, _SUITES = "ssl.enabled.protocols", "ssl.cipher.suites"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from mirror_lib.topology import Value, ValueType, parse_value
+from mirror_lib.topology.java_types import Value, ValueType, parse_value
 
 _JAVA = "org.apache.kafka.connect.mirror"
 

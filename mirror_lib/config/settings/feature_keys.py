@@ -11,7 +11,7 @@ from mirror_lib.config.settings.mirror_keys import FLOW_KEYS, OWN_BY_NAME, PREFI
 from mirror_lib.feature import Feature
 from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.installed_features import FailedFeature, installed_features
-from mirror_lib.topology import ValueType
+from mirror_lib.topology.java_types import ValueType
 
 
 def feature_setting(name: str) -> Definition | None:

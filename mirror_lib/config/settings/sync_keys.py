@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from mirror_lib.config.model import AclRules, ConfigRules
 from mirror_lib.config.settings.definitions import BOOLEAN, LIST, STRING, Definition, Scope
-from mirror_lib.topology import AclPattern, AclResource, compile_list, parse_list
+from mirror_lib.topology.acls import AclPattern, AclResource
+from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.java_types import parse_list
 
 CONFIGS_ALWAYS: str = "mirror.configs.always"
 CONFIGS_DEFAULT: str = "mirror.configs.default"

@@ -6,7 +6,8 @@ import importlib.util
 import re
 from collections.abc import Callable
 
-from mirror_lib.config.file import FOREIGN_CLASSES, USER_INFORMATION, AddressError, class_advice, parse_addresses
+from mirror_lib.config.file.addresses import USER_INFORMATION, AddressError, parse_addresses
+from mirror_lib.config.file.known_classes import FOREIGN_CLASSES, class_advice
 from mirror_lib.config.first_start import OFFSET_RESET, parse_first_start, parse_offset_reset, parse_topic_first_starts
 from mirror_lib.config.model import IsolationLevel
 from mirror_lib.config.schedule import parse_flow_schedule, parse_interval, parse_schedule
@@ -14,7 +15,9 @@ from mirror_lib.config.settings import mirror_keys as own_keys
 from mirror_lib.config.settings import sync_keys
 from mirror_lib.config.settings.definitions import Definition
 from mirror_lib.installed_features import imported
-from mirror_lib.topology import IDENTITY_LIKE, ValueType, compile_java, compile_list, parse_list, parse_value
+from mirror_lib.topology.java_regex import compile_java, compile_list
+from mirror_lib.topology.java_types import ValueType, parse_list, parse_value
+from mirror_lib.topology.policy import IDENTITY_LIKE
 
 #: Of the producer that writes the data.
 REQUEST_SIZE = "max.request.size"

@@ -13,39 +13,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import OffsetSpec
-from mirror_lib.cluster.raw import ProducerIdentity, open_clients
-from mirror_lib.cluster.topics import OffsetSync, Position, PositionSnapshot, PositionState, read_offset_syncs
-from mirror_lib.config import (
-    EARLIEST,
-    Fencing,
-    FlowConfig,
-    TopicChain,
-    first_starts,
-    offset_syncs_topic,
-    replication_policy,
-)
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
+from mirror_lib.cluster.topics.internal import PositionSnapshot
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.data_plane import TopicChain
+from mirror_lib.config.first_start import EARLIEST, first_starts
+from mirror_lib.config.model import Fencing, FlowConfig
+from mirror_lib.config.topology import offset_syncs_topic, replication_policy
 from mirror_lib.copy.claim.rewound_syncs import rewind_syncs_of_other_logs
 from mirror_lib.copy.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.copy.claim.unknown_records import with_records
-from mirror_lib.copy.transfer import open_position, transactional_id, transactions_of
+from mirror_lib.copy.transfer.open_positions import open_position, transactional_id, transactions_of
 from mirror_lib.errors import DirtyStartError, MirrorError, Where
-from mirror_lib.identity import MOST_PARTITIONS, position_row
-from mirror_lib.ledger import Ledger
-from mirror_lib.offsets import BEFORE_ALL
-from mirror_lib.planning import (
-    FlowClusters,
-    OpenPartition,
-    PartitionPlan,
-    PartitionProblem,
-    RunPlan,
-    Takeover,
-    after_malformed_position,
-    row_copy,
-    with_flow,
-)
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.identity.last_records import MOST_PARTITIONS
+from mirror_lib.identity.positions import position_row
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.syncs import BEFORE_ALL
+from mirror_lib.planning.by_transform_chain import row_copy
+from mirror_lib.planning.facts import FlowClusters, with_flow
+from mirror_lib.planning.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
+from mirror_lib.planning.next_steps import after_malformed_position
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Number of partitions for which transaction coordinators are asked at a time.
 _CONCURRENT_TAKEOVERS = 64

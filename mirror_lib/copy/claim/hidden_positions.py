@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.raw import open_clients, producer_states
-from mirror_lib.config import FlowConfig
-from mirror_lib.copy.takeover import Hanging
-from mirror_lib.copy.transfer import names_of_flow
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.raw.describe_producers import producer_states
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.copy.takeover.hanging_transactions import Hanging
+from mirror_lib.copy.transfer.open_positions import names_of_flow
 from mirror_lib.errors import Where
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 
 def uncover_positions(flow: FlowConfig, target: Connection, partitions: Collection[int]) -> bool:

@@ -12,12 +12,16 @@ import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.topics import OffsetSync, OffsetSyncWriter, read_offset_syncs
-from mirror_lib.config import FlowConfig, flow_topology, offset_syncs_topic
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
+from mirror_lib.cluster.topics.internal import OffsetSyncWriter
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.errors import MirrorError, TopicMissingError
-from mirror_lib.offsets import BEFORE_ALL, OffsetSyncStore, SyncPoint
-from mirror_lib.topology import TopicPartition
+from mirror_lib.offsets.sync_store import OffsetSyncStore
+from mirror_lib.offsets.syncs import BEFORE_ALL, SyncPoint
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 

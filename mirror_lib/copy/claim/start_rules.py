@@ -6,20 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mirror_lib.cluster.topics import NOTHING_COPIED, OffsetSync, Position, PositionState
-from mirror_lib.config import ExistingTarget
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.positions import NOTHING_COPIED, Position, PositionState
+from mirror_lib.config.model import ExistingTarget
 from mirror_lib.errors import DirtyStartError, TargetNotEmptyError, TargetTruncatedError, Where
-from mirror_lib.planning import (
-    PartitionPlan,
-    Takeover,
-    after_interrupted_merge,
-    after_lost_records,
-    again,
-    let_flow_continue,
-    or_dag,
-    set_position_or_copy_anew,
-)
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.planning.backfills import again, let_flow_continue, or_dag
+from mirror_lib.planning.model import PartitionPlan, Takeover
+from mirror_lib.planning.next_steps import after_interrupted_merge, after_lost_records, set_position_or_copy_anew
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 
 class TargetEnds(NamedTuple):

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from mirror_lib.cluster.raw import open_clients
-from mirror_lib.cluster.topics import Position
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.errors import ClusterError
-from mirror_lib.identity import read_records_at
-from mirror_lib.planning import FlowClusters, PartitionResult
-from mirror_lib.records import LastRecord
-from mirror_lib.topology import TopicPartition
+from mirror_lib.identity.last_records import read_records_at
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.model import PartitionResult
+from mirror_lib.records.last_records import LastRecord
+from mirror_lib.topology.names import TopicPartition
 
 _Records = Mapping[TopicPartition, LastRecord]
 

@@ -10,26 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.topics import OffsetSync, OffsetSyncWriter, Position, PositionState
-from mirror_lib.config import FlowConfig, offset_syncs_topic
-from mirror_lib.copy.claim import with_found_records
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.internal import OffsetSyncWriter
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import offset_syncs_topic
+from mirror_lib.copy.claim.unknown_records import with_found_records
 from mirror_lib.copy.commit.poison_gaps import gap_rows
 from mirror_lib.copy.commit.transaction_counts import transaction_count_rows
-from mirror_lib.identity import position_row
-from mirror_lib.ledger import Ledger, offset_rows, rows
-from mirror_lib.offsets import EmissionState, OffsetRun, encode, flush_syncs
-from mirror_lib.planning import (
-    CopyJob,
-    FlowClusters,
-    OpenPartition,
-    PartitionProblem,
-    PartitionResult,
-    find_lost_deletions,
-    note_lost_deletions,
-    route_record,
-)
-from mirror_lib.topology import TopicPartition
+from mirror_lib.identity.positions import position_row
+from mirror_lib.ledger import offset_rows, rows
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.runs import OffsetRun, encode
+from mirror_lib.offsets.syncs import EmissionState, flush_syncs
+from mirror_lib.planning.by_transform_chain import route_record
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.lost_deletions import find_lost_deletions, note_lost_deletions
+from mirror_lib.planning.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult
+from mirror_lib.topology.names import TopicPartition
 
 #: Maximum number of runs in a row, some hundred kilobytes.
 _RUNS_PER_ROW = 50_000

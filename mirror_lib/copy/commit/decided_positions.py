@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from mirror_lib.cluster.topics import Position, PositionStore
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.topics.internal import PositionStore
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.copy.commit.transaction_counts import counts_after_decisions
-from mirror_lib.identity import position_row
-from mirror_lib.ledger import Ledger
-from mirror_lib.planning import note_histories
-from mirror_lib.topology import TopicPartition
+from mirror_lib.identity.positions import position_row
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.unknown_history import note_histories
+from mirror_lib.topology.names import TopicPartition
 
 
 def store_decided(

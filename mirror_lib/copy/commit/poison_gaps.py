@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.topics import OmittedRange
-from mirror_lib.config import PoisonPolicy
-from mirror_lib.ledger import GapRow, GapState
-from mirror_lib.planning import PartitionResult
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.cluster.topics.positions import OmittedRange
+from mirror_lib.config.copy_settings import PoisonPolicy
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.planning.model import PartitionResult
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 
 def gap_rows(

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Self
 
-from mirror_lib.cluster.admin import OffsetSpec
+from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger import Ledger, rows
-from mirror_lib.planning import CopyJob, FlowClusters, OpenPartition
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger import rows
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.model import CopyJob, OpenPartition
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 _INTERVAL_SECONDS = 2.0

@@ -15,9 +15,10 @@ from enum import Enum
 from typing import TypeVar
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger import Ledger, RoundRow
-from mirror_lib.observe import BinSize, Expectation, expect_round
-from mirror_lib.planning import OpenPartition, PartitionPlan, PartitionResult, RunPlan
+from mirror_lib.ledger.rows import RoundRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.costs import BinSize, Expectation, expect_round
+from mirror_lib.planning.model import OpenPartition, PartitionPlan, PartitionResult, RunPlan
 
 _log = logging.getLogger(__name__)
 

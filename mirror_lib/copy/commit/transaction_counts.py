@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mirror_lib.cluster.topics import Position
-from mirror_lib.identity import is_other_topic
-from mirror_lib.ledger import Ledger, TransactionCountRow
-from mirror_lib.planning import OpenPartition, PartitionResult
-from mirror_lib.records import OpenTransaction, TransactionCount
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.identity.targets import is_other_topic
+from mirror_lib.ledger.offset_rows import TransactionCountRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.model import OpenPartition, PartitionResult
+from mirror_lib.records.transactions import OpenTransaction, TransactionCount
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 Bins = tuple[tuple[OpenPartition, ...], ...]
 

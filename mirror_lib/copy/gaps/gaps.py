@@ -11,11 +11,14 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
-from mirror_lib.cluster.topics import Position
-from mirror_lib.config import FlowConfig, flow_topology
-from mirror_lib.copy.claim import rewind_syncs
-from mirror_lib.copy.commit import omission_rows, store_decided
+from mirror_lib.cluster.admin.client import OffsetFact
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.claim.rewound_syncs import rewind_syncs
+from mirror_lib.copy.commit.decided_positions import store_decided
+from mirror_lib.copy.commit.poison_gaps import omission_rows
 from mirror_lib.copy.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide
 from mirror_lib.errors import (
     POSITION_REASONS,
@@ -28,20 +31,18 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
-from mirror_lib.identity import LedgerPositions, LedgerState, check_clusters, position_change
-from mirror_lib.ledger import GapRow, GapState, Ledger
-from mirror_lib.ledger.tables import LastCopy
-from mirror_lib.planning import (
-    FROM_CUTOVER,
-    WHOLE_TOPIC,
-    FlowClusters,
-    PartitionFacts,
-    PartitionProblem,
-    find_target_change,
-    gather_facts,
-    with_flow,
-)
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.identity.clusters import check_clusters
+from mirror_lib.identity.histories import LedgerState
+from mirror_lib.identity.ledger_positions import LedgerPositions
+from mirror_lib.identity.targets import position_change
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.gaps import LastCopy
+from mirror_lib.planning.backfills import FROM_CUTOVER
+from mirror_lib.planning.facts import FlowClusters, gather_facts, with_flow
+from mirror_lib.planning.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
+from mirror_lib.planning.source_losses import find_target_change
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 
 def note_losses(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.topics import Position, PositionState
+from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.counted import counted
 from mirror_lib.errors import (
     LOSS_REASONS,
@@ -28,9 +28,10 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     Where,
 )
-from mirror_lib.ledger import GapRow, GapState
-from mirror_lib.planning import FoundLoss, PartitionFacts, find_loss, find_target_change
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.planning.model import PartitionFacts
+from mirror_lib.planning.source_losses import FoundLoss, find_loss, find_target_change
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 
 class Decision(StrEnum):

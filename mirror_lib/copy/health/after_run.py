@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features
-from mirror_lib.ledger import FlowObservationRow, Ledger
+from mirror_lib.ledger.observed_rows import FlowObservationRow
+from mirror_lib.ledger.store import Ledger
 
 _log = logging.getLogger(__name__)
 

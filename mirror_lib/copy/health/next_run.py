@@ -7,23 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.copy.flow_plan import plan_flow
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import MirrorError
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features
-from mirror_lib.ledger import Ledger
-from mirror_lib.observe import Outlook
-from mirror_lib.planning import (
-    FlowClusters,
-    RunPlan,
-    hot_partition_warnings,
-    open_transaction_notes,
-    unselected_notes,
-)
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.model import RunPlan
+from mirror_lib.planning.open_transactions import open_transaction_notes
+from mirror_lib.planning.plan import hot_partition_warnings
+from mirror_lib.planning.unselected import unselected_notes
+from mirror_lib.topology.names import TopicPartition
 
 
 class PartitionForecast(Protocol):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from mirror_lib.spark import CommandLine
+from mirror_lib.spark.job_arguments import CommandLine
 
 #: Lost records wait for an operator's decision; the other choices are two of `copy.gaps.Decision`.
 ASK = "ask"

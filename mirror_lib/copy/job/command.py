@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from mirror_lib.config import FlowConfig, load_flow
+from mirror_lib.config.loader import load_flow
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.copy.flow_plan import plan_flow
-from mirror_lib.copy.gaps import Decision
+from mirror_lib.copy.gaps.resolutions import Decision
 from mirror_lib.copy.job.arguments import ASK, JobArguments
 from mirror_lib.copy.job.report import error_report, plan_report, write_report
 from mirror_lib.copy.run import replicate
@@ -20,7 +21,8 @@ from mirror_lib.copy.run_options import CopyRunner, RunOptions, RunReport
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features, provided
-from mirror_lib.ledger import Ledger, existing_ledger, open_ledger
+from mirror_lib.ledger.location import existing_ledger, open_ledger
+from mirror_lib.ledger.store import Ledger
 
 _log = logging.getLogger("mirror")
 

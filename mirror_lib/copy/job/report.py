@@ -13,7 +13,7 @@ from mirror_lib.former_names import with_present_names
 from mirror_lib.private_files import write_private
 
 if TYPE_CHECKING:
-    from mirror_lib.planning import RunPlan
+    from mirror_lib.planning.model import RunPlan
 
 _PLACES = tuple(part.name for part in fields(Where))
 _OWN = frozenset({"reason", "what", "action", *_PLACES})
@@ -209,7 +209,7 @@ def _skipped_ranges(partitions: Iterable[Mapping[str, Any]]) -> Iterator[Skipped
 def _at_source(row: Mapping[str, Any], attributes: Mapping[str, Any]) -> Failure:
     """A failure at the source partition that its row names, regardless of the error's own location."""
     # Its module loads the clients' security, and DAGs are parsed every few seconds.
-    from mirror_lib.planning import WHOLE_TOPIC
+    from mirror_lib.planning.model import WHOLE_TOPIC
 
     partition = None if row["partition"] == WHOLE_TOPIC else row["partition"]
     return Failure.from_attributes({**attributes, "topic": row["topic"], "partition": partition})

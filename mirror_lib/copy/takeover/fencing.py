@@ -7,14 +7,17 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 
-from mirror_lib.cluster.protocol import ProducerState
-from mirror_lib.cluster.raw import ProducerIdentity, RawClient, producer_states
+from mirror_lib.cluster.protocol.transactions import ProducerState
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.describe_producers import producer_states
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.copy.takeover.partition_reader import PartitionReader
 from mirror_lib.copy.takeover.stable_end import stable_end
-from mirror_lib.copy.transfer import names_of_flow
+from mirror_lib.copy.transfer.open_positions import names_of_flow
 from mirror_lib.errors import TargetTruncatedError, TransientError, Where
-from mirror_lib.planning import CopyJob, OpenPartition, Takeover, after_lost_records
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.planning.model import CopyJob, OpenPartition, Takeover
+from mirror_lib.planning.next_steps import after_lost_records
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 _log = logging.getLogger(__name__)
 _FENCING_SECONDS = 60.0

@@ -13,10 +13,12 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from mirror_lib.cluster.protocol import TransactionState
-from mirror_lib.cluster.raw import ProducerIdentity, RawClient, producer_states
+from mirror_lib.cluster.protocol.transactions import TransactionState
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.describe_producers import producer_states
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.errors import TransientError, Where
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 _COORDINATOR_SECONDS = 60.0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from mirror_lib.cluster.protocol import ErrorCode, error_for_code
-from mirror_lib.cluster.raw import Patience, RawClient
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.partition_client import Patience
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.records import ReadyBatch
-from mirror_lib.topology import Operation, TopicPartition
+from mirror_lib.records.ready import ReadyBatch
+from mirror_lib.topology.access import Operation
+from mirror_lib.topology.names import TopicPartition
 
 _PRODUCE_TIMEOUT_MS = 30_000
 

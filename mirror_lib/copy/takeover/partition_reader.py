@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mirror_lib.cluster.protocol import ErrorCode, error_for_code
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, Patience, RawClient
-from mirror_lib.config import CopySettings
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.cluster.raw.partition_client import Patience
+from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.errors import DirtyStartError, MirrorError, OffsetOutOfRangeError, Where
-from mirror_lib.planning import set_position_or_copy_anew
-from mirror_lib.records import Span, read_spans
-from mirror_lib.topology import Operation, TopicPartition
+from mirror_lib.planning.next_steps import set_position_or_copy_anew
+from mirror_lib.records.spans import Span, read_spans
+from mirror_lib.topology.access import Operation
+from mirror_lib.topology.names import TopicPartition
 
 _FETCH_WAIT_MS = 500
 _READ_BYTES = 4 * 1024 * 1024

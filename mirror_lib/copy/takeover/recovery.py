@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.raw import Backoff, RawClient
-from mirror_lib.cluster.topics import OmittedRange
-from mirror_lib.config import PoisonPolicy
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.topics.positions import OmittedRange
+from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.copy.takeover.fencing import fence
 from mirror_lib.copy.takeover.partition_reader import PartitionReader
 from mirror_lib.copy.takeover.tail_match import MismatchError, TailMatch, TailMatcher
@@ -29,19 +30,19 @@ from mirror_lib.errors import (
     TransientError,
     Where,
 )
-from mirror_lib.offsets import OffsetRun, merge
-from mirror_lib.planning import (
-    CopyJob,
-    OpenPartition,
-    Poison,
-    Takeover,
+from mirror_lib.offsets.runs import OffsetRun, merge
+from mirror_lib.planning.model import CopyJob, OpenPartition, Poison, Takeover
+from mirror_lib.planning.next_steps import (
     after_foreign_records,
     after_interrupted_merge,
     after_lost_records,
     set_position_or_copy_anew,
 )
-from mirror_lib.records import HEADER_SIZE, Record, RecordError, Span, largest_encoding
-from mirror_lib.records.compression import CodecError
+from mirror_lib.records.builder import largest_encoding
+from mirror_lib.records.compression.codecs import CodecError
+from mirror_lib.records.header import HEADER_SIZE
+from mirror_lib.records.records import Record, RecordError
+from mirror_lib.records.spans import Span
 
 #: Reads the spans of a log from an offset on.
 Read = Callable[[int], Awaitable[Sequence[Span]]]
@@ -205,7 +206,7 @@ class _Recovery:
     def _stored_omissions(self) -> list[OmittedRange]:
         """The ranges within the compared offsets that were skipped by any position of this partition."""
         # Rarely needed, and another Kafka client, which must not be loaded before Spark forks its workers.
-        from mirror_lib.cluster.topics import PositionSnapshot, PositionStore
+        from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
 
         plan, topic = self._opened.plan, self._job.positions
         if topic is None:

@@ -11,11 +11,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
-from mirror_lib.cluster.protocol import ProducerState
-from mirror_lib.cluster.raw import Backoff, RawClient, producer_states
+from mirror_lib.cluster.protocol.transactions import ProducerState
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.describe_producers import producer_states
 from mirror_lib.copy.takeover.partition_reader import PartitionReader
 from mirror_lib.errors import MirrorError, OpenTransactionError, TransientError, Where
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 #: Seconds between checks for the end of a transaction.
 _FIRST_LOOK, _LONGEST_PAUSE = 0.05, 2.0

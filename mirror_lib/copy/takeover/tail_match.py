@@ -21,9 +21,10 @@ from itertools import islice
 from operator import attrgetter
 from typing import Generic, Protocol, TypeVar
 
-from mirror_lib.cluster.topics import OmittedRange
-from mirror_lib.offsets import OffsetRun, RunBuilder
-from mirror_lib.records import Record, Span
+from mirror_lib.cluster.topics.positions import OmittedRange
+from mirror_lib.offsets.runs import OffsetRun, RunBuilder
+from mirror_lib.records.records import Record
+from mirror_lib.records.spans import Span
 
 #: Maximum number of markers assumed among offsets that a log lacks; it limits memory.
 _MOST_MARKERS = 1_000

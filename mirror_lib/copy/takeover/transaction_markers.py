@@ -11,7 +11,8 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
-from mirror_lib.cluster.raw import Patience, ProducerIdentity
+from mirror_lib.cluster.raw.partition_client import Patience
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.copy.takeover.hanging_transactions import (
     FIRST_LOOK,
     LAST_LOOK,
@@ -20,7 +21,8 @@ from mirror_lib.copy.takeover.hanging_transactions import (
     coordinator_deadline,
 )
 from mirror_lib.errors import FencedError, MirrorError
-from mirror_lib.topology import Operation, TopicPartition
+from mirror_lib.topology.access import Operation
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 

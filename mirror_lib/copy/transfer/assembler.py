@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.records import SkippedRecords, TransactionCount
+from mirror_lib.records.skipped import SkippedRecords
+from mirror_lib.records.transactions import TransactionCount
 
 
 class Part(Protocol):

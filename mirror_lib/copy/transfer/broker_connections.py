@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mirror_lib.cluster.raw import RawClient
-from mirror_lib.config import CopySettings
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.copy.transfer.producer_state import ConnectionSlot, PartitionWriter
 
 #: Round-trip time from which a broker counts as high-latency; within a data centre, or between neighbours, it is less.

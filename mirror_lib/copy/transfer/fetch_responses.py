@@ -7,8 +7,11 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from mirror_lib.cluster.protocol import UNKNOWN_EPOCH, ErrorCode, Needed, error_for_code
-from mirror_lib.cluster.raw import FetchedPartition, RawClient, may_pass
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.fetch import UNKNOWN_EPOCH
+from mirror_lib.cluster.protocol.kafka_errors import Needed, error_for_code
+from mirror_lib.cluster.raw.backoff import may_pass
+from mirror_lib.cluster.raw.client import FetchedPartition, RawClient
 from mirror_lib.copy.transfer.assembler import Part
 from mirror_lib.copy.transfer.follower_fetch import Place, ReadReplicas
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
@@ -21,8 +24,10 @@ from mirror_lib.errors import (
     RetriesExhaustedError,
     SourceTruncatedError,
 )
-from mirror_lib.records import SkippedRecords, find_last_records
-from mirror_lib.topology import Grant, Operation, TopicPartition
+from mirror_lib.records.last_records import find_last_records
+from mirror_lib.records.skipped import SkippedRecords
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

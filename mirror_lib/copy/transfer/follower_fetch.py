@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mirror_lib.cluster.protocol import FetchedPartition
-from mirror_lib.records import sound_batches
-from mirror_lib.topology import TopicPartition
+from mirror_lib.cluster.protocol.fetch import FetchedPartition
+from mirror_lib.records.validation import sound_batches
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 #: How many empty responses in a row a follower may give although it should have records: each takes half a second.

@@ -19,15 +19,19 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from mirror_lib.cluster.protocol import ADD_PARTITIONS_TO_TXN, VERIFYING_VERSION, ErrorCode, error_for_code
-from mirror_lib.cluster.raw import ProducerIdentity, RawClient, may_pass
-from mirror_lib.copy.takeover import Markers, overtime
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.protocol.transactions import ADD_PARTITIONS_TO_TXN, VERIFYING_VERSION
+from mirror_lib.cluster.raw.backoff import may_pass
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.copy.takeover.transaction_markers import Markers, overtime
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.produce_errors import WriteFaults
 from mirror_lib.copy.transfer.producer_state import Guard, PartitionWriter
 from mirror_lib.copy.transfer.task_group import Background
 from mirror_lib.errors import FencedError, MirrorError
-from mirror_lib.planning import ProducerMemory
+from mirror_lib.planning.model import ProducerMemory
 
 #: Maximum seconds until a transaction is committed; half of the default transaction timeout.
 COMMIT_SECONDS = 30.0

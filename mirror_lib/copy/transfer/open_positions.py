@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.topics import OmittedRange, Position, PositionState
+from mirror_lib.cluster.topics.positions import OmittedRange, Position, PositionState
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
-from mirror_lib.planning import OpenPartition
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.planning.model import OpenPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig, TopicChain
+    from mirror_lib.config.data_plane import TopicChain
+    from mirror_lib.config.model import FlowConfig
 
 
 def transactional_id(flow: FlowId, target: TopicPartition) -> str:

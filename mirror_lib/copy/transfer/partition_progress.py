@@ -6,14 +6,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mirror_lib.cluster.raw import Backoff
-from mirror_lib.config import CopySettings, PoisonPolicy
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.config.copy_settings import CopySettings, PoisonPolicy
 from mirror_lib.copy.transfer.assembler import Assembler
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.offsets import OffsetRun, RunBuilder
-from mirror_lib.planning import OpenPartition, PartitionResult, Poison
-from mirror_lib.records import BatchAssembler, LastRecord, LastRecords, ReadyBatch
-from mirror_lib.topology import FlowId
+from mirror_lib.offsets.runs import OffsetRun, RunBuilder
+from mirror_lib.planning.model import OpenPartition, PartitionResult, Poison
+from mirror_lib.records.assemble import BatchAssembler
+from mirror_lib.records.last_records import LastRecord, LastRecords
+from mirror_lib.records.ready import ReadyBatch
+from mirror_lib.topology.names import FlowId
 
 _NOTHING = bytearray()
 

@@ -10,24 +10,21 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from mirror_lib.cluster.raw import RawClient
-from mirror_lib.config import PoisonPolicy
-from mirror_lib.copy.takeover import PartitionAppender
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.config.copy_settings import PoisonPolicy
+from mirror_lib.copy.takeover.partition_appender import PartitionAppender
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.torn_connections import LEAST_REQUEST_BYTES
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.planning import CopyJob, Poison
-from mirror_lib.records import (
-    Codec,
-    ReadyBatch,
-    Record,
-    SkippedRecords,
-    encode_varint,
-    rebuild,
-    stamp,
-    with_size,
-)
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.planning.model import CopyJob, Poison
+from mirror_lib.records.builder import rebuild
+from mirror_lib.records.header import Codec
+from mirror_lib.records.ready import ReadyBatch
+from mirror_lib.records.records import Record
+from mirror_lib.records.skipped import SkippedRecords
+from mirror_lib.records.stamping import stamp
+from mirror_lib.records.varint import encode_varint, with_size
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Maximum bytes of one record's value; longer values are split.
 PART_BYTES = 512 * 1024

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mirror_lib.cluster.protocol import ErrorCode, Needed, error_for_code
-from mirror_lib.cluster.raw import ProducedPartition, RawClient
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import Needed, error_for_code
+from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
 from mirror_lib.copy.transfer.producer_state import Outgoing, PartitionWriter
@@ -21,8 +22,9 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
-from mirror_lib.records import POLICIES, halves, readable, skipped_batch
-from mirror_lib.topology import Grant, Operation
+from mirror_lib.records.poison import POLICIES
+from mirror_lib.records.split import halves, readable, skipped_batch
+from mirror_lib.topology.access import Grant, Operation
 
 #: Errors about a record in the batch, which is then searched by bisection.
 _RECORD_REFUSED = frozenset(

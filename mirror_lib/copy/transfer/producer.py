@@ -22,9 +22,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mirror_lib.cluster.protocol import ErrorCode, encode_topic_id, error_for_code
-from mirror_lib.cluster.raw import ProducedPartition, RawClient, may_pass, without_frames
-from mirror_lib.config import CopySettings
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.fields import encode_topic_id
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.backoff import may_pass, without_frames
+from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
+from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.copy.transfer.broker_connections import ConnectionSlots
 from mirror_lib.copy.transfer.old_records import OldRecords
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
@@ -44,9 +47,9 @@ from mirror_lib.copy.transfer.producer_state import (
 from mirror_lib.copy.transfer.task_group import Background
 from mirror_lib.copy.transfer.torn_connections import TornConnections
 from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError
-from mirror_lib.planning import ProducerMemory
-from mirror_lib.records import ReadyBatch
-from mirror_lib.topology import TopicPartition
+from mirror_lib.planning.model import ProducerMemory
+from mirror_lib.records.ready import ReadyBatch
+from mirror_lib.topology.names import TopicPartition
 
 _REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-from mirror_lib.cluster.protocol import ErrorCode
-from mirror_lib.cluster.raw import Backoff, ProducedPartition
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.raw.client import ProducedPartition
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.errors import MirrorError
-from mirror_lib.planning import OpenPartition
-from mirror_lib.records import ReadyBatch, stamp
+from mirror_lib.planning.model import OpenPartition
+from mirror_lib.records.ready import ReadyBatch
+from mirror_lib.records.stamping import stamp
 
 #: Sequence numbers wrap around.
 SEQUENCES = 2**31

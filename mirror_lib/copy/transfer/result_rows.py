@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from mirror_lib.offsets import decode, encode
-from mirror_lib.planning import PartitionResult
+from mirror_lib.offsets.runs import decode, encode
+from mirror_lib.planning.model import PartitionResult
 
 #: Schema for `mapInArrow`: one row for each bin.
 RESULT_DDL = "results binary"

@@ -12,8 +12,9 @@ from typing import Any, cast
 
 import uvloop
 
-from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
-from mirror_lib.copy.takeover import Recovered, take_over_all
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.copy.takeover.recovery import Recovered, take_over_all
 from mirror_lib.copy.transfer.assembler import Part
 from mirror_lib.copy.transfer.fetcher import Memory, SourceReader
 from mirror_lib.copy.transfer.follower_fetch import ReadReplicas
@@ -25,8 +26,8 @@ from mirror_lib.copy.transfer.producer import TargetWriter
 from mirror_lib.copy.transfer.task_group import Background, internal_error
 from mirror_lib.copy.transfer.throttle import Throttle, task_bytes_per_second
 from mirror_lib.errors import MirrorError
-from mirror_lib.planning import CopyJob, OpenPartition, PartitionResult, Takeover
-from mirror_lib.records import ReadyBatch
+from mirror_lib.planning.model import CopyJob, OpenPartition, PartitionResult, Takeover
+from mirror_lib.records.ready import ReadyBatch
 
 _log = logging.getLogger(__name__)
 _WHO = "the copy task"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from mirror_lib.planning import CopyJob
-from mirror_lib.topology import TopicPartition
+from mirror_lib.planning.model import CopyJob
+from mirror_lib.topology.names import TopicPartition
 
 #: Minimum burst, regardless of the limit: a smaller fetch would not hold a batch.
 _LEAST_BURST = 64 * 1024

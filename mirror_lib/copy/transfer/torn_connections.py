@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 
 from mirror_lib.copy.transfer.producer_state import Outgoing
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, RecordTooLargeError, Where
-from mirror_lib.records import ReadyBatch, halves
+from mirror_lib.records.ready import ReadyBatch
+from mirror_lib.records.split import halves
 
 _log = logging.getLogger(__name__)
 

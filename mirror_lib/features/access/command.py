@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli import ConfigOption, FlowOption, JsonOption, JsonOutput, Output, report_errors
-from mirror_lib.cluster.auth import parse_jaas
-from mirror_lib.config import ClientSettings, load_flow
+from mirror_lib.cluster.auth.jaas import parse_jaas
+from mirror_lib.config.loader import load_flow
+from mirror_lib.config.model import ClientSettings
 from mirror_lib.features.access.commands import acl_commands
 from mirror_lib.features.access.model import AccessTask, RequiredAccess
 from mirror_lib.features.access.required import required_access, scheduled_access

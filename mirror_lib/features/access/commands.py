@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from mirror_lib.features.access.model import RequiredAccess, grants_by_cluster
-from mirror_lib.topology import Grant, acls_operation, resource_arguments
+from mirror_lib.topology.access import Grant, acls_operation, resource_arguments
 
 
 def acl_commands(

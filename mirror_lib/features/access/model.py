@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.topology import Grant, without_covered
+from mirror_lib.topology.access import Grant, without_covered
 
 
 class Side(StrEnum):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mirror_lib.config import load
+from mirror_lib.config.loader import load
 from mirror_lib.features.access.commands import acl_commands
 from mirror_lib.features.access.model import AccessTask, RequiredAccess, Side
 from mirror_lib.features.access.required import required_access, scheduled_access

@@ -10,23 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mirror_lib.config import (
-    Fencing,
-    FlowConfig,
-    MirrorConfig,
-    NamePattern,
-    OffsetSyncsLocation,
-    PoisonPolicy,
-    flow_topology,
-    offset_syncs_topic,
-    quarantine_topic,
-    replication_policy,
-)
 from mirror_lib.config import name_patterns as patterns
+from mirror_lib.config.copy_settings import PoisonPolicy
+from mirror_lib.config.model import Fencing, FlowConfig, MirrorConfig, OffsetSyncsLocation
+from mirror_lib.config.name_patterns import NamePattern
+from mirror_lib.config.topology import flow_topology, offset_syncs_topic, quarantine_topic, replication_policy
 from mirror_lib.features.access.model import ON_DEMAND, AccessTask, RequiredAccess, Side
-from mirror_lib.sync import why_not_emitted
-from mirror_lib.sync.heartbeats import emitting_flows
-from mirror_lib.topology import WILDCARD, AclPattern, Grant, Operation, Resource, without_covered
+from mirror_lib.sync.due_steps import why_not_emitted
+from mirror_lib.sync.heartbeats.rules import emitting_flows
+from mirror_lib.topology.access import Grant, Operation, Resource, without_covered
+from mirror_lib.topology.acls import WILDCARD, AclPattern
 
 #: Since this version, producers without a transactional id may write idempotently wherever they may write (KIP-679).
 _FREE_IDEMPOTENCE = "2.8"

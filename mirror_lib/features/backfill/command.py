@@ -25,17 +25,17 @@ from mirror_lib.cli import (
     megabytes,
     report_errors,
 )
-from mirror_lib.cli.run import copy_and_report
-from mirror_lib.cli.sync import show_topics
-from mirror_lib.copy.job import ASK, JobArguments
+from mirror_lib.cli.run.command import copy_and_report
+from mirror_lib.cli.sync.topics import show_topics
+from mirror_lib.copy.job.arguments import ASK, JobArguments
 from mirror_lib.features.backfill import states as backfill_states
 from mirror_lib.features.backfill.define import estimate, find_backfill, prepare_backfill, request_of
 from mirror_lib.features.backfill.model import BackfillRequest
 from mirror_lib.features.backfill.plan import BackfillEstimate
 from mirror_lib.features.backfill.situation import situations_of
-from mirror_lib.ledger import open_ledger
-from mirror_lib.planning import FlowClusters
-from mirror_lib.spark import LOCAL_MASTER
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.spark.submit import LOCAL_MASTER
 
 app = command_group("backfill")
 

@@ -7,19 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.admin import OffsetFact, TopicDescription
-from mirror_lib.cluster.topics import PositionStore, StoredPosition
-from mirror_lib.config import (
-    ExistingTarget,
-    FirstStart,
-    FirstStarts,
-    FlowConfig,
-    Rename,
-    flow_topology,
-    named_topics,
-    parse_first_start,
-    plain_names,
-)
+from mirror_lib.cluster.admin.client import OffsetFact
+from mirror_lib.cluster.admin.model import TopicDescription
+from mirror_lib.cluster.topics.internal import PositionStore, StoredPosition
+from mirror_lib.config.first_start import FirstStarts, parse_first_start
+from mirror_lib.config.model import ExistingTarget, FirstStart, FlowConfig, Rename
+from mirror_lib.config.name_patterns import named_topics, plain_names
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.features.backfill.late_writes import find_late_writes
 from mirror_lib.features.backfill.model import (
@@ -31,12 +25,15 @@ from mirror_lib.features.backfill.model import (
 )
 from mirror_lib.features.backfill.plan import BackfillEstimate, bound_offset, estimate_range
 from mirror_lib.features.backfill.tables import BackfillRow, Backfills
-from mirror_lib.ledger import Ledger
-from mirror_lib.observe import copy_speed
-from mirror_lib.planning import FROM_CUTOVER, FlowClusters, SourceLogs, read_source_logs
-from mirror_lib.sync import hidden_topics
-from mirror_lib.sync.topics import TopicSync, apply_flow_topics
-from mirror_lib.topology import FlowTopology, TopicPartition
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.speeds import copy_speed
+from mirror_lib.planning.backfills import FROM_CUTOVER
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.source_logs import SourceLogs, read_source_logs
+from mirror_lib.sync.hidden_by_acls import hidden_topics
+from mirror_lib.sync.topics.flow import TopicSync, apply_flow_topics
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import TopicPartition
 
 #: Number of the flow's latest runs from which its speed is measured.
 _SPEED_RUNS = 20

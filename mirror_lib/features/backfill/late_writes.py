@@ -11,22 +11,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from mirror_lib.cluster.admin import OffsetSpec
-from mirror_lib.cluster.topics import PositionState, StoredPosition
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.topics.internal import StoredPosition
+from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import Where, WrittenAfterCutoverError
 from mirror_lib.features.backfill.tables import Backfills
-from mirror_lib.ledger import GapState, HandedOverRow, Ledger
-from mirror_lib.planning import (
-    FROM_CUTOVER,
-    AfterCutover,
-    FlowClusters,
-    PartitionFacts,
-    PartitionProblem,
-    SourceLoss,
-    backfill_id,
-)
-from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
+from mirror_lib.ledger.cutover_rows import HandedOverRow
+from mirror_lib.ledger.rows import GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.backfills import FROM_CUTOVER, backfill_id
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.handed_over import AfterCutover
+from mirror_lib.planning.model import PartitionFacts, PartitionProblem, SourceLoss
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 _NAMED = 3
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.config import FirstStart
+from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.planning import FROM_CUTOVER, backfill_id
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.planning.backfills import FROM_CUTOVER, backfill_id
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,80}")
 _DERIVED_LENGTH = 12

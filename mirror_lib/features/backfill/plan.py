@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mirror_lib.cluster.admin import OffsetFact
-from mirror_lib.config import FirstStart
+from mirror_lib.cluster.admin.client import OffsetFact
+from mirror_lib.config.model import FirstStart
 from mirror_lib.features.backfill.model import Backfill, BackfillRange
-from mirror_lib.planning import ASSUMED_BYTES_PER_OFFSET, PartitionFacts, PartitionPlan, RunPlan
-from mirror_lib.topology import TopicPartition
+from mirror_lib.planning.model import ASSUMED_BYTES_PER_OFFSET, PartitionFacts, PartitionPlan, RunPlan
+from mirror_lib.topology.names import TopicPartition
 
 
 def bound_offset(bound: FirstStart, log_start: int, log_end: int, at_time: OffsetFact | None) -> int:

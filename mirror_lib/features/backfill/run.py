@@ -15,10 +15,13 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.topics import PositionState
-from mirror_lib.config import FlowConfig, flow_topology
-from mirror_lib.copy import CopyRunner, RunOptions, RunReport, hold_lock, replicate
-from mirror_lib.copy.gaps import Decision
+from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.gaps.resolutions import Decision
+from mirror_lib.copy.run import replicate
+from mirror_lib.copy.run_lock import hold_lock
+from mirror_lib.copy.run_options import CopyRunner, RunOptions, RunReport
 from mirror_lib.errors import (
     ConfigurationError,
     MirrorError,
@@ -33,20 +36,14 @@ from mirror_lib.features.backfill.model import Backfill, BackfillRange
 from mirror_lib.features.backfill.plan import clip_facts, within_budget
 from mirror_lib.features.backfill.same_topic import LivePositions
 from mirror_lib.features.backfill.states import with_resolution
-from mirror_lib.identity import position_row
-from mirror_lib.ledger import GapRow, GapState, Ledger
-from mirror_lib.planning import (
-    WHOLE_TOPIC,
-    FlowClusters,
-    PartitionFacts,
-    PartitionProblem,
-    PartitionResult,
-    RunPlan,
-    again,
-    gather_facts,
-    plan_round,
-)
-from mirror_lib.topology import TopicPartition
+from mirror_lib.identity.positions import position_row
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.backfills import again
+from mirror_lib.planning.facts import FlowClusters, gather_facts
+from mirror_lib.planning.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, PartitionResult, RunPlan
+from mirror_lib.planning.plan import plan_round
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 #: Remaining share of the budget below which another round is not worth its cost.

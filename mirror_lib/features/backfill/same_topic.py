@@ -16,19 +16,13 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import OffsetSpec
-from mirror_lib.cluster.topics import (
-    NOTHING_COPIED,
-    Position,
-    PositionSnapshot,
-    PositionState,
-    PositionStore,
-    StoredPosition,
-)
-from mirror_lib.config import FlowConfig
-from mirror_lib.copy import RunLease
-from mirror_lib.copy.commit import store_decided
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore, StoredPosition
+from mirror_lib.cluster.topics.positions import NOTHING_COPIED, Position, PositionState
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.copy.commit.decided_positions import store_decided
+from mirror_lib.copy.run_lock import RunLease
 from mirror_lib.errors import (
     DirtyStartError,
     MirrorError,
@@ -40,9 +34,11 @@ from mirror_lib.errors import (
 )
 from mirror_lib.features.backfill.model import Backfill, BackfillRange
 from mirror_lib.features.backfill.states import copy_anew
-from mirror_lib.ledger import Ledger
-from mirror_lib.planning import FlowClusters, PartitionPlan, again, let_flow_continue, with_flow
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.backfills import again, let_flow_continue
+from mirror_lib.planning.facts import FlowClusters, with_flow
+from mirror_lib.planning.model import PartitionPlan
+from mirror_lib.topology.names import TopicPartition
 
 
 class LivePositions:

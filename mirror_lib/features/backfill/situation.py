@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mirror_lib.config import FlowConfig
-from mirror_lib.copy import LockHolder
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.copy.run_lock import LockHolder
 from mirror_lib.errors import RunDiedError
 from mirror_lib.features.backfill.define import every_backfill
 from mirror_lib.features.backfill.model import Backfill
 from mirror_lib.features.backfill.states import STATES, Known, State, state_of
-from mirror_lib.ledger import Ledger, RunRow, RunState
-from mirror_lib.planning import again
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.rows import RunRow, RunState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.backfills import again
+from mirror_lib.topology.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

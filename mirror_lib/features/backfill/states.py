@@ -33,8 +33,8 @@ from mirror_lib.errors import (
     TopologyError,
 )
 from mirror_lib.features.backfill.model import Backfill, BackfillRange
-from mirror_lib.planning import again, let_flow_continue, or_dag
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.planning.backfills import again, let_flow_continue, or_dag
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Suffix of a target topic for a new copy of the range.
 _ANEW = ".anew"

@@ -9,7 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, select
 
-from mirror_lib.ledger import METADATA, Ledger, StoredJson, column, insert_new, key
+from mirror_lib.ledger.metadata import StoredJson, column, key
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.writing import insert_new
 
 # See `BackfillRow`.
 _BACKFILL = Table(

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mirror_lib.cluster.protocol import SecurityDisabledError
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.protocol.kafka_errors import SecurityDisabledError
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import AuthorizationError, ConfigurationError
 from mirror_lib.features.cutover.gates import first_places
 from mirror_lib.features.cutover.model import Gate
-from mirror_lib.sync import source_admin
-from mirror_lib.topology import WILDCARD, WRITE, AclBinding, AclPattern, AclPermission, AclResource
+from mirror_lib.sync.admins import source_admin
+from mirror_lib.topology.acls import WILDCARD, WRITE, AclBinding, AclPattern, AclPermission, AclResource
 
 _ACTION = "Stop the writers manually, and start the cutover with fence=operator."
 

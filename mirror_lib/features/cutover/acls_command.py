@@ -9,7 +9,7 @@ import typer
 
 from mirror_lib.cli import FlowCommand, Output, acl_table, begin_with, capped_errors, flow_command, system_user
 from mirror_lib.features.cutover.staged_acls import StagedAclChange, release_acls, revoke_acls
-from mirror_lib.topology import shown_choice
+from mirror_lib.topology.flow_topology import shown_choice
 
 app = typer.Typer()
 

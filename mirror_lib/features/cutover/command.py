@@ -31,40 +31,41 @@ from mirror_lib.cli import (
     person,
     report_errors,
 )
-from mirror_lib.cli.run import Job, RunFiles, running_job
-from mirror_lib.config import load
-from mirror_lib.config.secrets import without_lookups
+from mirror_lib.cli.run.spark_submit import Job, RunFiles, running_job
+from mirror_lib.config.loader import load
+from mirror_lib.config.secrets.lookup_context import without_lookups
 from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
-from mirror_lib.features.cutover import (
+from mirror_lib.features.cutover import machine, report
+from mirror_lib.features.cutover.context import CutoverContext
+from mirror_lib.features.cutover.failback.after_disaster import apply_return
+from mirror_lib.features.cutover.failback.return_plan import plan_return
+from mirror_lib.features.cutover.job import as_data
+from mirror_lib.features.cutover.job_arguments import CutoverArguments
+from mirror_lib.features.cutover.machine import Progress as CutoverProgress
+from mirror_lib.features.cutover.machine import create
+from mirror_lib.features.cutover.model import (
     Confirmation,
-    CutoverArguments,
-    CutoverContext,
     CutoverDefinition,
     Fence,
     Step,
     StepState,
     Style,
     VerifyScope,
-    as_data,
-    attempts_of,
-    create,
-    failback_of,
-    machine,
-    open_cutover,
-    report,
-    sentence,
-    time_line,
 )
-from mirror_lib.features.cutover import Progress as CutoverProgress
-from mirror_lib.features.cutover.failback import apply_return, plan_return
-from mirror_lib.features.cutover.states import STATES, DisasterState, Event, answer, await_taken, do, require
+from mirror_lib.features.cutover.opening import failback_of, open_cutover
+from mirror_lib.features.cutover.records import attempts_of
+from mirror_lib.features.cutover.report import sentence, time_line
 from mirror_lib.features.cutover.states import disaster as disaster_states
 from mirror_lib.features.cutover.states import shown as states_shown
-from mirror_lib.features.cutover.steps import roll_back
-from mirror_lib.features.cutover.tables import Cutovers
-from mirror_lib.ledger import enabled_opposite_of, open_ledger
-from mirror_lib.spark import LOCAL_MASTER, job_file
+from mirror_lib.features.cutover.states.cutover import Event
+from mirror_lib.features.cutover.states.disaster import STATES, DisasterState, do
+from mirror_lib.features.cutover.states.situation import answer, await_taken, require
+from mirror_lib.features.cutover.steps.rollback import roll_back
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.ledger.handovers import enabled_opposite_of
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.spark.submit import LOCAL_MASTER, job_file
 
 app = command_group("cutover")
 

@@ -10,15 +10,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.config import FlowConfig, MirrorConfig, enabled_flow, flow_topology
-from mirror_lib.copy import CopyRunner, RunOptions, RunReport, hold_lock, replicate
+from mirror_lib.config.loader import enabled_flow
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.run import replicate
+from mirror_lib.copy.run_lock import hold_lock
+from mirror_lib.copy.run_options import CopyRunner, RunOptions, RunReport
 from mirror_lib.errors import ConfigurationError, RunLockedError
 from mirror_lib.features.cutover.model import Attempt, CutoverDefinition, Step
 from mirror_lib.features.cutover.order import has_passed
 from mirror_lib.features.cutover.scope import ScopeTopic, exactly, without_handovers
-from mirror_lib.features.verify import VerifyMode, VerifyOptions, VerifyPlan, VerifyReport, VerifyRunner, verify_flow
-from mirror_lib.ledger import Ledger, all_with_handovers, enabled_opposite_of
-from mirror_lib.topology import FlowTopology
+from mirror_lib.features.verify.model import VerifyMode, VerifyPlan
+from mirror_lib.features.verify.report import VerifyReport
+from mirror_lib.features.verify.run import VerifyOptions, VerifyRunner, verify_flow
+from mirror_lib.ledger.handovers import all_with_handovers, enabled_opposite_of
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.flow_topology import FlowTopology
 
 
 @dataclass(frozen=True, slots=True)

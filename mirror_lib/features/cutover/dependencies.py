@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from mirror_lib.counted import counted
 from mirror_lib.features.cutover.gates import begin_anew
 from mirror_lib.features.cutover.model import Gate
-from mirror_lib.topology import compile_list
+from mirror_lib.topology.java_regex import compile_list
 
 _NAMED = 3
 #: `__consumer_offsets` takes part in transactions that commit a group's offsets; it moves with the group.

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import GroupAdmin, GroupKind, GroupState
-from mirror_lib.config import FlowConfig, flow_topology, group_filter
-from mirror_lib.copy.transfer import is_own_transactional_id
+from mirror_lib.cluster.admin.groups import GroupAdmin, GroupKind, GroupState
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology, group_filter
+from mirror_lib.copy.transfer.open_positions import is_own_transactional_id
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.cutover.dependencies import Belonging
 from mirror_lib.features.cutover.gates import first_places
 from mirror_lib.features.cutover.scope import ScopeTopic
 from mirror_lib.features.cutover.transactional_topics import transactional_writers
-from mirror_lib.sync import flow_admins
-from mirror_lib.topology import compile_list
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.topology.java_regex import compile_list
 
 _OTHER_KINDS = (GroupKind.SHARE, GroupKind.STREAMS)
 

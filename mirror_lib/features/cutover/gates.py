@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from mirror_lib.cluster.admin import GroupState
+from mirror_lib.cluster.admin.groups import GroupState
 from mirror_lib.counted import counted
 from mirror_lib.features.cutover.model import Gate
 from mirror_lib.features.cutover.scope import LogEnds, ScopeGroup, ScopeTopic
-from mirror_lib.features.verify import Verdict, VerifyReport
-from mirror_lib.identity import Unselected
-from mirror_lib.ledger import CutRow
-from mirror_lib.offsets import GroupReason
+from mirror_lib.features.verify.findings import Verdict
+from mirror_lib.features.verify.report import VerifyReport
+from mirror_lib.identity.unselected import Unselected
+from mirror_lib.ledger.cutover_rows import CutRow
+from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.printable import printable
-from mirror_lib.sync.groups import GroupPlan, GroupRow
-from mirror_lib.topology import TopicPartition
+from mirror_lib.sync.groups.plan import GroupPlan, GroupRow
+from mirror_lib.topology.names import TopicPartition
 
 _NAMED = 3
 #: Positions that need no action: in sync, nothing to take over, or continuing slightly too early. Positions that skip

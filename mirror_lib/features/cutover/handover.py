@@ -10,8 +10,9 @@ from typing import Any, Self
 from mirror_lib.counted import counted
 from mirror_lib.features.cutover.context import CutoverContext
 from mirror_lib.features.cutover.model import Attempt, Gate, Step
-from mirror_lib.features.cutover.tables import Cutovers
-from mirror_lib.ledger import HandedOverRow, opposite_of
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.ledger.cutover_rows import HandedOverRow
+from mirror_lib.ledger.handovers import opposite_of
 
 #: A topic's names on the source and the target of the flow that copies it.
 Names = tuple[str, str]

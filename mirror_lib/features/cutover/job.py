@@ -7,15 +7,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mirror_lib.config import load
-from mirror_lib.copy.job import error_report, write_report
+from mirror_lib.config.loader import load
+from mirror_lib.copy.job.report import error_report, write_report
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.cutover.context import CutoverContext, Engine
 from mirror_lib.features.cutover.job_arguments import CutoverArguments
 from mirror_lib.features.cutover.machine import Machine, Progress, StepConfirmation
 from mirror_lib.features.cutover.opening import open_cutover
 from mirror_lib.features.cutover.report import progress_text
-from mirror_lib.ledger import open_ledger
+from mirror_lib.ledger.location import open_ledger
 from mirror_lib.printable import Lines
 
 _log = logging.getLogger("mirror")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from mirror_lib.copy import RunLease, hold_lock
+from mirror_lib.copy.run_lock import RunLease, hold_lock
 from mirror_lib.errors import (
     RETRIABLE_REASONS,
     ConfigurationError,
@@ -37,14 +37,12 @@ from mirror_lib.features.cutover.order import (
 )
 from mirror_lib.features.cutover.outcome import Outcome
 from mirror_lib.features.cutover.records import attempt_of, attempts_of, step_row
-from mirror_lib.features.cutover.states import (
+from mirror_lib.features.cutover.states.cutover import Event, Refusal, after
+from mirror_lib.features.cutover.states.situation import (
     NO,
     RUN,
-    Event,
     NotNowError,
-    Refusal,
     Situation,
-    after,
     answer,
     refusal_error,
     require,
@@ -53,8 +51,11 @@ from mirror_lib.features.cutover.states import (
 from mirror_lib.features.cutover.steps import before as steps_before
 from mirror_lib.features.cutover.steps import cut as steps_cut
 from mirror_lib.features.cutover.steps import switch as steps_over
-from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers, QuestionRow
-from mirror_lib.ledger import CutoverRow, Ledger, lock_name
+from mirror_lib.features.cutover.tables.carriers import CarrierRow, Carriers, QuestionRow
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.ledger.cutover_rows import CutoverRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.locks import lock_name
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.3

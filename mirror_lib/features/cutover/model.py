@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.former_names import with_present_names
-from mirror_lib.topology import compile_list
+from mirror_lib.topology.java_regex import compile_list
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 

@@ -6,23 +6,19 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.raw import HiddenRecords, describe_hidden, open_clients
-from mirror_lib.config import FlowConfig, IsolationLevel
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.raw.open_transactions import HiddenRecords, describe_hidden
+from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.cutover import gates
 from mirror_lib.features.cutover.context import CutoverContext
 from mirror_lib.features.cutover.model import Gate
 from mirror_lib.features.cutover.scope import LogEnds
-from mirror_lib.planning import (
-    aborted_notes,
-    copied_transactions,
-    is_hanging,
-    longest_transaction_seconds,
-    shown_transaction,
-)
-from mirror_lib.sync import flow_admins
-from mirror_lib.topology import TopicPartition
+from mirror_lib.planning.aborted_records import aborted_notes, copied_transactions
+from mirror_lib.planning.open_transactions import is_hanging, longest_transaction_seconds, shown_transaction
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.topology.names import TopicPartition
 
 Open = Mapping[TopicPartition, HiddenRecords]
 

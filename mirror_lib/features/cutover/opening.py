@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mirror_lib.config import MirrorConfig
+from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.cutover.model import CutoverDefinition
 from mirror_lib.features.cutover.records import definition_of
 from mirror_lib.features.cutover.scope import exactly
-from mirror_lib.features.cutover.states import Event, require, situation_of
-from mirror_lib.features.cutover.tables import Cutovers
-from mirror_lib.ledger import Ledger, enabled_opposite_of
+from mirror_lib.features.cutover.states.cutover import Event
+from mirror_lib.features.cutover.states.situation import require, situation_of
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.ledger.handovers import enabled_opposite_of
+from mirror_lib.ledger.store import Ledger
 
 
 def open_cutover(ledger: Ledger, name: str, *, flow: str | None = None) -> CutoverDefinition:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mirror_lib.config import FlowConfig
-from mirror_lib.identity import stored_positions
-from mirror_lib.topology import TopicPartition
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.identity.positions import stored_positions
+from mirror_lib.topology.names import TopicPartition
 
 
 def copied_to(flow: FlowConfig) -> dict[TopicPartition, int]:

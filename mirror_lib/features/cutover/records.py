@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from mirror_lib.features.cutover.model import Attempt, CutoverDefinition, Gate, Step, StepState
 from mirror_lib.features.cutover.order import last_attempts
-from mirror_lib.features.cutover.tables import Cutovers, CutoverStepRow
+from mirror_lib.features.cutover.tables.cutovers import Cutovers, CutoverStepRow
 from mirror_lib.former_names import with_present_names
-from mirror_lib.ledger import CutoverRow, Ledger
+from mirror_lib.ledger.cutover_rows import CutoverRow
+from mirror_lib.ledger.store import Ledger
 
 
 def attempt_of(row: CutoverStepRow) -> Attempt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mirror_lib.features.cutover.machine import Progress
 from mirror_lib.features.cutover.model import Attempt, CutoverState, Step, StepState
 from mirror_lib.features.cutover.order import STEPS, has_passed, last_attempts, writers_stood_still
-from mirror_lib.features.cutover.states import INTERRUPTED, Situation
+from mirror_lib.features.cutover.states.situation import INTERRUPTED, Situation
 from mirror_lib.markdown_text import markdown_text
 from mirror_lib.printable import printable
 

@@ -6,15 +6,20 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin, CommittedOffset, GroupAdmin, GroupState, OffsetSpec
-from mirror_lib.config import FlowConfig, flow_topology, group_filter
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin, GroupState
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology, group_filter
 from mirror_lib.errors import TopicMissingError, Where
-from mirror_lib.identity import check_clusters, cluster_pair
-from mirror_lib.ledger import Ledger
-from mirror_lib.sync import flow_admins
-from mirror_lib.sync.groups import select_groups
-from mirror_lib.topology import UNRESTRICTED, TopicPartition, compile_list
+from mirror_lib.identity.clusters import check_clusters, cluster_pair
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.groups.facts import select_groups
+from mirror_lib.topology.handovers import UNRESTRICTED
+from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

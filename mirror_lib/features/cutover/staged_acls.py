@@ -10,13 +10,15 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.cluster.protocol import SecurityDisabledError
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.protocol.kafka_errors import SecurityDisabledError
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.ledger import AclKind, AclState, Ledger, ReplicatedAclRow
-from mirror_lib.sync import target_admin
-from mirror_lib.sync.acls import binding_of
-from mirror_lib.topology import ALL, WRITE, AclBinding, AclPermission, AclResource, compile_list
+from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync.acls.plan import binding_of
+from mirror_lib.sync.admins import target_admin
+from mirror_lib.topology.acls import ALL, WRITE, AclBinding, AclPermission, AclResource
+from mirror_lib.topology.java_regex import compile_list
 
 _EVERYBODY = "User:*"
 

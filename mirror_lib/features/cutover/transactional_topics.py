@@ -11,10 +11,12 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import batches
-from mirror_lib.cluster.raw import RawClient, by_leader, described_producers, open_clients
-from mirror_lib.topology import TopicPartition
+from mirror_lib.cluster.admin.results import batches
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.raw.describe_producers import described_producers
+from mirror_lib.cluster.raw.leaders import by_leader
+from mirror_lib.topology.names import TopicPartition
 
 _TOPICS_AT_ONCE = 500
 

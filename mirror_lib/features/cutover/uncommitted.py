@@ -8,9 +8,10 @@ from mirror_lib.counted import counted
 from mirror_lib.features.cutover.gates import begin_anew, first_places
 from mirror_lib.features.cutover.model import Gate
 from mirror_lib.features.cutover.scope import ScopeTopic
-from mirror_lib.offsets import GroupReason
-from mirror_lib.sync.groups import GroupRow, more_partitions
-from mirror_lib.topology import compile_list
+from mirror_lib.offsets.group_standing import GroupReason
+from mirror_lib.sync.groups.plan import GroupRow
+from mirror_lib.sync.groups.remarks import more_partitions
+from mirror_lib.topology.java_regex import compile_list
 
 
 def every_partition_has_an_offset(rows: Sequence[GroupRow], may_reset: Sequence[str]) -> Gate:

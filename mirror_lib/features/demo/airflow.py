@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.config import project_root, state_dir
+from mirror_lib.config.local_state import project_root, state_dir
 from mirror_lib.features.demo.airflow_api import AirflowApi, AirflowApiError
 from mirror_lib.features.demo.background_process import BackgroundProcess, ProcessError, recall, running, start
 from mirror_lib.features.demo.ports import LOOPBACK, free_ports, is_free

@@ -36,7 +36,7 @@ from mirror_lib.features.demo.zookeeper import ZooKeeper
 from mirror_lib.printable import LINES
 from mirror_lib.private_files import write_atomically
 from mirror_lib.processes import tail
-from mirror_lib.spark import find_java
+from mirror_lib.spark.java import find_java
 
 #: Starts fast and saves CPU; a benchmark uses KAFKA_DEFAULT_JVM instead.
 FAST_START_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")

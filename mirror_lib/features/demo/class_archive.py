@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mirror_lib.features.demo.state import exclusive
 from mirror_lib.private_files import draft_of
-from mirror_lib.spark import find_java
+from mirror_lib.spark.java import find_java
 
 
 def archive_path(folder: Path, name: str) -> Path:

@@ -10,19 +10,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
-from mirror_lib.config import CONFIG_VARIABLE, STATE_DIR_VARIABLE, ClientSettings, FlowConfig, load_flow, state_dir
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.loader import load_flow
+from mirror_lib.config.local_state import CONFIG_VARIABLE, STATE_DIR_VARIABLE, state_dir
+from mirror_lib.config.model import ClientSettings, FlowConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.demo import orders, stack
 from mirror_lib.features.demo.airflow import LocalAirflow
 from mirror_lib.features.demo.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
 from mirror_lib.features.demo.demo_config import demo_properties
-from mirror_lib.ledger import Ledger, open_ledger
-from mirror_lib.observe import TopicTotal, dag_id_of, topic_totals, trigger_text
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.airflow_runs import dag_id_of, trigger_text
+from mirror_lib.observe.run_totals import TopicTotal, topic_totals
 from mirror_lib.printable import LINES
 from mirror_lib.private_files import write_atomically
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 FLOW = FlowId("A", "B")
 DEFAULT_RECORDS = 300_000

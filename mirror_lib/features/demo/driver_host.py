@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_lib.features.demo.background_process import BackgroundProcess, ProcessError, running, start, stop_running
-from mirror_lib.features.warm_spark import NoDriverHostError, greeting_of
-from mirror_lib.spark import checkout_path
+from mirror_lib.features.warm_spark.hosted_driver import NoDriverHostError, greeting_of
+from mirror_lib.spark.submit import checkout_path
 
 _MODULE = "spark_jobs.driver_host"
 _START_SECONDS = 60.0

@@ -19,7 +19,7 @@ from xml.sax.saxutils import quoteattr
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.features.demo.jar_digests import check_jars, known_jars
 from mirror_lib.features.demo.state import exclusive, jars_dir
-from mirror_lib.spark import find_java
+from mirror_lib.spark.java import find_java
 
 KAFKA_VERSION = "4.3.1"
 #: Path of the user's own Ivy settings file, for machines that only reach a mirror of the public repositories.

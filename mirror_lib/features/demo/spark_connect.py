@@ -12,13 +12,11 @@ from pathlib import Path
 from mirror_lib.features.demo.background_process import BackgroundProcess, ProcessError, running, start, stop_running
 from mirror_lib.features.demo.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.private_files import write_atomically
-from mirror_lib.spark import (
-    DEFAULT_PORT,
+from mirror_lib.spark.connect_server import DEFAULT_PORT, REMOTE_VARIABLE, ConnectAddress
+from mirror_lib.spark.java import find_java
+from mirror_lib.spark.submit import (
     LOCAL_MASTER,
-    REMOTE_VARIABLE,
-    ConnectAddress,
     checkout_path,
-    find_java,
     find_spark_home,
     runs_here,
     spark_submit,

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.config import local_config, state_dir
+from mirror_lib.config.local_state import local_config, state_dir
 from mirror_lib.features.demo import jars as jar_sets
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.demo.broker_config import WITH_ACLS
@@ -21,7 +21,8 @@ from mirror_lib.features.demo.driver_host import DriverHost
 from mirror_lib.features.demo.spark_connect import SparkConnectServer
 from mirror_lib.features.demo.state import exclusive
 from mirror_lib.private_files import write_atomically
-from mirror_lib.spark import LOCAL_MASTER, ConnectAddress
+from mirror_lib.spark.connect_server import ConnectAddress
+from mirror_lib.spark.submit import LOCAL_MASTER
 
 SOURCE, TARGET = "A", "B"
 #: Name of the Spark Connect server in the result of `down`.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mirror_lib.config import state_dir
+from mirror_lib.config.local_state import state_dir
 from mirror_lib.private_files import open_lock
 
 #: Overrides the folder of fetched jars, so that clones and test runs fetch them once.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
 from typing import Any
 
-from mirror_lib.airflow.spark import master_url
+from mirror_lib.airflow.spark.submission import master_url
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.printable import Lines
 from mirror_lib.processes import end_session

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Self
 
-from mirror_lib.ledger import RoundRow
-from mirror_lib.observe import BinSize, Expectation
+from mirror_lib.ledger.rows import RoundRow
+from mirror_lib.observe.costs import BinSize, Expectation
 
 #: A round has half the weight of one that is this number of rounds newer.
 _HALF_LIFE_ROUNDS = 5

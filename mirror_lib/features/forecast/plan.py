@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
-from mirror_lib.config import FlowConfig, parse_schedule
-from mirror_lib.copy import RunOptions, plan_flow
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.copy.flow_plan import plan_flow
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import MirrorError, RetentionGapError, SourceTransactionOpenError
 from mirror_lib.features.forecast.rates import Demand, SeenEnd, run_interval, shared_rates, write_rate
 from mirror_lib.features.forecast.verdicts import (
@@ -27,11 +30,14 @@ from mirror_lib.features.forecast.verdicts import (
     with_deletions,
     worst_first,
 )
-from mirror_lib.ledger import Ledger
-from mirror_lib.observe import CopySpeed, Outlook, Retention, copy_speed
-from mirror_lib.planning import PartitionPlan, PartitionProblem, RunPlan, last_caught_up
-from mirror_lib.sync import source_admin
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.observe.retention import Retention
+from mirror_lib.observe.speeds import CopySpeed, copy_speed
+from mirror_lib.planning.lost_deletions import last_caught_up
+from mirror_lib.planning.model import PartitionPlan, PartitionProblem, RunPlan
+from mirror_lib.sync.admins import source_admin
+from mirror_lib.topology.names import TopicPartition
 
 #: Times at which the write rate is measured, in seconds ago.
 _WRITE_WINDOWS = (3_600, 600)

@@ -7,13 +7,13 @@ from functools import partial
 from math import isinf
 
 from mirror_lib.cli import Output, capped_table, megabytes
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.forecast.plan import FlowForecast, forecast_plan
 from mirror_lib.features.forecast.verdicts import PartitionForecast, deadline
-from mirror_lib.ledger import Ledger
-from mirror_lib.observe import Outlook
-from mirror_lib.planning import RunPlan
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.planning.model import RunPlan
 
 _COLUMNS = ("topic", "partition", "outlook", "offsets", "MB", "caught up", "retention may delete", "why")
 

@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.config.file import FOREIGN_CLASSES, OLD_NAMES
-from mirror_lib.config.settings import (
-    CLIENT_SET,
-    CONNECT_TRANSFORMS,
-    CONVERTERS,
-    FLOW_PREFIXES,
-    KNOWN_CLASSES,
-    MM2_BY_NAME,
-    Scope,
-)
+from mirror_lib.config.file.derive import OLD_NAMES
+from mirror_lib.config.file.known_classes import FOREIGN_CLASSES
+from mirror_lib.config.settings.definitions import MM2_BY_NAME, Scope
+from mirror_lib.config.settings.kafka_names import CLIENT_SET
+from mirror_lib.config.settings.keys_of_transforms import CONNECT_TRANSFORMS, CONVERTERS, FLOW_PREFIXES
+from mirror_lib.config.settings.values import KNOWN_CLASSES
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.importers.connector_merge import MergedFlow, Setting, merge, same_value, shown_value
 from mirror_lib.features.importers.connector_reasons import client_reason, connector_reason, worker_reason
@@ -27,7 +23,8 @@ from mirror_lib.features.importers.mirror_maker1 import APPLIED
 from mirror_lib.features.importers.model import ConnectCluster, Connector, ConnectorKind, Worker
 from mirror_lib.features.importers.questions import ANY_TEXT, KAFKA_VERSION, Answers, Question
 from mirror_lib.features.importers.written_file import Listed, Placed
-from mirror_lib.topology import IDENTITY_LIKE, FlowId
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.policy import IDENTITY_LIKE
 
 _BYTES = frozenset({"org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter"})
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"

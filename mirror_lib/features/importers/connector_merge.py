@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.config.secrets import is_secret, masked_text
+from mirror_lib.config.secrets.keys import is_secret
+from mirror_lib.config.secrets.masking import masked_text
 from mirror_lib.features.importers.model import Connector, ConnectorKind
 from mirror_lib.features.importers.questions import Answers, Question
 from mirror_lib.features.importers.written_file import Listed
-from mirror_lib.topology import FlowId, parse_list
+from mirror_lib.topology.java_types import parse_list
+from mirror_lib.topology.names import FlowId
 
 _S, _C, _H = ConnectorKind.SOURCE, ConnectorKind.CHECKPOINT, ConnectorKind.HEARTBEAT
 _ALL = (_S, _C, _H)

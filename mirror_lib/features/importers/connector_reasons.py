@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from mirror_lib.config.file import foreign
-from mirror_lib.config.settings import CLIENT_SET, MM2_BY_NAME, WORKER_NAMES, WORKER_PREFIXES
+from mirror_lib.config.file.unknown_names import foreign
+from mirror_lib.config.settings.definitions import MM2_BY_NAME
+from mirror_lib.config.settings.kafka_names import CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
 from mirror_lib.features.importers.mirror_maker1_reasons import reason
-from mirror_lib.topology import FlowId
+from mirror_lib.topology.names import FlowId
 
 _NO_CONNECT = "there are no Connect workers here"
 _POSITIONS = (

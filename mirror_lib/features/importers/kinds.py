@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from textwrap import dedent
 from typing import Any
 
-from mirror_lib.config.file import read_properties
-from mirror_lib.config.settings import BY_CLIENT
+from mirror_lib.config.file.properties import read_properties
+from mirror_lib.config.settings.kafka_names import BY_CLIENT
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.importers.connect_json import CLASS, connector_of_properties, connectors_in
 from mirror_lib.features.importers.kubernetes_yaml import (

@@ -11,13 +11,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mirror_lib.config.file import ARROW, PropertiesFile, read_properties
-from mirror_lib.config.security import MECHANISMS
-from mirror_lib.config.settings import CLIENT_SET, REQUEST_SIZE
+from mirror_lib.config.file.keys import ARROW
+from mirror_lib.config.file.properties import PropertiesFile, read_properties
+from mirror_lib.config.security.cloud_classes import MECHANISMS
+from mirror_lib.config.settings.kafka_names import CLIENT_SET
+from mirror_lib.config.settings.values import REQUEST_SIZE
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.importers.mirror_maker1_reasons import OPTION_REASONS, reason
 from mirror_lib.features.importers.written_file import COMMAND, CONSUMER, PRODUCER, Listed, Placed, written_file
-from mirror_lib.topology import ValueType, compile_java, parse_value
+from mirror_lib.topology.java_regex import compile_java
+from mirror_lib.topology.java_types import ValueType, parse_value
 
 __all__ = ["Imported", "Listed", "MirrorMaker1", "Placed", "all_topics_but", "import_mirror_maker_1", "topic_regex"]
 

@@ -6,7 +6,7 @@ MirrorMaker 1 set itself, and of the command line of `kafka-mirror-maker.sh`.
 
 from __future__ import annotations
 
-from mirror_lib.config.settings import BY_CLIENT
+from mirror_lib.config.settings.kafka_names import BY_CLIENT
 
 _NO_GROUP = "no consumer group is used here: the plan of a run assigns partitions to tasks"
 _NO_COMMITS = "nothing is committed on the source: positions are stored on the target (mirror position show)"

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mirror_lib.config.settings import CLIENT_SET
+from mirror_lib.config.settings.kafka_names import CLIENT_SET
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.importers.connect_json import text_of, texts_of
 from mirror_lib.features.importers.kubernetes_yaml import is_null

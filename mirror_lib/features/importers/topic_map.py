@@ -12,11 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mirror_lib.config.file import Entry, PropertiesFile, foreign, read_properties
-from mirror_lib.config.settings import CLIENT_SET, MM2_BY_NAME, parse_rename_list
+from mirror_lib.config.file.properties import Entry, PropertiesFile, read_properties
+from mirror_lib.config.file.unknown_names import foreign
+from mirror_lib.config.settings.definitions import MM2_BY_NAME
+from mirror_lib.config.settings.kafka_names import CLIENT_SET
+from mirror_lib.config.settings.mirror_keys import parse_rename_list
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.importers.written_file import assignment, comment
-from mirror_lib.topology import compile_list, illegal_name, parse_list
+from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.java_types import parse_list
+from mirror_lib.topology.rename import illegal_name
 
 RENAME, MERGE, TOPICS = "mirror.topics.rename", "mirror.topics.merge.enabled", "topics"
 

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.config.secrets import REGISTRY
+from mirror_lib.config.secrets.providers import REGISTRY
 from mirror_lib.features.importers.oauth_options import SECRET_FILE
 from mirror_lib.features.importers.questions import Answers, Question
 from mirror_lib.features.importers.written_file import Placed
-from mirror_lib.topology import parse_list
+from mirror_lib.topology.java_types import parse_list
 
 _PREFIX = "config.providers"
 _PACKAGE = "org.apache.kafka.common.config.provider"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Generator
 from typing import Self
 
-from mirror_lib.cluster.auth import OwnExchange, Step, refused_login
+from mirror_lib.cluster.auth.sasl_exchange import OwnExchange, Step, refused_login
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.features.kerberos.tickets import KerberosIdentity, kerberos_error
 

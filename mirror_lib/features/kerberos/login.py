@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.cluster.auth import JaasEntry, librdkafka_accepts
+from mirror_lib.cluster.auth.jaas import JaasEntry
+from mirror_lib.cluster.auth.librdkafka_build import librdkafka_accepts
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.features.kerberos.caches import own_file_of_cache
 from mirror_lib.features.kerberos.tickets import INSTALL, TICKETS, KerberosIdentity, gssapi_package

@@ -18,9 +18,10 @@ from mirror_lib.cli import (
     report_errors,
     write_file,
 )
-from mirror_lib.config import Severity, explain_with_transforms
 from mirror_lib.config import loader as load
-from mirror_lib.config.secrets import printable_value
+from mirror_lib.config.loader import explain_with_transforms
+from mirror_lib.config.model import Severity
+from mirror_lib.config.secrets.masking import printable_value
 from mirror_lib.features.lint.every_problem import every_problem, problems_as_written
 from mirror_lib.features.lint.fixes import fix_safely
 from mirror_lib.features.lint.reference import all_definitions, markdown_reference, transform_keys

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mirror_lib.config import FlowConfig, Problem, Severity, explain
 from mirror_lib.config import loader as load
-from mirror_lib.config.secrets import looking_only
-from mirror_lib.config.security import uses_kerberos
+from mirror_lib.config.loader import explain
+from mirror_lib.config.model import FlowConfig, Problem, Severity
+from mirror_lib.config.secrets.lookup_context import looking_only
+from mirror_lib.config.security.check import uses_kerberos
 from mirror_lib.features.lint.fixes import fix
 from mirror_lib.features.lint.flow_conflicts import meeting_problems
 from mirror_lib.features.lint.login_check import login_errors, missing_for_kerberos

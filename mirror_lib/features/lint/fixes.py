@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from mirror_lib.config import Problem, Severity
-from mirror_lib.config.file import parse_properties
+from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.config.model import Problem, Severity
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mirror_lib.config import FlowConfig, MirrorConfig, Problem, flow_topology, loop_advice, loops
-from mirror_lib.topology import Loop
+from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem
+from mirror_lib.config.topology import flow_topology, loop_advice, loops
+from mirror_lib.topology.loops import Loop
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 #: Represents all topics that a pattern matches; messages show it as any topic.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mirror_lib.cluster.auth import login_reader, read_sasl
-from mirror_lib.config import ClientSettings, FlowClients, FlowConfig
+from mirror_lib.cluster.auth.sasl import login_reader, read_sasl
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig
 from mirror_lib.errors import ConfigurationError, Where
 
 #: The mechanisms whose settings refer to no file.

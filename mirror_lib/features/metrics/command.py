@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli import ConfigOption, JsonOption, report_errors
-from mirror_lib.config import load
-from mirror_lib.config.secrets import without_lookups
+from mirror_lib.config.loader import load
+from mirror_lib.config.secrets.lookup_context import without_lookups
 from mirror_lib.features.metrics.prometheus import render_metrics, write_textfile
-from mirror_lib.ledger import open_ledger
+from mirror_lib.ledger.location import open_ledger
 
 app = typer.Typer()
 

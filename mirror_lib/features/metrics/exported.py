@@ -14,20 +14,21 @@ from enum import StrEnum
 from math import inf
 from typing import NamedTuple
 
-from mirror_lib.config import FlowConfig, longest_interval_seconds
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.schedule import longest_interval_seconds
 from mirror_lib.errors import LOSS_REASONS, UNKNOWN_REASONS
 from mirror_lib.features.metrics.figures import FlowFigures
-from mirror_lib.ledger import (
+from mirror_lib.ledger.observed_rows import FlowObservationRow
+from mirror_lib.ledger.rows import (
     DELETIONS_WRITTEN,
     DISASTER,
     NOT_COPIED,
     POSITION_SET,
     REPEATED,
     SOURCE_DELETED,
-    FlowObservationRow,
     RoundRow,
 )
-from mirror_lib.observe import Outlook
+from mirror_lib.observe.outlooks import Outlook
 
 PREFIX = "mirror_"
 #: `GapRow.cause` of losses at source or target: those that `mirror gaps` resolves, and a disaster.

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from mirror_lib.ledger import (
-    CutoverRow,
+from mirror_lib.ledger.cutover_rows import CutoverRow
+from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
     HeartbeatObservationRow,
     PartitionObservationRow,
-    RoundRow,
-    RunRow,
     StepOutcomeRow,
 )
+from mirror_lib.ledger.rows import RoundRow, RunRow
 
 
 class RunTotals(NamedTuple):

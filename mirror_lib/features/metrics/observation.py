@@ -7,32 +7,27 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.cluster.raw import first_timestamps
-from mirror_lib.config import FlowConfig, flow_topology
-from mirror_lib.copy import RunOptions, plan_with_facts
-from mirror_lib.copy.health import FlowForecast, PartitionForecast, forecast_of, ledger_tidied_up
+from mirror_lib.cluster.raw.timestamps import first_timestamps
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.flow_plan import plan_with_facts
+from mirror_lib.copy.health.after_run import ledger_tidied_up
+from mirror_lib.copy.health.next_run import FlowForecast, PartitionForecast, forecast_of
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import MirrorError, TopicMissingError
 from mirror_lib.features.metrics.figures import GroupTotals
 from mirror_lib.features.metrics.queries import MetricsQueries
-from mirror_lib.identity import check_clusters
-from mirror_lib.ledger import (
-    FlowObservationRow,
-    Ledger,
-    PartitionObservationRow,
-    PartitionRunRow,
-    with_handovers,
-)
-from mirror_lib.observe import Outlook
-from mirror_lib.planning import (
-    FlowClusters,
-    PartitionFacts,
-    PartitionPlan,
-    PartitionProblem,
-    RunPlan,
-    hidden_detail,
-    unselected_error,
-)
-from mirror_lib.topology import TopicPartition
+from mirror_lib.identity.clusters import check_clusters
+from mirror_lib.ledger.handovers import with_handovers
+from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObservationRow
+from mirror_lib.ledger.rows import PartitionRunRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
+from mirror_lib.planning.open_transactions import hidden_detail
+from mirror_lib.planning.unselected import unselected_error
+from mirror_lib.topology.names import TopicPartition
 
 #: Detail of partitions that an operator has stopped.
 STOPPED = "replication was stopped by an operator"

@@ -12,11 +12,11 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.metrics.exported import Kind, Metric, Sample, samples
 from mirror_lib.features.metrics.queries import MetricsQueries
-from mirror_lib.ledger import Ledger
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.printable import printable
 from mirror_lib.private_files import draft_of
 

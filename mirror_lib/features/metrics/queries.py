@@ -17,30 +17,21 @@ from mirror_lib.features.metrics.figures import (
     UncommittedTotals,
     VerifyTotals,
 )
-from mirror_lib.ledger import (
-    METADATA,
-    CutoverRow,
+from mirror_lib.ledger.cutover_rows import CutoverRow
+from mirror_lib.ledger.metadata import selected
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
-    GapState,
     HeartbeatObservationRow,
-    Ledger,
     PartitionObservationRow,
-    RoundRow,
-    RunLockRow,
-    RunRow,
-    RunState,
     StepOutcomeRow,
-    is_own,
-    selected,
 )
-from mirror_lib.ledger.tables import (
-    WHOLE_RECORDS,
-    is_of_position,
-    is_of_present_copy,
-    live_locks,
-    lock_name,
-    transaction_totals,
-)
+from mirror_lib.ledger.queries.group_columns import is_own
+from mirror_lib.ledger.rows import GapState, RoundRow, RunLockRow, RunRow, RunState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.locks import live_locks, lock_name
+from mirror_lib.ledger.tables.transaction_counts import transaction_totals
+from mirror_lib.ledger.tables.verifications import WHOLE_RECORDS, is_of_position, is_of_present_copy
 
 _TABLES = METADATA.tables
 _RUNS: Table = _TABLES["run"]

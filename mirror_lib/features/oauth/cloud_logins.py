@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mirror_lib.cluster.auth import JaasEntry
-from mirror_lib.config.security import (
+from mirror_lib.cluster.auth.jaas import JaasEntry
+from mirror_lib.config.security.cloud_classes import (
     AWS_MSK_IAM,
     AZURE_LOGIN_HANDLERS,
     GOOGLE_LOGIN_HANDLER,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.cluster.auth import JaasEntry, read_tls
+from mirror_lib.cluster.auth.jaas import JaasEntry
+from mirror_lib.cluster.auth.tls import read_tls
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.features.oauth.cloud_hosts import CloudHosts
 from mirror_lib.features.oauth.cloud_logins import cloud_login

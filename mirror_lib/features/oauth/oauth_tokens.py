@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from mirror_lib.cluster.auth import Tls
+from mirror_lib.cluster.auth.tls import Tls
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
 from mirror_lib.features.http_client import (
     HttpCertificateError,

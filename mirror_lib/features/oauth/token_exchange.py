@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mirror_lib.cluster.auth import OwnTokens, Step, refused_login
+from mirror_lib.cluster.auth.sasl_exchange import OwnTokens, Step, refused_login
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.features.oauth.cloud_hosts import CloudHosts
 from mirror_lib.features.oauth.oauth_tokens import TokenSource, forget_token, token_of

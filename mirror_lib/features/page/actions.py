@@ -26,7 +26,8 @@ from mirror_lib.features.page.context import Looked, TheFlow, ThePage
 from mirror_lib.features.page.limits import Kind
 from mirror_lib.features.page.queries import PageQueries
 from mirror_lib.features.page.security import limit_requests, require_same_origin
-from mirror_lib.ledger import GapRow, GapState, Ledger
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.store import Ledger
 
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -142,8 +143,9 @@ def decide(
 
 def _stop(here: ThePage, looked: Looked, gap: GapRow, note: str | None) -> None:
     # They import Kafka's client, which the page needs only for decisions.
-    from mirror_lib.copy import hold_lock
-    from mirror_lib.copy.gaps import Decision, apply_decisions, plan_in_ledger
+    from mirror_lib.copy.gaps.gaps import apply_decisions, plan_in_ledger
+    from mirror_lib.copy.gaps.resolutions import Decision
+    from mirror_lib.copy.run_lock import hold_lock
 
     ledger, settings = _ledger(here, looked), looked.flow.settings
     lock = hold_lock(

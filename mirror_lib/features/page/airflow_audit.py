@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from mirror_lib.features.page.control import RunAct
-from mirror_lib.ledger import RunRow
+from mirror_lib.ledger.rows import RunRow
 
 _CLEARS: Final = frozenset({"clear_dag_run", "post_clear_task_instances"})
 _MARKS: Final = frozenset({"patch_dag_run", "patch_task_instance"})

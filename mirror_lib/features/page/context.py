@@ -13,7 +13,7 @@ from mirror_lib.features.page.api_models import Seen
 from mirror_lib.features.page.control import Control, Visitor
 from mirror_lib.features.page.flows import FlowSource, ServedFlow
 from mirror_lib.features.page.limits import RateLimits
-from mirror_lib.ledger import Ledger
+from mirror_lib.ledger.store import Ledger
 
 
 @dataclass(frozen=True, slots=True)

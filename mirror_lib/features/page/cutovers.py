@@ -9,23 +9,18 @@ from typing import Annotated, Any, Self
 from fastapi import APIRouter, HTTPException, Path
 
 from mirror_lib.errors import ConfigurationError, LedgerError
-from mirror_lib.features.cutover import (
-    CONFIRMED,
-    STEPS,
-    WRITERS_GO,
-    WRITERS_STOP,
-    CutoverDefinition,
-    StepState,
-    Style,
-    tables,
-)
-from mirror_lib.features.cutover.states import Situation, choices, newest_situations, situation_of
+from mirror_lib.features.cutover.model import CutoverDefinition, StepState, Style
+from mirror_lib.features.cutover.order import CONFIRMED, STEPS, WRITERS_GO, WRITERS_STOP
+from mirror_lib.features.cutover.states.cutover import choices
+from mirror_lib.features.cutover.states.situation import Situation, newest_situations, situation_of
+from mirror_lib.features.cutover.tables import cutovers as tables
 from mirror_lib.features.page.api_models import Answer, Problem
 from mirror_lib.features.page.context import ThePage, TheVisitor, visible
 from mirror_lib.former_names import with_present_names
-from mirror_lib.ledger import CutoverRow, Ledger
-from mirror_lib.observe import cutover_dag_id_of
-from mirror_lib.topology import FlowId
+from mirror_lib.ledger.cutover_rows import CutoverRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.airflow_runs import cutover_dag_id_of
+from mirror_lib.topology.names import FlowId
 
 router = APIRouter(prefix="/cutovers")
 

@@ -16,7 +16,8 @@ from mirror_lib.features.page.flow_state import run_state
 from mirror_lib.features.page.limits import Kind
 from mirror_lib.features.page.overview import FlowOverview, facts_of
 from mirror_lib.features.page.security import limit_requests
-from mirror_lib.ledger import FlowObservationRow, RunRow
+from mirror_lib.ledger.observed_rows import FlowObservationRow
+from mirror_lib.ledger.rows import RunRow
 
 #: The task that copies.
 _COPIES = "replicate"

@@ -7,20 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.config import (
-    FlowConfig,
-    InvalidConfigurationError,
-    MirrorConfig,
-    ReadablePart,
-    load_readable,
-    longest_interval_seconds,
-)
-from mirror_lib.config.file import are_unchanged, served_files
-from mirror_lib.config.secrets import without_lookups
-from mirror_lib.config.settings import LEDGER_URL
+from mirror_lib.config.file.served import served_files
+from mirror_lib.config.file.stamps import are_unchanged
+from mirror_lib.config.loader import InvalidConfigurationError, ReadablePart, load_readable
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.schedule import longest_interval_seconds
+from mirror_lib.config.secrets.lookup_context import without_lookups
+from mirror_lib.config.settings.mirror_keys import LEDGER_URL
 from mirror_lib.errors import LedgerError, MirrorError
-from mirror_lib.ledger import Ledger, existing_ledger, ledger_url, open_ledger
-from mirror_lib.observe import BROKEN_FILES_DAG, dag_id_of, verify_dag_id_of
+from mirror_lib.ledger.location import existing_ledger, ledger_url, open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG, dag_id_of, verify_dag_id_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.page.context import Page, page, visible
 from mirror_lib.features.page.flows import ServedFlow
 from mirror_lib.features.page.limits import Kind
-from mirror_lib.ledger import Ledger
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.limited_files import read_limited
 
 #: Path of a file with a token that may read the metrics of all flows, and nothing else.
@@ -51,7 +51,7 @@ async def metrics(request: Request) -> Response:
 def _render(here: Page, chosen: list[ServedFlow] | None) -> Response:
     flows = list(here.flows.read().flows) if chosen is None else chosen
     # Visitors of the page do not need it.
-    from mirror_lib.features.metrics import CONTENT_TYPE, render_metrics
+    from mirror_lib.features.metrics.prometheus import CONTENT_TYPE, render_metrics
 
     by_ledger: dict[int, tuple[Ledger, list[ServedFlow]]] = {}
     for flow in flows:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from mirror_lib.errors import ConfigurationError, LedgerError
-from mirror_lib.features.cutover.states import newest_situations
+from mirror_lib.features.cutover.states.situation import newest_situations
 from mirror_lib.features.page.api_models import Answer, Duration, Problem, Seen, plain_seconds
 from mirror_lib.features.page.context import ThePage, TheVisitor, visible
 from mirror_lib.features.page.control import DagState, Visitor
@@ -20,9 +20,13 @@ from mirror_lib.features.page.flows import FileProblem, FlowSource, ServedFlow
 from mirror_lib.features.page.limits import Kind
 from mirror_lib.features.page.queries import PageQueries
 from mirror_lib.features.page.security import limit_requests
-from mirror_lib.features.verify import VerdictQueries, Verdicts
-from mirror_lib.ledger import FlowObservationRow, HeartbeatObservationRow, Ledger, OpenGaps, RunRow, ledger_url
-from mirror_lib.observe import Outlook
+from mirror_lib.features.verify.verdicts import VerdictQueries, Verdicts
+from mirror_lib.ledger.location import ledger_url
+from mirror_lib.ledger.observed_rows import FlowObservationRow, HeartbeatObservationRow
+from mirror_lib.ledger.rows import RunRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.gaps import OpenGaps
+from mirror_lib.observe.outlooks import Outlook
 
 #: Older comparisons prove little about a log whose records are gone by now.
 VERDICTS_KEPT = timedelta(days=30)

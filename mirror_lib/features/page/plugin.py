@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
-from mirror_lib.config import project_root
+from mirror_lib.config.local_state import project_root
 from mirror_lib.operator_limits import take_limits
 
 PREFIX = "/replication"

@@ -26,18 +26,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.selectable import CTE
 
-from mirror_lib.ledger import (
-    METADATA,
-    FlowObservationRow,
-    GapRow,
-    GroupObservationRow,
-    Ledger,
-    PartitionObservationRow,
-    RunRow,
-    is_behind,
-    is_own,
-    selected,
-)
+from mirror_lib.ledger.metadata import selected
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.observed_rows import FlowObservationRow, GroupObservationRow, PartitionObservationRow
+from mirror_lib.ledger.queries.group_columns import is_behind, is_own
+from mirror_lib.ledger.rows import GapRow, RunRow
+from mirror_lib.ledger.store import Ledger
 
 _TABLES = METADATA.tables
 _RUNS: Table = _TABLES["run"]

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 
 from mirror_lib.features.page.api_models import Answer
 from mirror_lib.features.page.context import TheFlow
-from mirror_lib.ledger import RoundRow
+from mirror_lib.ledger.rows import RoundRow
 
 router = APIRouter(prefix="/flows/{dag_id}")
 

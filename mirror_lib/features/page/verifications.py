@@ -11,8 +11,9 @@ from pydantic import Field
 from mirror_lib.features.page.api_models import Answer
 from mirror_lib.features.page.context import TheFlow
 from mirror_lib.features.page.overview import VERDICTS_KEPT
-from mirror_lib.features.verify import VerdictQueries, Verdicts, VerificationRow, Verifications, VerificationSummary
-from mirror_lib.ledger import GapRow
+from mirror_lib.features.verify.tables import VerificationRow, Verifications
+from mirror_lib.features.verify.verdicts import VerdictQueries, Verdicts, VerificationSummary
+from mirror_lib.ledger.rows import GapRow
 
 _VERIFICATIONS = 20
 _DIFFERENCES = 50
@@ -123,7 +124,7 @@ def verification(looked: TheFlow) -> VerificationState:
 def gaps(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> Gaps:
     """Return what was lost, and the decisions."""
     # Other lists of the page do without the planning.
-    from mirror_lib.planning import aborted_notes, copied_transactions
+    from mirror_lib.planning.aborted_records import aborted_notes, copied_transactions
 
     rows: list[GapRow] = []
     opened: tuple[GapRow, ...] = ()

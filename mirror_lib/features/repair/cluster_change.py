@@ -7,15 +7,20 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.topics import ClusterPair, Position, PositionSnapshot
-from mirror_lib.config import FlowConfig, flow_topology
-from mirror_lib.copy.claim import rewind_all_syncs
-from mirror_lib.copy.commit import store_decided
+from mirror_lib.cluster.topics.internal import PositionSnapshot
+from mirror_lib.cluster.topics.positions import ClusterPair, Position
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.claim.rewound_syncs import rewind_all_syncs
+from mirror_lib.copy.commit.decided_positions import store_decided
 from mirror_lib.errors import ClusterError, Where
-from mirror_lib.identity import LedgerPositions, LedgerState, Past, ledger_name
-from mirror_lib.ledger import ClusterPairRow, Ledger
-from mirror_lib.planning import FlowClusters
-from mirror_lib.topology import TopicPartition
+from mirror_lib.identity.clusters import ledger_name
+from mirror_lib.identity.histories import LedgerState
+from mirror_lib.identity.ledger_positions import LedgerPositions, Past
+from mirror_lib.ledger.rows import ClusterPairRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.topology.names import TopicPartition
 
 
 class ClusterDecision(StrEnum):

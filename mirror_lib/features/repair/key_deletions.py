@@ -17,13 +17,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.cluster.admin import OffsetSpec
-from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.cluster.topics import Position, PositionState
-from mirror_lib.config import Fencing, FlowConfig
-from mirror_lib.copy import RunLease
-from mirror_lib.copy.takeover import PartitionAppender, PartitionReader, coordinator_deadline
-from mirror_lib.copy.transfer import transactional_id
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.model import Fencing, FlowConfig
+from mirror_lib.copy.run_lock import RunLease
+from mirror_lib.copy.takeover.hanging_transactions import coordinator_deadline
+from mirror_lib.copy.takeover.partition_appender import PartitionAppender
+from mirror_lib.copy.takeover.partition_reader import PartitionReader
+from mirror_lib.copy.transfer.open_positions import transactional_id
 from mirror_lib.errors import (
     ConfigurationError,
     DeletionsPossiblyLostError,
@@ -33,13 +35,21 @@ from mirror_lib.errors import (
     TargetDivergedError,
     Where,
 )
-from mirror_lib.features.transforms.copy import Transaction
-from mirror_lib.features.verify import deletion
-from mirror_lib.identity import position_row
-from mirror_lib.ledger import DELETIONS_WRITTEN, GapRow, GapState, Ledger
-from mirror_lib.planning import CopyJob, FlowClusters, PositionTopic, note_histories, with_flow
-from mirror_lib.records import Codec, ReadyBatch, Record, decode_varint, rebuild, stamp
-from mirror_lib.topology import TopicPartition
+from mirror_lib.features.transforms.copy.transactions import Transaction
+from mirror_lib.features.verify.own_deletions import deletion
+from mirror_lib.identity.positions import position_row
+from mirror_lib.ledger.rows import DELETIONS_WRITTEN, GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.facts import FlowClusters, with_flow
+from mirror_lib.planning.model import CopyJob, PositionTopic
+from mirror_lib.planning.unknown_history import note_histories
+from mirror_lib.records.builder import rebuild
+from mirror_lib.records.header import Codec
+from mirror_lib.records.ready import ReadyBatch
+from mirror_lib.records.records import Record
+from mirror_lib.records.stamping import stamp
+from mirror_lib.records.varint import decode_varint
+from mirror_lib.topology.names import TopicPartition
 
 #: Maximum number of keys of a batch, and the bytes of a batch with several of them, or with one.
 _KEYS_AT_ONCE, _BATCH_BYTES, _MESSAGE_BYTES = 2_000, 64 * 1024, 1_000_000

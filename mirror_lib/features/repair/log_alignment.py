@@ -26,9 +26,12 @@ from hashlib import blake2b
 from itertools import chain, islice
 from typing import NamedTuple
 
-from mirror_lib.copy.takeover import MismatchError, TwoLogs
-from mirror_lib.offsets import RunBuilder, RunColumns, unite
-from mirror_lib.records import Record, Span
+from mirror_lib.copy.takeover.tail_match import MismatchError, TwoLogs
+from mirror_lib.offsets.ranges import unite
+from mirror_lib.offsets.run_columns import RunColumns
+from mirror_lib.offsets.runs import RunBuilder
+from mirror_lib.records.records import Record
+from mirror_lib.records.spans import Span
 
 #: Maximum number of records of each side in the search for the next equal ones; it limits memory too.
 LOOKAHEAD = 20_000

@@ -15,9 +15,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.config import FlowConfig, IsolationLevel, PoisonPolicy
-from mirror_lib.copy.takeover import MismatchError, PartitionReader, until_stable
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.config.copy_settings import PoisonPolicy
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.copy.takeover.partition_reader import PartitionReader
+from mirror_lib.copy.takeover.stable_end import until_stable
+from mirror_lib.copy.takeover.tail_match import MismatchError
 from mirror_lib.errors import (
     CorruptBatchError,
     LedgerBehindError,
@@ -28,24 +31,20 @@ from mirror_lib.errors import (
 )
 from mirror_lib.features.repair.log_alignment import LOOKBACK, LogMatch, LogMatcher, LogShape, join
 from mirror_lib.features.repair.map_rebuild_plan import RebuildPlan, by_direction
-from mirror_lib.features.verify import hide_own_deletions
-from mirror_lib.ledger import (
-    NOT_COPIED,
-    REPEATED,
-    GapRow,
-    GapState,
-    Ledger,
-    MapPart,
-    SegmentRow,
-    map_parts,
-    run_id_in,
-    with_ends,
-)
-from mirror_lib.offsets import OffsetMap, RunColumns, unite
-from mirror_lib.planning import FlowClusters, note_histories
-from mirror_lib.records import RecordError, Span
-from mirror_lib.records.compression import CodecError
-from mirror_lib.topology import TopicPartition
+from mirror_lib.features.verify.own_deletions import hide_own_deletions
+from mirror_lib.ledger.directions import MapPart, map_parts, run_id_in, with_ends
+from mirror_lib.ledger.offset_rows import SegmentRow
+from mirror_lib.ledger.rows import NOT_COPIED, REPEATED, GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.ranges import unite
+from mirror_lib.offsets.run_columns import RunColumns
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.unknown_history import note_histories
+from mirror_lib.records.compression.codecs import CodecError
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.spans import Span
+from mirror_lib.topology.names import TopicPartition
 
 #: Number of partitions that are read at the same time.
 _AT_A_TIME = 2

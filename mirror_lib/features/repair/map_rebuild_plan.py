@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
-from mirror_lib.cluster.topics import Position
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import SourceTruncatedError, TargetTruncatedError, TopologyError, Where
-from mirror_lib.ledger import MapPart, with_ends
-from mirror_lib.planning import FlowClusters
-from mirror_lib.topology import FlowTopology, TopicPartition
+from mirror_lib.ledger.directions import MapPart, with_ends
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

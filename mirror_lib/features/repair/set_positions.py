@@ -14,15 +14,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
-from mirror_lib.cluster.raw import open_clients
-from mirror_lib.cluster.topics import ClusterPair, Position, PositionState
-from mirror_lib.config import Fencing, FirstStart, FlowConfig, flow_topology
-from mirror_lib.copy.claim import rewind_syncs
-from mirror_lib.copy.commit import omission_rows, segment_rows, store_decided
-from mirror_lib.copy.gaps import end_of_history
-from mirror_lib.copy.takeover import fence_name
-from mirror_lib.copy.transfer import transactional_id
+from mirror_lib.cluster.admin.client import OffsetFact
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionState
+from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.claim.rewound_syncs import rewind_syncs
+from mirror_lib.copy.commit.commit import segment_rows
+from mirror_lib.copy.commit.decided_positions import store_decided
+from mirror_lib.copy.commit.poison_gaps import omission_rows
+from mirror_lib.copy.gaps.gaps import end_of_history
+from mirror_lib.copy.takeover.fencing import fence_name
+from mirror_lib.copy.transfer.open_positions import transactional_id
 from mirror_lib.errors import (
     POSITION_REASONS,
     ConfigurationError,
@@ -30,19 +34,14 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
-from mirror_lib.identity import (
-    LedgerPositions,
-    LedgerState,
-    Past,
-    TargetPartition,
-    copied_to,
-    is_other_topic,
-    target_change,
-    target_cluster_change,
-)
-from mirror_lib.ledger import POSITION_SET, GapRow, GapState, Ledger
-from mirror_lib.planning import FlowClusters, backfill_id, with_flow
-from mirror_lib.topology import TopicPartition
+from mirror_lib.identity.histories import LedgerState
+from mirror_lib.identity.ledger_positions import LedgerPositions, Past
+from mirror_lib.identity.targets import TargetPartition, copied_to, is_other_topic, target_change, target_cluster_change
+from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.backfills import backfill_id
+from mirror_lib.planning.facts import FlowClusters, with_flow
+from mirror_lib.topology.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.config import FlowChains, TopicChain
-from mirror_lib.features.transforms.smt import SmtChain
-from mirror_lib.topology import compile_list
+from mirror_lib.config.data_plane import FlowChains, TopicChain
+from mirror_lib.features.transforms.smt.chain import SmtChain
+from mirror_lib.topology.java_regex import compile_list
 
 if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig
+    from mirror_lib.config.model import FlowConfig
 
 #: The columns that expressions see: those of Spark's Kafka source, after key and value are decoded.
 SOURCE_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")

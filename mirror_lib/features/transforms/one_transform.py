@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
-from mirror_lib.config.settings import PREFIX, REGISTRY
+from mirror_lib.config.settings.keys_of_transforms import PREFIX, REGISTRY
 from mirror_lib.features.transforms.key_problems import problem
 from mirror_lib.features.transforms.model import (
     TARGET_COLUMNS,
@@ -21,19 +21,20 @@ from mirror_lib.features.transforms.model import (
     Transform,
 )
 from mirror_lib.features.transforms.python_functions import NoFunction, PythonFunction, look_at_function
-from mirror_lib.features.transforms.sql import (
+from mirror_lib.features.transforms.sql.expressions import (
     CheckedSql,
-    Finding,
     check_column,
     check_filter,
     check_schema,
     check_select,
 )
+from mirror_lib.features.transforms.sql.text import Finding
 from mirror_lib.operator_limits import read_named
 from mirror_lib.outside_limits import TRANSFORM_BYTES
 from mirror_lib.printable import Lines, printable
 from mirror_lib.problems import Problem, Severity
-from mirror_lib.topology import ValueType, compile_list, parse_list, parse_value
+from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.java_types import ValueType, parse_list, parse_value
 
 Side = Literal["key", "value"]
 _SIDES: tuple[Side, Side] = ("key", "value")

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mirror_lib.features.transforms.model import FunctionKind, FunctionReference, Influence, NonDeterminism
-from mirror_lib.features.transforms.sql import INFLUENCES
+from mirror_lib.features.transforms.sql.spark_functions import INFLUENCES
 
 #: Modules of which every function is random, except for those with their own rule.
 _RANDOM_MODULES = ("random", "secrets", "numpy.random", "faker")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.features.transforms.tables import RoutedRangeRow, RoutedRanges
-from mirror_lib.ledger import Ledger
-from mirror_lib.planning import CopyJob, OpenPartition, PartitionResult, RoutedRecords
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.model import CopyJob, OpenPartition, PartitionResult, RoutedRecords
+from mirror_lib.topology.names import TopicPartition
 
 
 def record_routes(

@@ -7,11 +7,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from mirror_lib.config.settings import OWN_TRANSFORMS, PREFIX, REGISTRY, REGISTRY_KEYS, SUB_KEYS
+from mirror_lib.config.settings.keys_of_transforms import OWN_TRANSFORMS, PREFIX, REGISTRY, REGISTRY_KEYS, SUB_KEYS
 from mirror_lib.features.transforms.key_problems import problem
 from mirror_lib.features.transforms.model import NO_TRANSFORMS, FlowTransforms, SchemaRegistry, Transform
 from mirror_lib.problems import Problem, Severity
-from mirror_lib.topology import parse_list
+from mirror_lib.topology.java_types import parse_list
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?")

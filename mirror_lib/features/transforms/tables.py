@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select, text
 
-from mirror_lib.ledger import METADATA, Ledger, column, key, selected, upsert
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.metadata import column, key, selected
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.writing import upsert
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 # See `RoutedRangeRow`.

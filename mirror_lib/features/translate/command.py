@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli import FlowCommand, Output, begin_with, capped_errors, capped_table, flow_command, not_compared
-from mirror_lib.config import FlowConfig, parse_time
+from mirror_lib.config.first_start import parse_time
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import ClusterError, ConfigurationError
 from mirror_lib.features.translate.lookup import (
@@ -20,9 +21,13 @@ from mirror_lib.features.translate.lookup import (
     translate_checkpoint,
     translate_group,
 )
-from mirror_lib.identity import History, compared_positions, position_snapshot
-from mirror_lib.ledger import Ledger, open_ledger
-from mirror_lib.topology import FlowTopology, TopicPartition
+from mirror_lib.identity.histories import History
+from mirror_lib.identity.ledger_positions import compared_positions
+from mirror_lib.identity.positions import position_snapshot
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import TopicPartition
 
 _COLUMNS = ("topic", "partition", "source offset", "target topic", "target offset", "landing", "duplicates")
 

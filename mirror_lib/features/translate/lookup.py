@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import GroupAdmin, OffsetSpec
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.admin.groups import GroupAdmin
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import (
     ConfigurationError,
     MirrorError,
@@ -18,12 +19,14 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.features.translate.spark_checkpoint import RewrittenCheckpoint, rewrite_checkpoint
-from mirror_lib.identity import SOUND_HISTORY, History, LedgerState, lacks_history, open_histories
-from mirror_lib.ledger import Ledger
-from mirror_lib.offsets import Landing, Lookup, OffsetMap
+from mirror_lib.identity.histories import SOUND_HISTORY, History, LedgerState
+from mirror_lib.identity.ledger_positions import lacks_history, open_histories
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.offset_map import Landing, Lookup, OffsetMap
 from mirror_lib.printable import printable
-from mirror_lib.sync import source_admin, target_admin
-from mirror_lib.topology import FlowTopology, TopicPartition
+from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import TopicPartition
 
 _REBUILD = "Run the flow if nothing was copied yet; if the ledger was lost, rebuild the map with `mirror map rebuild`."
 

@@ -20,7 +20,7 @@ from typing import Any
 from mirror_lib.errors import CheckpointFolderError
 from mirror_lib.outside_json import parse_json
 from mirror_lib.private_files import draft_of
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 #: Maps a source partition and an offset of it to the partition and the offset on the target. Without an offset only the
 #: partition is used.

@@ -17,31 +17,28 @@ from mirror_lib.cli import (
     flow_command,
     megabytes,
 )
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError, NoLongerSelectedError
-from mirror_lib.features.verify import (
+from mirror_lib.features.verify.findings import PartitionVerdict
+from mirror_lib.features.verify.html import (
     DIFFERENCE_COLUMNS,
     PARTITION_COLUMNS,
     ROUTED_COLUMNS,
     ROUTED_DIFFERENCE_COLUMNS,
-    Budget,
-    PartitionVerdict,
-    VerifyMode,
-    VerifyOptions,
-    VerifyPlan,
-    VerifyReport,
-    VerifyRunner,
     difference_cells,
-    plan_flow_verification,
     remarks,
     routed_cells,
     routed_difference_cells,
     to_html,
-    verify_flow,
 )
-from mirror_lib.features.verify.raw import BINS_PER_PROCESS, cores, run_locally
-from mirror_lib.ledger import GapState, Ledger, open_ledger
+from mirror_lib.features.verify.model import Budget, VerifyMode, VerifyPlan
+from mirror_lib.features.verify.raw.local import BINS_PER_PROCESS, cores, run_locally
+from mirror_lib.features.verify.report import VerifyReport
+from mirror_lib.features.verify.run import VerifyOptions, VerifyRunner, plan_flow_verification, verify_flow
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.rows import GapState
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.private_files import write_private
 
 _NAMED = 3

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 
 class Verdict(StrEnum):

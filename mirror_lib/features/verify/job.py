@@ -15,7 +15,8 @@ from mirror_lib.features.verify.job_arguments import VerifyArguments
 from mirror_lib.features.verify.model import Budget
 from mirror_lib.features.verify.report import VerifyReport
 from mirror_lib.features.verify.run import VerifyOptions, VerifyRunner, verify_flow
-from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+from mirror_lib.ledger.handovers import load_flow_as_it_runs
+from mirror_lib.ledger.location import open_ledger
 from mirror_lib.private_files import write_private
 
 _log = logging.getLogger("mirror")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from mirror_lib.features.verify.model import VerifyMode
-from mirror_lib.spark import CommandLine
+from mirror_lib.spark.job_arguments import CommandLine
 
 
 @dataclass(frozen=True, slots=True)

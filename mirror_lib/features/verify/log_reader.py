@@ -7,17 +7,22 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
-from mirror_lib.cluster.protocol import ErrorCode, error_for_code
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, Patience, RawClient
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.cluster.raw.partition_client import Patience
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
-from mirror_lib.features.transforms.arrow import RecordBlock, read_blocks
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read_blocks
 from mirror_lib.features.verify.model import CheckRange, KnownGap
 from mirror_lib.features.verify.uncommitted import UncommittedRecords
-from mirror_lib.records import RecordError, Shown, Span, none_shown, read_spans
-from mirror_lib.records.compression import CodecError
-from mirror_lib.topology import Operation, TopicPartition
+from mirror_lib.records.compression.codecs import CodecError
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.spans import Shown, Span, none_shown, read_spans
+from mirror_lib.topology.access import Operation
+from mirror_lib.topology.names import TopicPartition
 
 _FETCH_WAIT_MS = 500
 _SMALLEST_CHUNK = 256 * 1024

@@ -8,14 +8,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mirror_lib.features.transforms import TransformChain
+from mirror_lib.features.transforms.model import TransformChain
 from mirror_lib.features.verify.findings import PartitionVerdict, VerifiedMark
-from mirror_lib.ledger import MapPart
-from mirror_lib.offsets import OffsetRun, decode, encode
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.ledger.directions import MapPart
+from mirror_lib.offsets.runs import OffsetRun, decode, encode
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 if TYPE_CHECKING:
-    from mirror_lib.cluster import Connection
+    from mirror_lib.cluster.connection import Connection
 
 #: In place of a span: the records went to a place that is not compared this time.
 NOT_COMPARED = -1

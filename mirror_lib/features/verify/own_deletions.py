@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mirror_lib.records import CODEC_BITS, TRANSACTIONAL_BIT, Span, encode_varint, with_size
-from mirror_lib.records.compression import CodecError, decompress
+from mirror_lib.records.compression.codecs import CodecError, decompress
+from mirror_lib.records.header import CODEC_BITS, TRANSACTIONAL_BIT
+from mirror_lib.records.spans import Span
+from mirror_lib.records.varint import encode_varint, with_size
 
 _HEADER = b"mirror.deletion"
 _NO_VALUE = encode_varint(-1)

@@ -9,16 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from mirror_lib.cluster import Connection
-from mirror_lib.config import FlowConfig, IsolationLevel
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.features.verify.findings import PartitionVerdict, RoutedVerdict, Verdict
 from mirror_lib.features.verify.model import Budget, VerifyJob, VerifyMode, VerifyPlan
-from mirror_lib.features.verify.planning import NO_BUDGET, gather, plan_verification
+from mirror_lib.features.verify.planning.facts import gather
+from mirror_lib.features.verify.planning.plan import NO_BUDGET, plan_verification
 from mirror_lib.features.verify.report import VerifyReport
-from mirror_lib.features.verify.state import plan_state
+from mirror_lib.features.verify.state.plan import plan_state
 from mirror_lib.features.verify.tables import VerificationRow, Verifications
-from mirror_lib.ledger import Ledger
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.names import TopicPartition
 
 #: Compares every bin of a job and returns a verdict for each partition, including routed target partitions.
 VerifyRunner = Callable[[VerifyJob], list[PartitionVerdict | RoutedVerdict]]
@@ -130,7 +131,8 @@ def _run_job(
         return make_runner(plan)(job)
     if not plan.routed.checks:
         return []
-    from mirror_lib.features.verify.routed import RoutedFindings, judge_routed
+    from mirror_lib.features.verify.routed.findings import RoutedFindings
+    from mirror_lib.features.verify.routed.judge import judge_routed
 
     return [*judge_routed(job, RoutedFindings(), lambda _: (), lambda _: ())]
 

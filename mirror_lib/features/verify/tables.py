@@ -9,7 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Table, and_, bindparam, delete, func, or_, select
 
-from mirror_lib.ledger import METADATA, WHOLE_RECORDS, Ledger, is_of_position, is_of_present_copy, upsert
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.verifications import WHOLE_RECORDS, is_of_position, is_of_present_copy
+from mirror_lib.ledger.tables.writing import upsert
 
 _POSITION: Table = METADATA.tables["position"]
 _VERIFICATION: Table = METADATA.tables["verification"]

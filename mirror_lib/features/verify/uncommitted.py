@@ -6,16 +6,16 @@ offset. So a comparison of all records fetches committed ones up to there, shows
 
 from __future__ import annotations
 
-from mirror_lib.records import (
+from mirror_lib.records.header import (
     CONTROL_BIT,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
     MAGIC_AT,
     TRANSACTIONAL_BIT,
-    Shown,
     parse_header,
 )
+from mirror_lib.records.spans import Shown
 
 
 class UncommittedRecords:

@@ -8,7 +8,9 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, FromClause, Table, and_, case, func, select, tuple_
 
 from mirror_lib.features.verify.tables import VerificationRow
-from mirror_lib.ledger import METADATA, WHOLE_RECORDS, Ledger
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.verifications import WHOLE_RECORDS
 
 _VERIFICATIONS: Table = METADATA.tables["verification"]
 

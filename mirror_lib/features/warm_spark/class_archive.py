@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.private_files import draft_of
-from mirror_lib.spark import QUIETLY
+from mirror_lib.spark.class_archive import QUIETLY
 
 _SECONDS = 300
 

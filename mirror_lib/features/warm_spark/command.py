@@ -10,7 +10,8 @@ import typer
 
 from mirror_lib.cli import Output, begin_with, report_errors
 from mirror_lib.features.warm_spark.class_archive import write_class_archive
-from mirror_lib.spark import CLASS_ARCHIVE_VARIABLE, LOCAL_SETTINGS, find_spark_home, job_file, spark_submit
+from mirror_lib.spark.class_archive import CLASS_ARCHIVE_VARIABLE
+from mirror_lib.spark.submit import LOCAL_SETTINGS, find_spark_home, job_file, spark_submit
 
 app = typer.Typer()
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from mirror_lib.copy.job import error_report, without_details
+from mirror_lib.copy.job.report import error_report, without_details
 from mirror_lib.errors import LedgerError, MirrorError
 from mirror_lib.features.warm_spark.tables import DetachedDrivers
-from mirror_lib.ledger import Ledger
+from mirror_lib.ledger.store import Ledger
 
 _log = logging.getLogger("mirror")
 #: How often the row is renewed and the cancellation is read.

@@ -10,7 +10,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, Table, and_, delete, select, update
 
-from mirror_lib.ledger import METADATA, Ledger, StoredJson, StoredText, clock, column, key, optional
+from mirror_lib.ledger.metadata import StoredJson, StoredText, column, key, optional
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.locks import clock
 
 # See `DriverRow`.
 _DRIVERS = Table(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 Ends = Mapping[TopicPartition, int]
 

@@ -18,16 +18,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.cluster import Connection
-from mirror_lib.config import FlowConfig, MirrorConfig, parse_interval
-from mirror_lib.config.file import are_unchanged
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.file.stamps import are_unchanged
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.schedule import parse_interval
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.watch.decision import NewestRun, StartRule
 from mirror_lib.features.watch.manifest import POLL
 from mirror_lib.features.watch.source import SourceLog, source_connection
-from mirror_lib.ledger import Ledger, RunState, all_with_handovers, ledger_url
-from mirror_lib.sync import save_step
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.handovers import all_with_handovers
+from mirror_lib.ledger.location import ledger_url
+from mirror_lib.ledger.rows import RunState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync.observed import save_step
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 

@@ -8,10 +8,12 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Self
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.raw import RawClient, latest_offsets, list_topics, open_clients
-from mirror_lib.config import FlowConfig, IsolationLevel, flow_topology
-from mirror_lib.topology import TopicPartition
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.raw.log_ends import latest_offsets, list_topics
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, and_, or_
 
-from mirror_lib.offsets import NOT_THIS_FLOWS
+from mirror_lib.offsets.group_standing import NOT_THIS_FLOWS
 
 
 def is_own(reason: ColumnElement[str]) -> ColumnElement[bool]:

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, func
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import KnownPosition, PositionRow
 from mirror_lib.ledger.tables.writing import Columns, upsert
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 _POSITION: Table = METADATA.tables["position"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mirror_lib.errors import OffsetMapError
 from mirror_lib.ledger.offset_rows import SegmentRow
-from mirror_lib.offsets import RunColumns
+from mirror_lib.offsets.run_columns import RunColumns
 
 #: A row with this number of records or encoded bytes is full: rewriting or cutting it takes milliseconds.
 FULL_RECORDS, FULL_BYTES = 1_000_000, 64 * 1024

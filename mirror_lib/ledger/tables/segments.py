@@ -32,7 +32,7 @@ from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import MapSize, SegmentRow
 from mirror_lib.ledger.tables.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, cut, groups_to_merge, holds, merge
 from mirror_lib.ledger.tables.writing import upsert
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 _SEGMENT: Table = METADATA.tables["offset_segment"]

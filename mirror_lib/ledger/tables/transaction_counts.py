@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Table, and_, func, select
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import TransactionCountRow
 from mirror_lib.ledger.tables.writing import upsert
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 _COUNTS: Table = METADATA.tables["transaction_count"]
 _POSITION: Table = METADATA.tables["position"]

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.protocol import SecurityDisabledError, UnsupportedRequestError
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.protocol.kafka_errors import SecurityDisabledError, UnsupportedRequestError
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import AuthorizationError, MirrorError
-from mirror_lib.identity import check_clusters, cluster_pair
-from mirror_lib.ledger import AclKind, AclState, Ledger, ReplicatedAclRow
+from mirror_lib.identity.clusters import check_clusters, cluster_pair
+from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.acls.plan import AclFacts, AclPlan, binding_of, plan_acls, row_of
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.due_steps import StepResult, run_if_due
 from mirror_lib.sync.intervals import SyncStep
-from mirror_lib.topology import AclBinding, AclResource, FlowTopology
+from mirror_lib.topology.acls import AclBinding, AclResource
+from mirror_lib.topology.flow_topology import FlowTopology
 
 _log = logging.getLogger(__name__)
 #: A log line for each of thousands of ACLs does not help.

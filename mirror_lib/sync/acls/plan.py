@@ -12,10 +12,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.config import FlowConfig
-from mirror_lib.ledger import AclKind, AclState, ReplicatedAclRow
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
 from mirror_lib.sync.acls.rewrite import AclRewrite
-from mirror_lib.topology import ALL, WILDCARD, AclBinding, AclPattern, AclPermission, AclResource, FlowId, FlowTopology
+from mirror_lib.topology.acls import ALL, WILDCARD, AclBinding, AclPattern, AclPermission, AclResource
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import FlowId
 
 
 class AclDifference(StrEnum):

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.config import FlowConfig, group_filter
-from mirror_lib.topology import ALL, READ, WILDCARD, AclBinding, AclPattern, AclPermission, AclResource, FlowTopology
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import group_filter
+from mirror_lib.topology.acls import ALL, READ, WILDCARD, AclBinding, AclPattern, AclPermission, AclResource
+from mirror_lib.topology.flow_topology import FlowTopology
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mirror_lib.cluster.admin import ClusterAdmin, ConfigChange
-from mirror_lib.config import FlowConfig, named_topics
+from mirror_lib.cluster.admin.client import ClusterAdmin, ConfigChange
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError, TopicMissingError
-from mirror_lib.identity import check_clusters, cluster_pair
-from mirror_lib.ledger import Ledger
+from mirror_lib.identity.clusters import check_clusters, cluster_pair
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.configs.plan import ConfigFacts, ConfigPlan, ConfigRule, TopicConfigSteps, plan_configs
 from mirror_lib.sync.due_steps import StepResult, run_if_due
 from mirror_lib.sync.hidden_by_acls import hidden_topics
 from mirror_lib.sync.intervals import SyncStep
-from mirror_lib.sync.topics import INDISPENSABLE, Configs, Outcome, done_without_refused, is_unsupported, refuses_value
-from mirror_lib.topology import FlowTopology, NameFault
+from mirror_lib.sync.topics.refusals import (
+    INDISPENSABLE,
+    Configs,
+    Outcome,
+    done_without_refused,
+    is_unsupported,
+    refuses_value,
+)
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.rename import NameFault
 
 _log = logging.getLogger(__name__)
 #: A log line for each of thousands of topics does not help.

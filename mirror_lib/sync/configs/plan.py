@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.admin import ConfigEntry, ConfigOperation, ConfigOrigin, TopicConfigs
-from mirror_lib.config import FlowConfig, config_property_filter
-from mirror_lib.config.settings import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE
+from mirror_lib.cluster.admin.client import ConfigOperation
+from mirror_lib.cluster.admin.model import ConfigEntry, ConfigOrigin, TopicConfigs
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.settings.sync_keys import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE
+from mirror_lib.config.topology import config_property_filter
 from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.topology import ConfigPropertyFilter, FlowId, PatternList, compile_list
+from mirror_lib.topology.filters import ConfigPropertyFilter
+from mirror_lib.topology.java_regex import PatternList, compile_list
+from mirror_lib.topology.names import FlowId
 
 
 class ConfigRule(StrEnum):

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from mirror_lib.cluster import Connection
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.identity import MOST_BYTES, MOST_PARTITIONS, LogEnds, changed_logs
+from mirror_lib.identity.last_records import MOST_BYTES, MOST_PARTITIONS
+from mirror_lib.identity.log_looks import LogEnds, changed_logs
 from mirror_lib.sync.groups.facts import GroupFacts
 from mirror_lib.sync.groups.plan import GroupPlan
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 #: Bytes of last batches, of both sides, of partitions in which a scheduled step changes something.
 MOST_DUE_BYTES = 4 * MOST_BYTES

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import GroupActiveError, GroupAdmin, batches
-from mirror_lib.cluster.topics import CheckpointWriter
-from mirror_lib.config import FlowConfig, GroupMetadata
+from mirror_lib.cluster.admin.groups import GroupActiveError, GroupAdmin
+from mirror_lib.cluster.admin.results import batches
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.checkpoints import CheckpointWriter
+from mirror_lib.config.model import FlowConfig, GroupMetadata
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.ledger import Ledger
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import group_admins, target_admin
 from mirror_lib.sync.due_steps import StepResult, run_if_due, why_not_emitted
 from mirror_lib.sync.groups.changed_logs import LookScope, choose_logs, with_changed_logs
@@ -22,8 +23,8 @@ from mirror_lib.sync.groups.read import gather_group_facts, read_target_groups
 from mirror_lib.sync.groups.rules import after_applying, plan_groups, with_targets_reread
 from mirror_lib.sync.intervals import SyncStep
 from mirror_lib.sync.observed import save_groups
-from mirror_lib.sync.topics import checkpoints_topic, ensure_checkpoints_topic
-from mirror_lib.topology import FlowTopology
+from mirror_lib.sync.topics.internal import checkpoints_topic, ensure_checkpoints_topic
+from mirror_lib.topology.flow_topology import FlowTopology
 
 _log = logging.getLogger(__name__)
 #: A log line for each of thousands of groups does not help.

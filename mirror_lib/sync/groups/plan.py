@@ -10,13 +10,14 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from mirror_lib.cluster.admin import CommittedOffset
-from mirror_lib.cluster.topics import Checkpoint
+from mirror_lib.cluster.admin.groups import CommittedOffset
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint
 from mirror_lib.counted import counted
-from mirror_lib.ledger import GroupObservationRow
-from mirror_lib.offsets import IN_SYNC, CheckpointOffsets, GroupReason, why_not_in_sync
+from mirror_lib.ledger.observed_rows import GroupObservationRow
+from mirror_lib.offsets.checkpoints import CheckpointOffsets
+from mirror_lib.offsets.group_standing import IN_SYNC, GroupReason, why_not_in_sync
 from mirror_lib.printable import printable
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Reasons that need attention; the others pass by themselves, or follow from the configuration.
 _TROUBLE = frozenset[GroupReason | None](

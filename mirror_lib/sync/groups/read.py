@@ -9,29 +9,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import (
-    ClusterAdmin,
-    CommittedOffset,
-    GroupAdmin,
-    GroupKind,
-    GroupState,
-    ListedGroup,
-    OffsetSpec,
-    PerTopic,
-    TopicDescription,
-)
-from mirror_lib.cluster.topics import Checkpoint, Position, read_checkpoints, read_offset_syncs
-from mirror_lib.config import (
-    FlowConfig,
-    GroupMetadata,
-    GroupTranslation,
-    UncommittedPartitions,
-    about_excluded_groups,
-    group_filter,
-    named_groups,
-    supposed_groups,
-)
+from mirror_lib.cluster.admin.client import ClusterAdmin, PerTopic
+from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin, GroupKind, GroupState, ListedGroup
+from mirror_lib.cluster.admin.model import OffsetSpec, TopicDescription
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.checkpoints import read_checkpoints, read_offset_syncs
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.model import FlowConfig, GroupMetadata, GroupTranslation, UncommittedPartitions
+from mirror_lib.config.name_patterns import named_groups, supposed_groups
+from mirror_lib.config.named_exclusions import about_excluded_groups
+from mirror_lib.config.topology import group_filter
 from mirror_lib.errors import (
     LOSS_REASONS,
     POSITION_REASONS,
@@ -42,27 +30,25 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
-from mirror_lib.identity import (
-    AvailablePositions,
-    TargetPartition,
-    check_clusters,
-    cluster_pair,
-    compared_positions,
-    is_other_topic,
-    lacks_history,
-    open_histories,
-    position_change,
-    positions_in,
-)
-from mirror_lib.ledger import DISASTER, POSITION_SET, REPEATED, SOURCE_DELETED, GapRow, GapState, Ledger
-from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, unite
+from mirror_lib.identity.clusters import check_clusters, cluster_pair
+from mirror_lib.identity.ledger_positions import compared_positions, lacks_history, open_histories
+from mirror_lib.identity.positions import AvailablePositions, positions_in
+from mirror_lib.identity.targets import TargetPartition, is_other_topic, position_change
+from mirror_lib.ledger.rows import DISASTER, POSITION_SET, REPEATED, SOURCE_DELETED, GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.group_standing import GroupReason
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.ranges import unite
+from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
+from mirror_lib.offsets.syncs import SyncPoint
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.groups.facts import GroupFacts, TargetGroups, select_groups
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
 from mirror_lib.sync.groups.uncommitted import PartitionSizes, TopicSize
 from mirror_lib.sync.hidden_by_acls import Unseen, in_words, unseen_topics
-from mirror_lib.sync.topics import checkpoints_topic, offset_syncs_topic
-from mirror_lib.topology import FlowTopology, TopicPartition
+from mirror_lib.sync.topics.internal import checkpoints_topic, offset_syncs_topic
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import TopicPartition
 
 _UNTRANSLATED_KINDS = (GroupKind.SHARE, GroupKind.STREAMS)
 

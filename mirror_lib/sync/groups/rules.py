@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from mirror_lib.cluster.admin import GroupState
-from mirror_lib.cluster.topics import Checkpoint
+from mirror_lib.cluster.admin.groups import GroupState
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint
 from mirror_lib.errors import (
     LedgerBehindError,
     MirrorError,
@@ -24,23 +24,24 @@ from mirror_lib.errors import (
     SourceRecreatedError,
     SourceTruncatedError,
 )
-from mirror_lib.identity import lacks_history
-from mirror_lib.offsets import (
-    BEFORE_ALL,
+from mirror_lib.identity.ledger_positions import lacks_history
+from mirror_lib.offsets.checkpoints import (
     CheckpointOffsets,
-    GroupReason,
     MapTranslation,
-    OffsetMap,
     Precision,
     checkpoint_after,
     translate,
     translate_by_map,
 )
+from mirror_lib.offsets.group_standing import GroupReason
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.syncs import BEFORE_ALL
 from mirror_lib.sync.groups.facts import GroupFacts, TargetGroups
 from mirror_lib.sync.groups.plan import GroupPartition, GroupPlan, GroupRow
 from mirror_lib.sync.groups.remarks import remarks_on
 from mirror_lib.sync.groups.uncommitted import LogRange, TargetOffset, judge
-from mirror_lib.topology import Exclusion, FlowTopology, TopicPartition
+from mirror_lib.topology.flow_topology import Exclusion, FlowTopology
+from mirror_lib.topology.names import TopicPartition
 
 _PRECISION_REASONS = {
     Precision.BETWEEN_SYNCS: GroupReason.BETWEEN_SYNCS,

@@ -14,9 +14,10 @@ from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from mirror_lib.counted import counted
-from mirror_lib.offsets import GroupReason, OffsetMap
+from mirror_lib.offsets.group_standing import GroupReason
+from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.sync.groups.plan import GroupRow
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from mirror_lib.config import FlowConfig
-from mirror_lib.ledger import Ledger
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat
 from mirror_lib.sync.intervals import Interval
-from mirror_lib.topology import FlowId
+from mirror_lib.topology.names import FlowId
 
 #: Name of the step in the ledger's times of sync steps.
 _STEP = "heartbeats emitted"

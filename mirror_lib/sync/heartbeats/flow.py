@@ -9,14 +9,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec, TopicSpec
-from mirror_lib.cluster.protocol import TopicExistsError, UnsupportedRequestError
-from mirror_lib.cluster.topics import Heartbeat, HeartbeatWriter, RecordPlace, read_last_heartbeats
-from mirror_lib.config import FlowConfig, flow_topology, replication_policy
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import OffsetSpec, TopicSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.protocol.kafka_errors import TopicExistsError, UnsupportedRequestError
+from mirror_lib.cluster.topics.internal import HeartbeatWriter, read_last_heartbeats
+from mirror_lib.cluster.topics.mm2_formats import Heartbeat
+from mirror_lib.cluster.topics.records import RecordPlace
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology, replication_policy
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError, Where
-from mirror_lib.identity import check_heartbeats_cluster
-from mirror_lib.ledger import Ledger
+from mirror_lib.identity.clusters import check_heartbeats_cluster
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.outside_limits import HEARTBEAT_PAIRS
 from mirror_lib.sync.heartbeats.rules import (
     HeartbeatState,
@@ -29,8 +33,8 @@ from mirror_lib.sync.heartbeats.rules import (
     topics_to_read,
 )
 from mirror_lib.sync.hidden_by_acls import hidden_topics
-from mirror_lib.sync.topics import wait_until_visible
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.sync.topics.waiting import wait_until_visible
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 _log = logging.getLogger(__name__)
 

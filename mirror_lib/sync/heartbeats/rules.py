@@ -13,10 +13,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.admin import TopicConfigs, TopicDescription, TopicSpec
-from mirror_lib.cluster.topics import Heartbeat
-from mirror_lib.config import FlowConfig, MirrorConfig, longest_interval_seconds
-from mirror_lib.topology import FlowId, FlowTopology, ReplicationPolicy, ancestry, hops
+from mirror_lib.cluster.admin.model import TopicConfigs, TopicDescription, TopicSpec
+from mirror_lib.cluster.topics.mm2_formats import Heartbeat
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.schedule import longest_interval_seconds
+from mirror_lib.topology.flow_topology import FlowTopology, ancestry, hops
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.policy import ReplicationPolicy
 
 #: As `MirrorUtils.createSinglePartitionCompactedTopic`.
 _CONFIGS = {"cleanup.policy": "compact"}

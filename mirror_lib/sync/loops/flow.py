@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.topics import ClusterPair, PositionStore
-from mirror_lib.config import FlowConfig, MirrorConfig, loop_advice, loops
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.internal import PositionStore
+from mirror_lib.cluster.topics.positions import ClusterPair
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.topology import loop_advice, loops
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.topology import FlowId, FlowTopology, Loop
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.loops import Loop
+from mirror_lib.topology.names import FlowId
 
 _LOOPS_NAMED = 3
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from mirror_lib.cluster.topics import ClusterPair
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.topics.positions import ClusterPair
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.identity import ledger_name
-from mirror_lib.ledger import CopiedTopic, Ledger
+from mirror_lib.identity.clusters import ledger_name
+from mirror_lib.ledger.rows import CopiedTopic
+from mirror_lib.ledger.store import Ledger
 
 #: A flow that has copied a topic within this time is assumed to continue.
 _STILL_COPIED = timedelta(days=7)

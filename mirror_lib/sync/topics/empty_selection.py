@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mirror_lib.config import FlowConfig
-from mirror_lib.topology import NO_HANDOVERS, FlowTopology
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.handovers import NO_HANDOVERS
 
 _ALL = ((), (".*",))
 

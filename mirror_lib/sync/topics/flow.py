@@ -7,21 +7,23 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.topics import Position
-from mirror_lib.config import FlowConfig, named_topics
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import AuthorizationError
-from mirror_lib.identity import check_clusters, cluster_pair, stored_positions
-from mirror_lib.ledger import Ledger
+from mirror_lib.identity.clusters import check_clusters, cluster_pair
+from mirror_lib.identity.positions import stored_positions
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
-from mirror_lib.sync.heartbeats import mistaken_heartbeats
-from mirror_lib.sync.loops import namesake_notes
+from mirror_lib.sync.heartbeats.rules import mistaken_heartbeats
+from mirror_lib.sync.loops.flow import namesake_notes
 from mirror_lib.sync.topics.empty_selection import about_empty_selection
 from mirror_lib.sync.topics.internal import InternalTopic, ensure_internal_topics
 from mirror_lib.sync.topics.needed import check_needed_topics
 from mirror_lib.sync.topics.plan import TopicFacts, TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
 from mirror_lib.sync.topics.refusals import INDISPENSABLE, Outcome
-from mirror_lib.topology import FlowTopology
+from mirror_lib.topology.flow_topology import FlowTopology
 
 _log = logging.getLogger(__name__)
 #: A log line for each of thousands of topics does not help.

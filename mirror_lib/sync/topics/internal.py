@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from mirror_lib.cluster.admin import ClusterAdmin, TopicSpec
-from mirror_lib.cluster.protocol import TopicExistsError, UnsupportedRequestError
-from mirror_lib.config import FlowConfig, OffsetSyncsLocation, PoisonPolicy, replication_policy
-from mirror_lib.config import offset_syncs_topic as offset_syncs_topic_name
-from mirror_lib.config import quarantine_topic as quarantine_topic_name
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import TopicSpec
+from mirror_lib.cluster.protocol.kafka_errors import TopicExistsError, UnsupportedRequestError
+from mirror_lib.config.copy_settings import PoisonPolicy
+from mirror_lib.config.model import FlowConfig, OffsetSyncsLocation
+from mirror_lib.config.topology import offset_syncs_topic as offset_syncs_topic_name
+from mirror_lib.config.topology import quarantine_topic as quarantine_topic_name
+from mirror_lib.config.topology import replication_policy
 from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, TopicMissingError, Where
 from mirror_lib.sync.topics.plan import create_topics
 from mirror_lib.sync.topics.refusals import INDISPENSABLE, notice

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.config import Fencing, FlowConfig, OffsetSyncsLocation, PoisonPolicy, replication_policy
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.config.copy_settings import PoisonPolicy
+from mirror_lib.config.model import Fencing, FlowConfig, OffsetSyncsLocation
+from mirror_lib.config.topology import replication_policy
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError, TopicNotCreatableError, Where
 from mirror_lib.sync.due_steps import why_not_emitted
-from mirror_lib.sync.heartbeats import heartbeats_topic
+from mirror_lib.sync.heartbeats.rules import heartbeats_topic
 from mirror_lib.sync.topics.internal import (
     checkpoints_topic,
     factor_setting,

@@ -10,19 +10,23 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs, TopicDescription, TopicSpec
-from mirror_lib.cluster.protocol import RequestRefusedError, TopicExistsError
-from mirror_lib.cluster.topics import Position
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import TopicConfigs, TopicDescription, TopicSpec
+from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, TopicExistsError
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
-from mirror_lib.identity import cluster_pair, copied_to
-from mirror_lib.sync.configs import ConfigRulebook
+from mirror_lib.identity.clusters import cluster_pair
+from mirror_lib.identity.targets import copied_to
+from mirror_lib.sync.configs.plan import ConfigRulebook
 from mirror_lib.sync.hidden_by_acls import hidden_topics
-from mirror_lib.sync.loops import refuse_own_copies
+from mirror_lib.sync.loops.flow import refuse_own_copies
 from mirror_lib.sync.topics.refusals import INDISPENSABLE, Configs, Outcome, done_without_refused
 from mirror_lib.sync.topics.waiting import wait_until_visible
-from mirror_lib.topology import FlowId, FlowTopology, NameTable
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.rename import NameTable
 
 #: Maximum wait for a topic that another program has changed.
 _LOOK_SECONDS = 1.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mirror_lib.cluster.protocol import PolicyViolationError, RequestRefusedError, UnsupportedRequestError
+from mirror_lib.cluster.protocol.kafka_errors import PolicyViolationError, RequestRefusedError, UnsupportedRequestError
 from mirror_lib.errors import MirrorError
 
 #: Value by config; None for a deletion.

@@ -6,7 +6,8 @@ import itertools
 import time
 from collections.abc import Mapping
 
-from mirror_lib.cluster.admin import ClusterAdmin, TopicDescription
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import TopicDescription
 from mirror_lib.errors import TransientError, Where
 
 _PAUSES = (0.02, 0.05, 0.1, 0.2)

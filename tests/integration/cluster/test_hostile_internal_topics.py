@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import open_clients
+from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.cluster.topics import internal
 from mirror_lib.cluster.topics.checkpoints import read_checkpoints, read_offset_syncs
 from mirror_lib.cluster.topics.internal import PositionStore, read_last_heartbeats
@@ -14,8 +14,8 @@ from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetS
 from mirror_lib.cluster.topics.positions import Position, PositionKeys, encode_value
 from mirror_lib.errors import OversizedBatchError
 from mirror_lib.features.demo.broker import KafkaCluster
-from mirror_lib.records import Codec
-from mirror_lib.topology import TopicPartition
+from mirror_lib.records.header import Codec
+from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, create_topic, produce, watermarks
 from tests.support.own_process import MEBIBYTE, measured

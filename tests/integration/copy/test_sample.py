@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, TopicMissingError
 from mirror_lib.features.transforms.preview.preview import RecordPlace
 from mirror_lib.features.transforms.sampling.sample import MOST_BYTES, Sample, SampleStart, read_sample

@@ -11,8 +11,8 @@ import pytest
 
 from mirror_lib.config.loader import load
 from mirror_lib.features.demo.broker import KafkaCluster
-from mirror_lib.features.watch import FilePoller, Start
 from mirror_lib.features.watch import poller as polling
+from mirror_lib.features.watch.poller import FilePoller, Start
 from tests.support.console import Console
 from tests.support.flows import Flow, make_flow
 from tests.support.kafka import create_topic, delete_topic, produce, records

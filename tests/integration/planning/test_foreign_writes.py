@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.cluster import Connection
+from mirror_lib.cluster.connection import Connection
 from mirror_lib.copy.flow_plan import plan_flow
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.planning.markers import WrittenRanges
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
 from tests.support.kafka import create_topic, delete_topic, open_transaction, records, transaction
 from tests.support.mirrored_topic import MirroredTopic

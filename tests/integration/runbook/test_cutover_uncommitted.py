@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from mirror_lib.config.loader import load
 from mirror_lib.features.cutover.model import CutoverState, Step
 from mirror_lib.features.cutover.steps.rollback import roll_back
-from mirror_lib.ledger import with_handovers
+from mirror_lib.ledger.handovers import with_handovers
 from tests.support.cutovers import Migration, commit, committed, migration, numbered
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.mirrored_topic import MirroredTopic

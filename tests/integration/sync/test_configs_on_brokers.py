@@ -18,8 +18,8 @@ from typer import Typer
 from typer.testing import CliRunner
 
 from mirror_lib.cli.sync import configs as configs_cli
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.sync.configs.flow import (

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.features.cutover.model import CutoverDefinition
-from mirror_lib.features.cutover.tables import CutoverStepRow
+from mirror_lib.features.cutover.tables.cutovers import CutoverStepRow
 from mirror_lib.ledger.cutover_rows import CutoverRow
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mirror_lib.config.loader import load
 from mirror_lib.features.cutover.model import CutoverDefinition, Step
-from mirror_lib.features.cutover.tables import Cutovers, CutoverStepRow
+from mirror_lib.features.cutover.tables.cutovers import Cutovers, CutoverStepRow
 from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.ledger.cutover_rows import CutRow
 from mirror_lib.ledger.location import FILE_NAME, open_ledger

@@ -13,10 +13,10 @@ from airflow.sdk import AssetOrTimeSchedule
 from mirror_lib.airflow.flow import schedule
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.features.watch import Start
 from mirror_lib.features.watch.airflow import dag_schedule
 from mirror_lib.features.watch.airflow import trigger as triggers
 from mirror_lib.features.watch.airflow.trigger import NewRecordsTrigger
+from mirror_lib.features.watch.poller import Start
 from mirror_lib.installed_features import Features
 
 MakeFlow = Callable[..., FlowConfig]

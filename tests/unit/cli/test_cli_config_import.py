@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.file import parse_properties
-from mirror_lib.topology import compile_java
+from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.topology.java_regex import compile_java
 from tests.support.terminal import invoke
 
 

@@ -10,7 +10,8 @@ import pytest
 from mirror_lib.copy.run_lock import hold_lock
 from mirror_lib.features.cutover.model import CutoverDefinition, Gate
 from mirror_lib.features.cutover.states.cutover import Event, State
-from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers, QuestionRow
+from mirror_lib.features.cutover.tables.carriers import CarrierRow, Carriers, QuestionRow
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.locks import lock_name
 from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row

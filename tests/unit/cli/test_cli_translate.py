@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.config import parse_time
+from mirror_lib.config.first_start import parse_time
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.cutover.tables import Cutovers
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.identity import positions
 from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.offsets.runs import OffsetRun

@@ -172,6 +172,6 @@ def test_a_file_with_settings_of_the_core_alone_lists_no_features(file: ConfigFi
     path = file.write("mirror.ledger.url = sqlite:///l.sqlite3\nmirror.schedule = 5m\nA->B.topics = orders\n")
     # Reading the manifests of features would load this one.
     manifest = "mirror_lib.features.watch.manifest"
-    assert loaded_after(f"from mirror_lib.config import load\nload({str(path)!r})", [manifest]) == []
+    assert loaded_after(f"from mirror_lib.config.loader import load\nload({str(path)!r})", [manifest]) == []
     path.write_text(path.read_text() + "mirror.schedule.poll = 3s\n")
-    assert loaded_after(f"from mirror_lib.config import load\nload({str(path)!r})", [manifest]) == [manifest]
+    assert loaded_after(f"from mirror_lib.config.loader import load\nload({str(path)!r})", [manifest]) == [manifest]

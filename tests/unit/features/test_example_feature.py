@@ -16,7 +16,8 @@ from types import ModuleType
 import pytest
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger import METADATA, Migrations
+from mirror_lib.ledger.feature_tables import Migrations
+from mirror_lib.ledger.models import METADATA
 from tests.support.ledger.ledgers import ready_ledger
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -109,7 +110,7 @@ def test_given_the_packages_setting_then_it_is_checked_shown_and_read_only_where
     assert misspelt["suggestion"] == f"did you mean A->B.{setting}?"
 
     config.write_text(f"{CLUSTERS}{setting} = team\nA->B.{setting} = sales\n")
-    reads = "from mirror_lib.config import load; from mirror_owners.preflight import check_flow; import sys; "
+    reads = "from mirror_lib.config.loader import load; from mirror_owners.preflight import check_flow; import sys; "
     reads += "print(*check_flow(load(sys.argv[1]).flow('A->B')))"
     command = [sys.executable, "-c", reads, str(config)]
     read = subprocess.run(command, env=environment, cwd=PROJECT, check=True, capture_output=True, text=True).stdout

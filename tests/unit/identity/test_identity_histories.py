@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.topics import Position, PositionState
-from mirror_lib.identity import History, LedgerState, Past
-from mirror_lib.identity.histories import history_of
-from mirror_lib.identity.ledger_positions import LedgerPositions
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.identity.histories import History, LedgerState, history_of
+from mirror_lib.identity.ledger_positions import LedgerPositions, Past
 from mirror_lib.identity.targets import CopiedTo
-from mirror_lib.ledger import KnownPosition
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.offset_rows import KnownPosition
+from mirror_lib.topology.names import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 

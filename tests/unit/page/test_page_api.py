@@ -16,7 +16,8 @@ from mirror_lib.copy.run_lock import hold_lock
 from mirror_lib.features.cutover.machine import progress
 from mirror_lib.features.cutover.opening import open_cutover
 from mirror_lib.features.cutover.report import progress_text
-from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers
+from mirror_lib.features.cutover.tables.carriers import CarrierRow, Carriers
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.features.page.control import RunAct
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.offset_rows import PositionRow

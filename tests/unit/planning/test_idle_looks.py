@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.planning.idle_looks import MOST_BYTES, MOST_PARTITIONS, parts
-from mirror_lib.records import LastRecord
-from mirror_lib.topology import TopicPartition
+from mirror_lib.records.last_records import LastRecord
+from mirror_lib.topology.names import TopicPartition
 
 SIZES = st.lists(st.integers(61, 2 * MOST_BYTES), max_size=40)
 

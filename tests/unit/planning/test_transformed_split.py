@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mirror_lib.config import NO_CHAIN
+from mirror_lib.config.data_plane import NO_CHAIN
 from mirror_lib.features.transforms.model import ColumnExpressions, Transform, TransformChain
 from mirror_lib.planning.by_transform_chain import split_job, whole_takeovers
 from mirror_lib.planning.model import CopyJob, RunPlan, Takeover

@@ -45,7 +45,8 @@ from mirror_lib.features.cutover.states.cutover import Event, Refusal, State, af
 from mirror_lib.features.cutover.states.situation import RUN, answer, require, situation_of
 from mirror_lib.features.cutover.steps import rollback
 from mirror_lib.features.cutover.steps.rollback import roll_back
-from mirror_lib.features.cutover.tables import Carriers, Cutovers
+from mirror_lib.features.cutover.tables.carriers import Carriers
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.locks import lock_name
 from tests.support.ledger.ledgers import ready_ledger

@@ -19,7 +19,7 @@ _SECONDS = 60
 _DRIVER = """
 import signal, sys, time
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger import Ledger
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.features.warm_spark.sign_of_life import SignOfLife
 
 def interrupt(*_):

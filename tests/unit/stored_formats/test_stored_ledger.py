@@ -19,7 +19,7 @@ from mirror_lib.features.cutover.model import StepState
 from mirror_lib.features.cutover.opening import open_cutover
 from mirror_lib.features.cutover.records import attempt_of
 from mirror_lib.features.cutover.states.cutover import Event, choices
-from mirror_lib.features.cutover.tables import Cutovers
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.features.transforms.tables import RoutedRanges
 from mirror_lib.features.verify.tables import Verifications
 from mirror_lib.former_names import with_present_names

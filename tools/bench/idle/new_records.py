@@ -31,7 +31,7 @@ from mirror_lib.features.demo.airflow_api import TaskTimes
 from mirror_lib.features.demo.driver_host import DriverHost
 from mirror_lib.features.demo.spark_connect import SparkConnectServer
 from mirror_lib.features.warm_spark.driver_host_protocol import DRIVER_HOST_VARIABLE
-from mirror_lib.features.watch import FilePoller, Start
+from mirror_lib.features.watch.poller import FilePoller, Start
 from tools.bench.clusters.pair import Pair
 from tools.bench.copiers.settings import render
 from tools.bench.errors import BenchError

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from mirror_lib.airflow import DAG, PythonTask, new_dag, retry_policy
 from mirror_lib.airflow.files import dags_of_flows
-from mirror_lib.airflow.forms import put_form
-from mirror_lib.airflow.spark import pool_of
-from mirror_lib.config import FlowConfig
+from mirror_lib.airflow.forms.fields import put_form
+from mirror_lib.airflow.spark.pool import pool_of
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.features.backfill.airflow.form import backfill_form
 from mirror_lib.features.backfill.airflow.operator import BackfillOperator
-from mirror_lib.observe import dag_id_of
+from mirror_lib.observe.airflow_runs import dag_id_of
 
 _DEFINE_TIMEOUT = timedelta(minutes=30)
 

@@ -8,9 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from mirror_lib.airflow import Param
-from mirror_lib.airflow.forms import (
-    BOUND,
-    FIRST_BOUND,
+from mirror_lib.airflow.forms.fields import (
     bytes_per_second_field,
     choice_field,
     chosen_topics,
@@ -23,7 +21,8 @@ from mirror_lib.airflow.forms import (
     text_field,
     topics_field,
 )
-from mirror_lib.config import FlowConfig
+from mirror_lib.airflow.forms.values import BOUND, FIRST_BOUND
+from mirror_lib.config.model import FlowConfig
 
 _LONGEST_BOUND = 100
 _WHAT, _WHERE, _HOW = "What to copy", "Target", "How to run"

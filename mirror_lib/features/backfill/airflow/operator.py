@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow import Context
-from mirror_lib.airflow.flow import ReplicateOperator
-from mirror_lib.copy.job import ASK, JobArguments
+from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
+from mirror_lib.copy.job.arguments import ASK, JobArguments
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.features.backfill.airflow.form import BackfillChoices
-from mirror_lib.observe import trigger_text
+from mirror_lib.observe.airflow_runs import trigger_text
 
 
 class BackfillOperator(ReplicateOperator):

@@ -12,11 +12,12 @@ from mirror_lib.airflow import AirflowSkipException
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.backfill.airflow.form import BackfillChoices, Target
 from mirror_lib.features.backfill.define import estimate, find_backfill, prepare_backfill, request_of
-from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs, open_ledger
-from mirror_lib.planning import FlowClusters
+from mirror_lib.ledger.handovers import load_flow_as_it_runs
+from mirror_lib.ledger.location import existing_ledger, open_ledger
+from mirror_lib.planning.facts import FlowClusters
 
 if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig
+    from mirror_lib.config.model import FlowConfig
     from mirror_lib.features.backfill.model import BackfillRequest
     from mirror_lib.features.backfill.plan import BackfillEstimate
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from mirror_lib.airflow import DAG, PythonTask, Template, TriggerRule, new_dag, untemplated
 from mirror_lib.airflow.files import dags_of_flows
-from mirror_lib.airflow.forms import put_form
-from mirror_lib.airflow.spark import pool_of
-from mirror_lib.config import FlowConfig
-from mirror_lib.features.cutover import Step
+from mirror_lib.airflow.forms.fields import put_form
+from mirror_lib.airflow.spark.pool import pool_of
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.features.cutover.airflow.approval import PASSED, AskOperator
 from mirror_lib.features.cutover.airflow.form import cutover_form
 from mirror_lib.features.cutover.airflow.operator import CutoverOperator
-from mirror_lib.observe import cutover_dag_id_of
+from mirror_lib.features.cutover.model import Step
+from mirror_lib.observe.airflow_runs import cutover_dag_id_of
 
 _NAME = Template("{{ ti.xcom_pull(task_ids='begin') }}")
 _CARRIES = "carry_out"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirror_lib.airflow import Param
-from mirror_lib.airflow.forms import (
+from mirror_lib.airflow.forms.fields import (
     WEEK_SECONDS,
     choice_field,
     chosen_names,
@@ -19,9 +19,9 @@ from mirror_lib.airflow.forms import (
     text_field,
     topics_field,
 )
-from mirror_lib.config import FlowConfig
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.cutover import CutoverDefinition, Fence, Style, VerifyScope
+from mirror_lib.features.cutover.model import CutoverDefinition, Fence, Style, VerifyScope
 from mirror_lib.former_names import FIELDS
 
 _WHAT, _HOW, _LIMITS = "What to move", "How to move", "Limits"

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow import ENDED_STATES, AirflowException, AirflowFailException, Context, task_secrets, task_state
-from mirror_lib.airflow.spark import SparkJobOperator
-from mirror_lib.config import load
-from mirror_lib.features.cutover import CutoverArguments
-from mirror_lib.features.cutover.states import Event, State, after, situation_of
-from mirror_lib.ledger import Ledger, open_ledger
-from mirror_lib.observe import trigger_text
-from mirror_lib.spark import job_file
+from mirror_lib.airflow.spark.operator import SparkJobOperator
+from mirror_lib.config.loader import load
+from mirror_lib.features.cutover.job_arguments import CutoverArguments
+from mirror_lib.features.cutover.states.cutover import Event, State, after
+from mirror_lib.features.cutover.states.situation import situation_of
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.spark.submit import job_file
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +68,7 @@ class CutoverOperator(SparkJobOperator):
     def _name(self, context: Context, ledger: Ledger) -> str:
         """Return the name from XCom, which users of this DAG may write, if it is a cutover of this flow."""
         # It imports Kafka's client, and DAGs are parsed all the time.
-        from mirror_lib.features.cutover import open_cutover
+        from mirror_lib.features.cutover.opening import open_cutover
 
         return open_cutover(ledger, context["ti"].xcom_pull(task_ids=self.named_by), flow=self.flow).name
 

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mirror_lib.config import load
+from mirror_lib.config.loader import load
 from mirror_lib.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from mirror_lib.config import MirrorConfig
+    from mirror_lib.config.model import MirrorConfig
 
 _log = logging.getLogger(__name__)
 #: How long to wait for a broken file to be fixed.

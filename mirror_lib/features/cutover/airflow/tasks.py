@@ -11,40 +11,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow import ENDED_STATES, AirflowFailException, AirflowSkipException, task_state
-from mirror_lib.config import load
-from mirror_lib.features.cutover import (
-    CutoverContext,
-    CutoverState,
-    Machine,
-    Step,
-    as_data,
-    attempts_of,
-    comes_before,
-    create,
-    failback_of,
-    gates_markdown,
-    last_attempts,
-    open_cutover,
-    progress,
-    progress_text,
-    sentence,
-    states,
-)
+from mirror_lib.config.loader import load
 from mirror_lib.features.cutover.airflow.approval import PASSED, PATIENCE_SECONDS, Answer, answer_to
 from mirror_lib.features.cutover.airflow.form import ROLL_BACK, definition_from, refuse_other_values
 from mirror_lib.features.cutover.airflow.patient_load import load_patiently
-from mirror_lib.features.cutover.steps import roll_back
-from mirror_lib.features.cutover.tables import Cutovers
-from mirror_lib.ledger import open_ledger
-from mirror_lib.observe import trigger_text
+from mirror_lib.features.cutover.context import CutoverContext
+from mirror_lib.features.cutover.job import as_data
+from mirror_lib.features.cutover.machine import Machine, create, progress
+from mirror_lib.features.cutover.model import CutoverState, Step
+from mirror_lib.features.cutover.opening import failback_of, open_cutover
+from mirror_lib.features.cutover.order import comes_before, last_attempts
+from mirror_lib.features.cutover.records import attempts_of
+from mirror_lib.features.cutover.report import gates_markdown, progress_text, sentence
+from mirror_lib.features.cutover.states import situation
+from mirror_lib.features.cutover.states.cutover import Event
+from mirror_lib.features.cutover.steps.rollback import roll_back
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.printable import Lines
-from mirror_lib.topology import FlowId
+from mirror_lib.topology.names import FlowId
 
 if TYPE_CHECKING:
-    from mirror_lib.config import MirrorConfig
-    from mirror_lib.features.cutover import CutoverDefinition, Progress
-    from mirror_lib.features.cutover.tables import CarrierRow, QuestionRow
-    from mirror_lib.ledger import Ledger
+    from mirror_lib.config.model import MirrorConfig
+    from mirror_lib.features.cutover.machine import Progress
+    from mirror_lib.features.cutover.model import CutoverDefinition
+    from mirror_lib.features.cutover.tables.carriers import CarrierRow, QuestionRow
+    from mirror_lib.ledger.store import Ledger
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
@@ -79,7 +72,7 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
         present = progress(ledger, open_cutover(ledger, name, flow=flow))
     _log.info("%s", Lines(progress_text(present)))
     if present.present.state.has_ended:
-        states.require(present.present, states.Event.TRIGGER)
+        situation.require(present.present, Event.TRIGGER)
     return name
 
 
@@ -186,7 +179,7 @@ def _refuse_without_process(cutover_context: CutoverContext, question: QuestionR
     """End a process that asks for a step which the tasks of this run have passed: they would not answer."""
     if question.answer is not None:
         return
-    states.answer(
+    situation.answer(
         cutover_context.ledger,
         question.cutover,
         Step(question.step),
@@ -219,20 +212,20 @@ def _pass_on(
 ) -> str:
     ledger, name, step = cutover_context.ledger, question.cutover, Step(question.step)
     if received is None:
-        states.answer(ledger, name, step, yes=False, by="Airflow", note=f"the task {asked_by} failed")
+        situation.answer(ledger, name, step, yes=False, by="Airflow", note=f"the task {asked_by} failed")
         raise AirflowFailException(
             f"task {asked_by} got no answer, or Airflow ended it before the answer was passed on, for example because "
             f"the scheduler was slow. Trigger this DAG again with the name {name}."
         )
     if is_other and received.agrees and step is Step.APPROVE:
-        states.answer(ledger, name, step, yes=False, by=received.by, note="the answer was for an earlier attempt")
+        situation.answer(ledger, name, step, yes=False, by=received.by, note="the answer was for an earlier attempt")
         raise AirflowFailException(
             f"{received.by} approved the gates of an earlier attempt. Trigger this DAG again with the name {name}."
         )
-    given = states.answer(ledger, name, step, yes=received.agrees, by=received.by)
+    given = situation.answer(ledger, name, step, yes=received.agrees, by=received.by)
     if not received.agrees:
         raise AirflowFailException(f"{received.by} rejected step {step}: the cutover stopped. It can be rolled back.")
-    states.await_taken(ledger, given)
+    situation.await_taken(ledger, given)
     return f"step {step} confirmed by {received.by}"
 
 

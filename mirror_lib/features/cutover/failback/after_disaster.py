@@ -11,16 +11,19 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
-from mirror_lib.config import FlowConfig
-from mirror_lib.copy import hold_lock
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.copy.run_lock import hold_lock
 from mirror_lib.errors import PlanChangedError, Where
 from mirror_lib.features.cutover.failback.failback import prepare_failback
 from mirror_lib.features.cutover.failback.return_plan import ReturningPartition, ReturnPlan, plan_return
 from mirror_lib.features.cutover.handover import handed_over_rows
-from mirror_lib.features.cutover.states import DisasterState, do
-from mirror_lib.features.cutover.tables import Cutovers
-from mirror_lib.features.repair import keep_account
-from mirror_lib.ledger import DISASTER, CutRow, GapRow, GapState, Ledger, with_handovers
+from mirror_lib.features.cutover.states.disaster import DisasterState, do
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.features.repair.set_positions import keep_account
+from mirror_lib.ledger.cutover_rows import CutRow
+from mirror_lib.ledger.handovers import with_handovers
+from mirror_lib.ledger.rows import DISASTER, GapRow, GapState
+from mirror_lib.ledger.store import Ledger
 
 #: Name in the ledger, in place of the cutover that handed the topics over.
 _NAMED = "after a disaster"

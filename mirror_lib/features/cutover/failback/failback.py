@@ -12,16 +12,22 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.features.cutover.scope import ScopeTopic, without_handovers
-from mirror_lib.features.repair import position_at
-from mirror_lib.identity import check_clusters, position_row, stored_positions
-from mirror_lib.ledger import CutRow, Ledger, SegmentRow, inverse_run_id
-from mirror_lib.ledger.tables import columns_of
-from mirror_lib.planning import FlowClusters, note_histories
-from mirror_lib.sync import flow_admins
-from mirror_lib.sync.topics import ensure_internal_topics
-from mirror_lib.topology import TopicPartition
+from mirror_lib.features.repair.set_positions import position_at
+from mirror_lib.identity.clusters import check_clusters
+from mirror_lib.identity.positions import position_row, stored_positions
+from mirror_lib.ledger.cutover_rows import CutRow
+from mirror_lib.ledger.directions import inverse_run_id
+from mirror_lib.ledger.offset_rows import SegmentRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.segment_runs import columns_of
+from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.unknown_history import note_histories
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.topics.internal import ensure_internal_topics
+from mirror_lib.topology.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from mirror_lib.cluster.admin import OffsetFact, OffsetSpec, TopicDescription
-from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.cluster.topics import Position, PositionState
-from mirror_lib.config import FlowConfig, IsolationLevel, flow_topology
-from mirror_lib.copy.takeover import MismatchError, PartitionReader, TailMatcher, walk_along
+from mirror_lib.cluster.admin.client import OffsetFact
+from mirror_lib.cluster.admin.model import OffsetSpec, TopicDescription
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.takeover.partition_reader import PartitionReader
+from mirror_lib.copy.takeover.recovery import walk_along
+from mirror_lib.copy.takeover.tail_match import MismatchError, TailMatcher
 from mirror_lib.counted import counted
 from mirror_lib.errors import (
     ConfigurationError,
@@ -33,14 +37,17 @@ from mirror_lib.errors import (
 )
 from mirror_lib.features.cutover.failback.failback import why_no_failback
 from mirror_lib.features.cutover.scope import ScopeTopic, scope_topics, without_handovers
-from mirror_lib.features.cutover.states import after_disaster, copy_all_back, run_back
-from mirror_lib.identity import TargetPartition, copied_to, target_change, target_cluster_change
+from mirror_lib.features.cutover.states.disaster import after_disaster, copy_all_back, run_back
+from mirror_lib.identity.targets import TargetPartition, copied_to, target_change, target_cluster_change
 from mirror_lib.markdown_text import markdown_text
-from mirror_lib.offsets import merge
-from mirror_lib.planning import FlowClusters, again, with_flow
-from mirror_lib.records import RecordError, Span
-from mirror_lib.records.compression import CodecError
-from mirror_lib.topology import FlowId, TopicPartition, shown_choice
+from mirror_lib.offsets.runs import merge
+from mirror_lib.planning.backfills import again
+from mirror_lib.planning.facts import FlowClusters, with_flow
+from mirror_lib.records.compression.codecs import CodecError
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.spans import Span
+from mirror_lib.topology.flow_topology import shown_choice
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Topics that an error message names at most.
 _NAMED = 5

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mirror_lib.topology import FlowId
+from mirror_lib.topology.names import FlowId
 
 
 class DisasterState(StrEnum):

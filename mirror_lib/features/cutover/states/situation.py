@@ -6,14 +6,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mirror_lib.copy import LockHolder, shown_holder
+from mirror_lib.copy.run_lock import LockHolder, shown_holder
 from mirror_lib.errors import ConfigurationError, MirrorError, RunLockedError
 from mirror_lib.features.cutover.model import Attempt, CutoverState, Step, StepState
 from mirror_lib.features.cutover.order import CONFIRMED_BY, is_released, last_attempts
 from mirror_lib.features.cutover.records import attempt_of
 from mirror_lib.features.cutover.states.cutover import Event, Known, Refusal, State, after, state_of
-from mirror_lib.features.cutover.tables import DIED, CarrierRow, Carriers, Cutovers, QuestionRow
-from mirror_lib.ledger import CutoverRow, Ledger, RunLockRow, lock_name
+from mirror_lib.features.cutover.tables.carriers import DIED, CarrierRow, Carriers, QuestionRow
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.ledger.cutover_rows import CutoverRow
+from mirror_lib.ledger.rows import RunLockRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.locks import lock_name
 
 RUN, ROLLBACK = "run", "rollback"
 YES, NO = "yes", "no"

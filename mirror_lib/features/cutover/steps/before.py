@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from mirror_lib.cluster.admin import GroupState
-from mirror_lib.config import FlowConfig
-from mirror_lib.copy import RunOptions, plan_flow
+from mirror_lib.cluster.admin.groups import GroupState
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.copy.flow_plan import plan_flow
+from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.counted import counted
 from mirror_lib.errors import NoLongerSelectedError
 from mirror_lib.features.cutover import acl_fence, gates, uncommitted
 from mirror_lib.features.cutover.context import CutoverContext
 from mirror_lib.features.cutover.dependencies import Belonging, every_topic_has_an_offset, find_splits, nothing_split
 from mirror_lib.features.cutover.dependency_facts import read_belonging
-from mirror_lib.features.cutover.failback import ensure_topics, why_no_failback
+from mirror_lib.features.cutover.failback.failback import ensure_topics, why_no_failback
 from mirror_lib.features.cutover.model import CutoverState, Fence, Gate, Step, StepState, VerifyScope
 from mirror_lib.features.cutover.open_transactions import aborted_notes_of, before_the_writers_stop, open_transactions
 from mirror_lib.features.cutover.order import has_passed, is_released, last_attempts
@@ -22,14 +23,14 @@ from mirror_lib.features.cutover.outcome import Outcome
 from mirror_lib.features.cutover.positions import copied_to
 from mirror_lib.features.cutover.records import attempt_of
 from mirror_lib.features.cutover.scope import ScopeTopic, log_ends, scope_groups, scope_topics
-from mirror_lib.features.cutover.states import situation_of
-from mirror_lib.features.cutover.tables import Cutovers
-from mirror_lib.features.forecast import forecast_plan
-from mirror_lib.features.verify import VerifyMode
-from mirror_lib.ledger import AclKind, AclState
-from mirror_lib.observe import Outlook
-from mirror_lib.sync import why_not_emitted
-from mirror_lib.sync.groups import plan_flow_groups
+from mirror_lib.features.cutover.states.situation import situation_of
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.features.forecast.plan import forecast_plan
+from mirror_lib.features.verify.model import VerifyMode
+from mirror_lib.ledger.rows import AclKind, AclState
+from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.sync.due_steps import why_not_emitted
+from mirror_lib.sync.groups.flow import plan_flow_groups
 
 #: If more is written than copied, no number of rounds would be enough.
 _ROUNDS = 10

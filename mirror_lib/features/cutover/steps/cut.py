@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mirror_lib.config import flow_topology
-from mirror_lib.copy import compare_flow_logs
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.copy.flow_plan import compare_flow_logs
 from mirror_lib.counted import counted
 from mirror_lib.features.cutover import acl_fence, gates
 from mirror_lib.features.cutover.context import CutoverContext
@@ -16,11 +16,13 @@ from mirror_lib.features.cutover.outcome import Outcome
 from mirror_lib.features.cutover.positions import copied_to
 from mirror_lib.features.cutover.scope import LogEnds, log_ends, scope_topics
 from mirror_lib.features.cutover.steps.before import belongs_together, preflight
-from mirror_lib.features.cutover.tables import Cutovers
-from mirror_lib.features.verify import Verifications, VerifyMode
-from mirror_lib.ledger import CutRow, with_handovers
-from mirror_lib.planning import RunPlan
-from mirror_lib.topology import TopicPartition
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.features.verify.model import VerifyMode
+from mirror_lib.features.verify.tables import Verifications
+from mirror_lib.ledger.cutover_rows import CutRow
+from mirror_lib.ledger.handovers import with_handovers
+from mirror_lib.planning.model import RunPlan
+from mirror_lib.topology.names import TopicPartition
 
 _LOOK_SECONDS = 0.5
 #: In the facts of the freeze: log end offsets at the confirmation, by topic and partition.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from mirror_lib.copy import RunLease, hold_lock
+from mirror_lib.copy.run_lock import RunLease, hold_lock
 from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError, RunLockedError, Where
 from mirror_lib.features.cutover import acl_fence, gates, handover
@@ -17,10 +17,12 @@ from mirror_lib.features.cutover.order import STEPS, is_released
 from mirror_lib.features.cutover.records import attempt_of, attempts_of, step_row
 from mirror_lib.features.cutover.scope import exactly, log_ends
 from mirror_lib.features.cutover.staged_acls import revoke_acls
-from mirror_lib.features.cutover.states import NO, ROLLBACK, Event, Refusal, after, refusal_error, require, situation_of
+from mirror_lib.features.cutover.states.cutover import Event, Refusal, after
+from mirror_lib.features.cutover.states.situation import NO, ROLLBACK, refusal_error, require, situation_of
 from mirror_lib.features.cutover.steps.cut import cuts
-from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers
-from mirror_lib.ledger import lock_name
+from mirror_lib.features.cutover.tables.carriers import CarrierRow, Carriers
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.ledger.tables.locks import lock_name
 
 _LEASE_SECONDS = 30.0
 #: A process that waits for the operator checks for an answer several times a second, and then ends.

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from mirror_lib.cluster.admin import GroupState
-from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.cluster.admin.groups import GroupState
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.counted import counted
-from mirror_lib.features.backfill import accounted_for
+from mirror_lib.features.backfill.late_writes import accounted_for
 from mirror_lib.features.cutover import acl_fence, gates, handover, uncommitted
 from mirror_lib.features.cutover.context import CutoverContext
-from mirror_lib.features.cutover.failback import prepare_failback, why_no_failback
+from mirror_lib.features.cutover.failback.failback import prepare_failback, why_no_failback
 from mirror_lib.features.cutover.model import Gate, Step, Style
 from mirror_lib.features.cutover.order import RELEASING, STEPS, comes_before, last_attempts, writers_stood_still
 from mirror_lib.features.cutover.outcome import Outcome
@@ -27,11 +28,12 @@ from mirror_lib.features.cutover.scope import (
 )
 from mirror_lib.features.cutover.staged_acls import release_acls
 from mirror_lib.features.cutover.steps.cut import cut_holds, cuts
-from mirror_lib.features.cutover.tables import Cutovers
-from mirror_lib.ledger import opposite_of
-from mirror_lib.offsets import OffsetMap
-from mirror_lib.sync.groups import GroupRow, apply_flow_groups, plan_flow_groups
-from mirror_lib.topology import TopicPartition
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
+from mirror_lib.ledger.handovers import opposite_of
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.sync.groups.flow import apply_flow_groups, plan_flow_groups
+from mirror_lib.sync.groups.plan import GroupRow
+from mirror_lib.topology.names import TopicPartition
 
 _LOOK_SECONDS = 1.0
 

@@ -8,7 +8,10 @@ from datetime import datetime
 
 from sqlalchemy import CheckConstraint, ColumnElement, Connection, ForeignKey, Table, and_, select, update
 
-from mirror_lib.ledger import METADATA, Ledger, StoredText, column, key, now, optional
+from mirror_lib.ledger.metadata import StoredText, column, key, optional
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.writing import now
 
 # See `CarrierRow`.
 _CARRIERS = Table(

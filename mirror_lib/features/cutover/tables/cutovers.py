@@ -10,7 +10,10 @@ from typing import Any
 from sqlalchemy import Table, delete, select, update
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger import METADATA, CutoverRow, CutRow, HandedOverRow, Ledger, now, upsert
+from mirror_lib.ledger.cutover_rows import CutoverRow, CutRow, HandedOverRow
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.writing import now, upsert
 
 _CUTOVERS: Table = METADATA.tables["cutover"]
 _STEPS: Table = METADATA.tables["cutover_step"]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli import JsonOption, Output, Progress, begin_with, report_errors
-from mirror_lib.features.demo import DemoOutcome, Steps, run_demo, stop_demo
+from mirror_lib.features.demo.demo import DemoOutcome, Steps, run_demo, stop_demo
 from mirror_lib.features.demo.manifest import FEATURE
 
 app = typer.Typer(name="demo", help=FEATURE.commands["demo"].help)

@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli import Output, begin_with, command_group, report_errors
-from mirror_lib.config import local_config
-from mirror_lib.features.demo import ClusterStatus, FetchProgress, jars, stack
-from mirror_lib.features.warm_spark import DRIVER_HOST_VARIABLE
+from mirror_lib.config.local_state import local_config
+from mirror_lib.features.demo import jars, stack
+from mirror_lib.features.demo.jars import FetchProgress
+from mirror_lib.features.demo.stack import ClusterStatus
+from mirror_lib.features.warm_spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 
 app = command_group("dev")
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mirror_lib.cli import Output
-from mirror_lib.cluster.auth import parse_jaas
-from mirror_lib.config import Problem, Severity
+from mirror_lib.cluster.auth.jaas import parse_jaas
 from mirror_lib.config import loader as load
-from mirror_lib.config.file import parse_properties
-from mirror_lib.features.importers import Answers, ConnectCluster, ImportedConnectors, import_connectors
+from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.config.model import Problem, Severity
 from mirror_lib.features.importers.commands.imported import imported_settings, problems_of, say, write_or_print
+from mirror_lib.features.importers.connectors import ImportedConnectors, import_connectors
+from mirror_lib.features.importers.model import ConnectCluster
+from mirror_lib.features.importers.questions import Answers
 
 _NEEDS_A_PERSON, _HAS_ERRORS = 3, 2
 

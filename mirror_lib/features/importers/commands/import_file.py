@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from mirror_lib.cli import ForceOption, JsonOption, Output, read_bytes, report_errors
-from mirror_lib.config import Severity
 from mirror_lib.config import loader as load
+from mirror_lib.config.model import Severity
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.importers import Answers, MirrorMaker1, all_topics_but, import_mirror_maker_1, recognise
 from mirror_lib.features.importers.commands.import_connectors import import_to_file
 from mirror_lib.features.importers.commands.imported import (
     OutputOption,
@@ -23,9 +22,13 @@ from mirror_lib.features.importers.commands.imported import (
     say,
     write_or_print,
 )
+from mirror_lib.features.importers.kinds import recognise
+from mirror_lib.features.importers.mirror_maker1 import MirrorMaker1, all_topics_but, import_mirror_maker_1
+from mirror_lib.features.importers.questions import Answers
 
 if TYPE_CHECKING:
-    from mirror_lib.features.importers import Imported, Recognised
+    from mirror_lib.features.importers.kinds import Recognised
+    from mirror_lib.features.importers.mirror_maker1 import Imported
 
 _Value = TypeVar("_Value")
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mirror_lib.cli import ForceOption, JsonOption, Output, read_bytes, report_errors
-from mirror_lib.config import Severity
 from mirror_lib.config import loader as load
-from mirror_lib.features.importers import translate_topic_map
+from mirror_lib.config.model import Severity
 from mirror_lib.features.importers.commands.imported import OutputOption, mask_setting, problems_of, say, write_or_print
+from mirror_lib.features.importers.topic_map import translate_topic_map
 
 if TYPE_CHECKING:
-    from mirror_lib.features.importers import TranslatedFile
+    from mirror_lib.features.importers.topic_map import TranslatedFile
 
 _FileArgument = Annotated[
     Path, typer.Argument(help="Properties file with source.replication.topic.X=Y.", metavar="FILE")

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mirror_lib.cli import write_file
-from mirror_lib.config import Provenance
 from mirror_lib.config import loader as load
-from mirror_lib.config.secrets import printable_value
+from mirror_lib.config.model import Provenance
+from mirror_lib.config.secrets.masking import printable_value
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.outside_limits import FILE_BYTES
 from mirror_lib.printable import LINES, printable
 
 if TYPE_CHECKING:
-    from mirror_lib.config import Problem
-    from mirror_lib.features.importers import Listed, Placed
+    from mirror_lib.config.model import Problem
+    from mirror_lib.features.importers.written_file import Listed, Placed
 
 OutputOption = Annotated[
     Path | None,

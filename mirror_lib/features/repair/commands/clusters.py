@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli import FlowCommand, YesOption, begin_with, command_group, flow_command, is_confirmed, person
-from mirror_lib.config import load_flow
-from mirror_lib.features.repair import ClusterDecision, apply_cluster_change, plan_cluster_change
+from mirror_lib.config.loader import load_flow
+from mirror_lib.features.repair.cluster_change import ClusterDecision, apply_cluster_change, plan_cluster_change
 from mirror_lib.features.repair.commands.decision_lock import locked_flow
-from mirror_lib.identity import ledger_name
-from mirror_lib.ledger import existing_ledger
-from mirror_lib.sync import flow_admins
+from mirror_lib.identity.clusters import ledger_name
+from mirror_lib.ledger.location import existing_ledger
+from mirror_lib.sync.admins import flow_admins
 
 app = command_group("clusters")
 

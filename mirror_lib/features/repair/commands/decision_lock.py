@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from mirror_lib.config import FlowConfig, MirrorConfig
-from mirror_lib.copy import RunLease, hold_lock
-from mirror_lib.ledger import Ledger, open_ledger
-from mirror_lib.planning import FlowClusters
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.copy.run_lock import RunLease, hold_lock
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.planning.facts import FlowClusters
 
 
 class LockedFlow(NamedTuple):

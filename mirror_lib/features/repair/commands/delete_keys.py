@@ -21,8 +21,8 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.repair.commands.decision_lock import locked_flow
 from mirror_lib.features.repair.key_deletions import delete_keys as write
 from mirror_lib.features.repair.key_deletions import plan_key_deletion
-from mirror_lib.features.verify.state import find_lost_deletions
-from mirror_lib.identity import check_clusters
+from mirror_lib.features.verify.state.lost import find_lost_deletions
+from mirror_lib.identity.clusters import check_clusters
 
 app = typer.Typer()
 

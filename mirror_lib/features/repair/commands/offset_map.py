@@ -22,12 +22,14 @@ from mirror_lib.cli import (
     not_compared,
     person,
 )
-from mirror_lib.copy import hold_lock
-from mirror_lib.features.repair import RebuildPlan, Rebuilt, apply_rebuilt, plan_rebuild
-from mirror_lib.features.repair import rebuild as rebuild_maps
-from mirror_lib.identity import check_clusters
-from mirror_lib.ledger import open_ledger, opposite_of
-from mirror_lib.planning import FlowClusters
+from mirror_lib.copy.run_lock import hold_lock
+from mirror_lib.features.repair.map_rebuild import Rebuilt, apply_rebuilt
+from mirror_lib.features.repair.map_rebuild import rebuild as rebuild_maps
+from mirror_lib.features.repair.map_rebuild_plan import RebuildPlan, plan_rebuild
+from mirror_lib.identity.clusters import check_clusters
+from mirror_lib.ledger.handovers import opposite_of
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.planning.facts import FlowClusters
 
 app = command_group("map")
 

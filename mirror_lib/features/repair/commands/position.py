@@ -19,12 +19,13 @@ from mirror_lib.cli import (
     is_confirmed,
     person,
 )
-from mirror_lib.config import FirstStart, parse_first_start
+from mirror_lib.config.first_start import parse_first_start
+from mirror_lib.config.model import FirstStart
 from mirror_lib.counted import counted
-from mirror_lib.features.repair import apply_changes, plan_changes
 from mirror_lib.features.repair.commands.decision_lock import locked_flow
-from mirror_lib.identity import check_clusters
-from mirror_lib.planning import FlowClusters
+from mirror_lib.features.repair.set_positions import apply_changes, plan_changes
+from mirror_lib.identity.clusters import check_clusters
+from mirror_lib.planning.facts import FlowClusters
 
 app = command_group("position")
 

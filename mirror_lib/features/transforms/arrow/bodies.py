@@ -31,16 +31,10 @@ from mirror_lib.features.transforms.arrow.rows import (
 )
 from mirror_lib.features.transforms.arrow.streaming import pieces
 from mirror_lib.outside_limits import BATCH_RECORDS
-from mirror_lib.records import (
-    CODEC_BITS,
-    CONTROL_BIT,
-    LOG_APPEND_TIME_BIT,
-    Codec,
-    RecordError,
-    oversized_error,
-    record_beyond_memory,
-)
-from mirror_lib.records.compression import CodecError, decompress_up_to
+from mirror_lib.records.compression.codecs import CodecError, decompress_up_to
+from mirror_lib.records.header import CODEC_BITS, CONTROL_BIT, LOG_APPEND_TIME_BIT, Codec
+from mirror_lib.records.oversized import oversized_error, record_beyond_memory
+from mirror_lib.records.records import RecordError
 
 #: Maximum number of records converted at once: each needs about 200 bytes of temporary columns, however small it is.
 _MOST_AT_ONCE = 1 << 16

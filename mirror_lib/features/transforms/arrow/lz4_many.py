@@ -11,7 +11,7 @@ import cramjam
 import numpy as np
 from numpy.typing import NDArray
 
-from mirror_lib.records.compression import (
+from mirror_lib.records.compression.lz4_frames import (
     BLOCK_CHECKSUM,
     CHECKSUM_SIZE,
     CONTENT_CHECKSUM,

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mirror_lib.features.transforms.arrow.record_blocks import Int64s
-from mirror_lib.records import RecordError, decode_varint
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.varint import decode_varint
 
 #: Maximum bytes of a record's length, attributes and both deltas.
 _LONGEST_BEGINNING = 31

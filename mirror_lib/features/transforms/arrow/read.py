@@ -30,7 +30,8 @@ from mirror_lib.features.transforms.arrow.rows import (
     record_batch,
     taken_apart_in_parts,
 )
-from mirror_lib.records import (
+from mirror_lib.records.compression.codecs import CodecError
+from mirror_lib.records.header import (
     CONTROL_BIT,
     HEADER_SIZE,
     LOG_APPEND_TIME_BIT,
@@ -38,11 +39,9 @@ from mirror_lib.records import (
     MAGIC,
     MAGIC_AT,
     BatchHeader,
-    RecordError,
-    Span,
-    read_spans,
 )
-from mirror_lib.records.compression import CodecError
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.spans import Span, read_spans
 
 DEFAULT_LIMITS = DecodeLimits()
 #: Memory of a row in addition to its key, value, headers and topic.

@@ -16,7 +16,8 @@ from crc32c import crc32c
 from numpy.typing import NDArray
 
 from mirror_lib.features.transforms.arrow.lz4_many import LaidOut, single_blocks
-from mirror_lib.records import (
+from mirror_lib.records.compression.codecs import CodecError, decompress
+from mirror_lib.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
     CONTROL_BIT,
@@ -25,14 +26,10 @@ from mirror_lib.records import (
     LOG_OVERHEAD,
     MAGIC,
     Codec,
-    RecordError,
-    Shown,
-    Span,
-    none_shown,
     parse_header,
-    read_spans,
 )
-from mirror_lib.records.compression import CodecError, decompress
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.spans import Shown, Span, none_shown, read_spans
 
 #: Batches from this size on are kept: they may be equal as a whole. (`mirror.batch.passthrough.min.bytes`)
 SMALL_BATCH = 16 * 1024

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from mirror_lib.errors import ClusterError
 from mirror_lib.features.transforms.arrow.record_blocks import Int64s, read_varints
-from mirror_lib.records import RecordError, decode_varint, record_beyond_memory
+from mirror_lib.records.oversized import record_beyond_memory
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.varint import decode_varint
 
 #: Names as Spark gives them to the children of an array column.
 HEADERS_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))

@@ -10,14 +10,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from mirror_lib.outside_limits import BATCH_BODY_BYTES
-from mirror_lib.records import Codec, beyond_memory, oversized_error
-from mirror_lib.records.compression import (
-    Bytes,
-    CodecError,
-    gunzip,
-    unsnap,
-    zstd_windows,
-)
+from mirror_lib.records.compression.codecs import Bytes, CodecError, gunzip, unsnap
+from mirror_lib.records.compression.zstd_frames import zstd_windows
+from mirror_lib.records.header import Codec
+from mirror_lib.records.oversized import beyond_memory, oversized_error
 
 _ARROW_NAMES = {Codec.LZ4: "lz4", Codec.ZSTD: "zstd"}
 

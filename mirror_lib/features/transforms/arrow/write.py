@@ -17,8 +17,9 @@ from mirror_lib.errors import RecordTooLargeError, Where
 from mirror_lib.features.transforms.arrow.record_blocks import Int64s
 from mirror_lib.features.transforms.arrow.records import OutgoingRows, outgoing_rows
 from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
-from mirror_lib.records import HEADER_SIZE, Codec, ReadyBatch, new_batch
-from mirror_lib.records.compression import compress
+from mirror_lib.records.compression.codecs import compress
+from mirror_lib.records.header import HEADER_SIZE, Codec, new_batch
+from mirror_lib.records.ready import ReadyBatch
 
 #: Safety factor for the size of the next batch, which is derived from the compression ratio of the last one.
 _SURELY = 0.95

@@ -18,9 +18,9 @@ from mirror_lib.cli import (
 )
 from mirror_lib.features.transforms.cli.preflight import show_preflight
 from mirror_lib.features.transforms.cli.preview import Wanted, show_preview
-from mirror_lib.features.transforms.sampling import SampleStart
-from mirror_lib.planning import topic_paths
-from mirror_lib.sync import source_admin
+from mirror_lib.features.transforms.sampling.sample import SampleStart
+from mirror_lib.planning.record_paths import topic_paths
+from mirror_lib.sync.admins import source_admin
 
 app = command_group("transform")
 

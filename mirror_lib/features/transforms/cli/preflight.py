@@ -9,26 +9,30 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from mirror_lib.cli import Output
-from mirror_lib.config import FlowConfig, flow_topology
-from mirror_lib.features.transforms import transforms_of
-from mirror_lib.features.transforms.sampling import TopicSchemas, chain_of, sampled_schemas, topics_with_schemas
-from mirror_lib.features.transforms.schema_use import (
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.features.transforms.model import transforms_of
+from mirror_lib.features.transforms.sampling.job import chain_of
+from mirror_lib.features.transforms.sampling.schema_sample import TopicSchemas, sampled_schemas, topics_with_schemas
+from mirror_lib.features.transforms.schema_use.preflight import (
     SIDES,
     Finding,
     Lookalike,
-    Registries,
     SchemaPreflight,
     SchemaUse,
     SideUses,
     TopicSample,
-    ask,
     decoded_formats,
+)
+from mirror_lib.features.transforms.schema_use.registry_answers import (
+    Registries,
+    ask,
     register,
     registries_of,
     written_by,
 )
-from mirror_lib.features.transforms.schemas import Place
-from mirror_lib.topology import FlowTopology
+from mirror_lib.features.transforms.schemas.wire import Place
+from mirror_lib.topology.flow_topology import FlowTopology
 
 #: Lines for ten thousand topics are not readable; JSON has all of them.
 _LINES_SHOWN = 200

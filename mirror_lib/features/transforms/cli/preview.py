@@ -7,25 +7,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mirror_lib.cli import Output
-from mirror_lib.cli.run import Job, running_job
-from mirror_lib.config import FlowConfig, PoisonPolicy, flow_topology, quarantine_topic
+from mirror_lib.cli.run.spark_submit import Job, running_job
+from mirror_lib.config.copy_settings import PoisonPolicy
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology, quarantine_topic
 from mirror_lib.errors import SparkJobError, Where
-from mirror_lib.features.transforms import Determinism, TransformChain
-from mirror_lib.features.transforms.preview import Preview, PreviewResult, PreviewText, SchemaTexts, summary
-from mirror_lib.features.transforms.sampling import (
-    MOST_BYTES,
-    PreviewArguments,
-    Sample,
-    SampleStart,
-    chain_of,
-    read_result,
-    read_sample,
-    write_rows,
-)
-from mirror_lib.planning import topic_paths
+from mirror_lib.features.transforms.model import Determinism, TransformChain
+from mirror_lib.features.transforms.preview.preview import Preview, PreviewResult
+from mirror_lib.features.transforms.preview.schemas import SchemaTexts
+from mirror_lib.features.transforms.preview.text import PreviewText, summary
+from mirror_lib.features.transforms.sampling.job import PreviewArguments, chain_of, read_result, write_rows
+from mirror_lib.features.transforms.sampling.sample import MOST_BYTES, Sample, SampleStart, read_sample
+from mirror_lib.planning.record_paths import topic_paths
 from mirror_lib.processes import tail
-from mirror_lib.spark import job_file
-from mirror_lib.sync import source_admin
+from mirror_lib.spark.submit import job_file
+from mirror_lib.sync.admins import source_admin
 
 _POLL_SECONDS = 0.2
 _LOG_LINES = 20

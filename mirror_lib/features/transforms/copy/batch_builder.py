@@ -10,13 +10,15 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.config import CopySettings
-from mirror_lib.copy.transfer import Assembler
+from mirror_lib.config.copy_settings import CopySettings
+from mirror_lib.copy.transfer.assembler import Assembler
 from mirror_lib.errors import MirrorError, RecordTooLargeError
-from mirror_lib.features.transforms.arrow import ArrowBatchBuilder
-from mirror_lib.features.transforms.rows import RowColumns
-from mirror_lib.planning import PartitionPlan
-from mirror_lib.records import Codec, ReadyBatch, SkippedRecords, Unit
+from mirror_lib.features.transforms.arrow.write import ArrowBatchBuilder
+from mirror_lib.features.transforms.rows.columns import RowColumns
+from mirror_lib.planning.model import PartitionPlan
+from mirror_lib.records.header import Codec
+from mirror_lib.records.ready import ReadyBatch
+from mirror_lib.records.skipped import SkippedRecords, Unit
 
 
 class OutgoingBatches(Assembler):

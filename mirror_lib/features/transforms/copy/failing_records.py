@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 #: Ranges that are tried in one job: with more, fewer jobs are needed, each of which takes longer.
 WAYS = 8

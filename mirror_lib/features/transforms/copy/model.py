@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mirror_lib.errors import MirrorError, error_from_json, error_to_json
-from mirror_lib.planning import CopyJob, OpenPartition, Poison
-from mirror_lib.records import LastRecord
-from mirror_lib.topology import TopicPartition
+from mirror_lib.planning.model import CopyJob, OpenPartition, Poison
+from mirror_lib.records.last_records import LastRecord
+from mirror_lib.topology.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

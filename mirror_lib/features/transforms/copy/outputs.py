@@ -11,13 +11,14 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from mirror_lib.cluster.topics import Position, Route
-from mirror_lib.copy.transfer import PartitionCopy, open_position, open_position_of
+from mirror_lib.cluster.topics.positions import Position, Route
+from mirror_lib.copy.transfer.open_positions import open_position, open_position_of
+from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.features.transforms.copy.batch_builder import OutgoingBatches
 from mirror_lib.features.transforms.copy.row_match import Tail
 from mirror_lib.features.transforms.copy.transactions import Transaction
-from mirror_lib.planning import CopyJob, OpenPartition
-from mirror_lib.topology import TopicPartition
+from mirror_lib.planning.model import CopyJob, OpenPartition
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 #: Maximum number of offset map runs in a position; they take two or three bytes each, and a record a megabyte.

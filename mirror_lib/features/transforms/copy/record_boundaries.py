@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mirror_lib.features.transforms.rows import Slice, number_and_codec
+from mirror_lib.features.transforms.rows.columns import Slice
+from mirror_lib.features.transforms.rows.layout import number_and_codec
 
 
 @dataclass(slots=True)

@@ -11,15 +11,22 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mirror_lib.cluster.admin import ClusterAdmin, TopicSpec
-from mirror_lib.cluster.protocol import ErrorCode, TopicExistsError, error_for_code
-from mirror_lib.cluster.raw import Backoff, ProducerIdentity, RawClient, may_pass
-from mirror_lib.cluster.topics import Position, PositionSnapshot, PositionState, PositionStore, Route
-from mirror_lib.copy.takeover import PartitionReader, replicated_end
-from mirror_lib.copy.transfer import transactional_id
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import TopicSpec
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import TopicExistsError, error_for_code
+from mirror_lib.cluster.raw.backoff import Backoff, may_pass
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
+from mirror_lib.cluster.topics.positions import Position, PositionState, Route
+from mirror_lib.copy.takeover.partition_reader import PartitionReader
+from mirror_lib.copy.takeover.stable_end import replicated_end
+from mirror_lib.copy.transfer.open_positions import transactional_id
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.planning import CopyJob, OpenPartition
-from mirror_lib.topology import Grant, Operation, TopicPartition
+from mirror_lib.planning.model import CopyJob, OpenPartition
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
 
 _OPENING_SECONDS = 60.0
 

@@ -12,22 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
-from mirror_lib.features.transforms.arrow import ArrowPart, DecodeLimits, InexactRowError, read_arrow
+from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
+from mirror_lib.features.transforms.arrow.read import ArrowPart, read_arrow
+from mirror_lib.features.transforms.arrow.rows import InexactRowError
 from mirror_lib.features.transforms.copy.model import FailedRecord, first_stop
-from mirror_lib.records import (
-    ATTRIBUTES_AT,
-    CODEC_BITS,
-    LOG_OVERHEAD,
-    MAGIC,
-    MAGIC_AT,
-    Codec,
-    Record,
-    SkippedRecords,
-    measure_damage,
-    read_spans,
-    skipped_damage,
-    skipped_record,
-)
+from mirror_lib.records.damage import measure_damage
+from mirror_lib.records.header import ATTRIBUTES_AT, CODEC_BITS, LOG_OVERHEAD, MAGIC, MAGIC_AT, Codec
+from mirror_lib.records.records import Record
+from mirror_lib.records.skipped import SkippedRecords, skipped_damage, skipped_record
+from mirror_lib.records.spans import read_spans
 
 _LEADER_EPOCH_AT = LOG_OVERHEAD
 _UNKNOWN_EPOCH = -1

@@ -15,15 +15,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.raw import Backoff
-from mirror_lib.config import CopySettings
-from mirror_lib.copy.takeover import PartitionReader
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.config.copy_settings import CopySettings
+from mirror_lib.copy.takeover.partition_reader import PartitionReader
 from mirror_lib.errors import MirrorError, TargetDivergedError, TransientError, Where
-from mirror_lib.features.transforms.arrow import LOG_APPEND_TIME, ArrowPart, DecodeLimits, read_arrow
-from mirror_lib.features.transforms.rows import RowColumns
-from mirror_lib.offsets import OffsetRun, RunBuilder
-from mirror_lib.planning import with_the_previous_transform
-from mirror_lib.topology import TopicPartition
+from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
+from mirror_lib.features.transforms.arrow.read import ArrowPart, read_arrow
+from mirror_lib.features.transforms.arrow.rows import LOG_APPEND_TIME
+from mirror_lib.features.transforms.rows.columns import RowColumns
+from mirror_lib.offsets.runs import OffsetRun, RunBuilder
+from mirror_lib.planning.next_steps import with_the_previous_transform
+from mirror_lib.topology.names import TopicPartition
 
 
 class Tail:

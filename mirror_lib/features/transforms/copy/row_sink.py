@@ -14,17 +14,20 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.copy.transfer import for_attempt
+from mirror_lib.copy.transfer.task import for_attempt
 from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError
 from mirror_lib.features.transforms.copy.model import ReadEnd, ReadEnds, RowJob, ends_from_json, first_number
 from mirror_lib.features.transforms.copy.outputs import Output, PartitionSink
 from mirror_lib.features.transforms.copy.record_boundaries import WholeRecords
 from mirror_lib.features.transforms.copy.sink_loop import SinkLoop
 from mirror_lib.features.transforms.copy.transactions import Transaction
-from mirror_lib.features.transforms.rows import ReaderResult, RowColumns, Slice, by_place, number_and_codec
-from mirror_lib.planning import PartitionResult, RoutedRecords, with_the_previous_transform
-from mirror_lib.records import Codec
-from mirror_lib.topology import TopicPartition
+from mirror_lib.features.transforms.rows.columns import RowColumns, Slice, by_place
+from mirror_lib.features.transforms.rows.layout import number_and_codec
+from mirror_lib.features.transforms.rows.reader_result import ReaderResult
+from mirror_lib.planning.model import PartitionResult, RoutedRecords
+from mirror_lib.planning.next_steps import with_the_previous_transform
+from mirror_lib.records.header import Codec
+from mirror_lib.topology.names import TopicPartition
 
 #: How long a transaction stays open while rows come: `read_committed` consumers see its rows with this delay, and a
 #: run that dies has to write as much again.

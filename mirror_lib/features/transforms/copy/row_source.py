@@ -19,24 +19,20 @@ from typing import cast
 import pyarrow as pa
 import uvloop
 
-from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
-from mirror_lib.config import PoisonPolicy
-from mirror_lib.copy.transfer import (
-    Background,
-    Memory,
-    Omissions,
-    OpenCopies,
-    Part,
-    PartitionCopy,
-    ReadReplicas,
-    SourceReader,
-    Throttle,
-    for_attempt,
-    internal_error,
-    task_bytes_per_second,
-)
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.config.copy_settings import PoisonPolicy
+from mirror_lib.copy.transfer.assembler import Part
+from mirror_lib.copy.transfer.fetcher import Memory, SourceReader
+from mirror_lib.copy.transfer.follower_fetch import ReadReplicas
+from mirror_lib.copy.transfer.open_copies import OpenCopies
+from mirror_lib.copy.transfer.partition_progress import PartitionCopy
+from mirror_lib.copy.transfer.poison_records import Omissions
+from mirror_lib.copy.transfer.task import for_attempt
+from mirror_lib.copy.transfer.task_group import Background, internal_error
+from mirror_lib.copy.transfer.throttle import Throttle, task_bytes_per_second
 from mirror_lib.errors import MirrorError
-from mirror_lib.features.transforms.arrow import DecodeLimits
+from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
 from mirror_lib.features.transforms.copy.model import (
     ReadEnd,
     ReadEnds,
@@ -46,8 +42,9 @@ from mirror_lib.features.transforms.copy.model import (
     reading_start,
 )
 from mirror_lib.features.transforms.copy.row_assembler import RowAssembler, RowPart
-from mirror_lib.features.transforms.rows import ReaderResult, place_of, with_source
-from mirror_lib.planning import CopyJob
+from mirror_lib.features.transforms.rows.layout import place_of, with_source
+from mirror_lib.features.transforms.rows.reader_result import ReaderResult
+from mirror_lib.planning.model import CopyJob
 
 _log = logging.getLogger(__name__)
 _WHO = "the reading part of a task"

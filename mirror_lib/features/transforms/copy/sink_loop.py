@@ -16,27 +16,26 @@ from typing import TypeVar
 
 import uvloop
 
-from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
-from mirror_lib.cluster.topics import Route
-from mirror_lib.copy.transfer import (
-    Background,
-    Omissions,
-    OpenCopies,
-    PartitionCopy,
-    PositionFlush,
-    TargetWriter,
-    internal_error,
-)
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.topics.positions import Route
+from mirror_lib.copy.transfer.open_copies import OpenCopies
+from mirror_lib.copy.transfer.partition_progress import PartitionCopy
+from mirror_lib.copy.transfer.poison_records import Omissions
+from mirror_lib.copy.transfer.position_flush import PositionFlush
+from mirror_lib.copy.transfer.producer import TargetWriter
+from mirror_lib.copy.transfer.task_group import Background, internal_error
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.transforms.copy.model import ReadEnd
 from mirror_lib.features.transforms.copy.outputs import Output, PartitionSink
 from mirror_lib.features.transforms.copy.routes import RouteOpener
 from mirror_lib.features.transforms.copy.sink_start import SinkStart, ends_in_parts, failed_output, new_sink
 from mirror_lib.features.transforms.copy.transactions import Transaction
-from mirror_lib.offsets import OffsetRun
-from mirror_lib.planning import CopyJob, Poison
-from mirror_lib.records import ReadyBatch, SkippedRecords
-from mirror_lib.topology import TopicPartition
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.planning.model import CopyJob, Poison
+from mirror_lib.records.ready import ReadyBatch
+from mirror_lib.records.skipped import SkippedRecords
+from mirror_lib.topology.names import TopicPartition
 
 _WHO = "the writing part of a task"
 _Answer = TypeVar("_Answer")

@@ -10,20 +10,16 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.raw import ProducerIdentity, RawClient
-from mirror_lib.cluster.topics import Position, Route
-from mirror_lib.config import PoisonPolicy
-from mirror_lib.copy.takeover import (
-    Hanging,
-    PartitionReader,
-    check_not_truncated,
-    fence,
-    fence_name,
-    known_poison,
-    replicated_end,
-    seconds_until_ended,
-)
-from mirror_lib.copy.transfer import PartitionCopy
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.topics.positions import Position, Route
+from mirror_lib.config.copy_settings import PoisonPolicy
+from mirror_lib.copy.takeover.fencing import check_not_truncated, fence, fence_name, seconds_until_ended
+from mirror_lib.copy.takeover.hanging_transactions import Hanging
+from mirror_lib.copy.takeover.partition_reader import PartitionReader
+from mirror_lib.copy.takeover.recovery import known_poison
+from mirror_lib.copy.takeover.stable_end import replicated_end
+from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.features.transforms.copy.batch_builder import OutgoingBatches
 from mirror_lib.features.transforms.copy.model import reading_start
@@ -31,9 +27,9 @@ from mirror_lib.features.transforms.copy.outputs import Output, PartitionSink
 from mirror_lib.features.transforms.copy.routes import RouteOpener, stored_positions, stored_routes
 from mirror_lib.features.transforms.copy.row_match import Tail
 from mirror_lib.features.transforms.copy.transactions import Transaction
-from mirror_lib.offsets import OffsetRun
-from mirror_lib.planning import CopyJob, OpenPartition
-from mirror_lib.topology import TopicPartition
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.planning.model import CopyJob, OpenPartition
+from mirror_lib.topology.names import TopicPartition
 
 #: Number of concurrent take-overs.
 _AT_A_TIME = 8

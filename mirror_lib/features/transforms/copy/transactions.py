@@ -13,15 +13,25 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mirror_lib.cluster.protocol import ErrorCode, error_for_code
-from mirror_lib.cluster.raw import ProducerIdentity, RawClient
-from mirror_lib.cluster.topics import Position, PositionKeys, encode_value, partition_for
-from mirror_lib.copy.takeover import Markers, PartitionAppender, coordinator_deadline, overtime
-from mirror_lib.copy.transfer import SEQUENCES
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.topics.positions import Position, PositionKeys, encode_value, partition_for
+from mirror_lib.copy.takeover.hanging_transactions import coordinator_deadline
+from mirror_lib.copy.takeover.partition_appender import PartitionAppender
+from mirror_lib.copy.takeover.transaction_markers import Markers, overtime
+from mirror_lib.copy.transfer.producer_state import SEQUENCES
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.planning import CopyJob
-from mirror_lib.records import Codec, ReadyBatch, Record, encode_varint, rebuild, stamp, with_size
-from mirror_lib.topology import Grant, Operation, TopicPartition
+from mirror_lib.planning.model import CopyJob
+from mirror_lib.records.builder import rebuild
+from mirror_lib.records.header import Codec
+from mirror_lib.records.ready import ReadyBatch
+from mirror_lib.records.records import Record
+from mirror_lib.records.stamping import stamp
+from mirror_lib.records.varint import encode_varint, with_size
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 #: A little less than the default batch limit of a broker (`message.max.bytes`).

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mirror_lib.config.file import FileSettings, FlowSettings, Settings
-from mirror_lib.config.settings import CONNECT_TRANSFORMS, CONVERTERS
-from mirror_lib.features.transforms.smt import SettingProblem, SmtChain, parse_settings
+from mirror_lib.config.file.derive import FileSettings, FlowSettings, Settings
+from mirror_lib.config.settings.keys_of_transforms import CONNECT_TRANSFORMS, CONVERTERS
+from mirror_lib.features.transforms.smt.chain import SmtChain
+from mirror_lib.features.transforms.smt.model import SettingProblem
+from mirror_lib.features.transforms.smt.settings import parse_settings
 from mirror_lib.problems import Problem, Severity
 
 _BYTES = frozenset({"org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter"})

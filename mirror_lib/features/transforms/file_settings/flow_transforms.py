@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from mirror_lib.config import Fencing, connect_settings, own_settings
-from mirror_lib.config.file import TOP_LEVEL, FileSettings, FileStamp, FlowSettings, Settings
-from mirror_lib.config.settings import (
+from mirror_lib.config.file.derive import TOP_LEVEL, FileSettings, FlowSettings, Settings
+from mirror_lib.config.file.stamps import FileStamp
+from mirror_lib.config.model import Fencing
+from mirror_lib.config.settings.keys_of_transforms import (
     CONNECT_TRANSFORMS,
     OWN_TRANSFORMS,
     PREFIX,
@@ -19,18 +20,11 @@ from mirror_lib.config.settings import (
     is_connect_key,
     is_transform_key,
 )
-from mirror_lib.features.transforms import (
-    NO_TRANSFORMS,
-    Determinism,
-    FlowTransforms,
-    Transform,
-    listed_names,
-    parse_transforms,
-    statement_files,
-    unlisted_problems,
-)
+from mirror_lib.config.transforms_reader import connect_settings, own_settings
 from mirror_lib.features.transforms.file_settings.connect_transforms import converter_problems, parse_connect
 from mirror_lib.features.transforms.file_settings.router_renames import router_problems
+from mirror_lib.features.transforms.model import NO_TRANSFORMS, Determinism, FlowTransforms, Transform
+from mirror_lib.features.transforms.settings import listed_names, parse_transforms, statement_files, unlisted_problems
 from mirror_lib.problems import Problem, Severity
 
 _NOT_SHOWN = "it cannot be used; the reason is not shown, because its value comes from a config provider"

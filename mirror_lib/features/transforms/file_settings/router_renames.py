@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mirror_lib.config.file import FlowSettings
-from mirror_lib.features.transforms.smt import RegexRouter, SmtChain
+from mirror_lib.config.file.derive import FlowSettings
+from mirror_lib.features.transforms.smt.chain import SmtChain
+from mirror_lib.features.transforms.smt.model import RegexRouter
 from mirror_lib.problems import Problem, Severity
-from mirror_lib.topology import SOURCE_ALIAS, keeps_names
+from mirror_lib.topology.policy import SOURCE_ALIAS, keeps_names
 
 _REGEX, _REPLACEMENT = "mirror.topics.rename.regex", "mirror.topics.rename.replacement"
 _POLICY, _SEPARATOR = "replication.policy.class", "replication.policy.separator"

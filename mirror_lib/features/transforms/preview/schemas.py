@@ -8,8 +8,11 @@ from functools import cached_property
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.features.transforms.model import DataFormat, SchemaRegistry, TransformChain
 from mirror_lib.features.transforms.preview.preview import Change
-from mirror_lib.features.transforms.schema_use import access_of, registry_at
-from mirror_lib.features.transforms.schemas import AvroCodec, ProtobufCodec, registry, schema_id
+from mirror_lib.features.transforms.schema_use.registry_sides import access_of, registry_at
+from mirror_lib.features.transforms.schemas import registry
+from mirror_lib.features.transforms.schemas.avro import AvroCodec
+from mirror_lib.features.transforms.schemas.protobuf import ProtobufCodec
+from mirror_lib.features.transforms.schemas.wire import schema_id
 
 
 class SchemaTexts:

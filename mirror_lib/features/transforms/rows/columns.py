@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.features.transforms.arrow import CREATE_TIME, OutgoingRows, outgoing_rows
+from mirror_lib.features.transforms.arrow.records import OutgoingRows, outgoing_rows
+from mirror_lib.features.transforms.arrow.rows import CREATE_TIME
 from mirror_lib.features.transforms.rows.layout import Int32s, Int64s, sources_of
 
 

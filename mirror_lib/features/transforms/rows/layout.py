@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mirror_lib.features.transforms.arrow import KAFKA_SCHEMA
-from mirror_lib.records import Codec
+from mirror_lib.features.transforms.arrow.rows import KAFKA_SCHEMA
+from mirror_lib.records.header import Codec
 
 #: Every row carries it unchanged from the reader to the writer.
 SOURCE_COLUMN = "__mirror_source"

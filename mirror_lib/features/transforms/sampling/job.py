@@ -14,12 +14,14 @@ from typing import Annotated, ClassVar
 
 import pyarrow as pa
 
-from mirror_lib.config import FlowConfig, load_flow, replication_policy
+from mirror_lib.config.loader import load_flow
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import replication_policy
 from mirror_lib.errors import MirrorError
-from mirror_lib.features.transforms import TransformChain, transforms_of
-from mirror_lib.features.transforms.preview import PreviewResult
+from mirror_lib.features.transforms.model import TransformChain, transforms_of
+from mirror_lib.features.transforms.preview.preview import PreviewResult
 from mirror_lib.private_files import draft_of
-from mirror_lib.spark import CommandLine
+from mirror_lib.spark.job_arguments import CommandLine
 
 _log = logging.getLogger("mirror")
 

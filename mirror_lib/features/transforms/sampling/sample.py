@@ -15,18 +15,29 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
-from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.config import CopySettings, FlowConfig, IsolationLevel, parse_time
-from mirror_lib.copy.takeover import PartitionReader
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.config.copy_settings import CopySettings
+from mirror_lib.config.first_start import parse_time
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.copy.takeover.partition_reader import PartitionReader
 from mirror_lib.errors import ConfigurationError, CorruptBatchError, MirrorError, OversizedBatchError, Where
-from mirror_lib.features.transforms.arrow import NO_TIMESTAMP_TYPE, DecodeLimits, InexactRowError, read_arrow
-from mirror_lib.features.transforms.preview import Headers, RecordPlace, SourceRecord
-from mirror_lib.features.transforms.rows import READ_SCHEMA, SOURCE_COLUMN, number_and_codec, place_of, with_source
-from mirror_lib.records import Codec
-from mirror_lib.sync import source_admin
-from mirror_lib.topology import TopicPartition
+from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
+from mirror_lib.features.transforms.arrow.read import read_arrow
+from mirror_lib.features.transforms.arrow.rows import NO_TIMESTAMP_TYPE, InexactRowError
+from mirror_lib.features.transforms.preview.preview import Headers, RecordPlace, SourceRecord
+from mirror_lib.features.transforms.rows.layout import (
+    READ_SCHEMA,
+    SOURCE_COLUMN,
+    number_and_codec,
+    place_of,
+    with_source,
+)
+from mirror_lib.records.header import Codec
+from mirror_lib.sync.admins import source_admin
+from mirror_lib.topology.names import TopicPartition
 
 #: Factor by which the range grows if the end of a partition holds fewer records than offsets.
 _FURTHER = 4

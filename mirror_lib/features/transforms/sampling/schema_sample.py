@@ -6,13 +6,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
-from mirror_lib.config import FlowConfig, IsolationLevel
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.features.transforms.sampling.job import chain_of
 from mirror_lib.features.transforms.sampling.sample import Edge, Sample, SampleStart, read_sample
-from mirror_lib.features.transforms.schema_use import SIDES, SchemaUse, TopicSample, decoded_formats, used_schemas
-from mirror_lib.sync import source_admin
-from mirror_lib.topology import FlowTopology, TopicPartition
+from mirror_lib.features.transforms.schema_use.preflight import (
+    SIDES,
+    SchemaUse,
+    TopicSample,
+    decoded_formats,
+    used_schemas,
+)
+from mirror_lib.sync.admins import source_admin
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import TopicPartition
 
 
 class TopicSchemas(NamedTuple):

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from mirror_lib.features.transforms.model import DataFormat, TransformChain
-from mirror_lib.features.transforms.preview import SourceRecord
-from mirror_lib.features.transforms.schemas import Identity, Place, Verdict, find_frame, subject_of_topic
+from mirror_lib.features.transforms.preview.preview import SourceRecord
+from mirror_lib.features.transforms.schemas.identities import Identity, Verdict
+from mirror_lib.features.transforms.schemas.preflight import subject_of_topic
+from mirror_lib.features.transforms.schemas.wire import Place, find_frame
 
 #: Parts of a record that may name a schema.
 SIDES = ("key", "value")

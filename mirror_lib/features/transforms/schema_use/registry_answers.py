@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from uuid import UUID
 
-from mirror_lib.config.settings import PREFIX, REGISTRY
+from mirror_lib.config.settings.keys_of_transforms import PREFIX, REGISTRY
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.features.transforms.model import FlowTransforms, TransformChain
 from mirror_lib.features.transforms.schema_use.preflight import (
@@ -22,16 +22,11 @@ from mirror_lib.features.transforms.schema_use.preflight import (
     is_written,
 )
 from mirror_lib.features.transforms.schema_use.registry_sides import access_of, reader_of, registry_at
-from mirror_lib.features.transforms.schemas import (
-    IdentityPlan,
-    Place,
-    Registration,
-    SchemaRegistry,
-    SchemaRegistryError,
-    compare,
-    missing_guids,
-    register_missing,
-)
+from mirror_lib.features.transforms.schemas.errors import SchemaRegistryError
+from mirror_lib.features.transforms.schemas.identities import IdentityPlan, Registration
+from mirror_lib.features.transforms.schemas.preflight import compare, missing_guids, register_missing
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.wire import Place
 
 #: For a side that is not decoded, this many of the most frequent ids show if they are ids at all.
 _PROBED = 20

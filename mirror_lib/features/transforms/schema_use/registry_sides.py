@@ -15,25 +15,16 @@ from typing import Any
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.transforms import model
 from mirror_lib.features.transforms.model import DataFormat
-from mirror_lib.features.transforms.schemas import (
-    AvroCodec,
-    BasicLogin,
-    ProtobufCodec,
-    RegistryAccess,
-    SchemaFormatError,
-    SchemaMissingError,
-    SchemaRegistry,
-    TypedColumn,
-    avro_column,
-    compare,
-    fill,
-    frame_bytes,
-    optional,
-    protobuf_column,
-    protobuf_frame,
-    schema_id,
-    subject_of_topic,
-)
+from mirror_lib.features.transforms.schemas.avro import AvroCodec
+from mirror_lib.features.transforms.schemas.avro_columns import avro_column
+from mirror_lib.features.transforms.schemas.errors import SchemaFormatError, SchemaMissingError
+from mirror_lib.features.transforms.schemas.preflight import compare, subject_of_topic
+from mirror_lib.features.transforms.schemas.protobuf import ProtobufCodec
+from mirror_lib.features.transforms.schemas.protobuf_columns import fill, protobuf_column
+from mirror_lib.features.transforms.schemas.registry import SchemaRegistry
+from mirror_lib.features.transforms.schemas.rest import BasicLogin, RegistryAccess
+from mirror_lib.features.transforms.schemas.typed_column import TypedColumn, optional
+from mirror_lib.features.transforms.schemas.wire import frame_bytes, protobuf_frame, schema_id
 
 _FIRST_MESSAGE = (0,)
 

@@ -3,14 +3,3 @@
 `settings` parses them, `chain` runs them, `converters` converts between bytes and values. The semantics are those of
 the Java classes in Kafka 4.3 (`connect/transforms`, `connect/api`, `connect/json`).
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "chain": ["SmtChain"],
-        "model": ["RegexRouter", "SettingProblem"],
-        "settings": ["parse_settings"],
-    },
-)

@@ -9,7 +9,7 @@ from mirror_lib.features.transforms.smt import model
 from mirror_lib.features.transforms.smt.model import TimestampType, UnixPrecision
 from mirror_lib.features.transforms.smt.record import SmtRecord, require_map, require_struct
 from mirror_lib.features.transforms.smt.schema_cache import SchemaCache
-from mirror_lib.features.transforms.smt.values import (
+from mirror_lib.features.transforms.smt.values.data import (
     DATE,
     DATE_NAME,
     STRING,
@@ -17,23 +17,24 @@ from mirror_lib.features.transforms.smt.values import (
     TIME_NAME,
     TIMESTAMP,
     TIMESTAMP_NAME,
-    WIDTHS,
     DataError,
     Field,
     Moment,
-    NotANumberError,
     Schema,
     SchemaType,
     Struct,
     Value,
+    class_name,
+    schema_type_of,
+    struct_schema,
+)
+from mirror_lib.features.transforms.smt.values.java_strings import java_text, moment_text
+from mirror_lib.features.transforms.smt.values.numbers import (
+    WIDTHS,
+    NotANumberError,
     cast_to_boolean,
     cast_to_float,
     cast_to_integer,
-    class_name,
-    java_text,
-    moment_text,
-    schema_type_of,
-    struct_schema,
 )
 
 _CASTING, _CONVERTING = "cast types", "converting timestamp formats"

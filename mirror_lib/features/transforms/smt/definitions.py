@@ -8,8 +8,11 @@ from mirror_lib.features.transforms.smt import model
 from mirror_lib.features.transforms.smt.field_path import parse_path
 from mirror_lib.features.transforms.smt.options import Options
 from mirror_lib.features.transforms.smt.record import Side
-from mirror_lib.features.transforms.smt.values import DateFormat, Schema, SchemaType, Value, connect_text, parse_literal
-from mirror_lib.topology import compile_java, compile_replacement
+from mirror_lib.features.transforms.smt.values.data import Schema, SchemaType, Value
+from mirror_lib.features.transforms.smt.values.date_format import DateFormat
+from mirror_lib.features.transforms.smt.values.java_strings import connect_text
+from mirror_lib.features.transforms.smt.values.literals import parse_literal
+from mirror_lib.topology.java_regex import compile_java, compile_replacement
 
 _NULLS = "replace.null.with.default"
 _NO_FORMAT = DateFormat("", ())

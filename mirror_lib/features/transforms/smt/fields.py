@@ -12,7 +12,7 @@ from decimal import Decimal
 from mirror_lib.features.transforms.smt import model
 from mirror_lib.features.transforms.smt.record import SmtRecord, require_map, require_struct
 from mirror_lib.features.transforms.smt.schema_cache import SchemaCache
-from mirror_lib.features.transforms.smt.values import (
+from mirror_lib.features.transforms.smt.values.data import (
     OPTIONAL_STRING,
     STRING,
     TIMESTAMP,
@@ -29,9 +29,9 @@ from mirror_lib.features.transforms.smt.values import (
     Struct,
     Value,
     class_name,
-    masking_number,
     struct_schema,
 )
+from mirror_lib.features.transforms.smt.values.numbers import masking_number
 
 _INSERTED: SchemaCache[Schema] = SchemaCache()
 _REPLACED: SchemaCache[Schema] = SchemaCache()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mirror_lib.features.transforms.smt import model
 from mirror_lib.features.transforms.smt.record import Header, SmtRecord, require_map, require_struct
-from mirror_lib.features.transforms.smt.values import DataError, Schema, Struct, Value, struct_schema
+from mirror_lib.features.transforms.smt.values.data import DataError, Schema, Struct, Value, struct_schema
 
 
 def insert_header(setting: model.InsertHeader, record: SmtRecord) -> SmtRecord:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mirror_lib.features.transforms.smt.record import Side
-from mirror_lib.features.transforms.smt.values import DateFormat, Schema, SchemaType, Value
+from mirror_lib.features.transforms.smt.values.data import Schema, SchemaType, Value
+from mirror_lib.features.transforms.smt.values.date_format import DateFormat
 
 TRANSFORMS_PACKAGE = "org.apache.kafka.connect.transforms"
 PREDICATES_PACKAGE = f"{TRANSFORMS_PACKAGE}.predicates"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mirror_lib.features.transforms.smt.model import HasHeaderKey, Predicate, RecordIsTombstone, Stage, TopicNameMatches
 from mirror_lib.features.transforms.smt.record import SmtRecord
-from mirror_lib.topology import compile_java
+from mirror_lib.topology.java_regex import compile_java
 
 
 def condition_of(predicate: Predicate) -> Callable[[SmtRecord], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from mirror_lib.features.transforms.smt.values import DataError, Schema, Struct, Value, class_name
+from mirror_lib.features.transforms.smt.values.data import DataError, Schema, Struct, Value, class_name
 
 
 class Side(StrEnum):

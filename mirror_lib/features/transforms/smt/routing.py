@@ -6,8 +6,9 @@ from functools import lru_cache
 
 from mirror_lib.features.transforms.smt import model
 from mirror_lib.features.transforms.smt.record import SmtRecord
-from mirror_lib.features.transforms.smt.values import DataError
-from mirror_lib.topology import BoundedPattern, Replacement, compile_java, compile_replacement
+from mirror_lib.features.transforms.smt.values.data import DataError
+from mirror_lib.topology.bounded_pattern import BoundedPattern
+from mirror_lib.topology.java_regex import Replacement, compile_java, compile_replacement
 
 
 def regex_router(setting: model.RegexRouter, record: SmtRecord) -> SmtRecord:

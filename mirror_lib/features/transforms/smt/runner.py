@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mirror_lib.features.transforms.smt.apply import apply, function_of
-from mirror_lib.features.transforms.smt.converters import decode, encode
+from mirror_lib.features.transforms.smt.converters.converters import decode, encode
 from mirror_lib.features.transforms.smt.errors import SmtError
 from mirror_lib.features.transforms.smt.model import ChainSettings, ConverterKind, ConverterSettings, Stage
 from mirror_lib.features.transforms.smt.predicates import condition_of
 from mirror_lib.features.transforms.smt.record import Header, RawRecord, Side, SmtRecord
-from mirror_lib.features.transforms.smt.values import BYTES, OPTIONAL_BYTES, DataError, Schema, Value
+from mirror_lib.features.transforms.smt.values.data import BYTES, OPTIONAL_BYTES, DataError, Schema, Value
 
 # Sides are bits here, and functions are looked up once, to keep the cost per record low.
 _KEY, _VALUE = 1, 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from mirror_lib.features.transforms.smt.values import Schema
+from mirror_lib.features.transforms.smt.values.data import Schema
 
 _Made = TypeVar("_Made")
 _MOST = 64

@@ -8,7 +8,7 @@ from typing import Any
 
 from mirror_lib.features.transforms.smt import model
 from mirror_lib.features.transforms.smt.record import Side, SmtRecord, require_map, require_struct
-from mirror_lib.features.transforms.smt.values import (
+from mirror_lib.features.transforms.smt.values.data import (
     DataError,
     Field,
     Schema,

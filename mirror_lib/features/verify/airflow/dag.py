@@ -8,13 +8,13 @@ from pathlib import Path
 
 from mirror_lib.airflow import DAG, RUN_TYPES, airflow_schedule, new_dag, retry_policy
 from mirror_lib.airflow.files import dags_of_flows
-from mirror_lib.airflow.forms import put_form
-from mirror_lib.airflow.spark import pool_of
-from mirror_lib.config import FlowConfig
+from mirror_lib.airflow.forms.fields import put_form
+from mirror_lib.airflow.spark.pool import pool_of
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.features.verify.airflow.form import verify_form
 from mirror_lib.features.verify.airflow.operator import VerifyOperator
-from mirror_lib.observe import verify_dag_id_of
-from mirror_lib.topology import FlowId
+from mirror_lib.observe.airflow_runs import verify_dag_id_of
+from mirror_lib.topology.names import FlowId
 
 #: A full comparison of large logs takes long; one that needs a week is stuck.
 _RUN_TIMEOUT = timedelta(days=7)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.airflow import Param
-from mirror_lib.airflow.forms import (
+from mirror_lib.airflow.forms.fields import (
     MOST,
     choice_field,
     chosen_topics,
@@ -19,8 +19,8 @@ from mirror_lib.airflow.forms import (
     topic_names,
     topics_field,
 )
-from mirror_lib.config import FlowConfig
-from mirror_lib.features.verify import VerifyMode
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.features.verify.model import VerifyMode
 
 _WHAT, _HOW, _RUN = "What to compare", "Limits", "How to run"
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow import AirflowException, Context
-from mirror_lib.airflow.spark import SparkJobOperator, exit_code_in
-from mirror_lib.features.verify import VerifyArguments
+from mirror_lib.airflow.spark.operator import SparkJobOperator
+from mirror_lib.airflow.spark.outcome import exit_code_in
 from mirror_lib.features.verify.airflow.form import VerifyChoices
 from mirror_lib.features.verify.airflow.outcome import VerifyOutcome, failure_of
-from mirror_lib.spark import job_file
+from mirror_lib.features.verify.job_arguments import VerifyArguments
+from mirror_lib.spark.submit import job_file
 
 _log = logging.getLogger(__name__)
 #: XCom key of the result, also when something differs.

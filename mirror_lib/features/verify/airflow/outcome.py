@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from mirror_lib.airflow.spark import without_report
-from mirror_lib.copy.job import Failure, read_report
+from mirror_lib.airflow.spark.outcome import without_report
+from mirror_lib.copy.job.report import Failure, read_report
 from mirror_lib.errors import (
     BrokerUnreachableError,
     ConfigurationError,
@@ -17,7 +17,7 @@ from mirror_lib.errors import (
     TopicMissingError,
     TransientError,
 )
-from mirror_lib.features.verify import DIFFERENT
+from mirror_lib.features.verify.report import DIFFERENT
 
 #: XCom is not made for a hundred thousand partitions; the ledger has them all.
 _KEPT = 20

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from mirror_lib.features.transforms.arrow import RecordBlock
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
 from mirror_lib.features.verify.compare.expected_offsets import Hole, Placement
 from mirror_lib.features.verify.compare.realignment import LOOK_AHEAD, differing_parts, explain, short_digest
 from mirror_lib.features.verify.compare.side import REPLACED, Side
@@ -19,9 +19,9 @@ from mirror_lib.features.verify.compare.tally import Tally
 from mirror_lib.features.verify.compare.whole_batches import WholeBatches
 from mirror_lib.features.verify.findings import Difference, DifferenceKind, RangeOutcome
 from mirror_lib.features.verify.model import CheckRange, PartitionCheck
-from mirror_lib.offsets import OffsetRun
-from mirror_lib.records import Span
-from mirror_lib.topology import TopicPartition
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.records.spans import Span
+from mirror_lib.topology.names import TopicPartition
 
 #: Source records that are decoded at a time where the target has none.
 _AT_ONCE = 1_000

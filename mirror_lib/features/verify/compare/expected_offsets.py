@@ -13,7 +13,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from mirror_lib.offsets import OffsetRun
+from mirror_lib.offsets.runs import OffsetRun
 
 Int64s = NDArray[np.int64]
 #: No drift makes a place of it.

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from mirror_lib.features.verify.findings import Difference, DifferenceKind, RangeOutcome
 from mirror_lib.features.verify.model import CheckRange, OppositeFacts, PartitionCheck
-from mirror_lib.offsets import OffsetRun, encode
-from mirror_lib.records import Shown
+from mirror_lib.offsets.runs import OffsetRun, encode
+from mirror_lib.records.spans import Shown
 
 _KINDS = {DifferenceKind.MISSING: DifferenceKind.EXTRA, DifferenceKind.EXTRA: DifferenceKind.MISSING}
 

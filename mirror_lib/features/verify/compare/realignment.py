@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from mirror_lib.features.verify.findings import DifferenceKind
-from mirror_lib.records import decode_varint
+from mirror_lib.records.varint import decode_varint
 
 #: Records of each side that are considered for an explanation.
 LOOK_AHEAD = 64

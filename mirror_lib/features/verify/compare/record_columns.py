@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mirror_lib.features.transforms.arrow import RecordBlock
-from mirror_lib.records import CODEC_BITS, BatchHeader, RecordError, Span, decode_varint
-from mirror_lib.records.compression import decompress
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
+from mirror_lib.records.compression.codecs import decompress
+from mirror_lib.records.header import CODEC_BITS, BatchHeader
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.spans import Span
+from mirror_lib.records.varint import decode_varint
 
 _ONE_BYTE = 0x80
 

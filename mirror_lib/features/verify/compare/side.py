@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
-from mirror_lib.features.transforms.arrow import RecordBlock
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
 from mirror_lib.features.verify.compare.record_columns import Columns, columns
-from mirror_lib.records import Span
+from mirror_lib.records.spans import Span
 
 #: Consumed decoded records that may be held before they are dropped.
 _LET_GO = 4096

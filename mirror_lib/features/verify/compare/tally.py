@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.verify.findings import Difference, PartitionVerdict, RangeOutcome, Stopped, Verdict
 from mirror_lib.features.verify.model import CheckRange, PartitionCheck, VerifyJob
-from mirror_lib.records import Span
+from mirror_lib.records.spans import Span
 
 _BATCH = struct.Struct(">qqiI")
 

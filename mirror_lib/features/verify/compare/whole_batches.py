@@ -10,12 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mirror_lib.features.transforms.arrow import RecordBlock
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
 from mirror_lib.features.verify.compare.expected_offsets import Placement
 from mirror_lib.features.verify.compare.side import Side
 from mirror_lib.features.verify.compare.tally import Tally
-from mirror_lib.records import CODEC_BITS, Codec, Span
-from mirror_lib.records.compression import decompress
+from mirror_lib.records.compression.codecs import decompress
+from mirror_lib.records.header import CODEC_BITS, Codec
+from mirror_lib.records.spans import Span
 
 _Int64s = NDArray[np.int64]
 _BITS_OF_BYTE = 7

@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from mirror_lib.features.transforms import TransformChain
+from mirror_lib.features.transforms.model import TransformChain
 from mirror_lib.features.verify.model import UNEXPECTED, CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.features.verify.planning.plan import pack
-from mirror_lib.offsets import encode
-from mirror_lib.topology import TopicPartition
+from mirror_lib.offsets.runs import encode
+from mirror_lib.topology.names import TopicPartition
 
 
 class ChainChecks(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_lib.features.transforms import Determinism, TransformChain
+from mirror_lib.features.transforms.model import Determinism, TransformChain
 
 #: Stable codes of why a transformed partition is unverifiable.
 NOT_DETERMINISTIC, ROUTED, NEEDS_SPARK = "not-deterministic", "routed", "needs-spark"

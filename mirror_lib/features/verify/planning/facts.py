@@ -9,11 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec, PerTopic, TopicConfigs
-from mirror_lib.cluster.raw import open_clients
-from mirror_lib.cluster.topics import Position, PositionSnapshot, PositionState, PositionStore
-from mirror_lib.config import EARLIEST, FlowConfig, IsolationLevel, first_starts, flow_topology
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact, PerTopic
+from mirror_lib.cluster.admin.model import OffsetSpec, TopicConfigs
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.first_start import EARLIEST, first_starts
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import (
     UNKNOWN_REASONS,
     AuthorizationError,
@@ -27,27 +31,25 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
-from mirror_lib.features.backfill import Backfills
-from mirror_lib.features.transforms import RoutedRangeRow, RoutedRanges, TransformChain, transforms_of
+from mirror_lib.features.backfill.tables import Backfills
+from mirror_lib.features.transforms.model import TransformChain, transforms_of
+from mirror_lib.features.transforms.tables import RoutedRangeRow, RoutedRanges
 from mirror_lib.features.verify.findings import PartitionVerdict, VerifiedMark
 from mirror_lib.features.verify.model import NO_CHAIN, KnownGap, Obstacle, OppositeFacts, VerifyFacts
 from mirror_lib.features.verify.planning.routed_plan import NO_ROUTED_FACTS, RoutedFacts, RoutedTarget, target_of
 from mirror_lib.features.verify.tables import Verifications
-from mirror_lib.identity import (
-    LedgerPositions,
-    LedgerState,
-    Past,
-    TargetPartition,
-    about_one_cluster,
-    check_clusters,
-    cluster_pair,
-    is_other_topic,
-    position_change,
-)
-from mirror_lib.ledger import DISASTER, REPEATED, Ledger, MapPart, map_parts
-from mirror_lib.offsets import OffsetRun, Segment, merge
-from mirror_lib.sync import in_words, source_admin, target_admin, unseen_topics
-from mirror_lib.topology import FlowTopology, TopicPartition
+from mirror_lib.identity.clusters import about_one_cluster, check_clusters, cluster_pair
+from mirror_lib.identity.histories import LedgerState
+from mirror_lib.identity.ledger_positions import LedgerPositions, Past
+from mirror_lib.identity.targets import TargetPartition, is_other_topic, position_change
+from mirror_lib.ledger.directions import MapPart, map_parts
+from mirror_lib.ledger.rows import DISASTER, REPEATED
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.runs import OffsetRun, Segment, merge
+from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.sync.hidden_by_acls import in_words, unseen_topics
+from mirror_lib.topology.flow_topology import FlowTopology
+from mirror_lib.topology.names import TopicPartition
 
 
 def routed_targets_of(rows: Iterable[RoutedRangeRow], target: ClusterAdmin) -> Mapping[TopicPartition, RoutedTarget]:

@@ -28,9 +28,9 @@ from mirror_lib.features.verify.planning.routed_plan import (
     needed_shares,
     plan_routed,
 )
-from mirror_lib.ledger import MapPart, with_ends
-from mirror_lib.offsets import OffsetRun, encode
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.ledger.directions import MapPart, with_ends
+from mirror_lib.offsets.runs import OffsetRun, encode
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 NO_BUDGET = Budget()
 #: Consecutive records that a sample takes at a time: a fetch reads whole batches anyway.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mirror_lib.features.transforms import RoutedRangeRow
+from mirror_lib.features.transforms.tables import RoutedRangeRow
 from mirror_lib.features.verify.findings import PartitionVerdict
 from mirror_lib.features.verify.model import (
     NOT_COMPARED,
@@ -24,8 +24,8 @@ from mirror_lib.features.verify.model import (
     VerifyMode,
 )
 from mirror_lib.features.verify.planning.chains import ROUTED
-from mirror_lib.offsets import unite
-from mirror_lib.topology import TopicPartition
+from mirror_lib.offsets.ranges import unite
+from mirror_lib.topology.names import TopicPartition
 
 #: Stable codes of why a target partition is unverifiable.
 EXPIRED, SAMPLED, UNSELECTED = "expired", "sample", "source-not-verified"

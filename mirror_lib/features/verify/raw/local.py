@@ -9,7 +9,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from mirror_lib.features.verify.findings import PartitionVerdict, RoutedVerdict, Verdict
 from mirror_lib.features.verify.model import VerifyJob
-from mirror_lib.features.verify.planning import NEEDED_FOR_ROUTED, NEEDS_SPARK, needs_spark, split_job
+from mirror_lib.features.verify.planning.by_transform_chain import split_job
+from mirror_lib.features.verify.planning.chains import NEEDED_FOR_ROUTED, NEEDS_SPARK, needs_spark
 from mirror_lib.features.verify.raw.task import OnBytesRead, verify_bin
 
 #: Bins for each process: more bins give smoother progress, but each connects anew.

@@ -7,26 +7,22 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
-from mirror_lib.features.transforms.arrow import RecordBlock
-from mirror_lib.features.verify.compare import (
-    RangeComparer,
-    Spent,
-    copied_from,
-    inverse_check,
-    inverse_outcome,
-    verdict_of,
-)
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
+from mirror_lib.features.verify.compare.compare import RangeComparer
+from mirror_lib.features.verify.compare.inverted import copied_from, inverse_check, inverse_outcome
+from mirror_lib.features.verify.compare.tally import Spent, verdict_of
 from mirror_lib.features.verify.findings import PartitionVerdict, RangeOutcome, Stopped
 from mirror_lib.features.verify.kept_error import KeptError
 from mirror_lib.features.verify.log_reader import LogReader, LogStream, chunk_size
 from mirror_lib.features.verify.model import CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.features.verify.own_deletions import hide_own_deletions
-from mirror_lib.features.verify.state import compare_by_state
+from mirror_lib.features.verify.state.run import compare_by_state
 from mirror_lib.features.verify.uncommitted import UncommittedRecords
-from mirror_lib.records import RecordError, Span
-from mirror_lib.records.compression import CodecError
+from mirror_lib.records.compression.codecs import CodecError
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.spans import Span
 
 _LARGEST_CHUNK = 4 * 1024 * 1024
 #: Chunks that one partition may hold: on each side one compared, one waiting, one read, one in flight.

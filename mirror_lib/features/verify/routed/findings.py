@@ -8,7 +8,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.features.verify.findings import Stopped
 from mirror_lib.features.verify.model import Share
 from mirror_lib.features.verify.routed.multiset import Multiset
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 #: A target partition and the number of a span of it.
 Place = tuple[TopicPartition, int]

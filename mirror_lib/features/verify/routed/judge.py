@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from mirror_lib.features.verify.findings import DifferenceKind, RoutedDifference, RoutedVerdict, Verdict
 from mirror_lib.features.verify.model import UNEXPECTED, Obstacle, RoutedCheck, RoutedSpan, VerifyJob
-from mirror_lib.features.verify.planning import EXPIRED, ROUTED
+from mirror_lib.features.verify.planning.chains import ROUTED
+from mirror_lib.features.verify.planning.routed_plan import EXPIRED
 from mirror_lib.features.verify.routed.findings import Place, RoutedFindings, TargetDigests
 from mirror_lib.features.verify.routed.multiset import Multiset, Surplus
 from mirror_lib.features.verify.routed.routed_rows import FoundRow
 from mirror_lib.features.verify.routed.target_digests import DigestsJob, bins_of
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 #: Reads target partitions: a task for each bin.
 ReadDigests = Callable[[DigestsJob], Iterable[TargetDigests]]

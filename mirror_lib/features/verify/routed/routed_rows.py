@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.features.transforms.rows import Int64s, RowColumns
+from mirror_lib.features.transforms.rows.columns import RowColumns
+from mirror_lib.features.transforms.rows.layout import Int64s
 from mirror_lib.features.verify.model import NOT_COMPARED, UNEXPECTED, PartitionCheck, VerifyJob
 from mirror_lib.features.verify.routed.findings import Place, RoutedFindings
 from mirror_lib.features.verify.routed.multiset import Digests, Multiset, record_digests
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 #: In place of a span: the ledger does not know where records went.
 _UNKNOWN = -3

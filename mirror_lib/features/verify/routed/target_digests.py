@@ -10,17 +10,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
-from mirror_lib.features.verify.compare import Columns, columns
+from mirror_lib.features.verify.compare.record_columns import Columns, columns
 from mirror_lib.features.verify.kept_error import KeptError
 from mirror_lib.features.verify.log_reader import LogReader, LogStream
 from mirror_lib.features.verify.model import RoutedCheck
 from mirror_lib.features.verify.routed.findings import Place, TargetDigests
 from mirror_lib.features.verify.routed.multiset import Multiset, record_digests
-from mirror_lib.records import RecordError, Span
-from mirror_lib.records.compression import CodecError
+from mirror_lib.records.compression.codecs import CodecError
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.spans import Span
 
 _log = logging.getLogger(__name__)
 _CHUNK = 4 * 1024 * 1024

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mirror_lib.features.verify.findings import Difference, DifferenceKind
 from mirror_lib.features.verify.state.digests import TOMBSTONE, Entries, join_keys
-from mirror_lib.offsets import LANDINGS, Landing, OffsetMap
+from mirror_lib.offsets.offset_map import LANDINGS, Landing, OffsetMap
 
 _EXACT, _BEFORE, _BEYOND = (LANDINGS.index(each) for each in (Landing.EXACT, Landing.BEFORE, Landing.BEYOND))
 #: Source offset of a record whose source offset is not known.

@@ -15,7 +15,7 @@ from typing import IO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mirror_lib.records import decode_varint
+from mirror_lib.records.varint import decode_varint
 
 #: Of one record. `content` is 0 where it has no value, a tombstone.
 ENTRY = np.dtype([("high", "<u8"), ("low", "<u8"), ("offset", "<i8"), ("content", "<u8")])

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.config import FlowConfig
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
-from mirror_lib.features.verify.compare import Spent
+from mirror_lib.features.verify.compare.tally import Spent
 from mirror_lib.features.verify.findings import PartitionVerdict
 from mirror_lib.features.verify.model import PartitionCheck, VerifyJob, VerifyMode
 from mirror_lib.features.verify.run import VerifyOptions, job_of, plan_flow_verification
 from mirror_lib.features.verify.state.compare import Offsets
 from mirror_lib.features.verify.state.run import OnBytesRead, StateComparison
-from mirror_lib.ledger import Ledger
-from mirror_lib.topology import TopicPartition
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

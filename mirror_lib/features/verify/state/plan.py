@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from mirror_lib.features.verify.compare import inverse_runs
+from mirror_lib.features.verify.compare.inverted import inverse_runs
 from mirror_lib.features.verify.findings import PartitionVerdict
 from mirror_lib.features.verify.model import (
     NO_COPIES,
@@ -16,10 +16,10 @@ from mirror_lib.features.verify.model import (
     VerifyMode,
     VerifyPlan,
 )
-from mirror_lib.features.verify.planning import NO_BUDGET, clip, nothing_copied, pack
-from mirror_lib.ledger import with_ends
-from mirror_lib.offsets import OffsetRun, encode
-from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.features.verify.planning.plan import NO_BUDGET, clip, nothing_copied, pack
+from mirror_lib.ledger.directions import with_ends
+from mirror_lib.offsets.runs import OffsetRun, encode
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Stable codes of why a partition cannot be compared by state.
 TRANSFORMED, SHARED_TARGET = "transformed", "shared-target"

@@ -12,23 +12,28 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.counted import counted
 from mirror_lib.errors import CorruptBatchError, TransientError, Where
-from mirror_lib.features.transforms.arrow import RecordBlock
-from mirror_lib.features.verify.compare import Spent, copied_from, verdict_of
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
+from mirror_lib.features.verify.compare.inverted import copied_from
+from mirror_lib.features.verify.compare.tally import Spent, verdict_of
 from mirror_lib.features.verify.findings import PartitionVerdict, RangeOutcome, Stopped, Verdict
 from mirror_lib.features.verify.kept_error import KeptError
 from mirror_lib.features.verify.log_reader import LogReader, chunk_size
 from mirror_lib.features.verify.model import PartitionCheck, VerifyJob
 from mirror_lib.features.verify.state.compare import KeyState, StateFindings, StateRules, compare_states
 from mirror_lib.features.verify.state.digests import BUCKETS, Digester, Spill
-from mirror_lib.offsets import OffsetMap, decode, unite
-from mirror_lib.records import RecordError, Shown
-from mirror_lib.records.compression import CodecError
-from mirror_lib.topology import TopicPartition
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.ranges import unite
+from mirror_lib.offsets.runs import decode
+from mirror_lib.records.compression.codecs import CodecError
+from mirror_lib.records.records import RecordError
+from mirror_lib.records.spans import Shown
+from mirror_lib.topology.names import TopicPartition
 
 _LARGEST_CHUNK = 4 * 1024 * 1024
 #: Maximum number of passes to the source's end; a source with steady writes never ends.

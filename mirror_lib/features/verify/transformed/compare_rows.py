@@ -16,16 +16,21 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
-from mirror_lib.features.transforms.arrow import RecordBlock
-from mirror_lib.features.transforms.rows import Int64s, ReaderResult, RowColumns, by_place, number_and_codec
-from mirror_lib.features.verify.compare import MOST_ROWS, ROW_BITS, RangeComparer, verdict_of
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
+from mirror_lib.features.transforms.rows.columns import RowColumns, by_place
+from mirror_lib.features.transforms.rows.layout import Int64s, number_and_codec
+from mirror_lib.features.transforms.rows.reader_result import ReaderResult
+from mirror_lib.features.verify.compare.compare import RangeComparer
+from mirror_lib.features.verify.compare.expected_offsets import MOST_ROWS, ROW_BITS
+from mirror_lib.features.verify.compare.tally import verdict_of
 from mirror_lib.features.verify.findings import PartitionVerdict, RangeOutcome, Stopped
 from mirror_lib.features.verify.kept_error import KeptError
 from mirror_lib.features.verify.log_reader import LogReader, LogStream, chunk_size
 from mirror_lib.features.verify.model import PartitionCheck
-from mirror_lib.features.verify.routed import Elsewhere, FoundRow, Place, RoutedFindings
+from mirror_lib.features.verify.routed.findings import Place, RoutedFindings
+from mirror_lib.features.verify.routed.routed_rows import Elsewhere, FoundRow
 from mirror_lib.features.verify.transformed.loop_thread import LoopThread
 from mirror_lib.features.verify.transformed.model import (
     NumberedRange,
@@ -34,8 +39,8 @@ from mirror_lib.features.verify.transformed.model import (
     RowVerifyJob,
     numbered_ranges,
 )
-from mirror_lib.records import RecordError
-from mirror_lib.records.compression import CodecError
+from mirror_lib.records.compression.codecs import CodecError
+from mirror_lib.records.records import RecordError
 
 _log = logging.getLogger(__name__)
 _LARGEST_CHUNK = 4 * 1024 * 1024

@@ -8,8 +8,8 @@ from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
-from mirror_lib.cluster import Connection
-from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import RawClient, open_clients
 
 _Answer = TypeVar("_Answer")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 from mirror_lib.errors import MirrorError, error_from_json, error_to_json
 from mirror_lib.features.verify.findings import Stopped
 from mirror_lib.features.verify.model import CheckRange, PartitionCheck, VerifyJob
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 
 class RefusedRecord(NamedTuple):

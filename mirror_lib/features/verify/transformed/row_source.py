@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.raw import FetchedPartition, RawClient
+from mirror_lib.cluster.raw.client import FetchedPartition, RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
-from mirror_lib.features.transforms import UntransformableRecordError
-from mirror_lib.features.transforms.arrow import ArrowPart, DecodeLimits, InexactRowError, read_arrow
-from mirror_lib.features.transforms.rows import ReaderResult, place_of, with_source
-from mirror_lib.features.verify.compare import Spent
+from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
+from mirror_lib.features.transforms.arrow.read import ArrowPart, read_arrow
+from mirror_lib.features.transforms.arrow.rows import InexactRowError
+from mirror_lib.features.transforms.record_mark import UntransformableRecordError
+from mirror_lib.features.transforms.rows.layout import place_of, with_source
+from mirror_lib.features.transforms.rows.reader_result import ReaderResult
+from mirror_lib.features.verify.compare.tally import Spent
 from mirror_lib.features.verify.findings import Stopped
 from mirror_lib.features.verify.kept_error import KeptError
 from mirror_lib.features.verify.log_reader import Chunk, LogReader, LogStream, chunk_size
@@ -32,8 +35,8 @@ from mirror_lib.features.verify.transformed.model import (
     is_skipped,
     numbered_ranges,
 )
-from mirror_lib.records import LOG_OVERHEAD
-from mirror_lib.topology import TopicPartition
+from mirror_lib.records.header import LOG_OVERHEAD
+from mirror_lib.topology.names import TopicPartition
 
 #: Rows take several times the size of compressed batches.
 _LARGEST_CHUNK = 1024 * 1024

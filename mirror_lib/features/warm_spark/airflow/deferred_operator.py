@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow import AirflowException, AirflowRuntimeError, Context, failing_at_once, task_secrets, task_state
-from mirror_lib.airflow.flow import ReplicateOperator, TriggerChoices, elapsed_seconds
-from mirror_lib.airflow.spark import is_deferrable, shown_master, spark_master
-from mirror_lib.config import FlowConfig, load
-from mirror_lib.copy.job import JobReport
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator, elapsed_seconds
+from mirror_lib.airflow.spark.connection import is_deferrable, spark_master
+from mirror_lib.airflow.spark.submission import shown_master
+from mirror_lib.config.loader import load
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.copy.job.report import JobReport
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.warm_spark.airflow.detached_driver import (
     FOLDER_PREFIX,
@@ -31,8 +34,11 @@ from mirror_lib.features.warm_spark.driver_host_protocol import DRIVER_HOST_VARI
 from mirror_lib.features.warm_spark.hosted_driver import NoDriverHostError
 from mirror_lib.features.warm_spark.sign_of_life import LEASE_SECONDS
 from mirror_lib.features.warm_spark.tables import DetachedDrivers
-from mirror_lib.ledger import Ledger, ledger_url, open_ledger
-from mirror_lib.spark import LOCAL_MASTER, is_connect, job_module, shorten
+from mirror_lib.ledger.location import ledger_url, open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.spark.argument_file import shorten
+from mirror_lib.spark.connect_server import is_connect
+from mirror_lib.spark.submit import LOCAL_MASTER, job_module
 
 if TYPE_CHECKING:
     from mirror_lib.features.warm_spark.tables import DriverRow

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from mirror_lib.airflow.spark import driver_environment, driver_python
+from mirror_lib.airflow.spark.connect_driver import driver_environment, driver_python
 from mirror_lib.features.warm_spark.driver_host_protocol import DRIVER_HOST_VARIABLE, DriverRequest, current_umask
 from mirror_lib.features.warm_spark.hosted_driver import ask_for_driver
 from mirror_lib.printable import Lines
 from mirror_lib.private_files import is_private_folder
-from mirror_lib.spark import END_WITH_INPUT_VARIABLE
+from mirror_lib.spark.connect_server import END_WITH_INPUT_VARIABLE
 
 _log = logging.getLogger(__name__)
 FOLDER_PREFIX = "mirror-driver-"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from mirror_lib.airflow.spark import StartedDriver
+from mirror_lib.airflow.spark.connect_driver import StartedDriver
 from mirror_lib.features.warm_spark.driver_host_protocol import DRIVER_HOST_VARIABLE, DriverRequest, current_umask
 from mirror_lib.features.warm_spark.hosted_driver import NoDriverHostError, ask_for_driver
 

@@ -18,9 +18,9 @@ from asgiref.sync import sync_to_async
 from mirror_lib.airflow import load_in_triggerer
 
 if TYPE_CHECKING:
-    from mirror_lib.config import MirrorConfig
+    from mirror_lib.config.model import MirrorConfig
     from mirror_lib.features.warm_spark.tables import DetachedDrivers
-    from mirror_lib.ledger import Ledger
+    from mirror_lib.ledger.store import Ledger
 
 _log = logging.getLogger(__name__)
 #: The event's value of `state` if the ledger cannot be read here; the others are those of `DriverState`.
@@ -164,7 +164,8 @@ async def _open_ledger(config_path: str) -> Ledger:
 
 
 def _ledger_opener() -> Callable[[MirrorConfig], Ledger]:
-    from mirror_lib.ledger import Ledger, ledger_url
+    from mirror_lib.ledger.location import ledger_url
+    from mirror_lib.ledger.store import Ledger
 
     return lambda config: Ledger.open(ledger_url(config))
 

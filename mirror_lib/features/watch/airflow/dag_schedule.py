@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from mirror_lib.airflow import Asset, airflow_schedule, is_external
-from mirror_lib.config import FlowConfig
-from mirror_lib.topology import FlowId
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.topology.names import FlowId
 
 _log = logging.getLogger(__name__)
 

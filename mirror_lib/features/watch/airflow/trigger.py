@@ -16,8 +16,8 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from mirror_lib.airflow import load_in_triggerer
 
 if TYPE_CHECKING:
-    from mirror_lib.config import MirrorConfig
-    from mirror_lib.features.watch import FilePoller, Start
+    from mirror_lib.config.model import MirrorConfig
+    from mirror_lib.features.watch.poller import FilePoller, Start
 
     _Starts = Mapping[str, Start]
 
@@ -96,7 +96,7 @@ def _running_of(config_path: str) -> Counter[str]:
 
 def _poller_class() -> type[FilePoller]:
     # Airflow imports this module to parse DAGs too.
-    from mirror_lib.features.watch import FilePoller
+    from mirror_lib.features.watch.poller import FilePoller
 
     return FilePoller
 

@@ -17,7 +17,7 @@ _MOST_MODULES = 110
 _TASK = """
 import pickle, sys
 import spark_jobs.copy_task
-from mirror_lib.copy.transfer import copy_attempt
+from mirror_lib.copy.transfer.task import copy_attempt
 from spark_jobs.sealing import unseal
 
 with open(sys.argv[2], "rb") as file:

@@ -27,7 +27,8 @@ from mirror_lib.features.cutover.airflow.form import definition_from, refuse_oth
 from mirror_lib.features.cutover.airflow.patient_load import load_patiently
 from mirror_lib.features.cutover.airflow.tasks import answer, await_question, begin
 from mirror_lib.features.cutover.model import CutoverDefinition, Step, StepState
-from mirror_lib.features.cutover.tables import CarrierRow, Carriers, Cutovers, QuestionRow
+from mirror_lib.features.cutover.tables.carriers import CarrierRow, Carriers, QuestionRow
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.former_names import FIELDS
 from mirror_lib.ledger.location import ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger

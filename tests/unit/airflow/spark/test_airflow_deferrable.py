@@ -20,8 +20,9 @@ from sqlalchemy import update
 
 from mirror_lib.airflow import retries
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
-from mirror_lib.airflow.spark import connection, is_deferrable
+from mirror_lib.airflow.spark import connection
 from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON
+from mirror_lib.airflow.spark.connection import is_deferrable
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.errors import ConfigurationError, LedgerError
 from mirror_lib.features.warm_spark.airflow import deferred_operator, driver_trigger

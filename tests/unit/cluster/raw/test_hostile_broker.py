@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.auth.sasl import PasswordLogin
 from mirror_lib.cluster.auth.security import Security
 from mirror_lib.cluster.connection import Connection

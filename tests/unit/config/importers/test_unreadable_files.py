@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.importers import MirrorMaker1, import_mirror_maker_1, recognise, translate_topic_map
+from mirror_lib.features.importers.kinds import recognise
+from mirror_lib.features.importers.mirror_maker1 import MirrorMaker1, import_mirror_maker_1
 from mirror_lib.features.importers.questions import Answers
+from mirror_lib.features.importers.topic_map import translate_topic_map
 
 _BROKEN = b"connector.class=org.apache.kafka.connect.mirror.MirrorSourceConnector\nname=C:\\users\ntopics=\\u12\n"
 

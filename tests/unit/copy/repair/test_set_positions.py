@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.admin import PerTopic
+from mirror_lib.cluster.admin.client import PerTopic
 from mirror_lib.config.first_start import EARLIEST
 from mirror_lib.config.loader import load
 from mirror_lib.errors import AuthorizationError, ConfigurationError, TopicMissingError

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mirror_lib.cluster.protocol import ErrorCode
-from mirror_lib.config import CopySettings
-from mirror_lib.copy.takeover import PartitionReader
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.config.copy_settings import CopySettings
+from mirror_lib.copy.takeover.partition_reader import PartitionReader
 from mirror_lib.errors import DirtyStartError, MirrorError, OffsetOutOfRangeError, Where
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 TARGET = TopicPartition("A.orders", 3)
 SOURCE = Where(flow="A->B", topic="orders", partition=3)

@@ -16,7 +16,7 @@ from mirror_lib.features.watch.decision import (
     NewestRun,
     StartRule,
 )
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 OLD = NewestRun("old", is_active=False, has_succeeded=True, ended_ago=1000.0)

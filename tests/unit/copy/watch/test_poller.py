@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from mirror_lib.config.loader import load
-from mirror_lib.features.watch import FilePoller
 from mirror_lib.features.watch import poller as polling
+from mirror_lib.features.watch.poller import FilePoller
 
 _FILE = """\
 clusters = A, B

@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from mirror_lib.copy.run_lock import hold_lock
-from mirror_lib.features.cutover.tables import Cutovers
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.features.metrics.figures import FlowFigures, GapTotals, GroupTotals
 from mirror_lib.features.metrics.queries import MetricsQueries
 from mirror_lib.features.page.queries import PARTITION_ORDERS, GroupSummary, PageQueries, PartitionFilter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_lib.features.cutover.tables import Cutovers
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables import cluster_pairs

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.features.cutover.tables import Cutovers
+from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.ledger.cutover_rows import CutRow, HandedOverRow
 from mirror_lib.ledger.store import Ledger
 from tests.support.ledger.cutover_rows import attempt_row, cutover_row

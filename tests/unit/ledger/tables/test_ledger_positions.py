@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.topology import TopicPartition
+from mirror_lib.topology.names import TopicPartition
 from tests.support.ledger.rows import transaction_count
 
 CLOSED = PositionRow(

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from mirror_lib.airflow import DAG, Param, PythonTask, TriggerRule, new_dag, untemplated
 from mirror_lib.airflow.files import dags_of_flows
-from mirror_lib.airflow.forms import LINES, literal, put_form, text_field, topics_field
-from mirror_lib.config import FlowConfig, MirrorConfig
+from mirror_lib.airflow.forms.fields import literal, put_form, text_field, topics_field
+from mirror_lib.airflow.forms.values import LINES
+from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.features.cutover.airflow.approval import AskOperator
-from mirror_lib.ledger import enabled_opposite_of
-from mirror_lib.observe import dag_id_of
+from mirror_lib.ledger.handovers import enabled_opposite_of
+from mirror_lib.observe.airflow_runs import dag_id_of
 
 _TIMEOUT = timedelta(hours=2)
 _TASKS = "mirror_lib.features.cutover.airflow.after_disaster.tasks"

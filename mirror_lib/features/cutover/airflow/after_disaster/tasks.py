@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow import AirflowFailException
-from mirror_lib.airflow.forms import chosen_topics
+from mirror_lib.airflow.forms.fields import chosen_topics
 from mirror_lib.features.cutover.airflow.approval import ABOUT, PATIENCE_SECONDS, answer_to
-from mirror_lib.features.cutover.failback import apply_return, plan_return
-from mirror_lib.features.cutover.states import DisasterState, do
-from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs, open_ledger
-from mirror_lib.topology import FlowId
+from mirror_lib.features.cutover.failback.after_disaster import apply_return
+from mirror_lib.features.cutover.failback.return_plan import plan_return
+from mirror_lib.features.cutover.states.disaster import DisasterState, do
+from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.topology.names import FlowId
 
 if TYPE_CHECKING:
-    from mirror_lib.features.cutover.failback import ReturnPlan
+    from mirror_lib.features.cutover.failback.return_plan import ReturnPlan
 
 _log = logging.getLogger(__name__)
 #: Partitions that are listed one by one.

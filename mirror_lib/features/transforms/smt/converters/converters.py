@@ -17,7 +17,7 @@ from mirror_lib.features.transforms.smt.converters.json_data import (
 from mirror_lib.features.transforms.smt.converters.json_text import read_json, read_member, schemaless_json, write_json
 from mirror_lib.features.transforms.smt.model import ConverterKind, ConverterSettings
 from mirror_lib.features.transforms.smt.schema_cache import SchemaCache
-from mirror_lib.features.transforms.smt.values import (
+from mirror_lib.features.transforms.smt.values.data import (
     OPTIONAL_BYTES,
     OPTIONAL_STRING,
     DataError,
@@ -25,9 +25,8 @@ from mirror_lib.features.transforms.smt.values import (
     SchemaType,
     Value,
     class_name,
-    connect_text,
-    java_text,
 )
+from mirror_lib.features.transforms.smt.values.java_strings import connect_text, java_text
 
 # Attribute access on the enum class, done for every record here, takes five times as long.
 _BYTES, _STRING, _JSON = ConverterKind.BYTES, ConverterKind.STRING, ConverterKind.JSON

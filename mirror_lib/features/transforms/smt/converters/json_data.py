@@ -14,12 +14,11 @@ from typing import Any
 
 from mirror_lib.features.transforms.smt.conversions import encoded_moment
 from mirror_lib.features.transforms.smt.model import ConverterSettings
-from mirror_lib.features.transforms.smt.values import (
+from mirror_lib.features.transforms.smt.values.data import (
     DATE_NAME,
     DECIMAL_NAME,
     TIME_NAME,
     TIMESTAMP_NAME,
-    WIDTHS,
     DataError,
     Field,
     Float64,
@@ -29,13 +28,10 @@ from mirror_lib.features.transforms.smt.values import (
     Struct,
     Value,
     class_name,
-    fits,
-    integer_of,
-    nearest_float32,
-    scale,
     schema_type_of,
     struct_schema,
 )
+from mirror_lib.features.transforms.smt.values.numbers import WIDTHS, fits, integer_of, nearest_float32, scale
 
 _MILLISECONDS_PER_DAY = 86_400_000
 _LOGICAL_TYPES = {DECIMAL_NAME: Decimal, DATE_NAME: Moment, TIME_NAME: Moment, TIMESTAMP_NAME: Moment}

@@ -16,8 +16,7 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
-from mirror_lib.features.transforms.smt.values import (
-    MAX_DIGITS,
+from mirror_lib.features.transforms.smt.values.data import (
     DataError,
     Float32,
     Float64,
@@ -26,9 +25,9 @@ from mirror_lib.features.transforms.smt.values import (
     Int32,
     Value,
     class_name,
-    decimal_text,
-    number_text,
 )
+from mirror_lib.features.transforms.smt.values.java_strings import decimal_text, number_text
+from mirror_lib.features.transforms.smt.values.numbers import MAX_DIGITS
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _SPECIAL = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')

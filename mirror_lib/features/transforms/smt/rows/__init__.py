@@ -5,13 +5,3 @@ after the other, with only the parts that the chain reads (`records`). Both give
 
 The copy task must not load numpy and Arrow: nothing that it imports may import this package.
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "model": ["MadeRows", "RefusedRowError"],
-        "stage": ["SmtRows"],
-    },
-)

@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from mirror_lib.features.transforms.smt import model
 from mirror_lib.features.transforms.smt.chain import SmtChain
-from mirror_lib.features.transforms.smt.converters import encode
+from mirror_lib.features.transforms.smt.converters.converters import encode
 from mirror_lib.features.transforms.smt.model import ConverterKind, ConverterSettings, Stage
 from mirror_lib.features.transforms.smt.routing import renamed_by_regex, renamed_by_time
 from mirror_lib.features.transforms.smt.rows.arrays import Booleans, Int64s, column_of, nulls_of, numbers_of
 from mirror_lib.features.transforms.smt.rows.headers import Headers
 from mirror_lib.features.transforms.smt.rows.model import MadeRows, NeedsRecordsError
 from mirror_lib.features.transforms.smt.rows.topics import Topics
-from mirror_lib.features.transforms.smt.values import BYTES, OPTIONAL_BYTES, DataError
-from mirror_lib.topology import compile_java
+from mirror_lib.features.transforms.smt.values.data import BYTES, OPTIONAL_BYTES, DataError
+from mirror_lib.topology.java_regex import compile_java
 
 _BY_COLUMNS = (model.RegexRouter, model.TimestampRouter, model.Filter, model.InsertHeader, model.DropHeaders)
 _NO_TIMESTAMP_TYPE = -1

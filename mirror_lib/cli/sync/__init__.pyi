@@ -1,1 +1,0 @@
-from .topics import show_topics as show_topics

@@ -1,9 +1,0 @@
-from .commit import commit_round as commit_round
-from .commit import segment_rows as segment_rows
-from .decided_positions import store_decided as store_decided
-from .poison_gaps import omission_rows as omission_rows
-from .progress import RoundProgress as RoundProgress
-from .round_metrics import expectation as expectation
-from .round_metrics import RoundAccount as RoundAccount
-from .round_metrics import Step as Step
-from .transaction_counts import with_transaction_counts as with_transaction_counts

@@ -1,1 +1,0 @@
-from .rollback import roll_back as roll_back

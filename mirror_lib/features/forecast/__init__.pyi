@@ -1,1 +1,0 @@
-from .plan import forecast_plan as forecast_plan

@@ -1,9 +1,0 @@
-from .preview import Headers as Headers
-from .preview import MadeRecord as MadeRecord
-from .preview import Preview as Preview
-from .preview import PreviewResult as PreviewResult
-from .preview import RecordPlace as RecordPlace
-from .preview import SourceRecord as SourceRecord
-from .schemas import SchemaTexts as SchemaTexts
-from .text import PreviewText as PreviewText
-from .text import summary as summary

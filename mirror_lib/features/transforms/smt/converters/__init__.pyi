@@ -1,2 +1,0 @@
-from .converters import decode as decode
-from .converters import encode as encode

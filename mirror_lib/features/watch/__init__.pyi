@@ -1,2 +1,0 @@
-from .poller import FilePoller as FilePoller
-from .poller import Start as Start

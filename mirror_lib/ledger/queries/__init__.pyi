@@ -1,2 +1,0 @@
-from .copy_rounds import CopiedRound as CopiedRound
-from .copy_rounds import FlowLag as FlowLag
