@@ -30,7 +30,7 @@ def read_rows(job: RowJob, number: int) -> Iterator[pa.RecordBatch]:
 
 @unsealed
 def write_rows(job: RowJob, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Write a bin's transformed rows; yield one row with the results of its partitions (`copy.transfer.result_rows`)."""
+    """Write a bin's transformed rows; yield one row with their results (`copy.transfer.result_rows`)."""
     number, attempt = task_place()
     in_transactions = any(opened.transactions is not None for opened in job.copy.bins[number])
     yield to_arrow(write_bin(job, number, attempt, to_the_end(rows, must_know=in_transactions)))

@@ -43,7 +43,7 @@ WAYS_ON: Mapping[str, str] = {
     "topic-not-creatable": "tests/integration/sync/test_needed_topics.py",
     "topology": _DECISIONS,
     "unclean-start": _DECISIONS,
-    "written-after-cutover": "tests/integration/runbook/test_late_writes.py",
+    "written-after-cutover": "tests/integration/features/cutover/test_late_writes.py",
 }
 #: Codes that wait for somebody too, and why no decision about a partition leads on from them.
 ELSEWHERE: Mapping[str, str] = {
@@ -51,7 +51,7 @@ ELSEWHERE: Mapping[str, str] = {
     "authorization": "the operation is granted (tests/integration/access)",
     "checkpoint-folder": "`mirror translate` refuses a folder; no run stops",
     "offset-map": "a map of many runs is stored whole (tests/integration/copy/takeover/test_unclean_start.py)",
-    "plan-changed": "`mirror cutover after-disaster` is planned again (tests/integration/runbook/test_disaster.py)",
+    "plan-changed": "`cutover after-disaster` is planned again (tests/integration/features/cutover/test_disaster.py)",
     "replication": "the summary of a run whose partitions have codes of their own",
 }
 
@@ -97,17 +97,18 @@ RETURN_STATES: Mapping[str, str] = {
     "planned": _RETURNS,
     "asking": "tests/e2e/one_airflow/test_runbook_dags.py",
     "not-agreed": "tests/unit/airflow/cutover/test_airflow_after_disaster.py",
-    "changed": "tests/integration/runbook/test_disaster.py",
+    "changed": "tests/integration/features/cutover/test_disaster.py",
     "flow-runs": _RETURNS,
     "refused": _RETURNS,
     "interrupted": _RETURNS,
     "handed-over": _RETURNS,
 }
 
-_GATES, _CUTOVERS = "tests/integration/runbook/test_cutover_ways_on.py", "tests/integration/runbook/test_cutover.py"
+_GATES = "tests/integration/features/cutover/test_cutover_ways_on.py"
+_CUTOVERS = "tests/integration/features/cutover/test_cutover.py"
 #: Files by gate of a cutover that can fail: what it says is done, and the cutover ends.
 CUTOVER_GATES: Mapping[str, str] = {
-    "answered": "tests/unit/runbook/test_cutover_events.py",
+    "answered": "tests/unit/features/cutover/test_cutover_events.py",
     "copied": _GATES,
     "equal": _GATES,
     "failback": _GATES,
@@ -118,10 +119,10 @@ CUTOVER_GATES: Mapping[str, str] = {
     "limits": _GATES,
     "no longer selected": _GATES,
     "no writer on the source": _GATES,
-    "not split": "tests/integration/runbook/test_cutover_belonging.py",
+    "not split": "tests/integration/features/cutover/test_cutover_belonging.py",
     "only cutover": _CUTOVERS,
     "partitions copy": _GATES,
-    "pending offsets": "tests/integration/runbook/test_cutover_uncommitted.py",
+    "pending offsets": "tests/integration/features/cutover/test_cutover_uncommitted.py",
     "readers arrived": _GATES,
     "retention": _GATES,
     "skipped": _GATES,
@@ -130,12 +131,12 @@ CUTOVER_GATES: Mapping[str, str] = {
     "topics": _GATES,
     "transactions": _GATES,
     "writers arrived": _GATES,
-    "uncommitted partitions": "tests/integration/runbook/test_cutover_uncommitted.py",
-    "uncommitted topics": "tests/integration/runbook/test_cutover_belonging.py",
+    "uncommitted partitions": "tests/integration/features/cutover/test_cutover_uncommitted.py",
+    "uncommitted topics": "tests/integration/features/cutover/test_cutover_belonging.py",
 }
 #: Gates without such a test, and why.
 CUTOVER_GATES_ELSEWHERE: Mapping[str, str] = {
-    "approved": "asked again (tests/integration/runbook/test_cutover_interrupted.py)",
+    "approved": "asked again (tests/integration/features/cutover/test_cutover_interrupted.py)",
     "compared up to the cut": "fails with `equal` only",
     "duplicates": "`mirror map rebuild` is tested for itself (tests/integration/cli/test_translate_command.py)",
     "fence": "the file's clusters need an authorizer, or another cutover another fence",

@@ -158,7 +158,7 @@ def test_given_chance_in_a_transform_when_verified_then_nothing_can_be_said(stor
 
 
 def test_given_records_that_are_routed_when_verified_then_what_stands_elsewhere_is_compared_too(story: Story) -> None:
-    """What differs there: tests/integration/verify/test_verify_routed.py."""
+    """What differs there: tests/integration/features/verify/test_verify_routed.py."""
     (equal,) = story.equal.routed
 
     assert (equal.target, equal.records) == (TopicPartition(f"{story.prefix}.elsewhere", 0), 800)

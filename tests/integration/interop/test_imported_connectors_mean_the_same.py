@@ -53,7 +53,7 @@ def imported(name: str) -> str:
 def connectors_of(name: str) -> list[dict[str, str]]:
     if name != STRIMZI:
         return CASES[name].connectors
-    # The reader's part is shown by Strimzi's own expectations, in `tests/unit/config/importers/test_strimzi.py`.
+    # The reader's part is shown by Strimzi's own expectations, in `tests/unit/features/importers/test_strimzi.py`.
     found = recognise([("x.yaml", RESOURCE.encode())], Answers({})).clusters
     configs = [each.config for cluster in found for each in cluster.connectors]
     there = "${strimzisecrets:kafka/", "${secrets:/etc/mirror/secrets/kafka/"

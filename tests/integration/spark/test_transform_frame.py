@@ -401,7 +401,7 @@ def test_a_select_leaves_nothing_in_the_session(spark: SparkSession) -> None:
 def test_a_file_cannot_be_read_as_a_table(
     spark: SparkSession, tmp_path: Path, transform: Callable[[Path], Transform]
 ) -> None:
-    """It is refused before Spark sees it (`tests/unit/transform/test_transform_attacks.py`), and then by Spark."""
+    """Refused before Spark sees it (`tests/unit/features/transforms/test_transform_attacks.py`), then by Spark."""
     (tmp_path / "secret").write_text("s3cret\n")
 
     with pytest.raises(ConfigurationError, match="TABLE_OR_VIEW_NOT_FOUND"):

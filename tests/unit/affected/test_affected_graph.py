@@ -104,11 +104,11 @@ def test_in_this_repository_files_are_found_by_what_imports_starts_or_reads_them
         ("docker-compose.yaml", "tests/unit/deploy/test_compose_files.py"),
         ("deploy/prometheus/alerts.yml", "tests/unit/deploy/test_alert_rules.py"),
         ("docs/page.md", "tests/unit/project/test_documents.py"),
-        ("mirror_lib/features/page/static/main.js", "tests/unit/page/test_page_api.py"),
+        ("mirror_lib/features/page/static/main.js", "tests/unit/features/page/test_page_api.py"),
         ("mirror_lib/ledger/migrations/env.py", "tests/unit/ledger/test_ledger_schema.py"),
         ("tools/fuzz/child.py", "tests/unit/fuzz/test_fuzz_findings.py"),
         ("spark_jobs/daemon.py", "tests/unit/spark/test_submit.py"),
-        ("mirror_lib/cli/main.py", "tests/integration/dev/test_dev_commands.py"),
+        ("mirror_lib/cli/main.py", "tests/integration/features/demo/test_dev_commands.py"),
     ):
         with subtests.test(changed):
             assert (ROOT / changed).exists()

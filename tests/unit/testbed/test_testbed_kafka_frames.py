@@ -1,4 +1,4 @@
-"""Messages of Kafka's protocol in a stream of bytes; the proxy itself: tests/integration/dev/test_proxy.py."""
+"""Messages of Kafka's protocol in a stream of bytes; the proxy: tests/integration/features/demo/test_proxy.py."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_given_records_that_fail_when_the_policy_leaves_them_out_then_the_others
 def test_given_a_partition_that_does_not_exist_when_run_then_the_error_says_so(
     flow: Flow, mirrored: MirroredTopic
 ) -> None:
-    # Where rows go that there is a place for: tests/integration/verify/test_verify_routed.py.
+    # Where rows go that there is a place for: tests/integration/features/verify/test_verify_routed.py.
     report = flow.run(runner=TransformHere(route=lambda _: (None, 17)))
 
     assert {error.reason for error in report.errors} == {"configuration"}

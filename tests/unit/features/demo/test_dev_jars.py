@@ -1,4 +1,4 @@
-"""Sets of jars: none is used that is not what it was. Ivy itself: tests/integration/dev/test_fetch.py."""
+"""Sets of jars: none is used that is not what it was. Ivy itself: tests/integration/features/demo/test_fetch.py."""
 
 from __future__ import annotations
 

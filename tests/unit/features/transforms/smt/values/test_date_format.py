@@ -1,4 +1,4 @@
-"""SimpleDateFormat, in UTC; `tests/integration/transform/test_smt_like_java.py` compares with Java's own."""
+"""SimpleDateFormat, in UTC; `tests/integration/features/transforms/test_smt_like_java.py` compares with Java's own."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_without_transforms_nothing_is_looked_at() -> None:
 
 
 def test_options_become_values() -> None:
-    # All others are compared with Connect's classes in `tests/integration/transform/test_smt_like_java.py`.
+    # All others are compared with Connect's classes in `tests/integration/features/transforms/test_smt_like_java.py`.
     for settings, expected in [
         (one("RegexRouter", regex="a(.*)", replacement="$1"), model.RegexRouter("a(.*)", "$1")),
         (

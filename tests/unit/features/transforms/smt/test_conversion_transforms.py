@@ -1,4 +1,4 @@
-"""Numbers and texts that Cast makes; `tests/integration/transform/test_smt_like_java.py` compares with Java's own.
+"""Numbers and texts that Cast makes; `integration/features/transforms/test_smt_like_java.py` compares with Java's own.
 
 The converters: what Kafka's own `JsonConverterTest` says, and that nothing is lost on the way.
 """

@@ -18,7 +18,7 @@ UNATTENDED = [state for state in State if state.is_unattended]
 ASKING = [State.ASKING_FREEZE, State.ASKING_APPROVE]
 ENDED = [State.FINISHED, State.ROLLED_BACK]
 ROLLING_BACK = [state for state in State if state.value.startswith("rolling-back")]
-RUNBOOKS = Path(__file__).resolve().parents[3] / "docs/runbooks.md"
+RUNBOOKS = Path(__file__).resolve().parents[4] / "docs/runbooks.md"
 
 
 def refused(state: State, event: Event) -> Refusal:
