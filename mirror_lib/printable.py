@@ -13,6 +13,8 @@ import re
 LINES = "\n\t"
 _CONTINUED = "\n  "
 _NEXT_LINE = re.compile(r"\n(?!  )")
+#: As a whole log line: what follows it is in no group of lines that Airflow folds up.
+END_OF_GROUP = "::endgroup::"
 _FOLDS = re.compile(r"::(?=(?:end)?group::)")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 

@@ -11,7 +11,7 @@ from copy import copy
 from types import TracebackType
 from typing import Any
 
-from mirror_lib.printable import LINES, Lines, indented, printable, without_controls
+from mirror_lib.printable import END_OF_GROUP, LINES, Lines, indented, printable, without_controls
 from mirror_lib.printable_errors import printable_error
 
 #: The first parts of the names of this project's loggers.
@@ -81,7 +81,7 @@ class _PrintableRecords:
             record.exc_info = (type(shown), shown, shown.__traceback__)
         # `logging.makeLogRecord` copies a record into one without a name.
         is_own = (record.name or "").split(".", 1)[0] in _OWN
-        if not is_own and _is_safe(_message(record)):
+        if (record.msg == END_OF_GROUP and not record.args) if is_own else _is_safe(_message(record)):
             return record
         if isinstance(record.args, tuple):
             record.args = _printable_arguments(record.args)

@@ -18,6 +18,7 @@ from mirror_lib.airflow.forms.values import value_problems
 from mirror_lib.airflow.retries import failing_at_once
 from mirror_lib.copy.job.arguments import ASK
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.printable import END_OF_GROUP
 
 _log = logging.getLogger(__name__)
 #: A run is given up after a day; decisions about lost records refer to the records lost at that time.
@@ -41,7 +42,7 @@ class CheckedConf:
             if not is_external():
                 # Airflow's page shows the lines up to this one as a closed group, "Pre Execute": an operator would see
                 # a log without an error.
-                _log.info("::endgroup::")
+                _log.info(END_OF_GROUP)
             raise
         super().pre_execute(context)  # type: ignore[misc]  # of Airflow's operator
 
