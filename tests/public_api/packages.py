@@ -10,11 +10,9 @@ The stub next to it (`__init__.pyi`) says the same to type checkers and editors,
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from grimp import ImportGraph
 
 #: Whose imports count.
 CODE = ("mirror_lib", "spark_jobs", "dags", "plugins", "examples/feature")
@@ -37,19 +35,6 @@ class PublicApi:
             by_module.setdefault(module, []).append(name)
         lines = [f"from .{module} import {name} as {name}" for module in by_module for name in by_module[module]]
         return "\n".join(sorted(lines, key=str.lower)) + "\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """One name that a module imports from a package or a module of another one."""
-
-    importer: str
-    line: int
-    imported: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.importer}:{self.line}: from {self.imported} import {self.name}"
 
 
 def exports_of(tree: ast.AST) -> dict[str, str]:
@@ -76,40 +61,19 @@ def stub_of(root: Path, package: str) -> Path:
     return root.joinpath(*package.split("."), "__init__.pyi")
 
 
-def uses(root: Path) -> Iterator[Use]:
-    """All names that modules import from `mirror_lib`."""
-    for folder in CODE:
-        for path in sorted((root / folder).rglob("*.py")):
-            importer = _dotted(path.relative_to(root), keep_init=True)
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == TOP:
-                    yield from (Use(importer, node.lineno, node.module, each.name) for each in node.names)
-
-
 def unused(root: Path) -> list[str]:
     """Exported names that no other package imports."""
-    wanted = {f"{each.imported}.{each.name}" for each in uses(root)}
+    wanted = {
+        f"{node.module}.{each.name}"
+        for folder in CODE
+        for path in (root / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+    }
     exported = (f"{api.package}.{name}" for api in public_apis(root).values() for name in api.exports)
     return [name for name in exported if name not in wanted]
 
 
-def open_public_apis(graph: ImportGraph, root: Path) -> None:
-    """Add to a graph of imports what its imports from public APIs lead to, which no statement says."""
-    found = public_apis(root)
-    for use in uses(root):
-        api = found.get(use.imported)
-        module = None if api is None else api.exports.get(use.name)
-        importer = use.importer.removesuffix(".__init__")
-        if module is not None and _has_import(graph, importer, use):
-            graph.add_import(importer=importer, imported=f"{use.imported}.{module}")
-
-
-def _has_import(graph: ImportGraph, importer: str, use: Use) -> bool:
-    """Whether the graph counts this statement; it may leave out those for type checkers alone."""
-    details = graph.get_import_details(importer=importer, imported=use.imported)
-    return any(each["line_number"] == use.line for each in details)
-
-
-def _dotted(path: Path, *, keep_init: bool = False) -> str:
-    name = ".".join(path.with_suffix("").parts)
-    return name if keep_init else name.removesuffix(".__init__")
+def _dotted(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")

@@ -28,7 +28,6 @@ from mirror_lib.features.pack.executor_archive import (
     installed_distributions,
     write_archive,
 )
-from tests.public_api.packages import open_public_apis
 
 _PROJECT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
 #: Spark brings its own modules; gssapi is taken along where it is installed.
@@ -72,7 +71,6 @@ def test_tasks_import_nothing_that_is_not_packed_and_nothing_of_airflow_or_sql_i
     graph = grimp.build_graph(
         "mirror_lib", "spark_jobs", include_external_packages=True, exclude_type_checking_imports=True
     )
-    open_public_apis(graph, _PROJECT)
     owners = packages_distributions()
     packed = {each.name for each in executor_environment().distributions}
 
