@@ -26,7 +26,7 @@ class AfterCutover:
 
     #: Late records on the source of topics that the flow no longer copies.
     late: tuple[PartitionProblem, ...] = ()
-    #: Sentences about partitions whose late records cannot be told from the opposite flow's.
+    #: Sentences about partitions whose late records cannot be distinguished from the opposite flow's.
     notes: tuple[str, ...] = ()
     #: Late records on the flow's target: these partitions are not copied.
     refused: tuple[PartitionProblem, ...] = ()

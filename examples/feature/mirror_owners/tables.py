@@ -26,7 +26,7 @@ class OwnerRow:
 
 
 class Owners:
-    """Owners that somebody has named. Every method is one transaction and raises `LedgerError`."""
+    """Owners that users have named. Every method is one transaction and raises `LedgerError`."""
 
     def __init__(self, ledger: Ledger) -> None:
         ledger.migrate(MIGRATIONS)

@@ -1,4 +1,4 @@
-"""Owners that somebody has named."""
+"""Owners that users have named."""
 
 from __future__ import annotations
 
