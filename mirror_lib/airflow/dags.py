@@ -18,7 +18,7 @@ from mirror_lib.airflow.files import broken_files_dag, config_files, problems_of
 from mirror_lib.config.local_state import CONFIG_VARIABLE
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.installed_features import imported, installed_features
-from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG
+from mirror_lib.past_runs.airflow_runs import BROKEN_FILES_DAG
 
 #: Kind of DAG -> its builder, imported on first use. Features add theirs.
 _OWN: Final = {

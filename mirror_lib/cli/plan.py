@@ -22,8 +22,8 @@ from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.counted import counted
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features
-from mirror_lib.observe.costs import Expectation
-from mirror_lib.observe.outlooks import duration
+from mirror_lib.past_runs.costs import Expectation
+from mirror_lib.past_runs.outlooks import duration
 from mirror_lib.planning.aborted_records import aborted_notes
 from mirror_lib.planning.model import WHOLE_TOPIC, RunPlan
 from mirror_lib.planning.open_transactions import open_transaction_notes

@@ -8,8 +8,8 @@ from typing import Any
 from mirror_lib.cli.flow_options import capped_table, megabytes
 from mirror_lib.cli.output import Output
 from mirror_lib.ledger.rows import RoundRow
-from mirror_lib.observe.costs import accuracy
-from mirror_lib.observe.outlooks import duration
+from mirror_lib.past_runs.costs import accuracy
+from mirror_lib.past_runs.outlooks import duration
 
 _COLUMNS = (
     "run",

@@ -28,9 +28,9 @@ from mirror_lib.ledger.queries.copy_rounds import FlowLag
 from mirror_lib.ledger.rows import PartitionRunRow, RunRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.gaps import OpenGaps
-from mirror_lib.observe.outlooks import duration
-from mirror_lib.observe.run_totals import topic_totals
-from mirror_lib.observe.speeds import copy_speed
+from mirror_lib.past_runs.outlooks import duration
+from mirror_lib.past_runs.run_totals import topic_totals
+from mirror_lib.past_runs.speeds import copy_speed
 
 _RUN_COLUMNS = ("run", "flow", "state", "started", "seconds", "partitions", "records", "MB", "started by", "error")
 _TOTAL_COLUMNS = ("topic", "on the target", "partitions", "records", "MB", "seconds", "failed")

@@ -45,9 +45,10 @@ from mirror_lib.config.secrets.keys import is_secret
 from mirror_lib.config.secrets.lookup_context import looking_only, surroundings
 from mirror_lib.config.secrets.providers import ConfigProvider, Resolver, files_read, make_providers
 from mirror_lib.config.security.check import security_problems
-from mirror_lib.config.settings.definitions import MM2_FLOW, Definition
+from mirror_lib.config.settings.definition import Definition
 from mirror_lib.config.settings.feature_keys import flow_keys
 from mirror_lib.config.settings.mirror_keys import LEDGER_URL
+from mirror_lib.config.settings.mm2_keys import MM2_FLOW
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.config.transforms_reader import transform_settings, transforms_reader
 from mirror_lib.errors import ConfigurationError, MirrorError

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR
+from mirror_lib.cluster.topics.position_format import SOURCE_CONNECTOR
 from mirror_lib.cluster.topics.reader import HiddenRecordsError
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.model import FlowConfig

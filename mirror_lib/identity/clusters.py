@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.positions import ClusterPair
+from mirror_lib.cluster.topics.position_format import ClusterPair
 from mirror_lib.config.model import ClientSettings, FlowConfig
 from mirror_lib.errors import MirrorError, SourceClusterChangedError, TargetClusterChangedError, Where
 from mirror_lib.identity import positions

@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from mirror_lib.cluster.topics.positions import NOTHING_COPIED, Position, PositionState
+from mirror_lib.cluster.topics.position_format import NOTHING_COPIED, Position, PositionState
 
 if TYPE_CHECKING:
     from mirror_lib.ledger.offset_rows import KnownPosition

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from mirror_lib.cluster.topics.internal import PositionSnapshot
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
+from mirror_lib.cluster.topics.position_store import PositionSnapshot
 from mirror_lib.errors import LedgerBehindError, Where
 from mirror_lib.identity.histories import SOUND_HISTORY, History, LedgerState, Runs, history_of
 from mirror_lib.identity.positions import positions_in

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient, open_clients
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.errors import ClusterError, MirrorError, SourceTruncatedError
 from mirror_lib.identity.last_records import Comparisons, compare_last_records, newest_copies
 from mirror_lib.identity.sources import CopiedFrom, SourceLog, find_truncation

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.leader_wait import LeaderWait
-from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_store import PositionSnapshot, PositionStore
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.offset_rows import PositionRow

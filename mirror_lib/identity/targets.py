@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionState
+from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionState
 from mirror_lib.errors import (
     ReplicationError,
     SourceClusterChangedError,

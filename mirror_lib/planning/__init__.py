@@ -1,4 +1,5 @@
 """Planning a round: facts of both clusters in; ranges, tasks and problems out.
 
-`facts` asks the clusters and the ledger; all else is pure. It changes nothing: `mirror_lib.copy` carries a plan out.
+`facts` and what it calls ask the clusters and the ledger; `plan` and the rules that it calls are pure. It changes
+nothing: `mirror_lib.copy` carries a plan out.
 """

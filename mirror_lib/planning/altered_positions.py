@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import NAMESPACE_OID, uuid5
 
-from mirror_lib.cluster.topics.internal import StoredPosition
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_store import StoredPosition
 from mirror_lib.cluster.topics.records import RecordPlace
 from mirror_lib.errors import DirtyStartError, Where
 from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState

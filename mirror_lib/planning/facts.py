@@ -13,8 +13,8 @@ from typing import NamedTuple, Self
 from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact
 from mirror_lib.cluster.admin.model import OffsetSpec, TopicDescription
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore, StoredPosition
-from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR, ClusterPair, Position, PositionState
+from mirror_lib.cluster.topics.position_format import SOURCE_CONNECTOR, ClusterPair, Position, PositionState
+from mirror_lib.cluster.topics.position_store import PositionSnapshot, PositionStore, StoredPosition
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.gc_pause import collections_paused
 from mirror_lib.config.model import FlowConfig, IsolationLevel

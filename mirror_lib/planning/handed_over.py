@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.cluster.topics.internal import StoredPosition
+from mirror_lib.cluster.topics.position_store import StoredPosition
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.feature import Hook

@@ -20,7 +20,7 @@ from mirror_lib.ledger.observed_rows import PartitionObservationRow
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.rows import GapRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.outlooks import duration
+from mirror_lib.past_runs.outlooks import duration
 from mirror_lib.planning.facts import FlowClusters
 from mirror_lib.planning.model import PartitionPlan, PartitionProblem, PartitionResult
 from mirror_lib.planning.topic_limits import read_limits

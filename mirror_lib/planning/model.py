@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.open_transactions import HiddenRecords
-from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR, ClusterPair, OmittedRange, Position, Route
+from mirror_lib.cluster.topics.position_format import SOURCE_CONNECTOR, ClusterPair, OmittedRange, Position, Route
 from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.identity.histories import SOUND_HISTORY, History
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mirror_lib.config.data_plane import TopicChain
     from mirror_lib.identity.targets import CopiedTo, TargetPartition
     from mirror_lib.identity.unselected import Unselected
-    from mirror_lib.observe.costs import Expectation
+    from mirror_lib.past_runs.costs import Expectation
     from mirror_lib.planning.record_paths import TopicPath
 
 

@@ -13,7 +13,7 @@ from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.raw.open_transactions import HiddenRecords
 from mirror_lib.counted import counted
 from mirror_lib.errors import AuthorizationError, SourceTransactionOpenError, Where
-from mirror_lib.observe.outlooks import duration
+from mirror_lib.past_runs.outlooks import duration
 from mirror_lib.planning.model import HiddenPartition, PartitionProblem
 from mirror_lib.planning.source_logs import LONG_OPEN_SECONDS
 from mirror_lib.printable import printable

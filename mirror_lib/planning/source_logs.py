@@ -13,7 +13,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol.kafka_errors import UnsupportedRequestError
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.cluster.raw.open_transactions import HiddenRecords, describe_hidden
-from mirror_lib.cluster.topics.internal import StoredPosition
+from mirror_lib.cluster.topics.position_store import StoredPosition
 from mirror_lib.config.first_start import FirstStarts
 from mirror_lib.errors import AuthorizationError, ClusterError, MirrorError
 from mirror_lib.identity.last_records import compare_last_records

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mirror_lib.cluster.admin.client import OffsetFact
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.topics.internal import StoredPosition
+from mirror_lib.cluster.topics.position_store import StoredPosition
 from mirror_lib.errors import ClusterError, MirrorError
 from mirror_lib.identity.last_records import compare_last_records, newest_copies
 from mirror_lib.planning.idle_looks import in_turn

@@ -11,8 +11,8 @@ from mirror_lib.cluster.admin.model import TopicConfigs
 from mirror_lib.cluster.admin.results import batches
 from mirror_lib.config.copy_settings import CopySettings, PoisonPolicy
 from mirror_lib.config.schedule import longest_interval_seconds
-from mirror_lib.observe.outlooks import duration
-from mirror_lib.observe.retention import Retention, is_compacted, tombstones_kept_ms
+from mirror_lib.past_runs.outlooks import duration
+from mirror_lib.past_runs.retention import Retention, is_compacted, tombstones_kept_ms
 from mirror_lib.records.rules import RecordRules
 
 #: The broker's default for `max.message.bytes`, used if a topic's configs cannot be read.

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import LedgerBehindError

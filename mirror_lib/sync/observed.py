@@ -11,7 +11,7 @@ from mirror_lib.ledger.observation_guard import log_errors
 from mirror_lib.ledger.observed_rows import GroupObservationRow, HeartbeatObservationRow, StepOutcomeRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.group_standing import is_behind
-from mirror_lib.sync.groups.plan import GroupPlan
+from mirror_lib.sync.groups.model import GroupPlan
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.sync.intervals import is_due_again
 from mirror_lib.topology.names import FlowId

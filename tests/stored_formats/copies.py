@@ -9,7 +9,7 @@ from contextlib import suppress
 from confluent_kafka import Producer
 
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import PositionKeys, partition_for
+from mirror_lib.cluster.topics.position_format import PositionKeys, partition_for
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.backfill.define import prepare_backfill, request_of

@@ -10,7 +10,7 @@ from functools import cache
 from random import Random
 
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetSync, RecordFormatError
-from mirror_lib.cluster.topics.positions import (
+from mirror_lib.cluster.topics.position_format import (
     OmittedRange,
     Position,
     PositionKeys,

@@ -26,8 +26,8 @@ from mirror_lib.cli import main as cli_main
 from mirror_lib.cli.run.outcome import close_abandoned, read_report
 from mirror_lib.cluster.admin.requests import AdminCalls
 from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.topics.internal import PositionStore
-from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.cluster.topics.position_format import PositionState
+from mirror_lib.cluster.topics.position_store import PositionStore
 from mirror_lib.copy.job.command import main as job_main
 from mirror_lib.copy.transfer.producer import TargetWriter
 from mirror_lib.copy.transfer.task import copy_bin

@@ -106,7 +106,7 @@ def _without_new_topics() -> None:
 
 def _without_group_gate() -> None:
     from mirror_lib.sync.groups import flow as flow_groups
-    from mirror_lib.sync.groups import rules as groups
+    from mirror_lib.sync.groups import plan as groups
 
     plan_groups = groups.plan_groups
 

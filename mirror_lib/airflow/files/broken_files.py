@@ -15,7 +15,7 @@ from mirror_lib.airflow.files.broken_dags import failing_dag
 from mirror_lib.airflow.files.loaded_files import load_readable
 from mirror_lib.airflow.heartbeats import heartbeat_dag_id
 from mirror_lib.errors import ConfigurationError, MirrorError
-from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG, dag_id_of
+from mirror_lib.past_runs.airflow_runs import BROKEN_FILES_DAG, dag_id_of
 from mirror_lib.sync.heartbeats.rules import emitting_kinds
 
 _NONE_LEFT = "Airflow has no DAGs of this file until this is fixed; runs that have started continue then."

@@ -13,7 +13,7 @@ from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.config.file.served import served_files
 from mirror_lib.config.model import AirflowExecution, FlowConfig, MirrorConfig
 from mirror_lib.errors import ConfigurationError, MirrorError
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.past_runs.airflow_runs import dag_id_of
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.config.loader import load_flow
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.past_runs.airflow_runs import trigger_text
 
 _log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from mirror_lib.airflow.spark.pool import pool_of
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.past_runs.airflow_runs import dag_id_of
 
 _log = logging.getLogger(__name__)
 #: Time for the other tasks and for retries, in addition to the longest copy.

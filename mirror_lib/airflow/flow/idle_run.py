@@ -28,7 +28,7 @@ from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.past_runs.airflow_runs import trigger_text
 from mirror_lib.printable import Lines
 from mirror_lib.sync.due_steps import why_not_due
 from mirror_lib.sync.heartbeats.rules import emitting_flows

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.copy.health.after_run import observe_after_run
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.past_runs.airflow_runs import trigger_text
 
 if TYPE_CHECKING:
     from mirror_lib.config.model import FlowConfig

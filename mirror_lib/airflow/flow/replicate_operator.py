@@ -14,7 +14,7 @@ from mirror_lib.airflow.spark.operator import SparkJobOperator
 from mirror_lib.airflow.spark.outcome import exit_code_in, failure_of, skip_reason, xcom_value
 from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.copy.job.report import JobReport
-from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.past_runs.airflow_runs import trigger_text
 from mirror_lib.spark.submit import job_file
 
 _log = logging.getLogger(__name__)

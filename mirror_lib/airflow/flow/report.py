@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mirror_lib.observe.run_totals import TopicTotal, human_bytes, text_table
+from mirror_lib.past_runs.run_totals import TopicTotal, human_bytes, text_table
 from mirror_lib.printable import printable
 
 #: XCom key under which sync steps store their outcome, also when they are skipped or fail.

@@ -12,8 +12,8 @@ from mirror_lib.airflow.flow.report import STEP_KEY, failed_steps, report_text, 
 from mirror_lib.airflow.task_states import task_state
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.observe.airflow_runs import trigger_text
-from mirror_lib.observe.run_totals import topic_totals
+from mirror_lib.past_runs.airflow_runs import trigger_text
+from mirror_lib.past_runs.run_totals import topic_totals
 from mirror_lib.printable import Lines
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.past_runs.airflow_runs import trigger_text
 from mirror_lib.sync.acls.flow import sync_flow_acls
 from mirror_lib.sync.configs.flow import sync_flow_configs
 from mirror_lib.sync.due_steps import why_not_due

@@ -17,7 +17,7 @@ from mirror_lib.config.topology import group_filter
 from mirror_lib.counted import counted
 from mirror_lib.offsets.group_standing import GroupReason, is_behind
 from mirror_lib.sync.groups.flow import GroupSync, apply_flow_groups, plan_flow_groups
-from mirror_lib.sync.groups.plan import GroupRow
+from mirror_lib.sync.groups.model import GroupRow
 from mirror_lib.sync.observed import save_groups
 
 app = command_group("groups")

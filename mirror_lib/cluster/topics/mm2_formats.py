@@ -1,4 +1,4 @@
-"""MM2's own record formats: offset-syncs, checkpoints and heartbeats.
+"""MM2's own record formats: offset-syncs, checkpoints and heartbeats; that of positions is in `position_format`.
 
 The same bytes as the classes of these names in `org.apache.kafka.connect.mirror` write with Kafka's protocol types:
 big-endian integers, and strings as a 16-bit length in bytes followed by UTF-8. As in Java, readers ignore trailing

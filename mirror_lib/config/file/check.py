@@ -34,11 +34,12 @@ from mirror_lib.config.file.unknown_names import HONOURED, foreign
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.secrets.keys import is_secret
 from mirror_lib.config.secrets.masking import masked_text
-from mirror_lib.config.settings.definitions import MM2_BY_NAME, TOP_LEVEL, WORKER_BY_NAME, Definition, Scope
+from mirror_lib.config.settings.definition import Definition, Scope
 from mirror_lib.config.settings.feature_keys import feature_setting, feature_settings, unusable_feature
 from mirror_lib.config.settings.kafka_names import APPLIED, BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
 from mirror_lib.config.settings.keys_of_transforms import FLOW_PREFIXES, is_transform_key
 from mirror_lib.config.settings.mirror_keys import LEDGER_URL, OWN_BY_NAME
+from mirror_lib.config.settings.mm2_keys import MM2_BY_NAME, TOP_LEVEL, WORKER_BY_NAME
 from mirror_lib.config.settings.values import check_client_value, check_value
 from mirror_lib.config.value_doubts import PATTERN_LISTS, value_doubts
 from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS

@@ -15,10 +15,11 @@ from functools import cached_property
 from mirror_lib.config.file.comments import without_comment
 from mirror_lib.config.file.keys import written_pairs
 from mirror_lib.config.model import Provenance
-from mirror_lib.config.settings.definitions import MM2_FLOW, WORKER, Scope
+from mirror_lib.config.settings.definition import Scope
 from mirror_lib.config.settings.feature_keys import feature_setting
 from mirror_lib.config.settings.kafka_names import CLIENT_SET
 from mirror_lib.config.settings.mirror_keys import FLOW_KEYS
+from mirror_lib.config.settings.mm2_keys import MM2_FLOW, WORKER
 from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.outside_limits import CONFIGURATION_CLUSTERS
 from mirror_lib.topology.java_regex import compile_list

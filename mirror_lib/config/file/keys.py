@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from mirror_lib.config.settings.definitions import MM2_BY_NAME
 from mirror_lib.config.settings.keys_of_transforms import is_transform_key
 from mirror_lib.config.settings.mirror_keys import OWN_BY_NAME
+from mirror_lib.config.settings.mm2_keys import MM2_BY_NAME
 from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.topology.names import FlowId
 

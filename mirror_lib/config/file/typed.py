@@ -25,10 +25,11 @@ from mirror_lib.config.model import (
 from mirror_lib.config.schedule import parse_flow_schedule, parse_interval, parse_schedule
 from mirror_lib.config.settings import mirror_keys as own_keys
 from mirror_lib.config.settings import sync_keys
-from mirror_lib.config.settings.definitions import MM2_BY_NAME, WORKER_BY_NAME, Definition
+from mirror_lib.config.settings.definition import Definition
 from mirror_lib.config.settings.feature_keys import feature_setting
 from mirror_lib.config.settings.keys_of_transforms import CONNECT_TRANSFORMS
 from mirror_lib.config.settings.mirror_keys import OWN_BY_NAME
+from mirror_lib.config.settings.mm2_keys import MM2_BY_NAME, WORKER_BY_NAME
 from mirror_lib.config.settings.rate_keys import READ_RATE_LIMIT, WRITE_RATE_LIMIT
 from mirror_lib.config.settings.values import REQUEST_SIZE, parse_request_size
 from mirror_lib.topology.java_types import parse_raw_boolean

@@ -11,7 +11,7 @@ from mirror_lib.config.file.derive import OLD_NAMES, FileSettings, FlowSettings,
 from mirror_lib.config.file.keys import ARROW, written_pairs
 from mirror_lib.config.file.placeholders import placeholder_in
 from mirror_lib.config.model import Problem, Provenance, Severity
-from mirror_lib.config.settings.definitions import MM2_BY_NAME
+from mirror_lib.config.settings.mm2_keys import MM2_BY_NAME
 from mirror_lib.config.settings.sync_keys import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE
 from mirror_lib.former_names import SETTINGS as FORMER_SETTINGS
 from mirror_lib.outside_limits import CONFIGURATION_CLUSTERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from mirror_lib.config.settings.definitions import Definition, Scope
+from mirror_lib.config.settings.definition import Definition, Scope
 from mirror_lib.config.settings.keys_of_transforms import is_transform_key
 from mirror_lib.config.settings.mirror_keys import FLOW_KEYS, OWN_BY_NAME, PREFIX
 from mirror_lib.feature import Feature

@@ -18,7 +18,7 @@ from mirror_lib.config.model import (
     Rename,
     UncommittedPartitions,
 )
-from mirror_lib.config.settings.definitions import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Definition, Scope
+from mirror_lib.config.settings.definition import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Definition, Scope
 from mirror_lib.config.settings.rate_keys import CLUSTER_KEYS, RATE_FLOW_KEYS
 from mirror_lib.config.settings.sync_keys import SYNC_KEYS
 

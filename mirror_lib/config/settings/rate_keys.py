@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_lib.config.settings.definitions import LONG, Definition, Scope
+from mirror_lib.config.settings.definition import LONG, Definition, Scope
 
 RATE_LIMIT = "mirror.rate.limit.bytes"
 READ_RATE_LIMIT = "mirror.rate.limit.read.bytes"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from mirror_lib.config.model import AclRules, ConfigRules
-from mirror_lib.config.settings.definitions import BOOLEAN, LIST, STRING, Definition, Scope
+from mirror_lib.config.settings.definition import BOOLEAN, LIST, STRING, Definition, Scope
 from mirror_lib.topology.acls import AclPattern, AclResource
 from mirror_lib.topology.java_regex import compile_list
 from mirror_lib.topology.java_types import parse_list

@@ -13,7 +13,7 @@ from mirror_lib.config.model import IsolationLevel
 from mirror_lib.config.schedule import parse_flow_schedule, parse_interval, parse_schedule
 from mirror_lib.config.settings import mirror_keys as own_keys
 from mirror_lib.config.settings import sync_keys
-from mirror_lib.config.settings.definitions import Definition
+from mirror_lib.config.settings.definition import Definition
 from mirror_lib.installed_features import imported
 from mirror_lib.topology.java_regex import compile_java, compile_list
 from mirror_lib.topology.java_types import ValueType, parse_list, parse_value

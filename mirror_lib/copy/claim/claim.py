@@ -18,16 +18,16 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
-from mirror_lib.cluster.topics.internal import PositionSnapshot
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_store import PositionSnapshot
 from mirror_lib.config.data_plane import TopicChain
 from mirror_lib.config.first_start import EARLIEST, first_starts
 from mirror_lib.config.model import Fencing, FlowConfig
 from mirror_lib.config.topology import offset_syncs_topic, replication_policy
-from mirror_lib.copy.claim.rewound_syncs import rewind_syncs_of_other_logs
 from mirror_lib.copy.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.copy.claim.unknown_records import with_records
+from mirror_lib.copy.claim.void_syncs import rewind_syncs_of_other_logs
 from mirror_lib.copy.transfer.open_positions import open_position, transactional_id, transactions_of
 from mirror_lib.errors import DirtyStartError, MirrorError, Where
 from mirror_lib.identity.last_records import MOST_PARTITIONS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import NOTHING_COPIED, Position, PositionState
+from mirror_lib.cluster.topics.position_format import NOTHING_COPIED, Position, PositionState
 from mirror_lib.config.model import ExistingTarget
 from mirror_lib.errors import DirtyStartError, TargetNotEmptyError, TargetTruncatedError, Where
 from mirror_lib.planning.backfills import again, let_flow_continue, or_dag

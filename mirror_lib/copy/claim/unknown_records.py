@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.errors import ClusterError
 from mirror_lib.identity.last_records import read_records_at
 from mirror_lib.planning.facts import FlowClusters

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import OffsetSyncWriter
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_store import OffsetSyncWriter
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.copy.claim.unknown_records import with_found_records

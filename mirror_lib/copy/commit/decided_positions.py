@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from mirror_lib.cluster.topics.internal import PositionStore
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
+from mirror_lib.cluster.topics.position_store import PositionStore
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.copy.commit.transaction_counts import counts_after_decisions
 from mirror_lib.identity.positions import position_row

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.topics.positions import OmittedRange
+from mirror_lib.cluster.topics.position_format import OmittedRange
 from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.planning.model import PartitionResult

@@ -17,7 +17,7 @@ from typing import TypeVar
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.costs import BinSize, Expectation, expect_round
+from mirror_lib.past_runs.costs import BinSize, Expectation, expect_round
 from mirror_lib.planning.model import OpenPartition, PartitionPlan, PartitionResult, RunPlan
 
 _log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.identity.targets import is_other_topic
 from mirror_lib.ledger.offset_rows import TransactionCountRow
 from mirror_lib.ledger.store import Ledger

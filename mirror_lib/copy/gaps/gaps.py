@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 
 from mirror_lib.cluster.admin.client import OffsetFact
 from mirror_lib.cluster.admin.model import OffsetSpec
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.copy.claim.rewound_syncs import rewind_syncs
+from mirror_lib.copy.claim.void_syncs import rewind_syncs
 from mirror_lib.copy.commit.decided_positions import store_decided
 from mirror_lib.copy.commit.poison_gaps import omission_rows
 from mirror_lib.copy.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from mirror_lib.cluster.raw.backoff import Backoff
 from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.topics.positions import OmittedRange
+from mirror_lib.cluster.topics.position_format import OmittedRange
 from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.copy.takeover.fencing import fence
 from mirror_lib.copy.takeover.partition_reader import PartitionReader
@@ -206,7 +206,7 @@ class _Recovery:
     def _stored_omissions(self) -> list[OmittedRange]:
         """The ranges within the compared offsets that were skipped by any position of this partition."""
         # Rarely needed, and another Kafka client, which must not be loaded before Spark forks its workers.
-        from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
+        from mirror_lib.cluster.topics.position_store import PositionSnapshot, PositionStore
 
         plan, topic = self._opened.plan, self._job.positions
         if topic is None:

@@ -21,7 +21,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Generic, Protocol, TypeVar
 
-from mirror_lib.cluster.topics.positions import OmittedRange
+from mirror_lib.cluster.topics.position_format import OmittedRange
 from mirror_lib.offsets.runs import OffsetRun, RunBuilder
 from mirror_lib.records.records import Record
 from mirror_lib.records.spans import Span

@@ -12,7 +12,7 @@ from mirror_lib.cluster.protocol.fetch import UNKNOWN_EPOCH
 from mirror_lib.cluster.protocol.kafka_errors import Needed, error_for_code
 from mirror_lib.cluster.raw.backoff import may_pass
 from mirror_lib.cluster.raw.client import FetchedPartition, RawClient
-from mirror_lib.copy.transfer.assembler import Part
+from mirror_lib.copy.transfer.assembler_protocol import Part
 from mirror_lib.copy.transfer.follower_fetch import Place, ReadReplicas
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions

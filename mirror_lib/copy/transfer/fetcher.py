@@ -11,7 +11,7 @@ from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.cluster.raw.backoff import without_frames
 from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.config.copy_settings import CopySettings
-from mirror_lib.copy.transfer.assembler import Part
+from mirror_lib.copy.transfer.assembler_protocol import Part
 from mirror_lib.copy.transfer.broker_connections import FetchPace, Reach, far_request_bytes, reach
 from mirror_lib.copy.transfer.fetch_responses import FetchResponses
 from mirror_lib.copy.transfer.follower_fetch import Place, ReadReplicas

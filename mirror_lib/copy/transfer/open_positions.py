@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.topics.positions import OmittedRange, Position, PositionState
+from mirror_lib.cluster.topics.position_format import OmittedRange, Position, PositionState
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.planning.model import OpenPartition
 from mirror_lib.topology.names import FlowId, TopicPartition

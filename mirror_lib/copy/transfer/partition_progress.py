@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mirror_lib.cluster.raw.backoff import Backoff
 from mirror_lib.config.copy_settings import CopySettings, PoisonPolicy
-from mirror_lib.copy.transfer.assembler import Assembler
+from mirror_lib.copy.transfer.assembler_protocol import Assembler
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.offsets.runs import OffsetRun, RunBuilder
 from mirror_lib.planning.model import OpenPartition, PartitionResult, Poison

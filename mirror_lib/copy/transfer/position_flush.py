@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.copy.transfer.open_positions import open_position_of
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.errors import MirrorError
@@ -22,7 +22,7 @@ from mirror_lib.planning.model import CopyJob
 from mirror_lib.topology.names import TopicPartition
 
 if TYPE_CHECKING:
-    from mirror_lib.cluster.topics.internal import PositionStore
+    from mirror_lib.cluster.topics.position_store import PositionStore
 
 _log = logging.getLogger(__name__)
 #: Maximum skipped ranges in a position, which is one record. With more, a restart decides from the records themselves.
@@ -132,7 +132,7 @@ class PositionFlush:
 
     def _write(self, positions: Sequence[Position]) -> None:
         # Most tasks end before the first flush, and need not load another Kafka client.
-        from mirror_lib.cluster.topics.internal import PositionStore
+        from mirror_lib.cluster.topics.position_store import PositionStore
 
         topic = self._job.positions
         assert topic is not None

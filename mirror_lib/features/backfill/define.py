@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from mirror_lib.cluster.admin.client import OffsetFact
 from mirror_lib.cluster.admin.model import TopicDescription
-from mirror_lib.cluster.topics.internal import PositionStore, StoredPosition
+from mirror_lib.cluster.topics.position_store import PositionStore, StoredPosition
 from mirror_lib.config.first_start import FirstStarts, parse_first_start
 from mirror_lib.config.model import ExistingTarget, FirstStart, FlowConfig, Rename
 from mirror_lib.config.name_patterns import named_topics, plain_names
@@ -26,7 +26,7 @@ from mirror_lib.features.backfill.model import (
 from mirror_lib.features.backfill.plan import BackfillEstimate, bound_offset, estimate_range
 from mirror_lib.features.backfill.tables import BackfillRow, Backfills
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.speeds import copy_speed
+from mirror_lib.past_runs.speeds import copy_speed
 from mirror_lib.planning.backfills import FROM_CUTOVER
 from mirror_lib.planning.facts import FlowClusters
 from mirror_lib.planning.source_logs import SourceLogs, read_source_logs

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mirror_lib.cluster.admin.model import OffsetSpec
-from mirror_lib.cluster.topics.internal import StoredPosition
-from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.cluster.topics.position_format import PositionState
+from mirror_lib.cluster.topics.position_store import StoredPosition
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import Where, WrittenAfterCutoverError
 from mirror_lib.features.backfill.tables import Backfills

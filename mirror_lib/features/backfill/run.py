@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.cluster.topics.position_format import PositionState
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.copy.gaps.resolutions import Decision

@@ -18,8 +18,8 @@ from typing import Self
 
 from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore, StoredPosition
-from mirror_lib.cluster.topics.positions import NOTHING_COPIED, Position, PositionState
+from mirror_lib.cluster.topics.position_format import NOTHING_COPIED, Position, PositionState
+from mirror_lib.cluster.topics.position_store import PositionSnapshot, PositionStore, StoredPosition
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.copy.commit.decided_positions import store_decided
 from mirror_lib.copy.run_lock import RunLease

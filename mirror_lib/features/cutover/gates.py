@@ -1,4 +1,4 @@
-"""The gates of a cutover, evaluated on facts that were read. Pure."""
+"""How each gate of a cutover is judged, on facts that were read. Pure. `steps` says which gates a step needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mirror_lib.identity.unselected import Unselected
 from mirror_lib.ledger.cutover_rows import CutRow
 from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.printable import printable
-from mirror_lib.sync.groups.plan import GroupPlan, GroupRow
+from mirror_lib.sync.groups.model import GroupPlan, GroupRow
 from mirror_lib.topology.names import TopicPartition
 
 _NAMED = 3

@@ -9,7 +9,7 @@ from mirror_lib.features.cutover.gates import begin_anew, first_places
 from mirror_lib.features.cutover.model import Gate
 from mirror_lib.features.cutover.scope import ScopeTopic
 from mirror_lib.offsets.group_standing import GroupReason
-from mirror_lib.sync.groups.plan import GroupRow
+from mirror_lib.sync.groups.model import GroupRow
 from mirror_lib.sync.groups.remarks import more_partitions
 from mirror_lib.topology.java_regex import compile_list
 

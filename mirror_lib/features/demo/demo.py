@@ -23,8 +23,8 @@ from mirror_lib.features.demo.airflow_api import AirflowApi, AirflowApiError, Da
 from mirror_lib.features.demo.demo_config import demo_properties
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.airflow_runs import dag_id_of, trigger_text
-from mirror_lib.observe.run_totals import TopicTotal, topic_totals
+from mirror_lib.past_runs.airflow_runs import dag_id_of, trigger_text
+from mirror_lib.past_runs.run_totals import TopicTotal, topic_totals
 from mirror_lib.printable import LINES
 from mirror_lib.private_files import write_atomically
 from mirror_lib.topology.names import FlowId, TopicPartition

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Self
 
 from mirror_lib.ledger.rows import RoundRow
-from mirror_lib.observe.costs import BinSize, Expectation
+from mirror_lib.past_runs.costs import BinSize, Expectation
 
 #: A round has half the weight of one that is this number of rounds newer.
 _HALF_LIFE_ROUNDS = 5

@@ -31,9 +31,9 @@ from mirror_lib.features.forecast.verdicts import (
     worst_first,
 )
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.outlooks import Outlook
-from mirror_lib.observe.retention import Retention
-from mirror_lib.observe.speeds import CopySpeed, copy_speed
+from mirror_lib.past_runs.outlooks import Outlook
+from mirror_lib.past_runs.retention import Retention
+from mirror_lib.past_runs.speeds import CopySpeed, copy_speed
 from mirror_lib.planning.lost_deletions import last_caught_up
 from mirror_lib.planning.model import PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.sync.admins import source_admin

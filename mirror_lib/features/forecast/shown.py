@@ -12,7 +12,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.features.forecast.plan import FlowForecast, forecast_plan
 from mirror_lib.features.forecast.verdicts import PartitionForecast, deadline
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 from mirror_lib.planning.model import RunPlan
 
 _COLUMNS = ("topic", "partition", "outlook", "offsets", "MB", "caught up", "retention may delete", "why")

@@ -12,8 +12,8 @@ from math import inf, isinf
 from typing import Any
 
 from mirror_lib.counted import counted
-from mirror_lib.observe.outlooks import Outlook, duration
-from mirror_lib.observe.retention import Retention
+from mirror_lib.past_runs.outlooks import Outlook, duration
+from mirror_lib.past_runs.retention import Retention
 from mirror_lib.topology.names import TopicPartition
 
 #: A duration without end; None is an unknown one.

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from mirror_lib.config.file.derive import OLD_NAMES
 from mirror_lib.config.file.known_classes import FOREIGN_CLASSES
-from mirror_lib.config.settings.definitions import MM2_BY_NAME, Scope
+from mirror_lib.config.settings.definition import Scope
 from mirror_lib.config.settings.kafka_names import CLIENT_SET
 from mirror_lib.config.settings.keys_of_transforms import CONNECT_TRANSFORMS, CONVERTERS, FLOW_PREFIXES
+from mirror_lib.config.settings.mm2_keys import MM2_BY_NAME
 from mirror_lib.config.settings.values import KNOWN_CLASSES
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.importers.connector_merge import MergedFlow, Setting, merge, same_value, shown_value

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mirror_lib.config.file.unknown_names import foreign
-from mirror_lib.config.settings.definitions import MM2_BY_NAME
 from mirror_lib.config.settings.kafka_names import CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
+from mirror_lib.config.settings.mm2_keys import MM2_BY_NAME
 from mirror_lib.features.importers.mirror_maker1_reasons import reason
 from mirror_lib.topology.names import FlowId
 

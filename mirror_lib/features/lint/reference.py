@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mirror_lib.config.file.unknown_names import foreign_names
-from mirror_lib.config.settings.definitions import MM2_FLOW, TOP_LEVEL, WORKER, Definition
+from mirror_lib.config.settings.definition import Definition
 from mirror_lib.config.settings.feature_keys import flow_keys
 from mirror_lib.config.settings.keys_of_transforms import PREFIX, REGISTRY, REGISTRY_KEYS, SUB_KEYS
 from mirror_lib.config.settings.mirror_keys import TOP_KEYS
+from mirror_lib.config.settings.mm2_keys import MM2_FLOW, TOP_LEVEL, WORKER
 from mirror_lib.config.settings.rate_keys import CLUSTER_KEYS
 
 _INTRODUCTION = """\

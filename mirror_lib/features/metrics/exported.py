@@ -28,7 +28,7 @@ from mirror_lib.ledger.rows import (
     SOURCE_DELETED,
     RoundRow,
 )
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 
 PREFIX = "mirror_"
 #: `GapRow.cause` of losses at source or target: those that `mirror gaps` resolves, and a disaster.

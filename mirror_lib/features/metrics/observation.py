@@ -22,7 +22,7 @@ from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObservationRow
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 from mirror_lib.planning.facts import FlowClusters
 from mirror_lib.planning.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.planning.open_transactions import hidden_detail

@@ -9,7 +9,7 @@ import typer
 from mirror_lib.cli import FlowCommand, Output, begin_with, capped_table, flow_command, megabytes
 from mirror_lib.features.metrics.observation import FlowObserved, observe_flow
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
-from mirror_lib.observe.outlooks import duration
+from mirror_lib.past_runs.outlooks import duration
 from mirror_lib.planning.aborted_records import aborted_notes, copied_transactions
 
 _COLUMNS = (

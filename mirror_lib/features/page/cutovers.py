@@ -19,7 +19,7 @@ from mirror_lib.features.page.context import ThePage, TheVisitor, visible
 from mirror_lib.former_names import with_present_names
 from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.airflow_runs import cutover_dag_id_of
+from mirror_lib.past_runs.airflow_runs import cutover_dag_id_of
 from mirror_lib.topology.names import FlowId
 
 router = APIRouter(prefix="/cutovers")

@@ -14,7 +14,7 @@ from enum import StrEnum
 from mirror_lib.features.page.api_models import Answer
 from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import RunRow, RunState
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 
 
 class Level(StrEnum):

@@ -17,7 +17,7 @@ from mirror_lib.config.settings.mirror_keys import LEDGER_URL
 from mirror_lib.errors import LedgerError, MirrorError
 from mirror_lib.ledger.location import existing_ledger, ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG, dag_id_of, verify_dag_id_of
+from mirror_lib.past_runs.airflow_runs import BROKEN_FILES_DAG, dag_id_of, verify_dag_id_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from mirror_lib.ledger.observed_rows import FlowObservationRow, HeartbeatObserva
 from mirror_lib.ledger.rows import RunRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.gaps import OpenGaps
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 
 #: Older comparisons prove little about a log whose records are gone by now.
 VERDICTS_KEPT = timedelta(days=30)

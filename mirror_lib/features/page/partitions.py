@@ -14,7 +14,7 @@ from mirror_lib.features.page.limits import Kind
 from mirror_lib.features.page.queries import PARTITION_ORDERS, PageQueries, PartitionFilter
 from mirror_lib.features.page.security import limit_requests
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 
 #: Cells of the strip.
 _CELLS = 600

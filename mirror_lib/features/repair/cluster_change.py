@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.topics.internal import PositionSnapshot
-from mirror_lib.cluster.topics.positions import ClusterPair, Position
+from mirror_lib.cluster.topics.position_format import ClusterPair, Position
+from mirror_lib.cluster.topics.position_store import PositionSnapshot
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.copy.claim.rewound_syncs import rewind_all_syncs
+from mirror_lib.copy.claim.void_syncs import rewind_all_syncs
 from mirror_lib.copy.commit.decided_positions import store_decided
 from mirror_lib.errors import ClusterError, Where
 from mirror_lib.identity.clusters import ledger_name

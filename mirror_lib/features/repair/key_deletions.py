@@ -19,7 +19,7 @@ from typing import Any
 
 from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.raw.client import RawClient, open_clients
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
 from mirror_lib.config.model import Fencing, FlowConfig
 from mirror_lib.copy.run_lock import RunLease
 from mirror_lib.copy.takeover.hanging_transactions import coordinator_deadline

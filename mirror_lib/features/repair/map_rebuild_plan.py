@@ -11,7 +11,7 @@ from typing import Any
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.admin.model import OffsetSpec
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import SourceTruncatedError, TargetTruncatedError, TopologyError, Where
 from mirror_lib.ledger.directions import MapPart, with_ends

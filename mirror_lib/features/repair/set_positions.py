@@ -17,10 +17,10 @@ from typing import Any
 from mirror_lib.cluster.admin.client import OffsetFact
 from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionState
+from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionState
 from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.copy.claim.rewound_syncs import rewind_syncs
+from mirror_lib.copy.claim.void_syncs import rewind_syncs
 from mirror_lib.copy.commit.commit import segment_rows
 from mirror_lib.copy.commit.decided_positions import store_decided
 from mirror_lib.copy.commit.poison_gaps import omission_rows

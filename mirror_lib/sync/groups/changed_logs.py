@@ -15,7 +15,7 @@ from mirror_lib.errors import MirrorError, Where
 from mirror_lib.identity.last_records import MOST_BYTES, MOST_PARTITIONS
 from mirror_lib.identity.log_looks import LogEnds, changed_logs
 from mirror_lib.sync.groups.facts import GroupFacts
-from mirror_lib.sync.groups.plan import GroupPlan
+from mirror_lib.sync.groups.model import GroupPlan
 from mirror_lib.topology.names import TopicPartition
 
 #: Bytes of last batches, of both sides, of partitions in which a scheduled step changes something.

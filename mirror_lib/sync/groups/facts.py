@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from mirror_lib.cluster.admin.groups import CommittedOffset, ListedGroup
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.errors import MirrorError
 from mirror_lib.identity.histories import History
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.sync_store import OffsetSyncStore
-from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
+from mirror_lib.sync.groups.model import GroupFinding, GroupPartition
 from mirror_lib.sync.groups.uncommitted import PartitionSizes
 from mirror_lib.topology.flow_topology import FlowTopology
 from mirror_lib.topology.names import TopicPartition

@@ -18,9 +18,9 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import group_admins, target_admin
 from mirror_lib.sync.due_steps import StepResult, run_if_due, why_not_emitted
 from mirror_lib.sync.groups.changed_logs import LookScope, choose_logs, with_changed_logs
-from mirror_lib.sync.groups.plan import GroupPartition, GroupPlan
+from mirror_lib.sync.groups.model import GroupPartition, GroupPlan
+from mirror_lib.sync.groups.plan import after_applying, plan_groups, with_targets_reread
 from mirror_lib.sync.groups.read import gather_group_facts, read_target_groups
-from mirror_lib.sync.groups.rules import after_applying, plan_groups, with_targets_reread
 from mirror_lib.sync.intervals import SyncStep
 from mirror_lib.sync.observed import save_groups
 from mirror_lib.sync.topics.internal import checkpoints_topic, ensure_checkpoints_topic

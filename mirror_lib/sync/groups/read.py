@@ -15,7 +15,7 @@ from mirror_lib.cluster.admin.model import OffsetSpec, TopicDescription
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.checkpoints import read_checkpoints, read_offset_syncs
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.config.model import FlowConfig, GroupMetadata, GroupTranslation, UncommittedPartitions
 from mirror_lib.config.name_patterns import named_groups, supposed_groups
 from mirror_lib.config.named_exclusions import about_excluded_groups
@@ -43,7 +43,7 @@ from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.groups.facts import GroupFacts, TargetGroups, select_groups
-from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
+from mirror_lib.sync.groups.model import GroupFinding, GroupPartition
 from mirror_lib.sync.groups.uncommitted import PartitionSizes, TopicSize
 from mirror_lib.sync.hidden_by_acls import Unseen, in_words, unseen_topics
 from mirror_lib.sync.topics.internal import checkpoints_topic, offset_syncs_topic

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mirror_lib.counted import counted
 from mirror_lib.printable import printable
-from mirror_lib.sync.groups.plan import GroupRow
+from mirror_lib.sync.groups.model import GroupRow
 from mirror_lib.sync.groups.uncommitted import TopicSize
 
 _NAMED = 3

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from mirror_lib.counted import counted
 from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import OffsetMap
-from mirror_lib.sync.groups.plan import GroupRow
+from mirror_lib.sync.groups.model import GroupRow
 from mirror_lib.topology.names import TopicPartition
 
 

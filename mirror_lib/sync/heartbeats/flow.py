@@ -13,8 +13,8 @@ from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.admin.model import OffsetSpec, TopicSpec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.protocol.kafka_errors import TopicExistsError, UnsupportedRequestError
-from mirror_lib.cluster.topics.internal import HeartbeatWriter, read_last_heartbeats
 from mirror_lib.cluster.topics.mm2_formats import Heartbeat
+from mirror_lib.cluster.topics.position_store import HeartbeatWriter, read_last_heartbeats
 from mirror_lib.cluster.topics.records import RecordPlace
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology, replication_policy

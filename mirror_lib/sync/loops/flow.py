@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionStore
-from mirror_lib.cluster.topics.positions import ClusterPair
+from mirror_lib.cluster.topics.position_format import ClusterPair
+from mirror_lib.cluster.topics.position_store import PositionStore
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.topology import loop_advice, loops
 from mirror_lib.errors import ConfigurationError, Where

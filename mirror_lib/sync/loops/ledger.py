@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from mirror_lib.cluster.topics.positions import ClusterPair
+from mirror_lib.cluster.topics.position_format import ClusterPair
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.identity.clusters import ledger_name

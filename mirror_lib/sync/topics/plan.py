@@ -13,7 +13,7 @@ from typing import Any
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.admin.model import TopicConfigs, TopicDescription, TopicSpec
 from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, TopicExistsError
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.counted import counted
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError

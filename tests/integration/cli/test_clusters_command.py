@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.topics.positions import ClusterPair
+from mirror_lib.cluster.topics.position_format import ClusterPair
 from mirror_lib.copy.flow_plan import plan_flow
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import ConfigurationError, SourceClusterChangedError, TargetClusterChangedError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.config.loader import load
 from mirror_lib.planning.facts import FlowClusters
 from mirror_lib.planning.model import CopyJob, PartitionResult

@@ -9,9 +9,9 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.cluster.topics import internal
 from mirror_lib.cluster.topics.checkpoints import read_checkpoints, read_offset_syncs
-from mirror_lib.cluster.topics.internal import PositionStore, read_last_heartbeats
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetSync
-from mirror_lib.cluster.topics.positions import Position, PositionKeys, encode_value
+from mirror_lib.cluster.topics.position_format import Position, PositionKeys, encode_value
+from mirror_lib.cluster.topics.position_store import PositionStore, read_last_heartbeats
 from mirror_lib.errors import OversizedBatchError
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.records.header import Codec

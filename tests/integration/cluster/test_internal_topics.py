@@ -6,9 +6,9 @@ import pytest
 from confluent_kafka import Producer
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import OffsetSyncWriter, PositionSnapshot, PositionStore, StoredPosition
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_store import OffsetSyncWriter, PositionSnapshot, PositionStore, StoredPosition
 from mirror_lib.cluster.topics.records import NewRecord, RecordPlace
 from mirror_lib.cluster.topics.writer import SmallTopicWriter
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError, TransientError

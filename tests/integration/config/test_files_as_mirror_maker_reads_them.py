@@ -24,7 +24,7 @@ from mirror_lib.config.file.derive import FlowSettings, flow_settings, selected_
 from mirror_lib.config.file.properties import parse_properties
 from mirror_lib.config.loader import check, load
 from mirror_lib.config.model import FlowConfig, Problem, Provenance, Severity
-from mirror_lib.config.settings.definitions import MM2_BY_NAME, MM2_FLOW
+from mirror_lib.config.settings.mm2_keys import MM2_BY_NAME, MM2_FLOW
 from mirror_lib.config.topology import flow_topology, group_filter, offset_syncs_topic
 from mirror_lib.features.demo.jars import classpath, fetch, mirror_maker
 from mirror_lib.spark.java import find_java

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.cluster.topics.internal import StoredPosition
+from mirror_lib.cluster.topics.position_store import StoredPosition
 from mirror_lib.copy.gaps.resolutions import Decision
 from mirror_lib.errors import RetentionGapError, TargetDeletedError
 from mirror_lib.planning.facts import FlowClusters

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionStore
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_store import PositionStore
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats
 from mirror_lib.sync.heartbeats.rules import HeartbeatState

@@ -9,7 +9,7 @@ import pytest
 
 from mirror_lib.cluster.admin.model import TopicSpec
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetSync
-from mirror_lib.cluster.topics.positions import Position, PositionKeys, decode_value, encode_value, partition_for
+from mirror_lib.cluster.topics.position_format import Position, PositionKeys, decode_value, encode_value, partition_for
 from mirror_lib.config.model import OffsetSyncsLocation
 from mirror_lib.config.topology import replication_policy
 from mirror_lib.features.demo.broker import KafkaCluster

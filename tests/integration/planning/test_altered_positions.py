@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionStore, StoredPosition
-from mirror_lib.cluster.topics.positions import Position, PositionKeys, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionKeys, PositionState
+from mirror_lib.cluster.topics.position_store import PositionStore, StoredPosition
 from mirror_lib.copy.flow_plan import plan_flow
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.ledger.rows import POSITION_SET

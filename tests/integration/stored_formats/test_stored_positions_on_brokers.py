@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionStore
-from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.cluster.topics.position_format import PositionState
+from mirror_lib.cluster.topics.position_store import PositionStore
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.topology.names import TopicPartition
 from tests.stored_formats.folder import FACTS, SQLITE, StoredRecord, read_json, read_records, version_folders

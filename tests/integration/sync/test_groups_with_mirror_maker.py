@@ -15,7 +15,7 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
 from mirror_lib.sync.groups.flow import apply_flow_groups, plan_flow_groups
-from mirror_lib.sync.groups.plan import GroupPlan
+from mirror_lib.sync.groups.model import GroupPlan
 from mirror_lib.sync.topics.internal import checkpoints_topic, offset_syncs_topic
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.groups import committed_offsets

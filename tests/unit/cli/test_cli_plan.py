@@ -14,7 +14,7 @@ from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRa
 from mirror_lib.features.forecast import shown as shown_forecast
 from mirror_lib.features.forecast.plan import FlowForecast
 from mirror_lib.features.forecast.verdicts import PartitionForecast
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 from mirror_lib.planning.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.planning.record_paths import Path as Way
 from mirror_lib.planning.record_paths import TopicPath

@@ -14,7 +14,7 @@ from mirror_lib.config.file.derive import FlowSettings
 from mirror_lib.config.file.typed import flow_config
 from mirror_lib.config.loader import InvalidConfigurationError, explain, load, load_flow
 from mirror_lib.config.model import FlowConfig, IsolationLevel, OffsetSyncsLocation, jsonable
-from mirror_lib.config.settings.definitions import MM2_BY_NAME, WORKER_BY_NAME
+from mirror_lib.config.settings.mm2_keys import MM2_BY_NAME, WORKER_BY_NAME
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId
 from tests.support.config_files import TWO_CLUSTERS, ConfigFile

@@ -8,8 +8,9 @@ import pytest
 
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import IsolationLevel, Severity
-from mirror_lib.config.settings.definitions import MM2_FLOW, Definition, Scope
+from mirror_lib.config.settings.definition import Definition, Scope
 from mirror_lib.config.settings.mirror_keys import FLOW_KEYS
+from mirror_lib.config.settings.mm2_keys import MM2_FLOW
 from mirror_lib.config.settings.values import check_value
 from tests.support.config_files import ConfigFile
 

@@ -33,7 +33,7 @@ from mirror_lib.cluster.protocol.produce import (
 )
 from mirror_lib.cluster.protocol.topic_ids import parse_topic_ids
 from mirror_lib.cluster.topics.mm2_formats import RecordFormatError
-from mirror_lib.cluster.topics.positions import decode_value
+from mirror_lib.cluster.topics.position_format import decode_value
 from mirror_lib.config.loader import check
 from mirror_lib.errors import MirrorError, OffsetMapError, OversizedBatchError
 from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read_blocks

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
 from mirror_lib.identity.histories import History, LedgerState, history_of
 from mirror_lib.identity.ledger_positions import LedgerPositions, Past
 from mirror_lib.identity.targets import CopiedTo

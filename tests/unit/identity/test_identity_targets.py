@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionState
+from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionState
 from mirror_lib.errors import (
     SourceClusterChangedError,
     TargetClusterChangedError,

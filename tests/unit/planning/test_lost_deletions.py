@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from mirror_lib.cluster.admin.model import ConfigEntry, ConfigOrigin, TopicConfigs
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
 from mirror_lib.ledger.offset_rows import PositionRow
-from mirror_lib.observe.retention import tombstones_kept_ms
+from mirror_lib.past_runs.retention import tombstones_kept_ms
 from mirror_lib.planning.lost_deletions import caught_up_at
 from mirror_lib.planning.topic_limits import TopicLimits, deletion_warnings
 from mirror_lib.topology.names import TopicPartition

@@ -18,7 +18,7 @@ from mirror_lib.config.first_start import LATEST, FirstStarts
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import MirrorError, RetentionGapError, SourceRecreatedError, SourceTruncatedError
 from mirror_lib.features.forecast.verdicts import PartitionForecast, behind_transaction
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 from mirror_lib.planning.model import PartitionFacts, PartitionPlan, SourceLoss
 from mirror_lib.planning.open_transactions import (
     hanging_problems,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.topics.internal import PositionSnapshot, snapshot_of
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetSync
-from mirror_lib.cluster.topics.positions import Position, PositionKeys, PositionState, decode_value
+from mirror_lib.cluster.topics.position_format import Position, PositionKeys, PositionState, decode_value
+from mirror_lib.cluster.topics.position_store import PositionSnapshot, snapshot_of
 from mirror_lib.cluster.topics.records import TopicRecord
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.stored_formats.folder import FACTS, SQLITE, StoredRecord, read_json, read_records

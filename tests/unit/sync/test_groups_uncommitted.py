@@ -15,9 +15,9 @@ from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.sync.groups.facts import GroupFacts, TargetGroups
-from mirror_lib.sync.groups.plan import GroupPartition, GroupRow
+from mirror_lib.sync.groups.model import GroupPartition, GroupRow
+from mirror_lib.sync.groups.plan import plan_groups
 from mirror_lib.sync.groups.remarks import remarks_on
-from mirror_lib.sync.groups.rules import plan_groups
 from mirror_lib.sync.groups.uncommitted import LogRange, PartitionSizes, TargetOffset, TopicSize, judge
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flow_configs import flow_config

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.topics.positions import ClusterPair
+from mirror_lib.cluster.topics.position_format import ClusterPair
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.config.topology import flow_topology

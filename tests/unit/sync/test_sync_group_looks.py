@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.records.last_records import LastRecord
 from mirror_lib.sync.groups.changed_logs import MOST_DUE_BYTES, LookScope, choose_logs
 from mirror_lib.sync.groups.facts import GroupFacts
-from mirror_lib.sync.groups.plan import GroupPlan, GroupRow
+from mirror_lib.sync.groups.model import GroupPlan, GroupRow
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 BATCH = MOST_DUE_BYTES // 20

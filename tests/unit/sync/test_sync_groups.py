@@ -26,8 +26,8 @@ from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import EmissionState, SyncPoint, flush_syncs
 from mirror_lib.sync.groups.facts import GroupFacts, TargetGroups, select_groups
-from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
-from mirror_lib.sync.groups.rules import after_applying, plan_groups
+from mirror_lib.sync.groups.model import GroupFinding, GroupPartition, GroupPlan, GroupRow
+from mirror_lib.sync.groups.plan import after_applying, plan_groups
 from mirror_lib.topology.flow_topology import FlowTopology
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flow_configs import flow_config

@@ -9,7 +9,7 @@ import pytest
 
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.group_standing import GroupReason
-from mirror_lib.sync.groups.plan import GroupFinding, GroupPlan, GroupRow
+from mirror_lib.sync.groups.model import GroupFinding, GroupPlan, GroupRow
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.sync.intervals import Interval, is_due_again
 from mirror_lib.sync.observed import (

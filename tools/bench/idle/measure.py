@@ -32,7 +32,7 @@ from mirror_lib.features.demo.airflow_api import DagRunStatus
 from mirror_lib.features.demo.broker import KAFKA_DEFAULT_JVM
 from mirror_lib.features.demo.jars import KAFKA_VERSION
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.past_runs.airflow_runs import dag_id_of
 from mirror_lib.planning.model import CopyJob, PartitionResult
 from mirror_lib.sync.heartbeats.flow import emit_heartbeats
 from mirror_lib.sync.heartbeats.rules import emitting_flows

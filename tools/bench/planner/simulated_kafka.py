@@ -20,7 +20,7 @@ from confluent_kafka.admin import ListOffsetsResultInfo  # type: ignore[attr-def
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.kept_records import Kept
-from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionKeys, PositionState, encode_value
+from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionKeys, PositionState, encode_value
 from mirror_lib.cluster.topics.reader import TopicContent
 from mirror_lib.cluster.topics.records import TopicRecord
 from mirror_lib.topology.names import TopicPartition
@@ -203,7 +203,7 @@ def simulated(source: SimulatedCluster, target: SimulatedCluster, positions: Seq
 
     with ExitStack() as stack:
         stack.enter_context(patch("mirror_lib.cluster.admin.requests.AdminClient", admin))
-        stack.enter_context(patch("mirror_lib.cluster.topics.internal.SmallTopicReader", Reader))
-        stack.enter_context(patch("mirror_lib.cluster.topics.internal.SmallTopicWriter", Writer))
+        stack.enter_context(patch("mirror_lib.cluster.topics.position_store.SmallTopicReader", Reader))
+        stack.enter_context(patch("mirror_lib.cluster.topics.position_store.SmallTopicWriter", Writer))
         stack.enter_context(patch("mirror_lib.planning.source_logs.open_clients", clients))
         yield

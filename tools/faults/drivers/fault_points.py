@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.topics.internal import PositionStore
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_store import PositionStore
 from mirror_lib.ledger.store import Ledger
 
 

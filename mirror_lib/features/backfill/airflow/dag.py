@@ -13,7 +13,7 @@ from mirror_lib.airflow.spark.pool import pool_of
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.features.backfill.airflow.form import backfill_form
 from mirror_lib.features.backfill.airflow.operator import BackfillOperator
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.past_runs.airflow_runs import dag_id_of
 
 _DEFINE_TIMEOUT = timedelta(minutes=30)
 

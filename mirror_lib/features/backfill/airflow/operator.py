@@ -10,7 +10,7 @@ from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
 from mirror_lib.copy.job.arguments import ASK, JobArguments
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.features.backfill.airflow.form import BackfillChoices
-from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.past_runs.airflow_runs import trigger_text
 
 
 class BackfillOperator(ReplicateOperator):

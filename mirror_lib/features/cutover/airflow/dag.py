@@ -16,7 +16,7 @@ from mirror_lib.features.cutover.airflow.approval import PASSED, AskOperator
 from mirror_lib.features.cutover.airflow.form import cutover_form
 from mirror_lib.features.cutover.airflow.operator import CutoverOperator
 from mirror_lib.features.cutover.model import Step
-from mirror_lib.observe.airflow_runs import cutover_dag_id_of
+from mirror_lib.past_runs.airflow_runs import cutover_dag_id_of
 
 _NAME = Template("{{ ti.xcom_pull(task_ids='begin') }}")
 _CARRIES = "carry_out"

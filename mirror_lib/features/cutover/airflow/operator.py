@@ -16,7 +16,7 @@ from mirror_lib.features.cutover.states.cutover import Event, State, after
 from mirror_lib.features.cutover.states.situation import situation_of
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.past_runs.airflow_runs import trigger_text
 from mirror_lib.spark.submit import job_file
 
 _log = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from mirror_lib.features.cutover.states.cutover import Event
 from mirror_lib.features.cutover.steps.rollback import roll_back
 from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.past_runs.airflow_runs import trigger_text
 from mirror_lib.printable import Lines
 from mirror_lib.topology.names import FlowId
 

@@ -18,7 +18,7 @@ from typing import Any
 from mirror_lib.cluster.admin.client import OffsetFact
 from mirror_lib.cluster.admin.model import OffsetSpec, TopicDescription
 from mirror_lib.cluster.raw.client import RawClient, open_clients
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
 from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.copy.takeover.partition_reader import PartitionReader

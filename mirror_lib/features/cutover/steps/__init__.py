@@ -1,1 +1,1 @@
-"""The steps of a cutover: before the freeze, the cut, the switch, the rollback."""
+"""The steps of a cutover, each with the gates that it needs: before the freeze, the cut, the switch, the rollback."""

@@ -28,7 +28,7 @@ from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.features.forecast.plan import forecast_plan
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.ledger.rows import AclKind, AclState
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 from mirror_lib.sync.due_steps import why_not_emitted
 from mirror_lib.sync.groups.flow import plan_flow_groups
 

@@ -32,7 +32,7 @@ from mirror_lib.features.cutover.tables.cutovers import Cutovers
 from mirror_lib.ledger.handovers import opposite_of
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.sync.groups.flow import apply_flow_groups, plan_flow_groups
-from mirror_lib.sync.groups.plan import GroupRow
+from mirror_lib.sync.groups.model import GroupRow
 from mirror_lib.topology.names import TopicPartition
 
 _LOOK_SECONDS = 1.0

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from mirror_lib.config.copy_settings import CopySettings
-from mirror_lib.copy.transfer.assembler import Assembler
+from mirror_lib.copy.transfer.assembler_protocol import Assembler
 from mirror_lib.errors import MirrorError, RecordTooLargeError
 from mirror_lib.features.transforms.arrow.write import ArrowBatchBuilder
 from mirror_lib.features.transforms.rows.columns import RowColumns

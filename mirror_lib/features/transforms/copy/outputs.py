@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from mirror_lib.cluster.topics.positions import Position, Route
+from mirror_lib.cluster.topics.position_format import Position, Route
 from mirror_lib.copy.transfer.open_positions import open_position, open_position_of
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.features.transforms.copy.batch_builder import OutgoingBatches

@@ -18,8 +18,8 @@ from mirror_lib.cluster.protocol.kafka_errors import TopicExistsError, error_for
 from mirror_lib.cluster.raw.backoff import Backoff, may_pass
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
-from mirror_lib.cluster.topics.positions import Position, PositionState, Route
+from mirror_lib.cluster.topics.position_format import Position, PositionState, Route
+from mirror_lib.cluster.topics.position_store import PositionSnapshot, PositionStore
 from mirror_lib.copy.takeover.partition_reader import PartitionReader
 from mirror_lib.copy.takeover.stable_end import replicated_end
 from mirror_lib.copy.transfer.open_positions import transactional_id

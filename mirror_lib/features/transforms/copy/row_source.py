@@ -22,7 +22,7 @@ import uvloop
 from mirror_lib.cluster.raw.backoff import Backoff
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.config.copy_settings import PoisonPolicy
-from mirror_lib.copy.transfer.assembler import Part
+from mirror_lib.copy.transfer.assembler_protocol import Part
 from mirror_lib.copy.transfer.fetcher import Memory, SourceReader
 from mirror_lib.copy.transfer.follower_fetch import ReadReplicas
 from mirror_lib.copy.transfer.open_copies import OpenCopies

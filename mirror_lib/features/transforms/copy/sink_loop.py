@@ -18,7 +18,7 @@ import uvloop
 
 from mirror_lib.cluster.raw.backoff import Backoff
 from mirror_lib.cluster.raw.client import RawClient, open_clients
-from mirror_lib.cluster.topics.positions import Route
+from mirror_lib.cluster.topics.position_format import Route
 from mirror_lib.copy.transfer.open_copies import OpenCopies
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions

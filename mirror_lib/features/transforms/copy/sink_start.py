@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.cluster.topics.positions import Position, Route
+from mirror_lib.cluster.topics.position_format import Position, Route
 from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.copy.takeover.fencing import check_not_truncated, fence, fence_name, seconds_until_ended
 from mirror_lib.copy.takeover.hanging_transactions import Hanging

@@ -17,7 +17,7 @@ from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.cluster.topics.positions import Position, PositionKeys, encode_value, partition_for
+from mirror_lib.cluster.topics.position_format import Position, PositionKeys, encode_value, partition_for
 from mirror_lib.copy.takeover.hanging_transactions import coordinator_deadline
 from mirror_lib.copy.takeover.partition_appender import PartitionAppender
 from mirror_lib.copy.takeover.transaction_markers import Markers, overtime

@@ -13,7 +13,7 @@ from mirror_lib.airflow.spark.pool import pool_of
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.features.verify.airflow.form import verify_form
 from mirror_lib.features.verify.airflow.operator import VerifyOperator
-from mirror_lib.observe.airflow_runs import verify_dag_id_of
+from mirror_lib.past_runs.airflow_runs import verify_dag_id_of
 from mirror_lib.topology.names import FlowId
 
 #: A full comparison of large logs takes long; one that needs a week is stuck.

@@ -13,8 +13,8 @@ from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact, PerTopic
 from mirror_lib.cluster.admin.model import OffsetSpec, TopicConfigs
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_store import PositionSnapshot, PositionStore
 from mirror_lib.config.first_start import EARLIEST, first_starts
 from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.config.topology import flow_topology

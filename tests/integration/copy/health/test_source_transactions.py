@@ -23,7 +23,7 @@ from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.features.forecast.plan import forecast_flow
 from mirror_lib.features.metrics.observation import observe_flow
 from mirror_lib.features.metrics.queries import MetricsQueries
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.transaction_checks import set_verification
 from tests.support.clusters import KafkaCluster, KafkaPair

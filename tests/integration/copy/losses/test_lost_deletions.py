@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import OffsetSyncWriter
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import PositionKeys, partition_for
+from mirror_lib.cluster.topics.position_format import PositionKeys, partition_for
+from mirror_lib.cluster.topics.position_store import OffsetSyncWriter
 from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.copy.flow_plan import plan_flow, plan_with_facts
 from mirror_lib.copy.gaps.gaps import apply_decisions, plan_decisions

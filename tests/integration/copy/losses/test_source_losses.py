@@ -12,7 +12,7 @@ import pytest
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import FetchRequestPartition, open_clients
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.copy.flow_plan import plan_flow
 from mirror_lib.copy.gaps.resolutions import Decision

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.cluster.topics.positions import ClusterPair, Position
+from mirror_lib.cluster.topics.position_format import ClusterPair, Position
 from mirror_lib.copy.flow_plan import plan_flow
 from mirror_lib.copy.run_options import RunOptions, RunReport
 from mirror_lib.errors import (

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Producer
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import OffsetSyncWriter, PositionStore
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
+from mirror_lib.cluster.topics.position_store import OffsetSyncWriter, PositionStore
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.errors import OpenTransactionError
 from mirror_lib.features.repair.map_rebuild import rebuild

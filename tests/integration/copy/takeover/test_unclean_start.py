@@ -8,9 +8,9 @@ import pytest
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics import positions
-from mirror_lib.cluster.topics.internal import OffsetSyncWriter, PositionStore
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_store import OffsetSyncWriter, PositionStore
 from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.copy.transfer.task import copy_attempt, copy_bin
 from mirror_lib.errors import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.cluster.topics.position_format import PositionState
 from mirror_lib.copy.transfer.task import copy_bin
 from mirror_lib.errors import FencedError, TargetDivergedError
 from mirror_lib.features.demo.broker import KafkaCluster

@@ -7,7 +7,7 @@ import pytest
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.features.forecast.plan import forecast_flow
 from mirror_lib.features.forecast.verdicts import PartitionForecast
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 from tests.support.flows import Flow
 from tests.support.kafka import aged, set_config
 from tests.support.mirrored_topic import MirroredTopic

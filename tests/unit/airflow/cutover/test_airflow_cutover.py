@@ -33,7 +33,7 @@ from mirror_lib.former_names import FIELDS
 from mirror_lib.ledger.location import ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.locks import lock_name
-from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.past_runs.airflow_runs import trigger_text
 from tests.support.ledger.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.ledger.ledgers import ready_ledger
 from tests.support.ledger.seeded import write_config

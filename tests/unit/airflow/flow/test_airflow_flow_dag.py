@@ -10,7 +10,7 @@ from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.documentation import documentation
 from mirror_lib.airflow.schedule import airflow_schedule
 from mirror_lib.config.copy_settings import CopySettings
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.past_runs.airflow_runs import dag_id_of
 from mirror_lib.topology.names import FlowId
 
 

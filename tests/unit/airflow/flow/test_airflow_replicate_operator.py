@@ -13,7 +13,7 @@ from mirror_lib.airflow.spark import submission
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.errors import AnotherRunError, ConfigurationError, RunLockedError, Where
-from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.past_runs.airflow_runs import trigger_text
 from mirror_lib.spark.settings import SPARK_SETTINGS, TRANSFORMING_JVM
 from tests.support.airflow.stand_in_submit import DONE
 from tests.support.flow_files import write_flow

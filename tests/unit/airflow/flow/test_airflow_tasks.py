@@ -10,8 +10,8 @@ from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY, report_text, steps_text
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
-from mirror_lib.observe.airflow_runs import trigger_text
-from mirror_lib.observe.run_totals import TopicTotal
+from mirror_lib.past_runs.airflow_runs import trigger_text
+from mirror_lib.past_runs.run_totals import TopicTotal
 from mirror_lib.sync.intervals import SyncStep
 from tests.support.flow_files import AWAY, LEDGER, write_flow
 from tests.support.ledger.ledgers import ready_ledger

@@ -1,6 +1,6 @@
 """The partitioner of Java's producer."""
 
-from mirror_lib.cluster.topics.positions import murmur2, partition_for
+from mirror_lib.cluster.topics.position_format import murmur2, partition_for
 
 
 def test_the_hash_is_javas() -> None:

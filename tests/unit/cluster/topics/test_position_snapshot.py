@@ -13,8 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.topics.internal import PositionSnapshot, snapshot_of
-from mirror_lib.cluster.topics.positions import (
+from mirror_lib.cluster.topics.position_format import (
     MAP_PART_RUNS,
     ClusterPair,
     MapPart,
@@ -28,6 +27,7 @@ from mirror_lib.cluster.topics.positions import (
     encode_value,
     split_map,
 )
+from mirror_lib.cluster.topics.position_store import PositionSnapshot, snapshot_of
 from mirror_lib.cluster.topics.records import TopicRecord
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.records.last_records import LastRecord

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.topics.mm2_formats import RecordFormatError
-from mirror_lib.cluster.topics.positions import (
+from mirror_lib.cluster.topics.position_format import (
     ClusterPair,
     OmittedRange,
     Position,

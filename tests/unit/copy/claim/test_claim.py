@@ -11,9 +11,9 @@ import pytest
 import mirror_lib.copy.claim.claim as opening
 from mirror_lib.cluster.admin.client import OffsetFact, OffsetSpec
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.cluster.topics.internal import PositionSnapshot, StoredPosition, UnreadablePosition
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync, RecordFormatError
-from mirror_lib.cluster.topics.positions import OmittedRange, Position, PositionState
+from mirror_lib.cluster.topics.position_format import OmittedRange, Position, PositionState
+from mirror_lib.cluster.topics.position_store import PositionSnapshot, StoredPosition, UnreadablePosition
 from mirror_lib.cluster.topics.records import RecordPlace
 from mirror_lib.config.model import ExistingTarget, Fencing
 from mirror_lib.copy.claim.claim import open_partitions

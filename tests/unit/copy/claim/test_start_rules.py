@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import NOTHING_COPIED, Position, PositionState
+from mirror_lib.cluster.topics.position_format import NOTHING_COPIED, Position, PositionState
 from mirror_lib.config.first_start import EARLIEST, LATEST, FirstStarts, first_starts
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import ExistingTarget, FirstStart

@@ -15,7 +15,7 @@ import pytest
 
 import mirror_lib.copy.commit.commit as commit
 import mirror_lib.copy.commit.progress as progress
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
 from mirror_lib.copy.commit.commit import closed_positions, commit_round, segment_rows
 from mirror_lib.copy.commit.progress import RoundProgress
 from mirror_lib.copy.commit.transaction_counts import counts_after_decisions

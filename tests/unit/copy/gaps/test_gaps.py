@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.topics.positions import OmittedRange, Position, PositionState
+from mirror_lib.cluster.topics.position_format import OmittedRange, Position, PositionState
 from mirror_lib.copy.gaps.gaps import gap_row, truncations
 from mirror_lib.copy.gaps.resolutions import Decision, Resolution, check_tail, decide
 from mirror_lib.errors import (

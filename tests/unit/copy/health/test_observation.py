@@ -18,7 +18,7 @@ from mirror_lib.features.metrics.figures import GroupTotals
 from mirror_lib.features.metrics.observation import STOPPED, Failure, FlowObserved, Seen, observed_rows
 from mirror_lib.identity.unselected import Unselected
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
-from mirror_lib.observe.outlooks import Outlook
+from mirror_lib.past_runs.outlooks import Outlook
 from mirror_lib.planning.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.planning.plan import plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition

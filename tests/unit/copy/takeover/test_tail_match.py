@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.topics.positions import OmittedRange
+from mirror_lib.cluster.topics.position_format import OmittedRange
 from mirror_lib.copy.takeover.tail_match import MismatchError, TailMatch, TailMatcher
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.records.spans import Span, read_spans

@@ -20,7 +20,7 @@ from mirror_lib.cluster.protocol.transactions import (
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.copy.takeover import transaction_markers as markers
 from mirror_lib.copy.takeover.transaction_markers import Markers
 from mirror_lib.errors import AuthorizationError, MirrorError, TransientError, Where

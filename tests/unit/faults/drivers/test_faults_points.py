@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.topics.internal import PositionStore
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.position_format import Position, PositionState
+from mirror_lib.cluster.topics.position_store import PositionStore
 from mirror_lib.ledger.store import Ledger
 from tools.faults.drivers.fault_points import FaultPoint, FaultPoints
 

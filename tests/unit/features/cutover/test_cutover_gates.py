@@ -18,7 +18,7 @@ from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun, encode
-from mirror_lib.sync.groups.plan import GroupPlan, GroupRow
+from mirror_lib.sync.groups.model import GroupPlan, GroupRow
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.auth.jaas import parse_jaas
 from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.config.file.properties import parse_properties
-from mirror_lib.config.settings.definitions import MM2_FLOW
 from mirror_lib.config.settings.kafka_names import CLIENT_SET
+from mirror_lib.config.settings.mm2_keys import MM2_FLOW
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.importers.connectors import ImportedConnectors, import_connectors
 from mirror_lib.features.importers.kinds import recognise

@@ -13,7 +13,7 @@ from mirror_lib.airflow.forms.values import LINES
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.features.cutover.airflow.approval import AskOperator
 from mirror_lib.ledger.handovers import enabled_opposite_of
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.past_runs.airflow_runs import dag_id_of
 
 _TIMEOUT = timedelta(hours=2)
 _TASKS = "mirror_lib.features.cutover.airflow.after_disaster.tasks"

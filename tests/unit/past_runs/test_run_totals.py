@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
-from mirror_lib.observe.run_totals import human_bytes, text_table, topic_totals
+from mirror_lib.past_runs.run_totals import human_bytes, text_table, topic_totals
 
 
 def row(topic="t", partition=0, **changes):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.features.forecast.costs import CostModel
 from mirror_lib.ledger.rows import RoundRow
-from mirror_lib.observe.costs import BinSize, accuracy, expect_round
+from mirror_lib.past_runs.costs import BinSize, accuracy, expect_round
 from tests.support.ledger.rows import round_row
 
 MB = 1_000_000

@@ -19,8 +19,8 @@ from mirror_lib.features.forecast.verdicts import (
     forecast,
     worst_first,
 )
-from mirror_lib.observe.outlooks import Outlook, duration
-from mirror_lib.observe.retention import Retention
+from mirror_lib.past_runs.outlooks import Outlook, duration
+from mirror_lib.past_runs.retention import Retention
 from mirror_lib.topology.names import TopicPartition
 
 PLACE = TopicPartition("orders", 0)

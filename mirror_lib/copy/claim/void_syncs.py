@@ -14,8 +14,8 @@ from types import MappingProxyType
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
-from mirror_lib.cluster.topics.internal import OffsetSyncWriter
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.position_store import OffsetSyncWriter
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.errors import MirrorError, TopicMissingError

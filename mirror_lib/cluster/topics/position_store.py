@@ -13,7 +13,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.kept_heartbeats import KeptHeartbeats
 from mirror_lib.cluster.topics.kept_records import KeptRecords
 from mirror_lib.cluster.topics.mm2_formats import Heartbeat, OffsetSync, RecordFormatError
-from mirror_lib.cluster.topics.positions import (
+from mirror_lib.cluster.topics.position_format import (
     NOTHING_COPIED,
     SOURCE_CONNECTOR,
     MapPart,

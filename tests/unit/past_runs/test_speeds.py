@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.features.forecast.rates import Demand, SeenEnd, run_interval, shared_rates, write_rate
 from mirror_lib.ledger.queries.copy_rounds import CopiedRound
-from mirror_lib.observe.speeds import copy_speed
+from mirror_lib.past_runs.speeds import copy_speed
 
 
 def copied(records: int, size: int, seconds: float) -> CopiedRound:

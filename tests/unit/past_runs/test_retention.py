@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_lib.cluster.admin.model import ConfigEntry, ConfigOrigin, TopicConfigs
-from mirror_lib.observe.retention import Retention
+from mirror_lib.past_runs.retention import Retention
 
 
 def configs(**values: str) -> TopicConfigs:
