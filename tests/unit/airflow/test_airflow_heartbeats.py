@@ -15,8 +15,7 @@ from mirror_lib.airflow.heartbeats.dag import build_heartbeat_dag, build_heartbe
 from mirror_lib.config.loader import load
 from mirror_lib.errors import ClusterError, ConfigurationError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.sync import heartbeats as flow_heartbeats
-from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat, HeartbeatCheck
+from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat, HeartbeatCheck, HeartbeatEmitter
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.topology.names import FlowId
 from tests.support.flow_files import AWAY, LEDGER, write_flow
@@ -78,7 +77,7 @@ def test_what_cannot_be_written_is_told_and_fails_nothing(write_config, caplog, 
     monkeypatch.setattr(
         heartbeat_tasks,
         "write_heartbeats",
-        lambda pairs, ledger: flow_heartbeats.HeartbeatEmitter(pairs, ledger, timeout_seconds=1).emit(),
+        lambda pairs, ledger: HeartbeatEmitter(pairs, ledger, timeout_seconds=1).emit(),
     )
 
     done = emit_heartbeats(write_config())
