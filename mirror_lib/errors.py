@@ -43,11 +43,11 @@ class Where:
         """The options that select this partition in a command."""
         return f"--flow '{self.flow}' --topic {self.topic} --partition {self.partition}"
 
-    def position_set(self, to: int | str | None = None) -> str:
+    def position_set(self, to: int | None = None) -> str:
         """Return the command that sets the position of this partition, in backquotes.
 
         Args:
-            to: the source offset at which to continue, or `earliest`; None if it is not known.
+            to: the source offset at which to continue, if it is known.
         """
         return f"`mirror position set {self.selected} --to {'OFFSET' if to is None else to}`"
 

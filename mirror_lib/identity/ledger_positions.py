@@ -115,7 +115,8 @@ def compared_positions(
 
     A run may end between both reads. So a difference counts only if a second read of both finds the same one.
 
-    A position that only the ledger has is one of a lost position topic: whether the target has the copy is unknown.
+    A position that only the ledger has is one of a lost position topic: whether the target has the copy is unknown. Of
+    partitions that the flow does not copy any more nobody needs one.
 
     Args:
         flow: the flow.
@@ -126,13 +127,16 @@ def compared_positions(
     Raises:
         MirrorError: as `read`; or the ledger cannot be read.
     """
+    ended = ledger.stopped_partitions(str(flow))
+    moved = {row.topic for row in ledger.handovers.handed_over(str(flow))}
     snapshot = read()
     lacking: dict[TopicPartition, tuple[Position | None, History]] = {}
     for _ in range(_LOOKS):
         known, before, positions = LedgerPositions.read(ledger, flow), lacking, positions_in(snapshot)
         pasts = ((each, position, Past.of(position, known, each)) for each, position in positions.items())
         lacking = {each: (position, past.history) for each, position, past in pasts if not past.history.is_sound}
-        lacking |= dict.fromkeys(_lost(snapshot, known), (None, History(LedgerState.AHEAD)))
+        lost = (each for each in _lost(snapshot, known) if each not in ended and each.topic not in moved)
+        lacking |= dict.fromkeys(lost, (None, History(LedgerState.AHEAD)))
         lacking = {each: found for each, found in lacking.items() if takes(each.topic)}
         if lacking == before:
             break

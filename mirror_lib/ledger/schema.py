@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, column, inspect, select
+from sqlalchemy import table as sql_table
 
 from mirror_lib.ledger.database import VERSION_TABLE, Database
 from mirror_lib.ledger.feature_tables import Migrations
@@ -35,4 +36,4 @@ def upgrade(database: Database, of_feature: Migrations | None = None) -> None:
 def _versions(connection: Connection, table: str) -> list[str]:
     if not inspect(connection).has_table(table):
         return []
-    return list(connection.execute(text(f"SELECT version_num FROM {table}")).scalars())
+    return list(connection.execute(select(column("version_num")).select_from(sql_table(table))).scalars())

@@ -71,6 +71,9 @@ def translate(
 def _precision(
     store: OffsetSyncStore, partition: TopicPartition, upstream_offset: int, nearest: int, copied_to: int | None
 ) -> Precision:
+    if nearest == BEFORE_ALL and upstream_offset > 0:
+        # It is of no record: the copy began there, or nothing is known of what was copied since.
+        return Precision.BETWEEN_SYNCS
     if upstream_offset - nearest <= 1:
         return Precision.EXACT
     newest = store.slots(partition)[0].upstream_offset

@@ -7,7 +7,7 @@ appended a second time (`mirror.target.existing=append`), or be passed over (`mi
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Set
 
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import PositionLostError, Where
@@ -33,7 +33,19 @@ def find_lost_positions(
         return ()
     doubtful = [each for each in facts if _is_restored(each) or _is_without(each, reset)]
     known = ((fact, ledger.rows.get(fact.source)) for fact in doubtful)
-    return tuple(_problem(flow, fact, row) for fact, row in known if row is not None and _may_be_copied(fact, row))
+    lost = [(fact, row) for fact, row in known if row is not None and _may_be_copied(fact, row)]
+    # What is left of a topic is deleted as a whole, so there is one way on for all its partitions.
+    sources: dict[str, set[str]] = {}
+    for fact, row in lost:
+        if fact.target_now is not None and _lacks_copies(fact, row):
+            sources[fact.target_now.topic] = set()
+    for fact, _ in lost:
+        if fact.target_now is not None and fact.target_now.topic in sources:
+            sources[fact.target_now.topic].add(fact.source.topic)
+    return tuple(
+        _problem(flow, fact, row, sources.get(fact.target_now.topic, set()) if fact.target_now is not None else set())
+        for fact, row in lost
+    )
 
 
 def _may_be_copied(fact: PartitionFacts, row: KnownPosition) -> bool:
@@ -59,7 +71,12 @@ def _is_restored(fact: PartitionFacts) -> bool:
     return (fact.target_now.log_end or 0) >= (fact.copied_to.log_end or 0)
 
 
-def _problem(flow: FlowConfig, fact: PartitionFacts, row: KnownPosition) -> PartitionProblem:
+def _problem(flow: FlowConfig, fact: PartitionFacts, row: KnownPosition, copied_again: Set[str]) -> PartitionProblem:
+    """The error of a lost position.
+
+    Args:
+        copied_again: the source topics of its target topic if that lacks records that were copied.
+    """
     where = Where(flow=str(flow.flow), topic=fact.source.topic, partition=fact.source.partition)
     held = "no position of it" if fact.position is None else f"its position at source offset {fact.position - 1}"
     stored = "" if row.updated_at is None else f" on {row.updated_at:%Y-%m-%d at %H:%M}Z"
@@ -69,11 +86,14 @@ def _problem(flow: FlowConfig, fact: PartitionFacts, row: KnownPosition) -> Part
         f"{where.position_set(row.offset + 1)} continues where the ledger says that the copy ended; compare with "
         "`mirror verify` afterwards."
     )
-    if _lacks_copies(fact, row):
+    if copied_again and fact.target_now is not None:
+        again = ", ".join(
+            f"`mirror position set --flow '{flow.flow}' --topic {topic} --to earliest`"
+            for topic in sorted(copied_again)
+        )
         action = (
-            f"The log end offset of the target partition is {_held(fact)}, the ledger expects at least "
-            f"{row.target_offset}: copied records are missing there, too. If nothing can be restored, copy them again: "
-            f"delete what is left of the target topic, then {where.position_set('earliest')}."
+            f"{fact.target_now.topic} has fewer records than the ledger knows to be copied. If nothing can be "
+            f"restored, copy all its partitions again: delete the topic, then {again}."
         )
     error = PositionLostError(
         f"{flow.offset_storage_topic} has {held}, but the ledger has that of run {row.run_id}{stored}: "

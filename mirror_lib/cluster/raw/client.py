@@ -7,16 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from aiokafka.protocol.metadata import MetadataRequest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol.acls import (
-    DESCRIBE_ACLS,
-    DESCRIBE_ACLS_VERSION,
-    encode_describe_acls,
-    parse_describe_acls,
-)
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.fetch import (
     EPOCH_CHECKING_VERSION,
@@ -75,8 +70,10 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.topology.access import Grant, Operation
-from mirror_lib.topology.acls import AclBinding, AclResource
 from mirror_lib.topology.names import TopicPartition
+
+if TYPE_CHECKING:
+    from mirror_lib.topology.acls import AclBinding, AclResource
 
 __all__ = [
     "FetchRequestPartition",
@@ -396,6 +393,14 @@ class RawClient(BrokerConnections):
             SecurityDisabledError: the cluster has no authorizer.
             AuthorizationError: DESCRIBE on the cluster is missing.
         """
+        # Copy tasks import this module, and need no ACLs.
+        from mirror_lib.cluster.protocol.acls import (
+            DESCRIBE_ACLS,
+            DESCRIBE_ACLS_VERSION,
+            encode_describe_acls,
+            parse_describe_acls,
+        )
+
         question = encode_describe_acls(resource)
         response = parse_describe_acls(
             await self.from_any(lambda node: self.ask(node, DESCRIBE_ACLS, DESCRIBE_ACLS_VERSION, question))

@@ -17,10 +17,9 @@ from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.position_store import OffsetSyncWriter
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import flow_topology, offset_syncs_topic
+from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.errors import MirrorError, TopicMissingError
-from mirror_lib.offsets.sync_store import OffsetSyncStore
-from mirror_lib.offsets.syncs import BEFORE_ALL, SyncPoint
+from mirror_lib.offsets.syncs import BEFORE_ALL
 from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -55,16 +54,6 @@ def rewind_syncs(
         return
 
 
-def rewind_all_syncs(flow: FlowConfig) -> None:
-    """Make all offsets of the flow's topics translate to the beginning: the target is another cluster.
-
-    Raises:
-        MirrorError: the offset-syncs topic cannot be read or written.
-    """
-    takes = flow_topology(flow).replicates
-    rewind_syncs(flow, {source: 0 for source in _stored_syncs(flow) if takes(source.topic)})
-
-
 def rewind_syncs_of_other_logs(flow: FlowConfig, next_offsets: Mapping[TopicPartition, int]) -> None:
     """Rewind the syncs of partitions whose copy begins, if they are of another target log.
 
@@ -80,7 +69,7 @@ def rewind_syncs_of_other_logs(flow: FlowConfig, next_offsets: Mapping[TopicPart
     if not next_offsets or not flow.emit_offset_syncs_enabled:
         return
     try:
-        stored = _stored_syncs(flow)
+        stored = _newest_syncs(flow)
     except MirrorError as error:
         # The right to read is needed for take-overs only; and to rewind without a reason does no harm.
         _log.info("Flow %s: offset-syncs of new partitions are rewound: they cannot be read: %s", flow.flow, error)
@@ -89,17 +78,13 @@ def rewind_syncs_of_other_logs(flow: FlowConfig, next_offsets: Mapping[TopicPart
     others = {
         source: following
         for source, following in next_offsets.items()
-        if any(sync.downstream_offset >= following for sync in stored.get(source, ()))
+        if source in stored and stored[source].downstream_offset >= following
     }
     rewind_syncs(flow, others)
 
 
-def _stored_syncs(flow: FlowConfig) -> Mapping[TopicPartition, tuple[SyncPoint, ...]]:
-    """The syncs by which a reader of the topic translates, by source partition."""
-    store = OffsetSyncStore()
+def _newest_syncs(flow: FlowConfig) -> Mapping[TopicPartition, OffsetSync]:
+    """The newest sync of each source partition: no valid one is at a greater target offset."""
     connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
     entries = read_offset_syncs(connection, offset_syncs_topic(flow)).entries
-    for sync in entries:
-        store.add(TopicPartition(sync.topic, sync.partition), SyncPoint(sync.upstream_offset, sync.downstream_offset))
-    sources = {TopicPartition(sync.topic, sync.partition) for sync in entries}
-    return {source: store.slots(source) for source in sources}
+    return {TopicPartition(sync.topic, sync.partition): sync for sync in entries}

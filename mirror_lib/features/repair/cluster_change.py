@@ -11,7 +11,7 @@ from mirror_lib.cluster.topics.position_format import ClusterPair, Position
 from mirror_lib.cluster.topics.position_store import PositionSnapshot
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.copy.claim.void_syncs import rewind_all_syncs
+from mirror_lib.copy.claim.void_syncs import rewind_syncs
 from mirror_lib.copy.commit.decided_positions import store_decided
 from mirror_lib.errors import ClusterError, Where
 from mirror_lib.identity.clusters import ledger_name
@@ -125,8 +125,7 @@ def apply_cluster_change(change: ClusterChange, clusters: FlowClusters, ledger: 
         store_decided(clusters.flow, clusters.positions, ledger, change.kept, kept, run_id=f"same-{uuid.uuid4()}")
         ledger.cluster_pairs.replace(change.flow, *change.now, by=by)
     else:
-        # Of the former target, too: the position topic of another one is empty.
-        rewind_all_syncs(clusters.flow)
+        rewind_syncs(clusters.flow, dict.fromkeys(_former_copies(change, clusters, ledger), 0))
         clusters.positions.forget(change.forgotten)
         aside = ledger.cluster_pairs.begin_anew(change.flow, *change.now, by=by)
     ledger.audits.note(
@@ -136,3 +135,12 @@ def apply_cluster_change(change: ClusterChange, clusters: FlowClusters, ledger: 
         flow=change.flow,
         detail={**change.to_dict(), "set_aside_as": aside},
     )
+
+
+def _former_copies(change: ClusterChange, clusters: FlowClusters, ledger: Ledger) -> set[TopicPartition]:
+    """The partitions whose copies are on another target, also where its position topic is not the present one."""
+    takes = flow_topology(clusters.flow).replicates
+    stored = clusters.positions.read_all().positions
+    present = {source for source, each in stored.items() if each.position.clusters == change.now}
+    known = {source for source in LedgerPositions.read(ledger, clusters.flow.flow).rows if takes(source.topic)}
+    return {*change.forgotten, *known} - present

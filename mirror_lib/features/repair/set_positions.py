@@ -20,7 +20,7 @@ from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionState
 from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.copy.claim.void_syncs import rewind_syncs
+from mirror_lib.copy.claim.void_syncs import rewind_syncs, rewind_syncs_of_other_logs
 from mirror_lib.copy.commit.commit import segment_rows
 from mirror_lib.copy.commit.decided_positions import store_decided
 from mirror_lib.copy.commit.poison_gaps import omission_rows
@@ -270,6 +270,8 @@ def apply_changes(
     former = {each.source: each.before for each in wanted if each.before is not None}
     written = [change.after for change in wanted if change.after is not None]
     rewind_syncs(flow, {change.source: change.target_end for change in wanted if change.map_is_void})
+    # Once a position is stored, nothing shows that the copy has just begun.
+    rewind_syncs_of_other_logs(flow, {each.source: each.target_end for each in wanted if each.before is None})
     forgotten = [change.source for change in wanted if change.after is None]
     store_decided(flow, clusters.positions, ledger, written, former, forgotten=forgotten, run_id=run_id)
     now = datetime.now(UTC)

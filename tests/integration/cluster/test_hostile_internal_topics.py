@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.topics import internal
+from mirror_lib.cluster.topics import position_store
 from mirror_lib.cluster.topics.checkpoints import read_checkpoints, read_offset_syncs
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetSync
 from mirror_lib.cluster.topics.position_format import Position, PositionKeys, encode_value
@@ -35,7 +35,7 @@ _GENUINE = {
 def read_all(servers: str, names: dict[str, str], ends: dict[str, int]) -> dict[str, object]:
     """What each reader finds; in a process of its own."""
     # However busy the machine is.
-    internal._HEARTBEATS_SECONDS = seconds = 250.0
+    position_store._HEARTBEATS_SECONDS = seconds = 250.0
     connection = Connection("B", (servers,))
     found: dict[str, object] = {}
     for kind, name in names.items():

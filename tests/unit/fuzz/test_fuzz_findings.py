@@ -37,13 +37,15 @@ from mirror_lib.cluster.topics.position_format import decode_value
 from mirror_lib.config.loader import check
 from mirror_lib.errors import MirrorError, OffsetMapError, OversizedBatchError
 from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read_blocks
+from mirror_lib.features.verify.compare.record_columns import columns
 from mirror_lib.offsets.runs import OffsetRun, decode, encode
 from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
 from mirror_lib.records.assemble import BatchAssembler
 from mirror_lib.records.compression.codecs import CodecError, compress, decompress
-from mirror_lib.records.header import parse_header
+from mirror_lib.records.header import HEADER_SIZE, parse_header
 from mirror_lib.records.legacy import read_legacy
 from mirror_lib.records.records import RecordError, read_records
+from mirror_lib.records.spans import Span
 from mirror_lib.records.split import halves, skipped_batch
 from mirror_lib.records.varint import decode_varint
 from mirror_lib.topology.names import TopicPartition
@@ -213,6 +215,8 @@ def test_times_whose_difference_takes_65_bits_are_copied_and_halved() -> None:
     found += [held] if (held := subject.flush()) else []
 
     (gathered,) = found
+    span = Span(0, 3, parse_header(gathered.payload), bytes(gathered.payload[HEADER_SIZE:]))
+    assert columns(span).times == times
     parts = halves(gathered)
     assert parts is not None
     assert [parse_header(each.payload).first_timestamp for each in parts] == times[:2]

@@ -9,9 +9,10 @@ from mirror_lib.records.compression.codecs import decompress
 from mirror_lib.records.header import CODEC_BITS, BatchHeader
 from mirror_lib.records.records import RecordError
 from mirror_lib.records.spans import Span
-from mirror_lib.records.varint import decode_varint
+from mirror_lib.records.varint import as_long, decode_varint
 
 _ONE_BYTE = 0x80
+_BEYOND_LONG = 1 << 63
 
 
 class Columns(NamedTuple):
@@ -84,4 +85,7 @@ def _decode(header: BatchHeader, body: bytes) -> Columns:
         raise RecordError(f"record {len(tails)} of {header.count} cannot be read: {error}") from error
     if position != size:
         raise RecordError(f"{size - position} bytes remain after {header.count} records")
+    if min(times, default=0) < -_BEYOND_LONG or max(times, default=0) >= _BEYOND_LONG:
+        # Times are 64 bits, also if their distance is greater.
+        times = [as_long(each) for each in times]
     return Columns(offsets, times, tails)

@@ -33,22 +33,27 @@ def test_given_a_lost_position_then_nothing_is_appended_and_the_named_command_go
     assert values(mirrored.copied()) == values(records(105))
 
 
-def test_given_a_lost_position_and_a_lost_target_then_the_named_command_copies_again(mirrored: MirroredTopic) -> None:
-    mirrored.create(records(10))
+def test_given_a_lost_position_and_a_lost_target_then_the_named_command_copies_all_partitions_again(
+    mirrored: MirroredTopic,
+) -> None:
+    mirrored.create([*records(10), *records(10, partition=1)], partitions=2)
     own = f"positions-{mirrored.name}"
     flow = mirrored.flow({"B.offset.storage.topic": own})
-    assert flow.run().records == 10
+    assert flow.run().records == 20
     delete_topic(mirrored.target, mirrored.remote)
     delete_topic(mirrored.target, own)
+    # One partition has all that was copied, or as much.
+    mirrored.create_remote(partitions=2)
+    mirrored.produce_remote(records(10))
 
-    (error,) = flow.run().errors
+    errors = flow.run().errors
 
-    assert error.reason == "position-lost"
+    assert [error.reason for error in errors] == ["position-lost"] * 2
+    words = ["position", "set", "--flow", "A->B", "--topic", mirrored.name, "--to", "earliest"]
+    assert all(f"`mirror {' '.join(words)}`".replace("A->B", "'A->B'") in error.action for error in errors)
     delete_topic(mirrored.target, mirrored.remote)
-    words = ["position", "set", "--flow", "A->B", "--topic", mirrored.name, "--partition", "0", "--to", "earliest"]
-    assert f"`mirror {' '.join(words)}`".replace("A->B", "'A->B'") in error.action
     assert CliRunner().invoke(app, [*words, "--yes", "--config", str(flow.path)]).exit_code == 0
-    assert flow.run().records == 10
+    assert flow.run().records == 20
 
 
 def test_given_positions_of_yesterday_on_a_target_of_today_then_nothing_is_appended_and_the_named_command_goes_on(

@@ -113,6 +113,27 @@ class TestAnotherTargetCluster:
 
         assert scene.translated(flow) == [0, 0, 0, 0, 0]
 
+    def test_an_operator_accepts_it_next_to_positions_on_the_present_clusters(self, scene: Scene) -> None:
+        """The ledger is an older one: its ids are those of the former target, and the copy continues."""
+        assert scene.console.say("position", "set", "--topic", scene.topic, "--to", "10", "--yes").exit_code == 0
+        assert scene.flow.run().records == 3
+        before = scene.translated()
+        scene.flow.ledger.cluster_pairs.replace("A->B", "former-source", "former-target", by="test")
+
+        assert scene.console.say("clusters", "accept", "--new", "--yes").exit_code == 0
+
+        assert scene.translated() == before
+
+    def test_a_position_is_set_before_the_first_run(self, scene: Scene, mirrored: MirroredTopic) -> None:
+        flow = self.flow(scene, mirrored, "earliest", new_ledger=True)
+        console = Console(flow.path)
+        flow.sync_internal_topics()
+        assert console.say("topics", "apply").exit_code == 0
+
+        assert console.say("position", "set", "--topic", scene.topic, "--to", "11", "--yes").exit_code == 0
+
+        assert scene.translated(flow) == [0, 0, 0, 0, 0]
+
     @pytest.mark.parametrize(
         ("first_start", "translated"),
         [("latest", [0, 0, 0, 0, 0]), ("offset 11", [0, 0, 0, 0, 2])],

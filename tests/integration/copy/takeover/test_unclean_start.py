@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics import positions
+from mirror_lib.cluster.topics import position_format
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.position_format import Position, PositionState
 from mirror_lib.cluster.topics.position_store import OffsetSyncWriter, PositionStore
@@ -207,7 +207,7 @@ def test_given_a_map_of_many_runs_when_the_copy_is_interrupted_then_its_position
     mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As a source of many small transactions has them; each marker is a hole.
-    monkeypatch.setattr(positions, "MAP_PART_RUNS", 4)
+    monkeypatch.setattr(position_format, "MAP_PART_RUNS", 4)
     mirrored.create()
     for number in range(15):
         transaction(mirrored.source, mirrored.name, [b"%d-%d" % (number, n) for n in range(2)], commit=True)
