@@ -26,8 +26,8 @@ _JOBS = """
 import sys
 from pathlib import Path
 
-import mirror_lib.copy.job
-import mirror_lib.features.verify
+import mirror_lib.copy.job.command
+import mirror_lib.features.verify.job
 from spark_jobs.entry import start
 from spark_jobs.replicate import copy_with
 from spark_jobs.verify import verify_with
@@ -36,8 +36,8 @@ from spark_jobs.verify import verify_with
 def run(argv, open_session):
     session = open_session("no executors")
     copy, verify = (Path(path).read_text().splitlines() for path in argv)
-    mirror_lib.copy.job.main(copy, lambda flow: copy_with(session))
-    mirror_lib.features.verify.main(verify, lambda flow: verify_with(session))
+    mirror_lib.copy.job.command.main(copy, lambda flow: copy_with(session))
+    mirror_lib.features.verify.job.main(verify, lambda flow: verify_with(session))
     return 0
 
 

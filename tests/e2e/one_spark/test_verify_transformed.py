@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import mirror_lib.features.verify
+import mirror_lib.features.verify.job
 from mirror_lib.features.verify.findings import PartitionVerdict, Verdict
 from mirror_lib.features.verify.job_arguments import VerifyArguments
 from mirror_lib.features.verify.model import VerifyMode
@@ -185,7 +185,7 @@ def test_given_topics_without_transforms_when_verified_by_the_job_then_its_repor
         html=tmp_path / "report.html",
     )
 
-    code = mirror_lib.features.verify.main(arguments.command_line(), lambda _: verify_with(spark))
+    code = mirror_lib.features.verify.job.main(arguments.command_line(), lambda _: verify_with(spark))
 
     assert code == 3
     report = json.loads((tmp_path / "report.json").read_text())
