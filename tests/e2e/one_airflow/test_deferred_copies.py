@@ -13,6 +13,7 @@ import pytest
 
 from mirror_lib.features.demo.airflow_api import AirflowApi, DagRunStatus
 from mirror_lib.features.demo.spark_connect import SparkConnectServer
+from mirror_lib.features.warm_spark.tables import DetachedDrivers
 from mirror_lib.ledger.rows import RunRow, RunState
 from mirror_lib.ledger.store import Ledger
 from tests.e2e.one_airflow.conftest import WAITING
@@ -79,7 +80,7 @@ def ledger(kafka_pair: KafkaPair, files: Files, installed: Installed, airflow: S
             for alias in WAITING:
                 _end_all(airflow.api, dag_of(alias))
                 for run in opened.runs(flow_of(alias)):
-                    if (row := opened.drivers.find(run.id)) is not None:
+                    if (row := DetachedDrivers(opened).find(run.id)) is not None:
                         shutil.rmtree(row.folder, ignore_errors=True)
     finally:
         spark.stop()
