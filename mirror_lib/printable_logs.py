@@ -81,7 +81,8 @@ class _PrintableRecords:
             record.exc_info = (type(shown), shown, shown.__traceback__)
         # `logging.makeLogRecord` copies a record into one without a name.
         is_own = (record.name or "").split(".", 1)[0] in _OWN
-        if (record.msg == END_OF_GROUP and not record.args) if is_own else _is_safe(_message(record)):
+        is_mark = record.msg == END_OF_GROUP and not record.args
+        if is_mark or (not is_own and _is_safe(_message(record))):
             return record
         if isinstance(record.args, tuple):
             record.args = _printable_arguments(record.args)

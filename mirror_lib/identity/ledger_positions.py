@@ -127,15 +127,15 @@ def compared_positions(
     Raises:
         MirrorError: as `read`; or the ledger cannot be read.
     """
-    ended = ledger.stopped_partitions(str(flow))
-    moved = {row.topic for row in ledger.handovers.handed_over(str(flow))}
     snapshot = read()
     lacking: dict[TopicPartition, tuple[Position | None, History]] = {}
     for _ in range(_LOOKS):
         known, before, positions = LedgerPositions.read(ledger, flow), lacking, positions_in(snapshot)
         pasts = ((each, position, Past.of(position, known, each)) for each, position in positions.items())
         lacking = {each: (position, past.history) for each, position, past in pasts if not past.history.is_sound}
-        lost = (each for each in _lost(snapshot, known) if each not in ended and each.topic not in moved)
+        if lost := set(_lost(snapshot, known)):
+            moved = {row.topic for row in ledger.handovers.handed_over(str(flow))}
+            lost = {each for each in lost - ledger.stopped_partitions(str(flow)) if each.topic not in moved}
         lacking |= dict.fromkeys(lost, (None, History(LedgerState.AHEAD)))
         lacking = {each: found for each, found in lacking.items() if takes(each.topic)}
         if lacking == before:

@@ -71,13 +71,11 @@ def translate(
 def _precision(
     store: OffsetSyncStore, partition: TopicPartition, upstream_offset: int, nearest: int, copied_to: int | None
 ) -> Precision:
-    if nearest == BEFORE_ALL and upstream_offset > 0:
-        # It is of no record: the copy began there, or nothing is known of what was copied since.
-        return Precision.BETWEEN_SYNCS
     if upstream_offset - nearest <= 1:
         return Precision.EXACT
     newest = store.slots(partition)[0].upstream_offset
-    if nearest < newest:
+    # A sync before all is of no record: nothing is known of what was copied since.
+    if nearest < newest or nearest == BEFORE_ALL:
         return Precision.BETWEEN_SYNCS
     # The newest sync belongs to the last copied record.
     return Precision.EXACT if upstream_offset <= (copied_to or 0) else Precision.BEYOND_COPIED

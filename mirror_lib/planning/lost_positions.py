@@ -7,7 +7,7 @@ appended a second time (`mirror.target.existing=append`), or be passed over (`mi
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Set
+from collections.abc import Container, Iterable
 
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import PositionLostError, Where
@@ -35,21 +35,20 @@ def find_lost_positions(
     known = ((fact, ledger.rows.get(fact.source)) for fact in doubtful)
     lost = [(fact, row) for fact, row in known if row is not None and _may_be_copied(fact, row)]
     # What is left of a topic is deleted as a whole, so there is one way on for all its partitions.
-    sources: dict[str, set[str]] = {}
-    for fact, row in lost:
-        if fact.target_now is not None and _lacks_copies(fact, row):
-            sources[fact.target_now.topic] = set()
+    lacking = {_target_topic(fact) for fact, row in lost if _lacks_copies(fact, row)}
+    sources: dict[str | None, set[str]] = {}
     for fact, _ in lost:
-        if fact.target_now is not None and fact.target_now.topic in sources:
-            sources[fact.target_now.topic].add(fact.source.topic)
-    return tuple(
-        _problem(flow, fact, row, sources.get(fact.target_now.topic, set()) if fact.target_now is not None else set())
-        for fact, row in lost
-    )
+        if (topic := _target_topic(fact)) in lacking:
+            sources.setdefault(topic, set()).add(fact.source.topic)
+    return tuple(_problem(flow, fact, row, sources.get(_target_topic(fact), ())) for fact, row in lost)
 
 
 def _may_be_copied(fact: PartitionFacts, row: KnownPosition) -> bool:
     return row.offset >= 0 or _held(fact) > (row.target_offset or 0)
+
+
+def _target_topic(fact: PartitionFacts) -> str | None:
+    return None if fact.target_now is None else fact.target_now.topic
 
 
 def _held(fact: PartitionFacts) -> int:
@@ -71,11 +70,11 @@ def _is_restored(fact: PartitionFacts) -> bool:
     return (fact.target_now.log_end or 0) >= (fact.copied_to.log_end or 0)
 
 
-def _problem(flow: FlowConfig, fact: PartitionFacts, row: KnownPosition, copied_again: Set[str]) -> PartitionProblem:
+def _problem(flow: FlowConfig, fact: PartitionFacts, row: KnownPosition, again: Iterable[str]) -> PartitionProblem:
     """The error of a lost position.
 
     Args:
-        copied_again: the source topics of its target topic if that lacks records that were copied.
+        again: the source topics of its target topic if that lacks records that were copied.
     """
     where = Where(flow=str(flow.flow), topic=fact.source.topic, partition=fact.source.partition)
     held = "no position of it" if fact.position is None else f"its position at source offset {fact.position - 1}"
@@ -86,14 +85,13 @@ def _problem(flow: FlowConfig, fact: PartitionFacts, row: KnownPosition, copied_
         f"{where.position_set(row.offset + 1)} continues where the ledger says that the copy ended; compare with "
         "`mirror verify` afterwards."
     )
-    if copied_again and fact.target_now is not None:
-        again = ", ".join(
-            f"`mirror position set --flow '{flow.flow}' --topic {topic} --to earliest`"
-            for topic in sorted(copied_again)
+    if again:
+        commands = ", ".join(
+            f"`mirror position set --flow '{flow.flow}' --topic {topic} --to earliest`" for topic in sorted(again)
         )
         action = (
-            f"{fact.target_now.topic} has fewer records than the ledger knows to be copied. If nothing can be "
-            f"restored, copy all its partitions again: delete the topic, then {again}."
+            f"{_target_topic(fact)} has fewer records than the ledger knows to be copied. If nothing can be "
+            f"restored, copy all its partitions again: delete the topic, then {commands}."
         )
     error = PositionLostError(
         f"{flow.offset_storage_topic} has {held}, but the ledger has that of run {row.run_id}{stored}: "

@@ -391,7 +391,7 @@ class BatchAssembler:
         self._emit_rebuilt(wanted, codec=codec, source_next=min(last + 1, self._end), refusal=refusal, out=out)
 
     def _select_twice(self, read: Callable[[], Iterator[Record]]) -> tuple[Iterable[Record], MirrorError | None]:
-        """As `_select`, for records that would take much memory: they are read again, not held."""
+        """As `_select`, for records that take much memory: reads them again instead of holding them."""
         start, end, total = self.next_offset, self._end, 0
         checked = self._rules.has_time_bound or self._rules.needs_key
         refused: list[tuple[int, Record, MirrorError]] = []

@@ -17,17 +17,16 @@ from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
 from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.position_format import Position, PositionState
 from mirror_lib.cluster.topics.position_store import PositionSnapshot
 from mirror_lib.config.data_plane import TopicChain
 from mirror_lib.config.first_start import EARLIEST, first_starts
 from mirror_lib.config.model import Fencing, FlowConfig
-from mirror_lib.config.topology import offset_syncs_topic, replication_policy
+from mirror_lib.config.topology import replication_policy
 from mirror_lib.copy.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.copy.claim.unknown_records import with_records
-from mirror_lib.copy.claim.void_syncs import rewind_syncs_of_other_logs
+from mirror_lib.copy.claim.void_syncs import newest_syncs, rewind_syncs_of_other_logs
 from mirror_lib.copy.transfer.open_positions import open_position, transactional_id, transactions_of
 from mirror_lib.errors import DirtyStartError, MirrorError, Where
 from mirror_lib.identity.last_records import MOST_PARTITIONS
@@ -289,10 +288,7 @@ def _syncs(
     """The newest offset-syncs if MirrorMaker 2 wrote a position of these partitions."""
     if not any(needs_sync(last.get(partition.source)) for partition in partitions):
         return {}
-    connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
-    syncs = read_offset_syncs(connection, offset_syncs_topic(flow))
-    newest = {TopicPartition(sync.topic, sync.partition): sync for sync in syncs.entries}
-    return {source: sync for source, sync in newest.items() if sync.upstream_offset != BEFORE_ALL}
+    return {source: sync for source, sync in newest_syncs(flow).items() if sync.upstream_offset != BEFORE_ALL}
 
 
 def _check_readable(

@@ -69,7 +69,7 @@ def rewind_syncs_of_other_logs(flow: FlowConfig, next_offsets: Mapping[TopicPart
     if not next_offsets or not flow.emit_offset_syncs_enabled:
         return
     try:
-        stored = _newest_syncs(flow)
+        stored = newest_syncs(flow)
     except MirrorError as error:
         # The right to read is needed for take-overs only; and to rewind without a reason does no harm.
         _log.info("Flow %s: offset-syncs of new partitions are rewound: they cannot be read: %s", flow.flow, error)
@@ -83,8 +83,12 @@ def rewind_syncs_of_other_logs(flow: FlowConfig, next_offsets: Mapping[TopicPart
     rewind_syncs(flow, others)
 
 
-def _newest_syncs(flow: FlowConfig) -> Mapping[TopicPartition, OffsetSync]:
-    """The newest sync of each source partition: no valid one is at a greater target offset."""
+def newest_syncs(flow: FlowConfig) -> Mapping[TopicPartition, OffsetSync]:
+    """The newest sync of each source partition: no valid one is at a greater target offset.
+
+    Raises:
+        MirrorError: the offset-syncs topic cannot be read.
+    """
     connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
     entries = read_offset_syncs(connection, offset_syncs_topic(flow)).entries
     return {TopicPartition(sync.topic, sync.partition): sync for sync in entries}

@@ -330,7 +330,7 @@ def decompress_up_to(codec: int, data: Bytes, most: int) -> Bytes | None:
     """As `decompress_once`; None if the body exceeds `most` bytes, the maximum that is allocated.
 
     Raises:
-        OversizedBatchError: its decoder needs too much memory beside it.
+        OversizedBatchError: its decoder needs too much memory in addition.
         CodecError: the codec is unknown, or the data is damaged.
     """
     decoder = _DECOMPRESS.get(codec)

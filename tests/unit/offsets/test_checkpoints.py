@@ -15,7 +15,7 @@ from mirror_lib.offsets.checkpoints import (
 )
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
-from mirror_lib.offsets.syncs import EmissionState, SyncPoint, flush_syncs
+from mirror_lib.offsets.syncs import BEFORE_ALL, EmissionState, SyncPoint, flush_syncs
 from mirror_lib.topology.names import TopicPartition
 from tests.support.records.offset_maps import records, run_lists
 
@@ -83,6 +83,9 @@ def test_an_offset_is_exact_at_a_sync_and_one_behind_it() -> None:
     ]:
         found = translate(a_store((100, 180)), TP, 103, copied_to=copied_to)
         assert found == Translation(181, precision), copied_to
+    # A decision has voided the syncs, and those of what was copied since are missing.
+    found = translate(a_store((BEFORE_ALL, 4)), TP, 103, copied_to=103)
+    assert found == Translation(5, Precision.BETWEEN_SYNCS)
     for store, partition in ((a_store(), TP), (a_store((1, 1)), TopicPartition("orders", 1))):
         assert translate(store, partition, 5) == Translation(None, Precision.NO_SYNC), partition
 
