@@ -32,8 +32,9 @@ def note(text):
         file.write(text + "\\n")
 
 def run(argv, open_session):
-    note(str(os.getpid()))
     try:
+        # Inside: the signal may come as soon as this can be read.
+        note(str(os.getpid()))
         time.sleep(300)
     finally:
         note("begins to clean up")
