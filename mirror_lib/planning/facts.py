@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
@@ -223,23 +224,24 @@ def gather_facts(
             else:
                 problems.append(PartitionProblem(pair[0], with_flow(flow, error, pair[0])))
     clusters.note_sources((*pairs, *_earlier_pairs(topology, clusters.positions_at_plan, {pair[0] for pair in pairs})))
-    ends = _target_ends(clusters, pairs, targets, ledger.rows if ledger is not None else ())
-    refused = _resolve_altered(flow, clusters, pairs, ends)
-    problems += refused
-    pairs = [pair for pair in pairs if pair[0] not in {problem.source for problem in refused}]
-
     turn = None if runs_before is None else lambda: runs_before() + clusters.plans
-    wanted = [source for source, _ in pairs]
-    logs = read_source_logs(
-        clusters.source_admin,
-        clusters.source_data,
-        wanted,
-        clusters.positions_at_plan.positions,
-        read_committed=clusters.read_committed,
-        first_starts=first_starts(flow),
-        known_again=clusters.known_again[clusters.source_data.cluster],
-        turn=turn,
-    )
+    # Both clusters take their time with thousands of partitions.
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="target-ends") as pool:
+        asked = pool.submit(_target_ends, clusters, tuple(pairs), targets, ledger.rows if ledger is not None else ())
+        refused = _resolve_altered(flow, clusters, pairs, asked.result)
+        problems += refused
+        pairs = [pair for pair in pairs if pair[0] not in {problem.source for problem in refused}]
+        logs = read_source_logs(
+            clusters.source_admin,
+            clusters.source_data,
+            [source for source, _ in pairs],
+            clusters.positions_at_plan.positions,
+            read_committed=clusters.read_committed,
+            first_starts=first_starts(flow),
+            known_again=clusters.known_again[clusters.source_data.cluster],
+            turn=turn,
+        )
+        ends = asked.result()
     on_target = compare_targets(
         clusters.target_data,
         pairs,
@@ -275,22 +277,18 @@ def gather_facts(
                 ids,
                 first_counts[pair[0].topic],
                 there_too if isinstance(there_too, bool) else None,
+                limit.max_batch_bytes(flow.copy_settings),
+                demands,
             )
-            source, largest = sources[pair[0].topic], limit.max_batch_bytes(flow.copy_settings)
-            fact = _facts(pair, source, logs, position, truncations, largest, demands, target)
-            is_new = position is None and known_topics is not None and pair[0].topic not in known_topics
-            caught_up_at = max(_caught_up_at(stored) or 0, clusters.idle_at.get(pair[0], 0)) or None
-            facts.append(
-                replace(
-                    fact,
-                    altered=pair[0] in altered,
-                    is_new=is_new,
-                    was_begun=past.was_begun and pair[0] not in clusters.positions_at_plan.reset,
-                    caught_up_at=caught_up_at,
-                    copy=past.copy,
-                    history=past.history,
-                )
+            remembered = _Remembered(
+                past,
+                altered=pair[0] in altered,
+                is_new=position is None and known_topics is not None and pair[0].topic not in known_topics,
+                was_begun=past.was_begun and pair[0] not in clusters.positions_at_plan.reset,
+                caught_up_at=max(_caught_up_at(stored) or 0, clusters.idle_at.get(pair[0], 0)) or None,
             )
+            fact = _facts(pair, sources[pair[0].topic], logs, position, truncations, target, remembered)
+            facts.append(fact)
             if fact.position == fact.log_end:
                 clusters.idle_at[pair[0]] = logs.asked_at
         else:
@@ -302,16 +300,21 @@ def _resolve_altered(
     flow: FlowConfig,
     clusters: FlowClusters,
     pairs: Iterable[tuple[TopicPartition, TopicPartition]],
-    ends: Mapping[TopicPartition, OffsetFact],
+    target_ends: Callable[[], Mapping[TopicPartition, OffsetFact]],
 ) -> list[PartitionProblem]:
-    """Add missing fields to positions altered in Connect's form; return the errors of those that are refused."""
+    """Add missing fields to positions altered in Connect's form; return the errors of those that are refused.
+
+    Args:
+        target_ends: log end offsets of the target; requested only if there are such positions.
+    """
     known = clusters.positions_at_plan
     altered: list[AlteredPosition] = []
     refused = []
     for source, target in pairs:
-        stored, end = known.positions.get(source), ends.get(target)
+        stored = known.positions.get(source)
         if stored is None or stored.altered is None:
             continue
+        end = target_ends().get(target)
         found = altered_position(flow.flow, source, stored, end.offset if end and not end.error else None)
         if isinstance(found, AlteredPosition):
             altered.append(found)
@@ -360,6 +363,18 @@ class _Target(NamedTuple):
     first_partitions: int
     #: Whether it has the record of the position; None if not requested or unknown.
     record_same: bool | None
+    max_batch_bytes: int
+    rules: RecordRules
+
+
+class _Remembered(NamedTuple):
+    """What the ledger, the position and earlier plans of the run say about a source partition."""
+
+    past: Past
+    altered: bool
+    is_new: bool
+    was_begun: bool
+    caught_up_at: int | None
 
 
 def _target_ends(
@@ -476,9 +491,8 @@ def _facts(
     logs: SourceLogs,
     position: Position | None,
     truncations: Mapping[tuple[TopicPartition, int], int],
-    max_batch_bytes: int,
-    rules: RecordRules,
     on_target: _Target,
+    remembered: _Remembered,
 ) -> PartitionFacts:
     source, target = pair
     # A stored offset of -1 means that the partition was claimed at 0 and nothing copied yet.
@@ -493,8 +507,8 @@ def _facts(
         position=next_offset,
         position_topic_id=position.topic_id if position else None,
         log_bytes=logs.sizes.get(source),
-        target_max_message_bytes=max_batch_bytes,
-        target_rules=rules,
+        target_max_message_bytes=on_target.max_batch_bytes,
+        target_rules=on_target.rules,
         position_leader_epoch=position.leader_epoch if position else None,
         leader_epoch_end=logs.epoch_end(source),
         last_record=position.last_record if position else None,
@@ -509,6 +523,12 @@ def _facts(
         copied_to=on_target.copied_to,
         clusters=on_target.clusters,
         first_partitions=on_target.first_partitions,
+        is_new=remembered.is_new,
+        was_begun=remembered.was_begun,
+        caught_up_at=remembered.caught_up_at,
+        altered=remembered.altered,
+        copy=remembered.past.copy,
+        history=remembered.past.history,
         asked_at=logs.asked_at,
         hidden=hidden if hidden is not None and hidden.end > max(next_offset or 0, logs.ends[source].offset) else None,
     )
