@@ -227,7 +227,7 @@ def gather_facts(
     turn = None if runs_before is None else lambda: runs_before() + clusters.plans
     # Both clusters take their time with thousands of partitions.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="target-ends") as pool:
-        asked = pool.submit(_target_ends, clusters, tuple(pairs), targets, ledger.rows if ledger is not None else ())
+        asked = pool.submit(_target_ends, clusters, pairs, targets, ledger.rows if ledger is not None else ())
         refused = _resolve_altered(flow, clusters, pairs, asked.result)
         problems += refused
         pairs = [pair for pair in pairs if pair[0] not in {problem.source for problem in refused}]
