@@ -225,6 +225,13 @@ class RecordRefusedError(ClusterError):
     exit_code = 3
 
 
+class ManySkippedRangesError(ClusterError):
+    """A partition has so many separate ranges of skipped records that the rest is left to the next run."""
+
+    reason = "many-skipped-ranges"
+    retriable = True
+
+
 class FencedError(ClusterError):
     """A newer run has taken over this partition; this one must stop."""
 

@@ -12,8 +12,8 @@ the records around it are copied.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 
 from crc32c import crc32c
 
@@ -142,8 +142,9 @@ class BatchAssembler:
         """Process one fetch of the partition, and return the batches that became ready.
 
         Args:
-            data: consecutive batches; an incomplete one at the end is left to the next fetch. If it is writable, it is
-                modified: batches that are passed on become parts of it.
+            data: consecutive batches; an incomplete one at the end is left to the next fetch, and so is all after
+                many skipped records, also the rest of their batch. If it is writable, it is modified: batches that are
+                passed on become parts of it.
             aborted: (producer id, first offset) of the aborted transactions in it.
         """
         out: list[ReadyBatch] = []
@@ -154,7 +155,7 @@ class BatchAssembler:
         transactions = AbortedTransactions(aborted)
         view = memoryview(data)
         position, size = self._pass_on_full(view, 0, out), len(data)
-        while self.next_offset < self._end and size - position > MAGIC_AT:
+        while self.next_offset < self._end and size - position > MAGIC_AT and not self._poison.is_full:
             try:
                 if data[position + MAGIC_AT] < MAGIC:
                     used = self._take_legacy(view[position:], out)
@@ -281,7 +282,7 @@ class BatchAssembler:
     def _take(
         self, view: memoryview, position: int, size: int, transactions: AbortedTransactions, out: list[ReadyBatch]
     ) -> int:
-        """Process the magic-2 batch at `position`; return its size in bytes, 0 if it is incomplete."""
+        """Process the magic-2 batch at `position`; return its size in bytes, 0 if it must be fetched again."""
         if size - position < HEADER_SIZE:
             return 0
         header = BatchHeader(*HEADER.unpack_from(view, position))
@@ -306,13 +307,15 @@ class BatchAssembler:
                 self._take_marker(header, view, position, transactions)
             self.next_offset = last + 1
             return used
-        whole = base >= self.next_offset and last < self._end and header.count == last_delta + 1
-        if attributes & TRANSACTIONAL_BIT:
-            if not self._read_committed:
-                self._counter.add(header.producer_id, base, header.count if whole else self._count_part(header))
-            elif transactions.is_aborted(header.producer_id, last, transactional=True):
-                self.next_offset = last + 1
-                return used
+        first, next_offset = max(base, self.next_offset), min(last + 1, self._end)
+        whole = first == base and next_offset == last + 1 and header.count == last_delta + 1
+        if (
+            attributes & TRANSACTIONAL_BIT
+            and self._read_committed
+            and transactions.is_aborted(header.producer_id, last, transactional=True)
+        ):
+            self.next_offset = last + 1
+            return used
         if (
             whole
             and used <= self._target_max
@@ -327,10 +330,16 @@ class BatchAssembler:
                 out.append(passed_on(view[position:end], header))
             else:
                 self._waiting.add(header, view[position:end], out)
+            self.next_offset = next_offset
         else:
-            self._rebuild(header, view[position:end], out)
-        self.next_offset = min(last + 1, self._end)
-        return used
+            try:
+                self._rebuild(header, view[position:end], out)
+            except MirrorError:
+                self._count_transaction(header, first)
+                raise
+        if attributes & TRANSACTIONAL_BIT:
+            self._count_transaction(header, first)
+        return used if self.next_offset == next_offset else 0
 
     def _take_marker(
         self, header: BatchHeader, view: memoryview, position: int, transactions: AbortedTransactions
@@ -342,11 +351,11 @@ class BatchAssembler:
         # After a change of the isolation level, earlier runs may have copied its records.
         self._counter.end(header.producer_id, view, position)
 
-    def _count_part(self, header: BatchHeader) -> int:
-        """The number of records of a batch in the range: at most, if compaction has removed some of them."""
-        first, last = header.base_offset, header.base_offset + header.last_offset_delta
-        offsets = min(last + 1, self._end) - max(first, self.next_offset)
-        return min(offsets, header.count)
+    def _count_transaction(self, header: BatchHeader, first: int) -> None:
+        """Count the records of a batch from the offset `first` to the next: at most, if compaction has removed some."""
+        taken = min(self.next_offset - first, header.count)
+        if header.attributes & TRANSACTIONAL_BIT and not self._read_committed and taken > 0:
+            self._counter.add(header.producer_id, first, taken)
 
     def _gather_singles(self, view: memoryview, position: int) -> int:
         """Process consecutive batches of one record; return the position after them."""
@@ -383,68 +392,26 @@ class BatchAssembler:
 
         each = read_appended if header.attributes & LOG_APPEND_TIME_BIT else read
         # All of them before any is sent: damage anywhere makes the whole batch damaged.
-        if isinstance(body, memoryview) or header.count > _HELD_RECORDS:
-            wanted, refusal = self._select_twice(each)
-        else:
-            wanted, refusal = self._select(list(each()))
-        last = header.base_offset + header.last_offset_delta
-        self._emit_rebuilt(wanted, codec=codec, source_next=min(last + 1, self._end), refusal=refusal, out=out)
+        many = isinstance(body, memoryview) or header.count > _HELD_RECORDS
+        records = _read_twice(each) if many else list(each())
+        portion = self._portion(records, header.base_offset + header.last_offset_delta)
+        self._emit_rebuilt(portion, portion, codec=codec, out=out)
 
-    def _select_twice(self, read: Callable[[], Iterator[Record]]) -> tuple[Iterable[Record], MirrorError | None]:
-        """As `_select`, for records that take much memory: reads them again instead of holding them."""
-        start, end, total = self.next_offset, self._end, 0
-        checked = self._rules.has_time_bound or self._rules.needs_key
-        refused: list[tuple[int, Record, MirrorError]] = []
-        for total, record in enumerate(read(), 1):
-            # The first one decides, unless they are skipped.
-            if checked and start <= record.offset < end and (self._poison.skip or not refused):
-                refusal = self._rules.refusal(record, self._times)
-                if refusal is not None:
-                    refused.append((total - 1, record, refusal))
-        stops = refused[0][2] if refused and not self._poison.skip else None
-        if stops is not None:
-            total = refused[0][0]
-        else:
-            for _, record, error in refused:
-                self._poison.leave_out_record(record, error)
-        left_out = {number for number, _, _ in refused}
-        wanted = (
-            record
-            for number, record in enumerate(islice(read(), total))
-            if start <= record.offset < end and number not in left_out
+    def _portion(self, records: Iterable[Record], last_offset: int) -> _Portion:
+        rules, times = self._rules, self._times
+        return _Portion(
+            records,
+            first=self.next_offset,
+            end=min(last_offset + 1, self._end),
+            refusal_of=(lambda record: rules.refusal(record, times)) if rules.has_any else None,
+            poison=self._poison,
         )
-        return wanted, stops
 
-    def _select(self, records: Iterable[Record]) -> tuple[Sequence[Record], MirrorError | None]:
-        """The records of the range that the target accepts, up to the first that stops the partition, and its error."""
-        start, end = self.next_offset, self._end
-        wanted: list[Record] = []
-        checked = self._rules.has_time_bound or self._rules.needs_key
-        for record in records:
-            if not start <= record.offset < end:
-                continue
-            refusal = self._rules.refusal(record, self._times) if checked else None
-            if refusal is None:
-                wanted.append(record)
-            elif self._poison.skip:
-                self._poison.leave_out_record(record, refusal)
-            else:
-                return wanted, refusal
-        return wanted, None
-
-    def _emit_rebuilt(
-        self,
-        records: Iterable[Record],
-        *,
-        codec: int,
-        source_next: int,
-        refusal: MirrorError | None,
-        out: list[ReadyBatch],
-    ) -> None:
-        """Emit records in rebuilt batches; the last one covers the source up to `source_next`.
+    def _emit_rebuilt(self, records: Iterable[Record], portion: _Portion, *, codec: int, out: list[ReadyBatch]) -> None:
+        """Emit records of a portion in rebuilt batches; the last one covers the source up to its end.
 
         Raises:
-            MirrorError: `refusal`, the error of the record after them.
+            MirrorError: the error of the record after them.
         """
         before = len(out)
         ready = rebuild(
@@ -457,13 +424,14 @@ class BatchAssembler:
         for batch in ready:
             out.append(batch)
             self.next_offset = batch.source_next
-        if refusal is not None:
-            raise refusal
+        if portion.refusal is not None:
+            raise portion.refusal
+        self.next_offset = portion.next_offset
         if len(out) > before:
-            self.next_offset = out[-1].source_next = source_next
+            out[-1].source_next = portion.next_offset
 
     def _take_legacy(self, rest: memoryview, out: list[ReadyBatch]) -> int:
-        """Process a message set entry of magic 0 or 1; return its size in bytes, 0 if it is incomplete."""
+        """Process a message set entry of magic 0 or 1; return its size in bytes, 0 if it must be fetched again."""
         magic = rest[MAGIC_AT]
         used = LOG_OVERHEAD + int.from_bytes(rest[8:12], "big", signed=True)
         if used < _SMALLEST_LEGACY:
@@ -473,29 +441,86 @@ class BatchAssembler:
         entry = rest[:used]
         last = legacy_last_offset(entry)
         if last >= self.next_offset:
-            codec = legacy_codec(entry)
-            self._gather_legacy(lambda: read_legacy(entry, magic), codec, min(last + 1, self._end), out)
-            self.next_offset = min(last + 1, self._end)
+            self._gather_legacy(lambda: read_legacy(entry, magic), legacy_codec(entry), last, out)
+            if self.next_offset < min(last + 1, self._end):
+                return 0
         return used
 
     def _gather_legacy(
-        self, read: Callable[[], Iterator[Record]], codec: int, source_next: int, out: list[ReadyBatch]
+        self, read: Callable[[], Iterator[Record]], codec: int, last_offset: int, out: list[ReadyBatch]
     ) -> None:
         """Gather uncompressed messages, which arrive one by one, like small batches."""
         records = _held(read())
         if records is None:
             self._waiting.close(out)
-            many, refusal = self._select_twice(read)
-            self._emit_rebuilt(many, codec=codec, source_next=source_next, refusal=refusal, out=out)
+            portion = self._portion(_read_twice(read), last_offset)
+            self._emit_rebuilt(portion, portion, codec=codec, out=out)
             return
-        wanted, refusal = self._select(records)
+        portion = self._portion(records, last_offset)
+        wanted = list(portion)
         if not self._waiting.add_records(wanted, codec, out):
-            self._emit_rebuilt(wanted, codec=codec, source_next=source_next, refusal=refusal, out=out)
+            self._emit_rebuilt(wanted, portion, codec=codec, out=out)
             return
-        if refusal is not None:
-            raise refusal
+        if portion.refusal is not None:
+            raise portion.refusal
         assert self._waiting.records is not None
-        self._waiting.records.source_next = source_next
+        self.next_offset = self._waiting.records.source_next = portion.next_offset
+
+
+class _Portion:
+    """The records of a source batch that are taken at once: those of the range that the target accepts.
+
+    They end before the first that stops the partition, and where many were skipped: an error of each is held until
+    they are stored, so the rest of the batch is left to the next fetch.
+    """
+
+    def __init__(
+        self,
+        records: Iterable[Record],
+        *,
+        first: int,
+        end: int,
+        refusal_of: Callable[[Record], MirrorError | None] | None,
+        poison: Poison,
+    ) -> None:
+        """Args:
+        records: of the whole batch, known to be readable.
+        first: source offset of the first that is wanted.
+        end: source offset after the last.
+        refusal_of: why the target rejects a record; None if it rejects none.
+        poison: takes the rejected ones.
+        """
+        self._records = records
+        self._first = first
+        self._refusal_of = refusal_of
+        self._poison = poison
+        #: Source offset after the portion, once it was iterated.
+        self.next_offset = end
+        #: The error of the record that stops the partition.
+        self.refusal: MirrorError | None = None
+
+    def __iter__(self) -> Iterator[Record]:
+        first, end, refusal_of, poison = self._first, self.next_offset, self._refusal_of, self._poison
+        for record in self._records:
+            if not first <= record.offset < end:
+                continue
+            if poison.is_full:
+                self.next_offset = record.offset
+                return
+            refusal = refusal_of(record) if refusal_of is not None else None
+            if refusal is None:
+                yield record
+            elif poison.skip:
+                poison.leave_out_record(record, refusal)
+            else:
+                self.refusal = refusal
+                return
+
+
+def _read_twice(read: Callable[[], Iterator[Record]]) -> Iterator[Record]:
+    """The records, after all of them were read once: they are too many to hold."""
+    deque(read(), maxlen=0)
+    return read()
 
 
 def _lacks_key(header: BatchHeader, batch: memoryview) -> bool:

@@ -61,7 +61,7 @@ class BatchBuilder:
         #: Upper bound of the body's uncompressed bytes.
         self.size = 0
         self.count = 0
-        #: Source offset to continue from.
+        #: Source offset to continue from: after the last record, or after what was left out behind it.
         self.source_next = 0
         #: The source's leader epoch of the latest batch that `add_singles` added.
         self.leader_epoch = -1
@@ -153,8 +153,7 @@ class BatchBuilder:
             position = stop
             epoch = leader
         if delta > self.count:
-            first, before = self._runs[-1]
-            self._runs[-1] = (first, before + delta - self.count)
+            self._extend(self.source_next, delta - self.count)
             self.count, self.size, self._max_timestamp, self.source_next = delta, grown_size, latest, expected
             self.leader_epoch = epoch
         return position
@@ -171,15 +170,18 @@ class BatchBuilder:
         self.size += len(before) + len(tail)
 
     def _note(self, offset: int, count: int, max_timestamp: int) -> None:
-        if offset == self.source_next and self._runs:
-            first, before = self._runs[-1]
-            self._runs[-1] = (first, before + count)
-        else:
-            self._runs.append((offset, count))
+        self._extend(offset, count)
         self.count += count
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
         self.source_next = offset + count
+
+    def _extend(self, offset: int, count: int) -> None:
+        first, before = self._runs[-1] if self._runs else (offset, 0)
+        if first + before == offset and before:
+            self._runs[-1] = (first, before + count)
+        else:
+            self._runs.append((offset, count))
 
     def build(self, max_message_bytes: int) -> ReadyBatch:
         """Build the batch. It fits if its uncompressed body fits: a body that compression enlarges stays uncompressed.

@@ -12,6 +12,9 @@ from mirror_lib.records.skipped import SkippedRecords, skipped_damage, skipped_r
 
 #: Operator action for poison, in addition to removing its cause.
 POLICIES = "Or skip such records: mirror.poison.policy=quarantine keeps a copy of them, skip does not."
+#: Skipped data that may be held until it is stored: each record has an error of its own, about 1,500 bytes together.
+MOST_SKIPPED = 1 << 15
+MOST_SKIPPED_BYTES = 16 * 1024 * 1024
 _NO_END = "It cannot be skipped, because the end of the damage is unknown."
 
 
@@ -32,10 +35,17 @@ class Poison:
         #: Why the partition cannot continue; None without an error.
         self.failure: MirrorError | None = None
         self._skipped: list[SkippedRecords] = []
+        self._skipped_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if `take_skipped` must be called before more is skipped."""
+        return len(self._skipped) >= MOST_SKIPPED or self._skipped_bytes >= MOST_SKIPPED_BYTES
 
     def take_skipped(self) -> list[SkippedRecords]:
         """Skipped data since the last call, in order."""
         taken, self._skipped = sorted(self._skipped, key=lambda each: each.first_offset), []
+        self._skipped_bytes = 0
         return taken
 
     def fail(self, cause: Exception, *, at: int) -> None:
@@ -52,7 +62,7 @@ class Poison:
 
     def leave_out_record(self, record: Record, error: MirrorError) -> None:
         """Skip a valid record that the target rejects."""
-        self._skipped.append(skipped_record(record, self.error_at(error, at=record.offset)))
+        self._add(skipped_record(record, self.error_at(error, at=record.offset)))
 
     def skip_damage(self, data: bytes | memoryview, damage: Damage, cause: Exception, *, first: int) -> int:
         """Skip unreadable data; return the source offset after it.
@@ -62,8 +72,12 @@ class Poison:
             first: the first missing source offset.
         """
         skipped = skipped_damage(data, damage, first=first, end=self._end, error=self.error_at(cause, at=first))
-        self._skipped.append(skipped)
+        self._add(skipped)
         return skipped.next_offset
+
+    def _add(self, skipped: SkippedRecords) -> None:
+        self._skipped.append(skipped)
+        self._skipped_bytes += len(skipped.raw)
 
     def error_at(self, cause: Exception, *, at: int) -> MirrorError:
         """The cause as an error of this partition, including any exception that damaged bytes can raise."""

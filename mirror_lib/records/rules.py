@@ -43,6 +43,11 @@ class RecordRules:
         """True if timestamps have a bound."""
         return self.timestamp_before_max_ms is not None or self.timestamp_after_max_ms is not None
 
+    @property
+    def has_any(self) -> bool:
+        """True if any record may be rejected."""
+        return self.has_time_bound or self.needs_key
+
     def allowed_times(self, now_ms: int) -> AllowedTimes:
         """The timestamps that are not certainly rejected at `now_ms`."""
         before, after = self.timestamp_before_max_ms, self.timestamp_after_max_ms

@@ -70,6 +70,7 @@ RUNS_ELSEWHERE: Mapping[str, str] = {
     "cluster": "what a broker says that has no code of its own",
     "error": "the root of codes that say more",
     "fenced": "a run that was overtaken writes no more (tests/integration/copy/takeover/test_unclean_start.py)",
+    "many-skipped-ranges": "the next run continues (tests/integration/copy/transfer/test_poison_policies.py)",
     "retries-exhausted": "a broker that stays away is given up (tests/unit/copy/transfer/test_fetcher.py)",
     "spark-unreachable": "the server is named (tests/unit/airflow/spark/test_airflow_spark_connect.py)",
     "transient": "retried by the run itself (tests/unit/copy/transfer/test_copy_faults.py)",

@@ -19,6 +19,7 @@ from mirror_lib.copy.transfer.poison_records import Omissions
 from mirror_lib.errors import (
     BrokerUnreachableError,
     CorruptBatchError,
+    ManySkippedRangesError,
     MirrorError,
     OffsetOutOfRangeError,
     RetriesExhaustedError,
@@ -28,6 +29,9 @@ from mirror_lib.records.last_records import find_last_records
 from mirror_lib.records.skipped import SkippedRecords
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
+
+#: Separate ranges of skipped records that a task holds of a partition: the commit of the round stores them.
+_MOST_SKIPPED_RANGES = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +148,16 @@ class FetchResponses:
             copy.fail(assembler.failure)
         elif assembler.is_finished:
             copy.read_done = True
+        elif copy.omission_count >= _MOST_SKIPPED_RANGES:
+            copy.leave_early(
+                ManySkippedRangesError(
+                    f"{copy.omission_count:,} separate ranges of records were skipped in one round, between records "
+                    "that were copied.",
+                    where=copy.where(assembler.next_offset),
+                    action="They are stored, and the next run continues here. `mirror gaps` lists why they were "
+                    "skipped: a target that accepts these records spares it.",
+                )
+            )
         self.settled(copy)
         return not copy.read_done
 

@@ -75,6 +75,7 @@ class PartitionCopy:
         #: Bytes in the assembler that the task's memory counts.
         self.held_bytes = 0
         self.error: MirrorError | None = None
+        self._left_early = False
         self.certain = True
         self.finished = False
         self.source_next = plan.start
@@ -173,6 +174,11 @@ class PartitionCopy:
         """Target offsets of each span of records; the commit of the round stores them in the ledger."""
         return self._runs.runs()
 
+    def leave_early(self, error: MirrorError) -> None:
+        """Stop reading before the plan's end, with an error that does not concern what was read."""
+        self.fail(error)
+        self._left_early = self.error is error
+
     @property
     def omission_count(self) -> int:
         """Number of ranges in `skipped_records`."""
@@ -194,6 +200,7 @@ class PartitionCopy:
 
     def fail(self, error: MirrorError, *, certain: bool = True) -> None:
         """Stop reading. The first error is reported, with this partition as its location."""
+        self._left_early = False
         if self.error is None:
             where, mine = error.where, self.where()
             place = (where.topic or mine.topic, mine.partition if where.partition is None else where.partition)
@@ -243,7 +250,7 @@ class PartitionCopy:
         if not self.finished and self.read_done and self.unacknowledged_batches == 0 and not self._uncommitted:
             self.finished = True
             self._ended = time.monotonic()
-            if self.error is None:
+            if self.error is None or self._left_early:
                 # Dropped records at the very end (markers, aborted ones) belong to no batch.
                 self.source_next = max(self.source_next, self.assembler.next_offset)
         return self.finished

@@ -12,9 +12,11 @@ from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.copy.flow_plan import plan_flow
 from mirror_lib.copy.run_options import RunOptions, RunReport
+from mirror_lib.copy.transfer import fetch_responses
 from mirror_lib.errors import MirrorError, RecordRefusedError, RecordTooLargeError
 from mirror_lib.planning.model import CopyJob
 from mirror_lib.planning.topic_limits import LimitKind, limit_warnings
+from mirror_lib.records import poison
 from tests.support.flows import Flow
 from tests.support.interruptions import interrupted, killed_after
 from tests.support.kafka import Record, consume, set_config
@@ -237,6 +239,31 @@ class TestGivenADamagedBatch:
         assert (skipped(report), report.records, report.results[0].recovered) == ([10, 11], 0, 15)
         assert [value for _, value, _ in scene.copied] == [each.value for each in [*small(10), *small(5)]]
         assert [(gap.first_offset, gap.next_offset) for gap in scene.flow.ledger.gaps("A->B")] == [(10, 12)]
+
+
+@LEAVING_OUT
+def test_of_many_separate_ranges_each_run_skips_a_part_and_the_next_continues(
+    mirrored: MirroredTopic, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poison, "MOST_SKIPPED", 4)
+    monkeypatch.setattr(fetch_responses, "_MOST_SKIPPED_RANGES", 4)
+    scene = Scene(mirrored, policy=policy, target=KEYS)
+    # All in one batch, and at its end some of which nothing is copied.
+    keys = [None if n % 2 or n > 16 else b"k" for n in range(20)]
+    scene.write([Record(value=b"%d" % n, key=key) for n, key in enumerate(keys)], compression_type="gzip")
+    without = [n for n, key in enumerate(keys) if key is None]
+
+    reports = [scene.run()]
+    while reports[-1].errors and len(reports) < 5:
+        reports.append(scene.run())
+
+    stopped, last = reports[:-1], reports[-1]
+    assert [(report.exit_code, report.errors[0].reason) for report in stopped] == [(1, "many-skipped-ranges")] * 2
+    assert [report.errors[0].where.offset for report in stopped] == [8, 16]
+    assert (last.exit_code, [skipped(report) for report in reports]) == (0, [without[:4], without[4:8], without[8:]])
+    assert scene.copied == scene.written(without=without)
+    gaps = scene.flow.ledger.gaps("A->B")
+    assert sorted(n for gap in gaps for n in range(gap.first_offset, gap.next_offset)) == without
 
 
 def test_the_quarantine_topic_keeps_what_is_larger_than_a_record_of_it(mirrored: MirroredTopic) -> None:
