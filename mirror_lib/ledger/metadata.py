@@ -1,10 +1,11 @@
-"""Shared by all tables of the ledger: names of constraints, and column types for Python types."""
+"""Shared by all tables of the ledger: names of constraints, column types for Python types, tables for rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 # Not SQLAlchemy's ORM: no objects are mapped, and it takes longer to load than an idle run.
 from sqlalchemy import (
@@ -23,6 +24,7 @@ from sqlalchemy import (
     Table,
     Text,
 )
+from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 
@@ -118,6 +120,49 @@ _TYPES: Mapping[type, TypeEngine[Any]] = {
 }
 
 
+def table_of(
+    row: type,
+    name: str,
+    *items: SchemaItem,
+    keys: Sequence[str],
+    part_of: str | None = None,
+    texts: Sequence[str] = (),
+    stored: Mapping[str, str] | None = None,
+) -> Table:
+    """The table of a row's dataclass: a column for each field. What may be None may be NULL.
+
+    Args:
+        items: constraints and indexes.
+        keys: the fields of the primary key, in their order.
+        part_of: the column (`table.column`) that the first key names; its rows take these along when they are deleted.
+        texts: the fields with texts of any length.
+        stored: former names in SQL, by field.
+    """
+    former = stored or {}
+    hints = get_type_hints(row)
+    references = [] if part_of is None else [ForeignKey(part_of, ondelete="CASCADE")]
+    first, *others = keys
+    columns = [key(first, _stored_kind(hints[first])[0], *references, stored=former.get(first))]
+    columns += [key(each, _stored_kind(hints[each])[0], stored=former.get(each)) for each in others]
+    for field in (each for each in hints if each not in keys):
+        kind, may_be_null = _stored_kind(hints[field])
+        made = optional(field, StoredText() if field in texts else kind, stored=former.get(field))
+        # The ledger sets the time of storing.
+        made.nullable = may_be_null and field != "updated_at"
+        columns.append(made)
+    return Table(name, METADATA, *columns, *items)
+
+
+def _stored_kind(hint: Any) -> tuple[type | TypeEngine[Any], bool]:
+    """The kind of a field's values, and whether they may be None."""
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    (kind,) = (each for each in kinds if each is not NoneType)
+    may_be_null = len(kinds) > 1
+    if get_origin(kind) is not None:
+        return StoredJson(none_as_null=may_be_null), may_be_null
+    return (str if issubclass(kind, str) else kind), may_be_null
+
+
 def column(name: str, kind: type | TypeEngine[Any]) -> Column[Any]:
     """A NOT NULL column of a Python or SQL type."""
     return Column(name, _sql_type(kind), nullable=False)
@@ -132,7 +177,7 @@ def optional(name: str, kind: type | TypeEngine[Any], *, stored: str | None = No
     return Column(stored or name, _sql_type(kind), key=name, nullable=True)
 
 
-def key(name: str, kind: type, *references: ForeignKey, stored: str | None = None) -> Column[Any]:
+def key(name: str, kind: type | TypeEngine[Any], *references: ForeignKey, stored: str | None = None) -> Column[Any]:
     """A column of the primary key, without auto-increment; `stored` as in `optional`."""
     return Column(stored or name, _sql_type(kind), *references, key=name, primary_key=True, autoincrement=False)
 

@@ -1,4 +1,7 @@
-"""The ledger's tables. Migrations create them; a test keeps the two equal."""
+"""The ledger's tables, each with the row whose fields are its columns.
+
+Migrations create them; a test keeps the two equal. Two have rows in features.
+"""
 
 from __future__ import annotations
 
@@ -6,243 +9,84 @@ from datetime import datetime
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, Table
 
-# Importing a module registers its tables; importing this module registers all of them.
-from mirror_lib.ledger import observed_models  # noqa: F401
-from mirror_lib.ledger.metadata import METADATA, StoredJson, StoredText, column, key, optional
+from mirror_lib.ledger.cutover_rows import CutoverRow, CutRow, HandedOverRow
+from mirror_lib.ledger.metadata import METADATA, StoredJson, StoredText, column, key, optional, table_of
+from mirror_lib.ledger.observed_rows import (
+    AuditRow,
+    FlowObservationRow,
+    GroupObservationRow,
+    HeartbeatObservationRow,
+    PartitionObservationRow,
+    StepOutcomeRow,
+)
+from mirror_lib.ledger.offset_rows import PositionRow, SegmentRow, TransactionCountRow
+from mirror_lib.ledger.rows import (
+    ClusterPairRow,
+    GapRow,
+    KnownTopicsRow,
+    PartitionRunRow,
+    RateClaimRow,
+    ReplicatedAclRow,
+    RoundRow,
+    RunLockRow,
+    RunRow,
+    SyncTimeRow,
+)
 
 __all__ = ["METADATA"]
 
-# See `rows.RunRow`.
-Table(
+table_of(
+    RunRow,
     "run",
-    METADATA,
-    key("id", str),
-    column("flow", str),
-    column("trigger", str),
-    column("state", str),
-    column("started_at", datetime),
-    optional("finished_at", datetime),
-    column("rounds", int),
-    column("planned_partitions", int),
-    column("records", int),
-    column("bytes", int),
-    optional("error", StoredJson(none_as_null=True)),
-    column("heartbeat_at", datetime),
     CheckConstraint("state IN ('running', 'succeeded', 'partial', 'failed')", name="state"),
     Index(None, "flow", "started_at"),
     Index(None, "trigger"),
+    keys=("id",),
 )
-
-# See `rows.PartitionRunRow`.
-Table(
+table_of(
+    PartitionRunRow,
     "partition_run",
-    METADATA,
-    key("run_id", str, ForeignKey("run.id", ondelete="CASCADE")),
-    key("topic", str),
-    key("partition", int),
-    key("round", int),
-    column("target_topic", str),
-    column("start_offset", int),
-    column("end_offset", int),
-    column("source_next", int),
-    column("target_first", int),
-    column("target_next", int),
-    column("records", int),
-    column("bytes", int),
-    column("batches", int),
-    optional("first_timestamp", int),
-    optional("last_timestamp", int),
-    column("seconds", float),
-    column("state", str),
-    optional("reason", str),
-    optional("detail", StoredText()),
-    column("updated_at", datetime),
     CheckConstraint("state IN ('planned', 'copying', 'done', 'failed')", name="state"),
+    keys=("run_id", "topic", "partition", "round"),
+    part_of="run.id",
+    texts=("detail",),
 )
-
-# See `rows.RoundRow`.
-Table(
+table_of(
+    RoundRow,
     "round",
-    METADATA,
-    key("run_id", str, ForeignKey("run.id", ondelete="CASCADE")),
-    key("number", int),
-    column("flow", str),
-    column("began_at", datetime),
-    column("planning_seconds", float),
-    column("opening_seconds", float),
-    column("copying_seconds", float),
-    column("committing_seconds", float),
-    column("tasks", int),
-    column("partitions", int),
-    column("records", int),
-    column("bytes", int),
-    column("heaviest_bytes", int),
-    column("lag_records", int),
-    optional("lag_bytes", int),
-    column("planned_records", int),
-    optional("planned_bytes", int),
-    optional("expected_bytes", int),
-    optional("expected_seconds", float),
-    optional("oldest_age_ms", int),
-    optional("newest_age_ms", int),
-    optional("committed_at", datetime),
     Index(None, "flow", "began_at"),
     Index(None, "flow", "heaviest_bytes"),
+    keys=("run_id", "number"),
+    part_of="run.id",
 )
-
-# See `offset_rows.PositionRow`. The run may be one of another ledger: positions come from Kafka.
-Table(
+table_of(
+    PositionRow,
     "position",
-    METADATA,
-    key("flow", str),
-    key("topic", str),
-    key("partition", int),
-    column("offset", int),
-    optional("target_offset", int),
-    column("state", str),
-    optional("producer_id", int),
-    optional("epoch", int),
-    optional("run_id", str),
-    optional("topic_id", str),
-    optional("claim", int),
-    optional("copy", str),
-    column("updated_at", datetime),
     CheckConstraint("state IN ('open', 'closed')", name="state"),
+    keys=("flow", "topic", "partition"),
 )
-
-# See `offset_rows.SegmentRow`. Segments of a partition ascend on both sides and outlive the runs that wrote them.
-Table(
-    "offset_segment",
-    METADATA,
-    key("flow", str),
-    key("topic", str),
-    key("partition", int),
-    key("source_first", int),
-    column("source_next", int),
-    column("target_first", int),
-    column("target_next", int),
-    column("records", int),
-    optional("runs", bytes),
-    column("run_id", str),
-)
-
-# See `offset_rows.TransactionCountRow`.
-Table(
-    "transaction_count",
-    METADATA,
-    key("flow", str),
-    key("topic", str),
-    key("partition", int),
-    optional("copy", str),
-    column("counted_to", int),
-    column("aborted", int),
-    column("undecided", int),
-    column("uncounted", int),
-    column("open", StoredJson()),
-    column("updated_at", datetime),
-)
-
-# See `rows.ClusterPairRow`.
-Table(
-    "cluster_pair",
-    METADATA,
-    key("flow", str),
-    column("source_id", str),
-    column("target_id", str),
-    column("since", datetime),
-    optional("by", str),
-)
-
-# The topics that the source of a flow had at its last run: a name in each line.
-Table(
-    "known_topics",
-    METADATA,
-    key("flow", str),
-    column("topics", StoredText()),
-    column("updated_at", datetime),
-)
-
-# See `rows.RunLockRow`. A flow without a row is free.
-Table(
-    "run_lock",
-    METADATA,
-    key("flow", str),
-    column("run_id", str),
-    column("holder", str),
-    column("acquired_at", datetime),
-    column("renewed_at", datetime),
-    column("lease_seconds", float),
-)
-
-# See `rows.RateClaimRow`.
-Table(
-    "rate_claim",
-    METADATA,
-    key("flow", str),
-    key("side", str),
-    column("cluster", str),
-    column("run_id", str),
-    optional("wanted", int),
-    column("bytes_per_second", int),
-    column("claimed_at", datetime),
-    CheckConstraint("side IN ('read', 'write')", name="side"),
-)
-
-# See `rows.GapRow`.
-Table(
+table_of(SegmentRow, "offset_segment", keys=("flow", "topic", "partition", "source_first"))
+table_of(TransactionCountRow, "transaction_count", keys=("flow", "topic", "partition"))
+table_of(ClusterPairRow, "cluster_pair", keys=("flow",))
+table_of(KnownTopicsRow, "known_topics", keys=("flow",), texts=("topics",))
+table_of(RunLockRow, "run_lock", keys=("flow",))
+table_of(RateClaimRow, "rate_claim", CheckConstraint("side IN ('read', 'write')", name="side"), keys=("flow", "side"))
+table_of(
+    GapRow,
     "gap",
-    METADATA,
-    key("id", str),
-    column("flow", str),
-    column("topic", str),
-    column("partition", int),
-    column("cause", str),
-    column("first_offset", int),
-    column("next_offset", int),
-    optional("records", int),
-    optional("first_time", datetime),
-    optional("last_time", datetime),
-    optional("topic_id", str),
-    column("detail", StoredText()),
-    optional("run_id", str),
-    column("found_at", datetime),
-    column("state", str),
-    optional("decided_by", str),
-    optional("decided_at", datetime),
-    optional("note", StoredText()),
     CheckConstraint("state IN ('open', 'accepted', 'recopied', 'stopped')", name="state"),
     Index(None, "flow", "state"),
+    keys=("id",),
+    texts=("detail", "note"),
 )
-
-# See `rows.ReplicatedAclRow`.
-Table(
+table_of(
+    ReplicatedAclRow,
     "replicated_acl",
-    METADATA,
-    key("flow", str),
-    key("resource", str),
-    key("name", str),
-    key("pattern", str),
-    key("principal", str),
-    key("host", str),
-    key("operation", str),
-    key("permission", str),
-    column("kind", str),
-    column("state", str),
-    column("withdrawn", bool),
-    column("changed_at", datetime),
-    column("changed_by", str),
     CheckConstraint("kind IN ('copied', 'staged')", name="kind"),
     CheckConstraint("state IN ('waiting', 'creating', 'created')", name="state"),
+    keys=("flow", "resource", "name", "pattern", "principal", "host", "operation", "permission"),
 )
-
-# When the last successful run of a step with its own interval began.
-Table(
-    "sync_time",
-    METADATA,
-    key("flow", str),
-    key("step", str),
-    column("begun_at", datetime),
-)
+table_of(SyncTimeRow, "sync_time", keys=("flow", "step"))
 
 # See `rows.VerificationRow`.
 Table(
@@ -273,21 +117,7 @@ Table(
     CheckConstraint("verdict IN ('equal', 'different', 'unverifiable')", name="verdict"),
     Index(None, "flow", "topic", "partition", "finished_at"),
 )
-
-# See `cutover_rows.CutoverRow`.
-Table(
-    "cutover",
-    METADATA,
-    key("name", str),
-    column("flow", str),
-    column("state", str),
-    column("step", str),
-    column("definition", StoredJson()),
-    column("created_at", datetime),
-    column("created_by", str),
-    column("updated_at", datetime),
-    Index(None, "flow", "created_at"),
-)
+table_of(CutoverRow, "cutover", Index(None, "flow", "created_at"), keys=("name",))
 
 # See `cutover_rows.CutoverStepRow`.
 Table(
@@ -304,28 +134,17 @@ Table(
     optional("finished_at", datetime),
     optional("error", StoredJson(none_as_null=True)),
 )
-
-# See `cutover_rows.CutRow`.
-Table(
-    "cut",
-    METADATA,
-    key("cutover", str, ForeignKey("cutover.name", ondelete="CASCADE")),
-    key("topic", str),
-    key("partition", int),
-    column("target_topic", str),
-    column("source_end", int),
-    column("target_end", int),
-    column("cut_at", datetime),
+table_of(CutRow, "cut", keys=("cutover", "topic", "partition"), part_of="cutover.name")
+table_of(HandedOverRow, "handed_over_topic", keys=("flow", "topic"))
+table_of(FlowObservationRow, "flow_observation", keys=("flow", "observed_at"), stored={"duplicates": "read_again"})
+table_of(PartitionObservationRow, "partition_observation", keys=("flow", "topic", "partition"), texts=("detail",))
+table_of(
+    GroupObservationRow,
+    "group_observation",
+    keys=("flow", "group", "topic", "partition"),
+    texts=("what",),
+    stored={"target_offset": "goes_on_at", "duplicates": "read_again"},
 )
-
-# See `cutover_rows.HandedOverRow`.
-Table(
-    "handed_over_topic",
-    METADATA,
-    key("flow", str),
-    key("topic", str),
-    column("target_topic", str),
-    column("cutover", str),
-    column("since", datetime),
-    column("by", str),
-)
+table_of(HeartbeatObservationRow, "heartbeat_observation", keys=("flow", "pair"), texts=("detail",))
+table_of(StepOutcomeRow, "step_outcome", keys=("flow", "step"), texts=("skipped",))
+table_of(AuditRow, "audit", Index(None, "flow", "at"), keys=("id",))

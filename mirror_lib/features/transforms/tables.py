@@ -13,31 +13,13 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select, text
 
-from mirror_lib.ledger.metadata import column, key, selected
+from mirror_lib.ledger.metadata import selected, table_of
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.writing import upsert
 from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
-# See `RoutedRangeRow`.
-_RANGE = Table(
-    "routed_range",
-    METADATA,
-    key("flow", str),
-    key("target_topic", str),
-    key("target_partition", int),
-    key("range_number", int, stored="stretch"),
-    key("topic", str),
-    key("partition", int),
-    column("own", bool),
-    column("source_first", int),
-    column("source_next", int),
-    column("target_first", int),
-    column("target_next", int),
-    column("records", int),
-    column("run_id", str),
-)
 _RUN: Table = METADATA.tables["run"]
 _PARTITION_RUN: Table = METADATA.tables["partition_run"]
 #: Target offsets after which a range includes no more runs. If retention deletes a part of a range, none of it can
@@ -74,6 +56,14 @@ class RoutedRangeRow:
     records: int
     #: The run that wrote the newest part.
     run_id: str
+
+
+_RANGE = table_of(
+    RoutedRangeRow,
+    "routed_range",
+    keys=("flow", "target_topic", "target_partition", "range_number", "topic", "partition"),
+    stored={"range_number": "stretch"},
+)
 
 
 class RoutedRanges:
