@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from mirror_lib.config.own_key import own, own_size
+
+_MIB = 1024 * 1024
+
 
 class PoisonPolicy(StrEnum):
     """What happens to a record or batch that cannot be copied."""
@@ -16,24 +20,89 @@ class PoisonPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CopySettings:
-    """How records are copied; the project's own keys, see docs/configuration.md for each."""
+    """How records are copied."""
 
-    run_max_seconds: float = 0.0
-    run_poll_seconds: float = 0.0
-    run_round_seconds: float = 1.0
-    run_longest_seconds: float = 43_200.0
-    spark_executor_wait_seconds: float = 600.0
-    task_memory_bytes: int = 96 * 1024 * 1024
-    retry_max_seconds: float = 120.0
-    batch_passthrough_min_bytes: int = 16 * 1024
-    batch_max_bytes: int = 512 * 1024
-    fetch_max_bytes: int = 8 * 1024 * 1024
-    fetch_partition_max_bytes: int = 4 * 1024 * 1024
-    produce_max_in_flight: int = 5
+    run_max_seconds: float = own(
+        0.0,
+        "Time budget of a run in seconds: it repeats rounds until it has caught up or the budget is used up. 0: one "
+        "round.",
+        minimum=0,
+    )
+    run_poll_seconds: float = own(
+        0.0,
+        "Poll interval in seconds after a run has caught up, until `mirror.run.max.seconds` are used up. 0: the run "
+        "ends when it has caught up.",
+        minimum=0,
+    )
+    run_longest_seconds: float = own(
+        43_200.0,
+        "A run that copies a large backlog ends about this long after its start, earlier attempts of the same DAG "
+        "run included, and succeeds; the next run continues. Groups are translated in between. A DAG run may take "
+        "twelve hours more before Airflow ends it. 0: no limit, also none of the DAG run.",
+        minimum=0,
+    )
+    spark_executor_wait_seconds: float = own(
+        600.0,
+        "Maximum time until Spark gives a copy, a verification, a backfill or a preview of transforms its first "
+        "executor; then the job fails with `no-executors`. Not with a local master or Spark Connect. 0: no limit.",
+        minimum=0,
+    )
+    run_round_seconds: float = own(
+        1.0,
+        "Minimum interval between the starts of rounds of a run in seconds, from the third round on; new records "
+        "arrive within about twice this time. A lower value costs more CPU; after a longer round the next one starts "
+        "at once.",
+        minimum=0,
+        maximum=3600,
+    )
+    task_memory_bytes: int = own_size(
+        96 * _MIB,
+        16 * _MIB,
+        "Maximum number of record bytes in one task: requested, or read and not yet acknowledged by the target.",
+    )
+    retry_max_seconds: float = own(
+        120.0,
+        "Maximum retry time for transient errors (leader change, broker restart, timeout), in seconds; then the "
+        "partition fails for this run.",
+        minimum=0,
+    )
+    batch_passthrough_min_bytes: int = own_size(
+        16 * 1024,
+        0,
+        "Record batches of at least this size are forwarded unchanged; smaller ones are combined.",
+    )
+    batch_max_bytes: int = own_size(512 * 1024, 1024, "Maximum size of combined batches.")
+    fetch_max_bytes: int = own_size(8 * _MIB, 1024, "Maximum number of bytes per fetch request.")
+    fetch_partition_max_bytes: int = own_size(
+        4 * _MIB,
+        1024,
+        "Maximum number of bytes per partition in a fetch request.",
+    )
+    produce_max_in_flight: int = own(
+        5,
+        "Maximum number of in-flight produce requests per connection; brokers keep the order of at most 5.",
+        minimum=1,
+        maximum=5,
+    )
+    connections_per_broker: int = own(
+        0,
+        "Number of connections for records from a task to a broker. 0: derived from the round-trip time: one per 10 "
+        "ms, at least 2 for all tasks of a job together, at most 16. At 10 ms and more, fetch requests also ask for "
+        "as much as the task's memory allows, and batches are combined up to 1 MiB.",
+        minimum=0,
+        maximum=64,
+    )
+    rate_limit_bytes: int = own(
+        0,
+        "Maximum read rate from the source in bytes/s, across all tasks of the flow. 0: unlimited.",
+        minimum=0,
+        type="long",
+    )
+    poison_policy: PoisonPolicy = own(
+        PoisonPolicy.FAIL,
+        "Handling of poison records (too large for the target, rejected timestamp, damaged batch): `fail` stops the "
+        "partition at the record, `quarantine` writes it to the quarantine topic, `skip` skips it and stores that in "
+        "the ledger.",
+    )
     #: `max.request.size` of the data producer: bytes of the batches in a request to the target; None: not set.
     request_max_bytes: int | None = None
-    #: For data, of a task, in each direction; 0: by the round-trip time to the broker.
-    connections_per_broker: int = 0
-    #: Bytes that all tasks of the flow read from the source in a second; 0: no limit.
-    rate_limit_bytes: int = 0
-    poison_policy: PoisonPolicy = PoisonPolicy.FAIL

@@ -7,11 +7,37 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
-from mirror_lib.config.model import FirstStart, FlowConfig, TopicFirstStart
+from mirror_lib.config.frozen import Frozen
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology.bounded_pattern import BoundedPattern
 from mirror_lib.topology.java_regex import compile_java
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig
+
+
+class FirstStart(Frozen):
+    """Where a partition without a position begins; exactly one field is set.
+
+    Attributes:
+        reset: `earliest` or `latest`, as `auto.offset.reset`.
+        timestamp_ms: epoch milliseconds: the first record with this timestamp or a later one.
+        offset: this offset; the log start or end offset if the log does not have it.
+    """
+
+    reset: str | None = None
+    timestamp_ms: int | None = None
+    offset: int | None = None
+
+
+class TopicFirstStart(Frozen):
+    """A first start for the topics whose whole name matches a Java regex."""
+
+    pattern: str
+    start: FirstStart
+
 
 EARLIEST, LATEST = FirstStart(reset="earliest"), FirstStart(reset="latest")
 

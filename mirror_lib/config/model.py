@@ -7,22 +7,24 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema
+from pydantic import BaseModel, Field, GetPydanticSchema
 from pydantic_core.core_schema import is_instance_schema, plain_serializer_function_ser_schema
 
 from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.config.data_plane import UNCHANGED, FlowChains
 from mirror_lib.config.file.stamps import FileStamp
-from mirror_lib.config.schedule import ON_NEW_RECORDS
+from mirror_lib.config.first_start import FirstStart as FirstStart
+from mirror_lib.config.first_start import TopicFirstStart as TopicFirstStart
+from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
+from mirror_lib.config.frozen import Frozen, own
+from mirror_lib.config.schedule import ON_NEW_RECORDS, parse_flow_schedule, parse_interval, parse_schedule
+from mirror_lib.config.settings.rename_keys import Rename as Rename
+from mirror_lib.config.settings.sync_keys import AclRules as AclRules
+from mirror_lib.config.settings.sync_keys import ConfigRules as ConfigRules
 from mirror_lib.problems import Problem as Problem
 from mirror_lib.problems import Severity as Severity
-from mirror_lib.topology.acls import AclPattern, AclResource
 from mirror_lib.topology.handovers import NO_HANDOVERS, Handovers
 from mirror_lib.topology.names import FlowId
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
 
 
 class OffsetSyncsLocation(StrEnum):
@@ -88,28 +90,7 @@ class UncommittedPartitions(StrEnum):
     EARLIEST = "earliest"
 
 
-class FirstStart(_Frozen):
-    """Where a partition without a position begins; exactly one field is set.
-
-    Attributes:
-        reset: `earliest` or `latest`, as `auto.offset.reset`.
-        timestamp_ms: epoch milliseconds: the first record with this timestamp or a later one.
-        offset: this offset; the log start or end offset if the log does not have it.
-    """
-
-    reset: str | None = None
-    timestamp_ms: int | None = None
-    offset: int | None = None
-
-
-class TopicFirstStart(_Frozen):
-    """A first start for the topics whose whole name matches a Java regex."""
-
-    pattern: str
-    start: FirstStart
-
-
-class ClientSettings(_Frozen):
+class ClientSettings(Frozen):
     """The Java client properties of one client on one cluster, layered by MM2's rules and with variables resolved.
 
     `properties` always holds `bootstrap.servers`. It may hold secrets: never print it.
@@ -120,7 +101,7 @@ class ClientSettings(_Frozen):
     properties: Mapping[str, str] = Field(repr=False)
 
 
-class FlowClients(_Frozen):
+class FlowClients(Frozen):
     """All clients of a flow (MM2's layering, mm2 `MirrorConnectorConfig` and Connect's worker rules)."""
 
     data_consumer: ClientSettings
@@ -131,48 +112,6 @@ class FlowClients(_Frozen):
     offset_syncs_consumer: ClientSettings
     #: Reads and writes the internal topics on the target (positions, later checkpoints).
     target_internal: ClientSettings
-
-
-class Rename(_Frozen):
-    """Plain configuration for topic names beyond MM2's policies; applied before the replication policy's own rule."""
-
-    #: Source topic -> target topic, `mirror.topics.rename=orders:sales,old:new`.
-    explicit: Mapping[str, str] = Field(default_factory=dict)
-    #: `mirror.topics.rename.regex`, a Java regex that must match the whole source name; groups serve the replacement.
-    pattern: str | None = None
-    #: `mirror.topics.rename.replacement`, Java syntax (`$1`).
-    replacement: str | None = None
-    #: `mirror.topics.merge.enabled`: several source topics may share one target topic.
-    merge: bool = False
-
-
-class ConfigRules(_Frozen):
-    """What happens to topic configs beyond MM2's rules; names are Java regexes for whole config names.
-
-    The first that names a config counts: `override`, `never`, `always`, `default`, then MM2's rules.
-    """
-
-    #: `mirror.configs.override`: values of remote topics, regardless of the source.
-    override: Mapping[str, str] = Field(default_factory=dict)
-    #: `mirror.configs.never`: not changed on the target.
-    never: tuple[str, ...] = ()
-    #: `mirror.configs.always`: the effective value on the source, at whatever level it is set.
-    always: tuple[str, ...] = ()
-    #: `mirror.configs.default`: the target cluster's own value.
-    default: tuple[str, ...] = ()
-
-
-class AclRules(_Frozen):
-    """Which ACLs are copied and how; the defaults are MM2's."""
-
-    resources: tuple[AclResource, ...] = (AclResource.TOPIC,)
-    patterns: tuple[AclPattern, ...] = (AclPattern.LITERAL,)
-    #: `mirror.acls.principals`: names on the target by names on the source.
-    principals: Mapping[str, str] = Field(default_factory=dict)
-    #: `mirror.acls.stage.writes.enabled`: write grants are staged in the ledger for the cutover.
-    stage_writes: bool = False
-    #: `mirror.acls.delete.enabled`: created ACLs are removed when the source no longer has them.
-    delete: bool = False
 
 
 #: Not validated: their classes are values already, and are checked when they are read.
@@ -186,7 +125,26 @@ _Transforms = Annotated[
 ]
 
 
-class FlowConfig(_Frozen):
+def _or_none(text: str) -> str | None:
+    return text.strip() or None
+
+
+def _read_flow_schedule(text: str) -> str | None:
+    parse_flow_schedule(text)
+    return " ".join(text.split()) or None
+
+
+def _read_schedule(text: str) -> str | None:
+    parse_schedule(text)
+    return " ".join(text.split()) or None
+
+
+def _read_interval(text: str) -> str:
+    parse_interval(text)
+    return text.strip()
+
+
+class FlowConfig(Frozen):
     """One flow's effective settings. Field names are MM2's with dots as underscores; defaults are MM2's."""
 
     flow: FlowId
@@ -256,8 +214,129 @@ class FlowConfig(_Frozen):
 
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
 
-    rename: Rename = Field(default_factory=Rename)
+    schedule: str | None = own(
+        None,
+        "Schedule of the flow's DAG: a cron expression with five fields, a preset such as `@hourly`, or an interval "
+        "such as `30s`, `5m`, `2h`, `1d`. `on-new-records`: a run starts when the source has new records. Empty: "
+        "manual runs only.",
+        text="",
+        read=_read_flow_schedule,
+    )
+    schedule_longest: str = own(
+        "10m",
+        "With `mirror.schedule = on-new-records`: interval of runs that start without new records, for the sync "
+        "steps and heartbeats; an interval such as `10m`.",
+        read=_read_interval,
+    )
+    verify_schedule: str | None = own(
+        None,
+        "Schedule of the DAG that compares the target with the source, in the format of `mirror.schedule`; each run "
+        "compares the records since the last one. Empty: manual runs only.",
+        text="",
+        read=_read_schedule,
+    )
     copy_settings: CopySettings = Field(default_factory=CopySettings)
+    rename: Rename = Field(default_factory=Rename)
+    transforms: _Transforms = own(
+        UNCHANGED,
+        "Names of the transforms, in order; each has its own settings, see below and [transforms.md](transforms.md). "
+        "Empty: batches are copied unchanged.",
+        type="list",
+        text="",
+        elsewhere=True,
+        repr=False,
+    )
+    fencing: Fencing = own(
+        Fencing.TRANSACTIONAL,
+        "Fencing of writers of earlier runs: `transactional` lets the broker reject them; `none` is for targets that "
+        "do not allow transactional ids.",
+    )
+    old_records_in_transactions: bool = own(
+        False,
+        "Records older than half of the target's `producer.id.expiration.ms` (default one day) are written in "
+        "transactions. Brokers since Kafka 3.6 then reject an overtaken run even if its producer has expired. Each "
+        "transaction takes one offset of a partition. See [reliability.md](reliability.md).",
+    )
+    run_lease_seconds: float = own(
+        30.0,
+        "Lease of the run lock in seconds: another run may take over if the lock was not renewed for this time.",
+        minimum=3,
+    )
+    ledger_history_days: int = own(
+        90,
+        "Retention of details of each run and partition in the ledger, in days. Totals of older runs and the last "
+        "commit of each partition are kept. 0: unlimited.",
+        minimum=0,
+    )
+    existing_target: ExistingTarget = own(
+        ExistingTarget.FAIL,
+        "First start of a partition whose target already contains records: `fail`, or `append` after them.",
+        name="mirror.target.existing",
+    )
+    failback: bool = own(
+        False,
+        "Marks a failback flow: it copies only topics whose producers a cutover has moved to its source, so both "
+        "directions may use the same topic names without a loop.",
+    )
+    airflow_pool: str | None = own(
+        None,
+        "Airflow pool for the Spark jobs of the flow, to limit the number of parallel jobs. The pool must exist. "
+        "Empty: Airflow's default pool.",
+        text="",
+        read=_or_none,
+    )
+    airflow_execution: AirflowExecution = own(
+        AirflowExecution.IN_PROCESS,
+        "`in-process`: this package is installed in Airflow's environment (Airflow 3.2 or 3.3). `external`: it is "
+        "not, and the DAG file of `mirror airflow dag-file` runs the tasks by the program `mirror` of another "
+        "environment.",
+    )
+    airflow_deadline_seconds: float = own(
+        0.0,
+        "Deadline of a DAG run of the flow in seconds after it was queued; a later end raises an alert. 0: none.",
+        minimum=0,
+    )
+    airflow_deferrable: bool = own(
+        False,
+        "Defers the task `replicate` while Spark copies: it then needs no worker slot. Needs a Spark Connect server, "
+        "a driver host next to each worker, and a triggerer.",
+    )
+    first_start: FirstStart | None = own(
+        None,
+        "Start of a partition that was never copied: `earliest`, `latest`, `offset 4711`, or a time such as "
+        "`2026-01-31T00:00:00Z` (UTC if it has no zone). Empty: `auto.offset.reset` of the source's consumer. "
+        "`latest` passes over what is there when the flow first sees a topic; topics that are created after its last "
+        "run are copied from their beginning.",
+        text="",
+        read=parse_first_start,
+    )
+    topic_first_starts: tuple[TopicFirstStart, ...] = own(
+        (),
+        "Start per topic, overrides `mirror.first.start`: `audit=latest, pay-.*=2026-01-31T00:00:00Z` with Java "
+        "regexes for whole names; the first match is used.",
+        name="mirror.first.start.topics",
+        read=parse_topic_first_starts,
+    )
+    quarantine_topic: str = own("", "Quarantine topic on the target. Empty: `mm2-quarantine.<source>.internal`.")
+    group_translation: GroupTranslation = own(
+        GroupTranslation.EXACT,
+        "Translation of group offsets, in checkpoints and for `sync.group.offsets.enabled`: `exact` uses the offset "
+        "map, without duplicates on failover, and MM2's rule where MM2 has copied; `mm2` uses MM2's rule.",
+    )
+    group_metadata: GroupMetadata = own(
+        GroupMetadata.COPY,
+        "Metadata of committed offsets: `copy`, as MM2, or `drop`, for clients that store offsets in it (parallel "
+        "consumers): these are wrong on the target.",
+    )
+    group_uncommitted: UncommittedPartitions = own(
+        UncommittedPartitions.NONE,
+        "Partitions with records in which a group has no offset, although it has one in other partitions of the "
+        "topic: `none` commits nothing and reports them; `earliest` commits the target's log start offset.",
+    )
+    spark_connection: str = own(
+        "spark_default",
+        "Airflow connection of the Spark master, or of a Spark Connect server (type `spark_connect`).",
+    )
     config_rules: ConfigRules = Field(default_factory=ConfigRules)
     acl_rules: AclRules = Field(default_factory=AclRules)
     #: `<source>.mirror.rate.limit.read.bytes`: bytes that all flows together read from the source per second; 0: no
@@ -266,47 +345,10 @@ class FlowConfig(_Frozen):
     #: `<target>.mirror.rate.limit.write.bytes`: bytes that all flows together write to the target per second; 0: no
     #: limit.
     target_rate_limit_write_bytes: int = 0
-    fencing: Fencing = Fencing.TRANSACTIONAL
-    old_records_in_transactions: bool = False
-    #: `mirror.run.lease.seconds`: a run that has not renewed its lock for this time may be succeeded by another.
-    run_lease_seconds: float = 30.0
-    #: `mirror.ledger.history.days`: retention of the per-partition results of runs in the ledger; 0: forever.
-    ledger_history_days: int = 90
-    existing_target: ExistingTarget = ExistingTarget.FAIL
-    group_translation: GroupTranslation = GroupTranslation.EXACT
-    group_metadata: GroupMetadata = GroupMetadata.COPY
-    group_uncommitted: UncommittedPartitions = UncommittedPartitions.NONE
-    #: `mirror.first.start`; None: `auto.offset.reset` of the source's consumer applies.
-    first_start: FirstStart | None = None
-    #: `mirror.first.start.topics`; the first whose pattern matches has priority over `first_start`.
-    topic_first_starts: tuple[TopicFirstStart, ...] = ()
-    #: `mirror.quarantine.topic`; "" takes `mm2-quarantine.<source>.internal`.
-    quarantine_topic: str = ""
-    #: `mirror.schedule`: a cron expression, a preset such as `@hourly`, an interval such as `5m`, or
-    #: `on-new-records`; None: by hand only.
-    schedule: str | None = None
-    #: `mirror.schedule.longest`, an interval: runs without new records, if `schedule` is `on-new-records`.
-    schedule_longest: str = "10m"
-    #: `mirror.verify.schedule`: the same of the flow's verification.
-    verify_schedule: str | None = None
-    #: `mirror.failback`: copies only topics whose writers a cutover has moved to its source.
-    failback: bool = False
     #: The file disables the flow in the other direction (`enabled=false`); without the key this is False.
     opposite_ended: bool = False
     #: Not from the file: hand-overs of cutovers, from `ledger.handovers`.
     handovers: Handovers = NO_HANDOVERS
-    #: `mirror.airflow.pool`: the Airflow pool whose slots the flow's Spark jobs take; None: the default one.
-    airflow_pool: str | None = None
-    #: `mirror.airflow.execution`.
-    airflow_execution: AirflowExecution = AirflowExecution.IN_PROCESS
-    #: `mirror.airflow.deadline.seconds`: a DAG run that takes longer raises a deadline alert; 0: none.
-    airflow_deadline_seconds: float = 0.0
-    #: `mirror.airflow.deferrable`: the copy needs no worker slot while Spark copies.
-    airflow_deferrable: bool = False
-    #: `mirror.spark.connection`: the Airflow connection that names the Spark master.
-    spark_connection: str = "spark_default"
-    #: `mirror.transforms` and Connect's `transforms`: changes to the records.
-    transforms: _Transforms = Field(default=UNCHANGED, repr=False)
 
     #: Texts of the settings of features that the file has; `feature.Setting.of` returns one.
     of_features: Mapping[str, str] = Field(default_factory=dict, repr=False, exclude=True)
@@ -339,7 +381,7 @@ class FlowConfig(_Frozen):
         return self.exactly_once_source_support == "enabled"
 
 
-class Provenance(_Frozen):
+class Provenance(Frozen):
     """The origin of an effective value."""
 
     value: str = Field(repr=False)
@@ -385,7 +427,7 @@ class UnnamedPairs:
         return replace(self, derive=lambda name: change(self.derive(name)))
 
 
-class MirrorConfig(_Frozen):
+class MirrorConfig(Frozen):
     """A whole file: its flows, its ledger and its problems (errors raise on load)."""
 
     path: str

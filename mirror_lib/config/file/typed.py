@@ -9,26 +9,11 @@ from typing import Any
 
 from mirror_lib.config.data_plane import UNCHANGED, FlowChains
 from mirror_lib.config.file.derive import FlowSettings, Settings
-from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
-from mirror_lib.config.model import (
-    AirflowExecution,
-    ClientSettings,
-    ExistingTarget,
-    Fencing,
-    FlowClients,
-    FlowConfig,
-    GroupMetadata,
-    GroupTranslation,
-    IsolationLevel,
-    UncommittedPartitions,
-)
-from mirror_lib.config.schedule import parse_flow_schedule, parse_interval, parse_schedule
-from mirror_lib.config.settings import mirror_keys as own_keys
-from mirror_lib.config.settings import sync_keys
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, IsolationLevel
 from mirror_lib.config.settings.definition import Definition
 from mirror_lib.config.settings.feature_keys import feature_setting
 from mirror_lib.config.settings.keys_of_transforms import CONNECT_TRANSFORMS
-from mirror_lib.config.settings.mirror_keys import OWN_BY_NAME
+from mirror_lib.config.settings.mirror_keys import OWN_BY_NAME, REQUEST_MAX_BYTES, own_values
 from mirror_lib.config.settings.mm2_keys import MM2_BY_NAME, WORKER_BY_NAME
 from mirror_lib.config.settings.rate_keys import READ_RATE_LIMIT, WRITE_RATE_LIMIT
 from mirror_lib.config.settings.values import REQUEST_SIZE, parse_request_size
@@ -69,7 +54,7 @@ def flow_config(settings: FlowSettings, transforms: FlowChains = UNCHANGED) -> F
     values |= _own(settings.connector)
     request_size = settings.clients["data_producer"].get(REQUEST_SIZE)
     if request_size is not None:
-        update = {own_keys.REQUEST_MAX_BYTES: parse_request_size(request_size.value)}
+        update = {REQUEST_MAX_BYTES: parse_request_size(request_size.value)}
         values["copy_settings"] = replace(values["copy_settings"], **update)
     return FlowConfig(
         flow=settings.flow,
@@ -111,45 +96,7 @@ def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
     Args:
         texts: the effective ones, in the order of `OWN_BY_NAME`.
     """
-    by_name = dict(zip(OWN_BY_NAME, texts, strict=True))
-
-    def lookup(name: str) -> str | None:
-        return by_name[name]
-
-    def text(name: str) -> str:
-        return (lookup(name) or "").strip()
-
-    schedule, verify_schedule = text("mirror.schedule"), text("mirror.verify.schedule")
-    parse_flow_schedule(schedule)
-    parse_schedule(verify_schedule)
-    longest = text("mirror.schedule.longest")
-    parse_interval(longest)
-    return {
-        "copy_settings": own_keys.copy_settings(lookup),
-        "rename": own_keys.rename(lookup),
-        "config_rules": sync_keys.config_rules(lookup),
-        "acl_rules": sync_keys.acl_rules(lookup),
-        "fencing": Fencing(text("mirror.fencing")),
-        "old_records_in_transactions": parse_raw_boolean(text("mirror.old.records.in.transactions")),
-        "run_lease_seconds": float(text("mirror.run.lease.seconds")),
-        "ledger_history_days": int(text("mirror.ledger.history.days")),
-        "existing_target": ExistingTarget(text("mirror.target.existing")),
-        "group_translation": GroupTranslation(text("mirror.group.translation")),
-        "group_metadata": GroupMetadata(text("mirror.group.metadata")),
-        "group_uncommitted": UncommittedPartitions(text("mirror.group.uncommitted")),
-        "first_start": parse_first_start(text("mirror.first.start")),
-        "topic_first_starts": parse_topic_first_starts(text("mirror.first.start.topics")),
-        "quarantine_topic": text("mirror.quarantine.topic"),
-        "schedule": " ".join(schedule.split()) or None,
-        "schedule_longest": longest,
-        "verify_schedule": " ".join(verify_schedule.split()) or None,
-        "failback": parse_raw_boolean(text("mirror.failback")),
-        "airflow_pool": text("mirror.airflow.pool") or None,
-        "airflow_execution": AirflowExecution(text("mirror.airflow.execution")),
-        "airflow_deadline_seconds": float(text("mirror.airflow.deadline.seconds")),
-        "airflow_deferrable": parse_raw_boolean(text("mirror.airflow.deferrable")),
-        "spark_connection": text("mirror.spark.connection"),
-    }
+    return own_values(dict(zip(OWN_BY_NAME, texts, strict=True)).__getitem__)
 
 
 def _of_cluster(connector: Settings, side: str, name: str) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from mirror_lib.topology.java_types import Value, ValueType, parse_value
 
@@ -43,6 +45,8 @@ class Definition:
     choices: tuple[str, ...] = ()
     #: True if Kafka accepts the choices in capitals too (`ConfigDef.CaseInsensitiveValidString`).
     any_case: bool = False
+    #: From the text to the value here, of the project's own settings.
+    read: Callable[[str], Any] | None = None
     #: `module:function` that raises `ValueError` for another text; of a feature.
     check: str = ""
 

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from mirror_lib.config.settings.definition import LONG, Definition, Scope
 
-RATE_LIMIT = "mirror.rate.limit.bytes"
 READ_RATE_LIMIT = "mirror.rate.limit.read.bytes"
 WRITE_RATE_LIMIT = "mirror.rate.limit.write.bytes"
 
 _SINCE = "own"
-
-RATE_FLOW_KEYS = (
-    Definition(
-        RATE_LIMIT,
-        LONG,
-        "0",
-        Scope.FLOW,
-        _SINCE,
-        "Maximum read rate from the source in bytes/s, across all tasks of the flow. 0: unlimited.",
-        minimum=0,
-    ),
-)
 
 #: Settings of a cluster, which apply to all flows from or to it together.
 CLUSTER_KEYS = (

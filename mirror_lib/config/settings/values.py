@@ -8,14 +8,12 @@ from collections.abc import Callable
 
 from mirror_lib.config.file.addresses import USER_INFORMATION, AddressError, parse_addresses
 from mirror_lib.config.file.known_classes import FOREIGN_CLASSES, class_advice
-from mirror_lib.config.first_start import OFFSET_RESET, parse_first_start, parse_offset_reset, parse_topic_first_starts
+from mirror_lib.config.first_start import OFFSET_RESET, parse_offset_reset
 from mirror_lib.config.model import IsolationLevel
-from mirror_lib.config.schedule import parse_flow_schedule, parse_interval, parse_schedule
-from mirror_lib.config.settings import mirror_keys as own_keys
-from mirror_lib.config.settings import sync_keys
 from mirror_lib.config.settings.definition import Definition
+from mirror_lib.config.settings.mirror_keys import LEDGER_URL
 from mirror_lib.installed_features import imported
-from mirror_lib.topology.java_regex import compile_java, compile_list
+from mirror_lib.topology.java_regex import compile_list
 from mirror_lib.topology.java_types import ValueType, parse_list, parse_value
 from mirror_lib.topology.policy import IDENTITY_LIKE
 
@@ -50,7 +48,7 @@ def check_value(definition: Definition, text: str) -> None:
         ValueError: the value is not valid; the message completes "must be".
     """
     definition.parse(text)
-    check = imported(definition.check) if definition.check else _FURTHER_CHECKS.get(definition.name)
+    check = imported(definition.check) if definition.check else definition.read or _FURTHER_CHECKS.get(definition.name)
     if check is not None:
         check(text)
 
@@ -166,18 +164,8 @@ def _check_regexes(text: str) -> None:
         raise ValueError(f"a list of names or Java regexes; {error}") from error
 
 
-def _check_regex(text: str) -> None:
-    try:
-        compile_java(text.strip())
-    except ValueError as error:
-        raise ValueError(f"a Java regex; {error}") from error
-
-
 _FURTHER_CHECKS: dict[str, Callable[[str], object]] = {
     "bootstrap.servers": check_bootstrap_servers,
-    "mirror.schedule": parse_flow_schedule,
-    "mirror.schedule.longest": parse_interval,
-    "mirror.verify.schedule": parse_schedule,
     "topics": _check_regexes,
     "topics.exclude": _check_regexes,
     "groups": _check_regexes,
@@ -193,11 +181,6 @@ _FURTHER_CHECKS: dict[str, Callable[[str], object]] = {
         ),
         _check_replication_factor,
     ),
-    "mirror.topics.rename.regex": _check_regex,
-    "mirror.first.start": parse_first_start,
-    "mirror.first.start.topics": parse_topic_first_starts,
-    "mirror.topics.rename": own_keys.parse_rename_list,
-    own_keys.LEDGER_URL: _check_ledger_url,
-    **sync_keys.CHECKS,
+    LEDGER_URL: _check_ledger_url,
     **{key: _check_class(key) for key in KNOWN_CLASSES},
 }

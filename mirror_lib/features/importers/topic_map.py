@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from mirror_lib.config.file.properties import Entry, PropertiesFile, read_properties
 from mirror_lib.config.file.unknown_names import foreign
 from mirror_lib.config.settings.kafka_names import CLIENT_SET
-from mirror_lib.config.settings.mirror_keys import parse_rename_list
 from mirror_lib.config.settings.mm2_keys import MM2_BY_NAME
+from mirror_lib.config.settings.rename_keys import parse_rename_list
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.importers.written_file import assignment, comment
 from mirror_lib.topology.java_regex import compile_list

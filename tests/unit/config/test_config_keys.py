@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.copy_settings import CopySettings
+from mirror_lib.config.copy_settings import CopySettings, PoisonPolicy
 from mirror_lib.config.loader import load
-from mirror_lib.config.model import AclRules, ConfigRules, Rename
-from mirror_lib.config.settings.mirror_keys import FLOW_KEYS, OWN_BY_NAME, copy_settings, parse_rename_list, rename
-from mirror_lib.config.settings.sync_keys import SYNC_KEYS, acl_rules, config_rules, parse_overrides, parse_principals
+from mirror_lib.config.model import AclRules, ConfigRules, FlowConfig, Rename
+from mirror_lib.config.settings.mirror_keys import FLOW_KEYS, OWN_BY_NAME, own_values
+from mirror_lib.config.settings.rename_keys import parse_rename_list
+from mirror_lib.config.settings.sync_keys import parse_overrides, parse_principals
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.lint.reference import all_definitions, markdown_reference
 from mirror_lib.topology.acls import AclPattern, AclResource
@@ -21,15 +22,24 @@ from tests.support.fresh_imports import loaded_after
 
 
 def test_keys_of_our_own_have_a_prefix_and_the_defaults_of_the_settings() -> None:
-    assert copy_settings(lambda name: OWN_BY_NAME[name].default) == CopySettings()
+    values = own_values(lambda name: OWN_BY_NAME[name].default)
+    assert {name: each.default for name, each in FlowConfig.model_fields.items() if name in values} | {
+        "copy_settings": CopySettings(),
+        "rename": Rename(),
+        "config_rules": ConfigRules(),
+        "acl_rules": AclRules(),
+    } == values
 
     assert all(definition.name.startswith("mirror.") for definition in FLOW_KEYS)
 
 
 def test_copy_settings_are_typed_and_limited() -> None:
-    values = {"mirror.produce.max.in.flight": "5", "mirror.run.max.seconds": "1.5"}
-    settings = copy_settings(lambda name: values.get(name))
-    assert (settings.produce_max_in_flight, settings.run_max_seconds) == (5, 1.5)
+    values = {"mirror.produce.max.in.flight": "5", "mirror.run.max.seconds": "1.5", "mirror.poison.policy": "skip"}
+    assert own_values(values.get, CopySettings) == {
+        "produce_max_in_flight": 5,
+        "run_max_seconds": 1.5,
+        "poison_policy": PoisonPolicy.SKIP,
+    }
     for text in ("0", "6", "x"):
         with pytest.raises(ValueError):
             OWN_BY_NAME["mirror.produce.max.in.flight"].parse(text)
@@ -42,21 +52,13 @@ def test_renames_are_read_or_refused(subtests: pytest.Subtests) -> None:
         "mirror.topics.rename.replacement": "$1",
         "mirror.topics.merge.enabled": "TRUE",
     }
-    assert rename(values.get) == Rename(
+    assert Rename(**own_values(values.get, Rename)) == Rename(
         explicit={"orders": "sales", "old": "new"}, pattern="(.*)-v1", replacement="$1", merge=True
     )
-    assert rename(lambda name: None) == Rename()
 
     for text in ["a", "a:", ":b", "a:b:c", "a:b,a:c"]:
         with subtests.test(text), pytest.raises(ValueError):
             parse_rename_list(text)
-
-
-def test_the_defaults_are_what_mm2_does() -> None:
-    defaults = {definition.name: definition.default for definition in SYNC_KEYS}
-
-    assert config_rules(defaults.get) == ConfigRules()
-    assert acl_rules(defaults.get) == AclRules()
 
 
 def test_a_flows_keys_reach_its_settings(file: ConfigFile) -> None:
