@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from crc32c import crc32c
 
@@ -23,6 +24,7 @@ from mirror_lib.errors import (
     OversizedBatchError,
     RecordRefusedError,
     RecordTooLargeError,
+    Where,
 )
 from mirror_lib.records.aborted import AbortedTransactions, is_abort_marker
 from mirror_lib.records.accumulator import Gathering, passed_on
@@ -54,7 +56,7 @@ from mirror_lib.records.rules import ANY_RECORD, AllowedTimes, RecordRules, lack
 from mirror_lib.records.skipped import SkippedRecords
 from mirror_lib.records.transactions import TransactionCount, TransactionCounter
 
-__all__ = ["BatchAssembler", "ReadyBatch"]
+__all__ = ["BatchAssembler", "BatchSizes", "ReadyBatch"]
 
 #: The smallest entry of an old message set: offset, size, CRC, magic, attributes, two lengths.
 _SMALLEST_LEGACY = LOG_OVERHEAD + 14
@@ -72,6 +74,17 @@ def _clock() -> int:
     return int(time.time() * 1000)
 
 
+class BatchSizes(NamedTuple):
+    """Sizes of batches in bytes."""
+
+    #: Batches of this size or more are passed on unchanged; smaller ones are gathered.
+    passthrough_min: int
+    #: Uncompressed size at which a gathered batch is full.
+    gathered_max: int
+    #: The target topic's `max.message.bytes`.
+    message_max: int
+
+
 class BatchAssembler:
     """Converts [start, end) of one source partition to ready batches, fetch by fetch.
 
@@ -82,46 +95,38 @@ class BatchAssembler:
     def __init__(
         self,
         *,
-        topic: str,
-        partition: int,
-        start: int,
-        end: int,
-        passthrough_min_bytes: int,
-        batch_max_bytes: int,
-        target_max_message_bytes: int,
+        where: Where,
+        offsets: range,
+        sizes: BatchSizes,
         read_committed: bool,
         rules: RecordRules = ANY_RECORD,
         skip: bool = False,
         transactions: TransactionCount | None = None,
         now_ms: Callable[[], int] = _clock,
     ) -> None:
-        """Start at source offset `start`.
+        """Start at the first of the source offsets.
 
         Args:
-            passthrough_min_bytes: batches of this size or more are passed on unchanged; smaller ones are gathered.
-            batch_max_bytes: uncompressed size at which a gathered batch is full.
-            target_max_message_bytes: the target topic's `max.message.bytes`.
+            where: topic and partition of the source.
             read_committed: drop records of aborted transactions.
             rules: further requirements of the target topic for records.
             skip: skip poison, available from `take_skipped`, instead of failing.
-            transactions: the count of records of transactions before `start`; None without any.
+            transactions: the count of records of transactions before these offsets; None without any.
             now_ms: the clock for bounds of timestamps, in epoch milliseconds.
         """
-        self._end = end
-        self._passthrough_min = passthrough_min_bytes
-        self._batch_max = batch_max_bytes
-        self._target_max = target_max_message_bytes
+        self._end = end = offsets.stop
+        self._passthrough_min, self._batch_max, self._target_max = sizes
         self._read_committed = read_committed
-        self._counter = TransactionCounter(transactions, start)
+        self._counter = TransactionCounter(transactions, offsets.start)
         self._rules = rules
-        self._poison = Poison(topic, partition, end, skip=skip)
+        self._poison = Poison(where, end, skip=skip)
         self._now_ms = now_ms
         self._times = AllowedTimes()
-        self._waiting = Gathering(batch_max_bytes, target_max_message_bytes, on_damage=self._damaged_in_waiting)
+        self._waiting = Gathering(self._batch_max, self._target_max, on_damage=self._damaged_in_waiting)
         #: The source's leader epoch of the latest fed batch; -1 before the first and in old formats.
         self.leader_epoch = -1
         #: The source offset to fetch next: after everything that was fed.
-        self.next_offset = start
+        self.next_offset = offsets.start
 
     @property
     def failure(self) -> MirrorError | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
+from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError, Where
 from mirror_lib.records.compression.codecs import CodecError
 from mirror_lib.records.damage import Damage
 from mirror_lib.records.records import Record, RecordError
@@ -21,15 +21,15 @@ _NO_END = "It cannot be skipped, because the end of the damage is unknown."
 class Poison:
     """The poison found in one partition: records that the target rejects, and batches that cannot be read."""
 
-    def __init__(self, topic: str, partition: int, end: int, *, skip: bool) -> None:
+    def __init__(self, where: Where, end: int, *, skip: bool) -> None:
         """Start without poison.
 
         Args:
+            where: its topic and partition.
             end: the source offset at which the copy ends.
             skip: skip poison instead of failing.
         """
-        self._topic = topic
-        self._partition = partition
+        self._where = where
         self._end = end
         self.skip = skip
         #: Why the partition cannot continue; None without an error.
@@ -91,7 +91,7 @@ class Poison:
             error.action = (
                 "Compare the source's replicas of this partition (kafka-dump-log); the position stays before the batch."
             )
-        error.where = replace(error.where, topic=self._topic, partition=self._partition, offset=offset)
+        error.where = replace(error.where, topic=self._where.topic, partition=self._where.partition, offset=offset)
         return error
 
 

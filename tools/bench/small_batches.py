@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mirror_lib.errors import Where
 from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read_blocks
 from mirror_lib.features.verify.compare.compare import RangeComparer
 from mirror_lib.features.verify.model import CheckRange, PartitionCheck
 from mirror_lib.offsets.runs import OffsetRun, encode
-from mirror_lib.records.assemble import BatchAssembler
+from mirror_lib.records.assemble import BatchAssembler, BatchSizes
 from mirror_lib.records.header import HEADER_SIZE, parse_header
 from mirror_lib.records.spans import Span, read_spans
 from mirror_lib.records.stamping import stamp
@@ -46,13 +47,9 @@ class Logs:
 def logs_of(workload: Workload) -> Logs:
     """Return a partition of the workload, and its copy by the relay."""
     assembler = BatchAssembler(
-        topic=workload.name,
-        partition=0,
-        start=0,
-        end=workload.records,
-        passthrough_min_bytes=_PASSTHROUGH,
-        batch_max_bytes=_GATHERED,
-        target_max_message_bytes=_LARGEST,
+        where=Where(topic=workload.name, partition=0),
+        offsets=range(workload.records),
+        sizes=BatchSizes(_PASSTHROUGH, _GATHERED, _LARGEST),
         read_committed=False,
     )
     source = _chunks(BatchMill(workload).batches(0, 1, _FIRST_TIMESTAMP))

@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import gzip
 import struct
+import sys
 import zlib
 from functools import cache
 from random import Random
 
 import cramjam
 
-from mirror_lib.errors import MirrorError, OversizedBatchError
+from mirror_lib.errors import MirrorError, OversizedBatchError, Where
 from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read_blocks
 from mirror_lib.outside_limits import BATCH_BODY_BYTES
 from mirror_lib.records.aborted import is_abort_marker
-from mirror_lib.records.assemble import BatchAssembler
+from mirror_lib.records.assemble import BatchAssembler, BatchSizes
 from mirror_lib.records.compression.codecs import CodecError, compress, decompress
 from mirror_lib.records.header import CODEC_BITS, HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, parse_header
 from mirror_lib.records.ready import ReadyBatch
@@ -127,13 +128,13 @@ class CopiedBatches(_Batches):
         choice = Random(zlib.crc32(data))
         rules = choice.choice((ANY_RECORD, RecordRules(needs_key=True), RecordRules(timestamp_before_max_ms=10**9)))
         assembler = BatchAssembler(
-            topic="t",
-            partition=0,
-            start=choice.choice((0, _FIRST, _FIRST + 3)),
-            end=choice.choice((_FIRST + 5, _FIRST + 12, 1 << 62)),
-            passthrough_min_bytes=choice.choice((1, 300, 1 << 20)),
-            batch_max_bytes=choice.choice((200, 1 << 20)),
-            target_max_message_bytes=choice.choice((150, 1 << 20)),
+            where=Where(topic="t", partition=0),
+            offsets=range(
+                choice.choice((0, _FIRST, _FIRST + 3)), choice.choice((_FIRST + 5, _FIRST + 12, sys.maxsize))
+            ),
+            sizes=BatchSizes(
+                choice.choice((1, 300, 1 << 20)), choice.choice((200, 1 << 20)), choice.choice((150, 1 << 20))
+            ),
             read_committed=choice.random() < 0.5,
             rules=rules,
             skip=choice.random() < 0.5,

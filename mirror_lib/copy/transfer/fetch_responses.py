@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
@@ -14,6 +14,7 @@ from mirror_lib.cluster.raw.backoff import may_pass
 from mirror_lib.cluster.raw.client import FetchedPartition, RawClient
 from mirror_lib.copy.transfer.assembler_protocol import Part
 from mirror_lib.copy.transfer.follower_fetch import Place, ReadReplicas
+from mirror_lib.copy.transfer.halves import Downstream
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
 from mirror_lib.errors import (
@@ -39,22 +40,18 @@ class FetchResponses:
     """Handles the source's responses, for each partition in the order of the offsets.
 
     Attributes:
-        deliver: called for each partition with the parts that are complete.
-        settled: called for a partition that may have ended.
+        downstream: takes the parts of each partition.
         lost_leader: refreshes the leaders.
         wake: sends fetches again, after a pause.
-        room: waits for memory for another part, for assemblers that make parts one at a time.
     """
 
     client: RawClient
     read_committed: bool
-    deliver: Callable[[PartitionCopy, Sequence[Part]], None]
-    settled: Callable[[PartitionCopy], None]
+    downstream: Downstream
     omissions: Omissions
     replicas: ReadReplicas
     lost_leader: Callable[[], None]
     wake: Callable[[], None]
-    room: Callable[[], Awaitable[None]] | None = None
 
     async def work_on(
         self, place: Place, copies: list[PartitionCopy], responses: list[FetchedPartition], failure: MirrorError | None
@@ -117,8 +114,7 @@ class FetchResponses:
 
     async def _has_room(self, copy: PartitionCopy) -> bool:
         """Wait for memory; return False if the partition has ended meanwhile."""
-        if self.room is not None:
-            await self.room()
+        await self.downstream.room()
         return not copy.read_done
 
     async def _continue(
@@ -143,7 +139,7 @@ class FetchResponses:
                 ready = [*ready, held]
         if skipped and not await self._handle_skipped(copy, ready, skipped):
             return False
-        self.deliver(copy, ready)
+        self.downstream.deliver(copy, ready)
         if assembler.failure is not None:
             copy.fail(assembler.failure)
         elif assembler.is_finished:
@@ -158,7 +154,7 @@ class FetchResponses:
                     "skipped: a target that accepts these records spares it.",
                 )
             )
-        self.settled(copy)
+        self.downstream.settle(copy)
         return not copy.read_done
 
     async def _handle_skipped(self, copy: PartitionCopy, ready: Sequence[Part], skipped: list[SkippedRecords]) -> bool:
@@ -168,10 +164,10 @@ class FetchResponses:
         except MirrorError as error:
             if not copy.read_done:
                 first = skipped[0].first_offset
-                self.deliver(copy, [part for part in ready if part.source_next <= first])
+                self.downstream.deliver(copy, [part for part in ready if part.source_next <= first])
                 copy.fail(error)
         if copy.read_done:
-            self.settled(copy)
+            self.downstream.settle(copy)
         return not copy.read_done
 
     def _incomplete(self, copy: PartitionCopy, *, alone: bool) -> None:
@@ -231,11 +227,11 @@ class FetchResponses:
             )
         elif not copy.read_done:
             held = copy.assembler.skip_to_end()
-            self.deliver(copy, [held] if held is not None else [])
+            self.downstream.deliver(copy, [held] if held is not None else [])
             if copy.assembler.failure is not None:
                 copy.fail(copy.assembler.failure)
             copy.read_done = True
-            self.settled(copy)
+            self.downstream.settle(copy)
 
     def _handle_divergence(self, copy: PartitionCopy, end: int) -> None:
         """Handle a leader that does not know the last fetched epoch, or whose log differs at its end."""
@@ -256,7 +252,7 @@ class FetchResponses:
                 "unclean leader election on the source.",
             )
         )
-        self.settled(copy)
+        self.downstream.settle(copy)
 
     def _handle_rejection(self, copy: PartitionCopy, response: FetchedPartition) -> None:
         offset = copy.assembler.next_offset
@@ -269,7 +265,7 @@ class FetchResponses:
                     "and how to continue. Raise the source topic's retention, or run more often.",
                 )
             )
-            self.settled(copy)
+            self.downstream.settle(copy)
             return
         error = error_for_code(
             response.error_code, where=copy.where(offset), doing="read from the source", needs=self.needed_grant(copy)
@@ -279,7 +275,7 @@ class FetchResponses:
             self.retry(copy, error)
         else:
             copy.fail(error)
-            self.settled(copy)
+            self.downstream.settle(copy)
 
     def retry(self, copy: PartitionCopy, error: MirrorError) -> None:
         """Request a partition again after a pause; end it if that has lasted too long."""
@@ -296,7 +292,7 @@ class FetchResponses:
                 action=error.action or "Check the source's brokers; the next run continues from here.",
             )
         )
-        self.settled(copy)
+        self.downstream.settle(copy)
 
     def retry_later(self, copy: PartitionCopy, error: MirrorError) -> None:
         """As `retry`, but never twice for one pause: a refresh is itself the consequence of a failure."""

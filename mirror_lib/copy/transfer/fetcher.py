@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.cluster.raw.backoff import without_frames
 from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
-from mirror_lib.config.copy_settings import CopySettings
-from mirror_lib.copy.transfer.assembler_protocol import Part
 from mirror_lib.copy.transfer.broker_connections import FetchPace, Reach, far_request_bytes, reach
 from mirror_lib.copy.transfer.fetch_responses import FetchResponses
 from mirror_lib.copy.transfer.follower_fetch import Place, ReadReplicas
+from mirror_lib.copy.transfer.halves import Downstream
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
 from mirror_lib.copy.transfer.task_group import Background
-from mirror_lib.copy.transfer.throttle import Throttle
-from mirror_lib.errors import (
-    BrokerUnreachableError,
-    MirrorError,
-)
+from mirror_lib.copy.transfer.throttle import Throttle, task_bytes_per_second
+from mirror_lib.errors import BrokerUnreachableError, MirrorError
+from mirror_lib.planning.model import CopyJob
 
 #: Two requests per connection: the broker handles one while the records of the other are processed.
 _REQUESTS_PER_CONNECTION = 2
@@ -60,50 +57,40 @@ class Memory:
 
 
 class SourceReader:
-    """Keeps fetches in flight for every partition that has room, grouped by the source's leaders.
-
-    `deliver` is called for each partition with the complete parts, in the order of the offsets.
-    """
+    """Keeps fetches in flight for every partition that has room, grouped by the source's leaders."""
 
     def __init__(
         self,
         client: RawClient,
         copies: Sequence[PartitionCopy],
-        settings: CopySettings,
+        job: CopyJob,
         memory: Memory,
         background: Background,
         *,
-        read_committed: bool,
-        deliver: Callable[[PartitionCopy, Sequence[Part]], None],
-        settled: Callable[[PartitionCopy], None],
+        downstream: Downstream,
         omissions: Omissions,
-        throttle: Throttle | None = None,
-        replicas: ReadReplicas | None = None,
-        tasks: int = 1,
-        room: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._tasks = tasks
-        self._replicas = replicas or ReadReplicas("", 0)
-        self._throttle = throttle
+        self._tasks = len(job.bins)
+        self._replicas = ReadReplicas(job.source.rack, job.source.metadata_max_age_ms / 1000)
+        rate = task_bytes_per_second(job, copies[0].source)
+        self._throttle = None if rate is None else Throttle(rate)
         self._paused: asyncio.TimerHandle | None = None
         self._client = client
         self._copies = {copy.source: copy for copy in copies}
-        self._settings = settings
+        self._settings = job.settings
         self._memory = memory
         self._pace = FetchPace()
         #: True if some leader of the source has high latency.
         self._far_source = False
-        self._read_committed = read_committed
+        self._read_committed = job.read_committed
         self._responses = FetchResponses(
             client=client,
-            read_committed=read_committed,
-            deliver=deliver,
-            settled=settled,
+            read_committed=job.read_committed,
+            downstream=downstream,
             omissions=omissions,
             replicas=self._replicas,
             lost_leader=self._refresh_leaders,
             wake=self.wake,
-            room=room,
         )
         #: For each leader: the number of requests in flight on each of its connections.
         self._outstanding: dict[int, list[int]] = {}

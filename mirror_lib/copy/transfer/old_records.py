@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
@@ -26,7 +26,7 @@ from mirror_lib.cluster.raw.backoff import may_pass
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.copy.takeover.transaction_markers import Markers, overtime
-from mirror_lib.copy.transfer.partition_progress import PartitionCopy
+from mirror_lib.copy.transfer.halves import Upstream
 from mirror_lib.copy.transfer.produce_errors import WriteFaults
 from mirror_lib.copy.transfer.producer_state import Guard, PartitionWriter
 from mirror_lib.copy.transfer.task_group import Background
@@ -50,8 +50,7 @@ class OldRecords:
         faults: WriteFaults,
         *,
         retry_seconds: float,
-        acknowledged: Callable[[PartitionCopy, int], None],
-        committed: Callable[[Sequence[PartitionCopy]], None],
+        upstream: Upstream,
         resume: Callable[[PartitionWriter], None],
     ) -> None:
         """Start without transactions.
@@ -60,16 +59,14 @@ class OldRecords:
             client: client of the target.
             memory: what the target's brokers remember of producers.
             retry_seconds: how long to retry for coordinators and leaders.
-            acknowledged: called for a partition whose transaction has ended.
-            committed: called with partitions whose transaction was committed.
+            upstream: told of partitions whose transaction has ended.
             resume: sends to a partition again.
         """
         self._client = client
         self._background = background
         self._faults = faults
         self._retry_seconds = retry_seconds
-        self._acknowledged = acknowledged
-        self._committed = committed
+        self._upstream = upstream
         self._resume = resume
         self._in_transactions = memory.verifies_transactions
         #: Epoch milliseconds; a batch whose newest timestamp is before it is old.
@@ -160,10 +157,10 @@ class OldRecords:
             writer.record_marker()
             for copy in writer.copies:
                 copy.record_committed(end)
-            self._committed(writer.copies)
+            self._upstream.committed(writer.copies)
         writer.guard = Guard.EPOCH
         for copy in writer.copies:
-            self._acknowledged(copy, 0)
+            self._upstream.acknowledged(copy, 0)
         if writer.failed is None:
             self._resume(writer)
 

@@ -12,7 +12,7 @@ from mirror_lib.copy.transfer.assembler_protocol import Assembler
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.offsets.runs import OffsetRun, RunBuilder
 from mirror_lib.planning.model import OpenPartition, PartitionResult, Poison
-from mirror_lib.records.assemble import BatchAssembler
+from mirror_lib.records.assemble import BatchAssembler, BatchSizes
 from mirror_lib.records.last_records import LastRecord, LastRecords
 from mirror_lib.records.ready import ReadyBatch
 from mirror_lib.topology.names import FlowId
@@ -45,13 +45,11 @@ class PartitionCopy:
         self.source = plan.source
         self.target = plan.target
         self.assembler: Assembler = assembler or BatchAssembler(
-            topic=plan.source.topic,
-            partition=plan.source.partition,
-            start=plan.start,
-            end=plan.end,
-            passthrough_min_bytes=settings.batch_passthrough_min_bytes,
-            batch_max_bytes=settings.batch_max_bytes,
-            target_max_message_bytes=plan.target_max_message_bytes,
+            where=Where(topic=plan.source.topic, partition=plan.source.partition),
+            offsets=range(plan.start, plan.end),
+            sizes=BatchSizes(
+                settings.batch_passthrough_min_bytes, settings.batch_max_bytes, plan.target_max_message_bytes
+            ),
             read_committed=read_committed,
             rules=plan.target_rules,
             skip=settings.poison_policy is not PoisonPolicy.FAIL,

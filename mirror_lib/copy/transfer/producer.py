@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
@@ -27,8 +27,8 @@ from mirror_lib.cluster.protocol.fields import encode_topic_id
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.cluster.raw.backoff import may_pass, without_frames
 from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
-from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.copy.transfer.broker_connections import ConnectionSlots
+from mirror_lib.copy.transfer.halves import Upstream
 from mirror_lib.copy.transfer.old_records import OldRecords
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
@@ -47,7 +47,7 @@ from mirror_lib.copy.transfer.producer_state import (
 from mirror_lib.copy.transfer.task_group import Background
 from mirror_lib.copy.transfer.torn_connections import TornConnections
 from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError
-from mirror_lib.planning.model import ProducerMemory
+from mirror_lib.planning.model import CopyJob
 from mirror_lib.records.ready import ReadyBatch
 from mirror_lib.topology.names import TopicPartition
 
@@ -66,43 +66,37 @@ _CONNECT_SECONDS = 3.0
 
 
 class TargetWriter:
-    """Sends batches to the target's leaders, one per partition and request, a few requests at a time per connection.
-
-    `acknowledged` is called after each settled batch with its partition, so that reading can continue.
-    """
+    """Sends batches to the target's leaders, one per partition and request, a few requests at a time per connection."""
 
     def __init__(
         self,
         client: RawClient,
         copies: Sequence[PartitionCopy],
-        settings: CopySettings,
+        job: CopyJob,
         background: Background,
         *,
-        acknowledged: Callable[[PartitionCopy, int], None],
+        upstream: Upstream,
         omissions: Omissions,
-        memory: ProducerMemory,
-        tasks: int = 1,
-        committed: Callable[[Sequence[PartitionCopy]], None] = lambda _: None,
     ) -> None:
+        settings = job.settings
         self._client = client
         self._settings = settings
-        self._acknowledged = acknowledged
+        self._acknowledged = upstream.acknowledged
         self._faults = WriteFaults(
             client=client,
             background=background,
-            acknowledged=acknowledged,
+            acknowledged=upstream.acknowledged,
             lost_leader=self._refresh_leaders,
             resume=self._pump,
         )
         self._omissions = omissions
         self._old = OldRecords(
             client,
-            memory,
+            job.producer_memory,
             background,
             self._faults,
             retry_seconds=settings.retry_max_seconds,
-            acknowledged=acknowledged,
-            committed=committed,
+            upstream=upstream,
             resume=self._pump,
         )
         self._writers: dict[TopicPartition, PartitionWriter] = {}
@@ -110,7 +104,7 @@ class TargetWriter:
         self._topic_ids: dict[str, bytes] = {}
         for copy in copies:
             self._writer_of(copy).copies.append(copy)
-        self._slots = ConnectionSlots(client, settings, self._writers.values(), tasks=tasks)
+        self._slots = ConnectionSlots(client, settings, self._writers.values(), tasks=len(job.bins))
         self._queues: dict[ConnectionSlot, deque[PartitionWriter]] = {}
         self._outstanding: dict[ConnectionSlot, int] = {}
         #: The connection whose response is processed: only afterwards is it known what the next request can hold.

@@ -17,14 +17,12 @@ from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.copy.takeover.recovery import Recovered, take_over_all
 from mirror_lib.copy.transfer.assembler_protocol import Part
 from mirror_lib.copy.transfer.fetcher import Memory, SourceReader
-from mirror_lib.copy.transfer.follower_fetch import ReadReplicas
 from mirror_lib.copy.transfer.open_copies import OpenCopies
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
 from mirror_lib.copy.transfer.position_flush import PositionFlush
 from mirror_lib.copy.transfer.producer import TargetWriter
 from mirror_lib.copy.transfer.task_group import Background, internal_error
-from mirror_lib.copy.transfer.throttle import Throttle, task_bytes_per_second
 from mirror_lib.errors import MirrorError
 from mirror_lib.planning.model import CopyJob, OpenPartition, PartitionResult, Takeover
 from mirror_lib.records.ready import ReadyBatch
@@ -197,28 +195,13 @@ class _Task:
         self._reader = SourceReader(
             source,
             copies,
-            job.settings,
+            job,
             self._memory,
             self._background,
-            read_committed=job.read_committed,
-            deliver=self._deliver,
-            settled=self._settle,
+            downstream=self,
             omissions=omissions,
-            throttle=None if (rate := task_bytes_per_second(job, copies[0].source)) is None else Throttle(rate),
-            replicas=ReadReplicas(job.source.rack, job.source.metadata_max_age_ms / 1000),
-            tasks=len(job.bins),
         )
-        self._writer = TargetWriter(
-            target,
-            copies,
-            job.settings,
-            self._background,
-            acknowledged=self._release,
-            omissions=omissions,
-            memory=job.producer_memory,
-            tasks=len(job.bins),
-            committed=flush.store_committed,
-        )
+        self._writer = TargetWriter(target, copies, job, self._background, upstream=self, omissions=omissions)
 
     async def run(self) -> BaseException | None:
         """Copy until every partition is settled; return the internal error that ended it before, if any.
@@ -247,10 +230,11 @@ class _Task:
         if "handle" in context and (error := context.get("exception")) is not None:
             self._open.crash(error)
 
-    def _deliver(self, copy: PartitionCopy, batches: Sequence[Part]) -> None:
+    def deliver(self, copy: PartitionCopy, parts: Sequence[Part]) -> None:
+        """Write the batches that are complete."""
         # Not in one line: writing may already free memory.
         self._memory.far_target = self._writer.far
-        taken = self._writer.write(copy, cast("Sequence[ReadyBatch]", batches))
+        taken = self._writer.write(copy, cast("Sequence[ReadyBatch]", parts))
         self._memory.used += taken
         self._count_held(copy)
 
@@ -262,16 +246,25 @@ class _Task:
         self._memory.used += held - copy.held_bytes
         copy.held_bytes = held
 
-    def _release(self, copy: PartitionCopy, size: int) -> None:
+    async def room(self) -> None:
+        """Wait for nothing: a fetch becomes batches at once, in memory that is counted already."""
+
+    def acknowledged(self, copy: PartitionCopy, size: int) -> None:
+        """Free the memory of acknowledged batches, and request more."""
         self._memory.used -= size
         held = copy.assembler.flush() if not copy.read_done and copy.unacknowledged_batches == 0 else None
         if held is not None:
-            self._deliver(copy, [held])
+            self.deliver(copy, [held])
         if copy.read_done:
-            self._settle(copy)
+            self.settle(copy)
         self._reader.wake()
 
-    def _settle(self, copy: PartitionCopy) -> None:
+    def committed(self, copies: Sequence[PartitionCopy]) -> None:
+        """Store the positions behind a transaction at once."""
+        self._flush.store_committed(copies)
+
+    def settle(self, copy: PartitionCopy) -> None:
+        """End a partition if all that was read of it is acknowledged."""
         self._count_held(copy)
         self._writer.may_end(copy)
         self._open.settle(copy)

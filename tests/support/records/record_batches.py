@@ -14,7 +14,8 @@ from kafka.record.default_records import DefaultRecordBatch as KafkaPythonReader
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from mirror_lib.records.assemble import BatchAssembler, ReadyBatch
+from mirror_lib.errors import Where
+from mirror_lib.records.assemble import BatchAssembler, BatchSizes, ReadyBatch
 from mirror_lib.records.stamping import stamp
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -89,17 +90,20 @@ def with_body(raw: bytes, body: bytes, *, count: int | None = None) -> bytes:
 
 def assembler(**changed: Any) -> BatchAssembler:
     """An assembler of a whole partition, for a topic with the limits that Kafka sets by default."""
-    usual = {
-        "topic": "orders",
-        "partition": 3,
-        "start": 0,
-        "end": 1 << 40,
-        "passthrough_min_bytes": 16_384,
-        "batch_max_bytes": 1 << 19,
-        "target_max_message_bytes": 1_048_588,
-        "read_committed": False,
-    }
-    return BatchAssembler(**(usual | changed))
+    sizes = [
+        changed.pop(name, usual)
+        for name, usual in (
+            ("passthrough_min_bytes", 16_384),
+            ("batch_max_bytes", 1 << 19),
+            ("target_max_message_bytes", 1_048_588),
+        )
+    ]
+    return BatchAssembler(
+        where=Where(topic="orders", partition=3),
+        offsets=range(changed.pop("start", 0), changed.pop("end", 1 << 40)),
+        sizes=BatchSizes(*sizes),
+        **({"read_committed": False} | changed),
+    )
 
 
 def fed(

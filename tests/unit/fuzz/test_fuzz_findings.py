@@ -40,7 +40,6 @@ from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock, read
 from mirror_lib.features.verify.compare.record_columns import columns
 from mirror_lib.offsets.runs import OffsetRun, decode, encode
 from mirror_lib.outside_limits import BATCH_BODY_BYTES, BATCH_RECORDS
-from mirror_lib.records.assemble import BatchAssembler
 from mirror_lib.records.compression.codecs import CodecError, compress, decompress
 from mirror_lib.records.header import HEADER_SIZE, parse_header
 from mirror_lib.records.legacy import read_legacy
@@ -49,7 +48,7 @@ from mirror_lib.records.spans import Span
 from mirror_lib.records.split import halves, skipped_batch
 from mirror_lib.records.varint import decode_varint
 from mirror_lib.topology.names import TopicPartition
-from tests.support.records.record_batches import SourceRecord, batch, message_set, sealed
+from tests.support.records.record_batches import SourceRecord, assembler, batch, message_set, sealed
 from tools import fuzz
 from tools.fuzz.child import case
 from tools.fuzz.model import Kind, Target
@@ -58,21 +57,6 @@ from tools.fuzz.targets_of_logs import bombs
 
 STORES = Path(fuzz.__file__).parent / "stores"
 P256, UNKNOWN_CURVE = bytes.fromhex("2a8648ce3d030107"), bytes.fromhex("2a8648ce3d030177")
-
-
-def assembler(**changed: object) -> BatchAssembler:
-    settings = {
-        "topic": "t",
-        "partition": 0,
-        "start": 0,
-        "end": 1000,
-        "passthrough_min_bytes": 100_000,
-        "batch_max_bytes": 1 << 20,
-        "target_max_message_bytes": 1 << 20,
-        "read_committed": False,
-        **changed,
-    }
-    return BatchAssembler(**settings)  # type: ignore[arg-type]
 
 
 def with_body(body: bytes, codec: int, *, count: int = 1) -> bytes:

@@ -169,11 +169,12 @@ def test_more_records_than_bytes_are_damage_and_more_than_can_be_looked_at_are_n
 _WITHOUT_MEMORY = """\
 import resource
 from tests.support.records.record_batches import SourceRecord, batch
-from mirror_lib.records.assemble import BatchAssembler
+from mirror_lib.errors import Where
+from mirror_lib.records.assemble import BatchAssembler, BatchSizes
 
 sound = batch([SourceRecord(number, value=b"v" * 50) for number in range(10)], codec=4)
-subject = BatchAssembler(topic="t", partition=0, start=1, end=10, passthrough_min_bytes=0, batch_max_bytes=1 << 20,
-                         target_max_message_bytes=1 << 20, read_committed=False, skip=True)
+sizes = BatchSizes(0, 1 << 20, 1 << 20)
+subject = BatchAssembler(where=Where(), offsets=range(1, 10), sizes=sizes, read_committed=False, skip=True)
 in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (in_use + (60 << 20), resource.RLIM_INFINITY))
 try:

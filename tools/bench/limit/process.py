@@ -17,7 +17,8 @@ from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.config.model import ClientSettings
-from mirror_lib.records.assemble import BatchAssembler
+from mirror_lib.errors import Where
+from mirror_lib.records.assemble import BatchAssembler, BatchSizes
 from mirror_lib.records.ready import ReadyBatch
 from mirror_lib.records.stamping import stamp
 from tools.bench.clusters.wire import Wire
@@ -134,13 +135,9 @@ def _prepare(share: Share) -> _Prepared:
     with Wire(share.source, answer_bytes=way.max_bytes + _ANSWER_SLACK) as wire:
         for partition, end in share.ends.items():
             assembler = BatchAssembler(
-                topic=share.topic,
-                partition=partition,
-                start=0,
-                end=end,
-                passthrough_min_bytes=settings.batch_passthrough_min_bytes,
-                batch_max_bytes=settings.batch_max_bytes,
-                target_max_message_bytes=_LARGEST_BATCH,
+                where=Where(topic=share.topic, partition=partition),
+                offsets=range(end),
+                sizes=BatchSizes(settings.batch_passthrough_min_bytes, settings.batch_max_bytes, _LARGEST_BATCH),
                 read_committed=False,
             )
             ready = held.ready[partition] = []

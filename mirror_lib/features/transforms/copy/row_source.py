@@ -24,13 +24,11 @@ from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.config.copy_settings import PoisonPolicy
 from mirror_lib.copy.transfer.assembler_protocol import Part
 from mirror_lib.copy.transfer.fetcher import Memory, SourceReader
-from mirror_lib.copy.transfer.follower_fetch import ReadReplicas
 from mirror_lib.copy.transfer.open_copies import OpenCopies
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
 from mirror_lib.copy.transfer.task import for_attempt
 from mirror_lib.copy.transfer.task_group import Background, internal_error
-from mirror_lib.copy.transfer.throttle import Throttle, task_bytes_per_second
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.transforms.arrow.decode_limits import DecodeLimits
 from mirror_lib.features.transforms.copy.model import (
@@ -194,24 +192,22 @@ class _Reading:
                 await background.stop()
 
     def _new_reader(self, source: RawClient, quarantine: RawClient, background: Background) -> SourceReader:
-        rate = task_bytes_per_second(self._job, self._copies[0].source)
         return SourceReader(
             source,
             self._copies,
-            self._job.settings,
+            self._job,
             self._memory,
             background,
-            read_committed=self._job.read_committed,
-            deliver=self._deliver,
-            settled=self._open.settle,
+            downstream=self,
             omissions=Omissions(self._job, quarantine, kept=_kept_by_the_account),
-            throttle=None if rate is None else Throttle(rate),
-            replicas=ReadReplicas(self._job.source.rack, self._job.source.metadata_max_age_ms / 1000),
-            tasks=len(self._job.bins),
-            room=self._room,
         )
 
-    def _deliver(self, copy: PartitionCopy, parts: Sequence[Part]) -> None:
+    def settle(self, copy: PartitionCopy) -> None:
+        """End a partition if Spark has taken all of its rows."""
+        self._open.settle(copy)
+
+    def deliver(self, copy: PartitionCopy, parts: Sequence[Part]) -> None:
+        """Hand rows to the thread of Spark's task."""
         for part in cast("Sequence[RowPart]", parts):
             copy.unacknowledged_batches += 1
             copy.unacknowledged_bytes += part.size
@@ -219,7 +215,7 @@ class _Reading:
             self._waiting += part.size
             self._ready.put((copy, part))
 
-    async def _room(self) -> None:
+    async def room(self) -> None:
         """Wait until Spark has taken enough: a fetch becomes rows in parts, regardless of its size."""
         while self._waiting >= self._most_waiting:
             self._has_room.clear()

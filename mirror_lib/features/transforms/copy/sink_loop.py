@@ -258,16 +258,15 @@ class SinkLoop:
         flushed = [output.main.copy for output in self._outputs if output.transaction is None]
         flush = self._flush = PositionFlush(self._job, flushed)
         self._omissions = Omissions(self._job, target, kept=_kept_by_all if self._routes else flush.keep)
+        # The transactions for old records are not used here: transactions begin and end with rows.
+        memory = replace(self._job.producer_memory, verifies_transactions=False)
         self._writer = TargetWriter(
             target,
             copies,
-            self._job.settings,
+            replace(self._job, producer_memory=memory),
             background,
-            acknowledged=self._handle_acknowledged,
+            upstream=self,
             omissions=self._omissions,
-            # The transactions for old records are not used here: transactions begin and end with rows.
-            memory=replace(self._job.producer_memory, verifies_transactions=False),
-            tasks=len(self._job.bins),
         )
         self._open.begin(len(copies))
         try:
@@ -331,7 +330,11 @@ class SinkLoop:
             self._acknowledged_event.clear()
             await self._acknowledged_event.wait()
 
-    def _handle_acknowledged(self, copy: PartitionCopy, size: int) -> None:
+    def committed(self, copies: Sequence[PartitionCopy]) -> None:
+        """Not used: the rows have transactions of their own."""
+
+    def acknowledged(self, copy: PartitionCopy, size: int) -> None:
+        """Let more batches be handed over."""
         self._acknowledged_event.set()
         self._release(size)
         self._settle(copy)
