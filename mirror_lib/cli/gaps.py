@@ -22,7 +22,7 @@ from mirror_lib.counted import counted
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.rows import GapRow
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 
 app = command_group("gaps")
 

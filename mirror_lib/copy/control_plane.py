@@ -9,7 +9,7 @@ from mirror_lib.copy.run import replicate_if
 from mirror_lib.copy.run_options import RunOptions, RunReport
 from mirror_lib.copy.transfer.task import copy_bin
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import CopyJob, PartitionResult, RunPlan
 
 #: Maximum number of heartbeat offsets that are copied here. More belong to a first copy, which needs Spark.

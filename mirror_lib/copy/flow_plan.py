@@ -26,7 +26,8 @@ from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.aborted_records import copied_transactions
 from mirror_lib.planning.altered_positions import altered_notes
-from mirror_lib.planning.facts import FlowClusters, gather_facts
+from mirror_lib.planning.facts import KnownState, gather_facts
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.foreign_writes import foreign_notes, offsets_behind_copies
 from mirror_lib.planning.handed_over import after_cutovers
 from mirror_lib.planning.known_topics import new_topics_matter
@@ -140,12 +141,14 @@ def plan_with_facts(
         flow,
         topology,
         clusters,
+        KnownState(
+            stopped=stopped,
+            truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
+            runs_before=None if options.asks_all else lambda: ledger.count_runs(str(flow.flow)) if ledger else 0,
+            topics=stored_topics(flow, ledger),
+            ledger=known,
+        ),
         topics_synced=topics_synced,
-        stopped=stopped,
-        truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
-        runs_before=None if options.asks_all else lambda: ledger.count_runs(str(flow.flow)) if ledger else 0,
-        known_topics=stored_topics(flow, ledger),
-        ledger=known,
     )
     remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
     refuse_ledger_loops(flow, ledger, clusters.ids(), remote)

@@ -42,7 +42,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.aborted_records import aborted_notes, copied_transactions
 from mirror_lib.planning.altered_positions import note_altered
 from mirror_lib.planning.by_transform_chain import whole_takeovers
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.known_topics import new_topics_matter, note_topics, topics_to_note
 from mirror_lib.planning.model import (
     CopyJob,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from mirror_lib.copy.gaps.resolutions import Decision
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.rows import RoundRow
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import CopyJob, PartitionProblem, PartitionResult, RunPlan
 
 #: Copies every bin of a job and returns a result for every partition; Spark in production.

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType, TracebackType
-from typing import NamedTuple, Self
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import NamedTuple
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact
-from mirror_lib.cluster.admin.model import OffsetSpec, TopicDescription
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.position_format import SOURCE_CONNECTOR, ClusterPair, Position, PositionState
-from mirror_lib.cluster.topics.position_store import PositionSnapshot, PositionStore, StoredPosition
+from mirror_lib.cluster.admin.client import OffsetFact
+from mirror_lib.cluster.admin.model import OffsetSpec, PerTopic, TopicDescription
+from mirror_lib.cluster.topics.position_format import ClusterPair, Position, PositionState
+from mirror_lib.cluster.topics.position_store import PositionSnapshot, StoredPosition
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.gc_pause import collections_paused
-from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import DirtyStartError, MirrorError, TopicMissingError, TopologyError, Where
-from mirror_lib.identity.clusters import cluster_pair
 from mirror_lib.identity.ledger_positions import LedgerPositions, Past
 from mirror_lib.identity.targets import CopiedTo, TargetPartition, copied_to
 from mirror_lib.planning.altered_positions import AlteredPosition, altered_position, with_altered
-from mirror_lib.planning.markers import WrittenRanges
-from mirror_lib.planning.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
+from mirror_lib.planning.flow_clusters import FlowClusters
+from mirror_lib.planning.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.planning.next_steps import after_malformed_position
-from mirror_lib.planning.open_transactions import longest_transaction_seconds
-from mirror_lib.planning.producer_expiry import producer_memory
 from mirror_lib.planning.source_logs import SourceLogs, read_source_logs
 from mirror_lib.planning.target_records import compare_targets
 from mirror_lib.planning.topic_limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
 from mirror_lib.records.rules import ANY_RECORD, RecordRules
-from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.sync.hidden_by_acls import in_words, unseen_topics
 from mirror_lib.sync.loops.flow import namesake_notes, refuse_own_copies
 from mirror_lib.topology.flow_topology import FlowTopology
@@ -44,110 +37,24 @@ _NO_LIMITS = TopicLimits()
 _NO_TRUNCATIONS: Mapping[tuple[TopicPartition, int], int] = MappingProxyType({})
 
 
-@dataclass(slots=True)
-class FlowClusters:
-    """The clients that one run of a flow uses on the driver, and the state that they read last."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownState:
+    """What a flow has stored, as far as its plan asks for it."""
 
-    flow: FlowConfig
-    source_admin: ClusterAdmin
-    target_admin: ClusterAdmin
-    positions: PositionStore
-    positions_connection: Connection
-    source_data: Connection
-    target_data: Connection
-    #: What was written to both clusters behind the copies of the flows.
-    source_writes: WrittenRanges
-    target_writes: WrittenRanges
-    positions_at_plan: PositionSnapshot = field(default_factory=PositionSnapshot)
-    #: Topics already reported as not visible: once in a run is enough.
-    reported_unseen: set[str] = field(default_factory=set)
-    #: Topics that the source has, selected or not.
-    listed: Collection[str] = ()
-    #: Topics that the configuration names and the source does not have.
-    missing_topics: tuple[str, ...] = ()
-    #: Sentences about the source for the plan.
-    notes: tuple[str, ...] = ()
-    #: Source topics with lag whose target replaces timestamps.
-    replaced_timestamps: Sequence[str] = ()
-    #: Positions that an operator has altered in Connect's form.
-    altered: Sequence[AlteredPosition] = ()
-    #: By cluster, the partitions whose last copied record was found there: checking once in a run is enough.
-    known_again: defaultdict[str, set[TopicPartition]] = field(default_factory=lambda: defaultdict(set))
-    #: Epoch milliseconds: when these clients last saw a partition copied to its end. A run stores nothing about that.
-    idle_at: dict[TopicPartition, int] = field(default_factory=dict)
-    #: Number of plans made with these clients: the rounds of a run.
-    plans: int = 0
-    _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
-    _memory: ProducerMemory | None = None
-    _longest_transaction: float | None = None
-    _stack: ExitStack = field(default_factory=ExitStack)
+    #: Partitions that are not replicated any more; nothing is requested for them.
+    stopped: Collection[TopicPartition] = ()
+    #: The lowest log end offset that earlier runs found before a position, if no operator has decided.
+    truncations: Mapping[tuple[TopicPartition, int], int] = _NO_TRUNCATIONS
+    #: The number of earlier runs, if not all idle partitions are to be compared in each plan.
+    runs_before: Callable[[], int] | None = None
+    #: Topics that the source had at the last run.
+    topics: Collection[str] | None = None
+    #: What the ledger has; None if there is none.
+    ledger: LedgerPositions | None = None
 
-    @classmethod
-    def connect(
-        cls, flow: FlowConfig, *, connector: str = SOURCE_CONNECTOR, admin_seconds: float | None = None
-    ) -> FlowClusters:
-        """Create the admin clients without sending a request.
 
-        Args:
-            connector: connector name of the positions: the flow's own, or a backfill's.
-            admin_seconds: timeout of each call of the admin clients; default `admin.timeout.ms`.
-        """
-        clients = flow.clients
-        internal = Connection.from_settings(clients.target_internal)
-        source_data = Connection.from_settings(clients.data_consumer)
-        target_data = Connection.from_settings(clients.data_producer)
-        return cls(
-            flow=flow,
-            source_admin=source_admin(flow, admin_seconds),
-            target_admin=target_admin(flow, admin_seconds),
-            positions=PositionStore(internal, flow.offset_storage_topic, flow.source_alias, connector=connector),
-            positions_connection=internal,
-            source_data=source_data,
-            target_data=target_data,
-            source_writes=WrittenRanges(source_data),
-            target_writes=WrittenRanges(target_data),
-        )
-
-    @property
-    def read_committed(self) -> bool:
-        """True if aborted and open transactions of the source are skipped."""
-        return self.flow.isolation_level is IsolationLevel.READ_COMMITTED
-
-    def producer_memory(self) -> ProducerMemory:
-        """Expiration of producer state on the target's brokers; requested once."""
-        if self._memory is None:
-            self._memory = producer_memory(self.target_admin)
-        return self._memory
-
-    def longest_transaction_seconds(self) -> float:
-        """Maximum seconds that a transaction may stay open on the source; requested once."""
-        if self._longest_transaction is None:
-            self._longest_transaction = longest_transaction_seconds(self.source_admin)
-        return self._longest_transaction
-
-    def ids(self) -> ClusterPair | None:
-        """The ids of both clusters; None if one of them has none (before Kafka 0.10.1)."""
-        return cluster_pair(self.source_admin, self.target_admin)
-
-    def sources_of(self, target: TopicPartition) -> Sequence[TopicPartition]:
-        """The source partitions of the last plan with this target partition; several in a merge."""
-        return self._sources.get(target, ())
-
-    def note_sources(self, pairs: Iterable[tuple[TopicPartition, TopicPartition]]) -> None:
-        """Remember the target partition of each source partition."""
-        self._sources.clear()
-        for source, target in pairs:
-            self._sources.setdefault(target, []).append(source)
-
-    def __enter__(self) -> Self:
-        for client in (self.source_admin, self.target_admin, self.positions):
-            self._stack.enter_context(client)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+NOTHING_KNOWN = KnownState()
+_Pair = tuple[TopicPartition, TopicPartition]
 
 
 @collections_paused()
@@ -155,32 +62,55 @@ def gather_facts(
     flow: FlowConfig,
     topology: FlowTopology,
     clusters: FlowClusters,
+    known: KnownState = NOTHING_KNOWN,
     *,
     topics_synced: bool = True,
-    stopped: Collection[TopicPartition] = (),
-    truncations: Mapping[tuple[TopicPartition, int], int] = _NO_TRUNCATIONS,
-    runs_before: Callable[[], int] | None = None,
-    known_topics: Collection[str] | None = None,
-    ledger: LedgerPositions | None = None,
 ) -> tuple[list[PartitionFacts], tuple[PartitionProblem, ...]]:
     """The facts of every partition that the flow selects, and the partitions that cannot be planned.
 
     Args:
         topics_synced: whether a missing target topic or partition is a problem; if False, the topic sync before a run
             would create it.
-        stopped: partitions that are not replicated any more; nothing is requested for them.
-        truncations: the lowest log end offset that earlier runs found before a position, if no operator has decided.
-        runs_before: the number of earlier runs, if not all idle partitions are to be compared in each plan.
-        ledger: what the ledger has; None if there is none.
 
     Raises:
         ConfigurationError: a batch cannot follow this `auto.offset.reset`.
     """
+    topics = _read_topics(flow, topology, clusters)
+    facts, pairs, problems = _sort_out(flow, topics, clusters.positions_at_plan, known, topics_synced=topics_synced)
+    problems = [*topics.problems(flow), *_unseen(flow, topology, clusters, known.stopped), *problems]
+    clusters.note_sources((*pairs, *_earlier_pairs(topology, clusters.positions_at_plan, {pair[0] for pair in pairs})))
+    logs, refused = _read_logs(flow, clusters, pairs, topics, known)
+    problems += refused
+    facts += _combine(flow, clusters, topics, logs, known, problems)
+    return facts, tuple(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Topics:
+    """The selected topics of the source, and their remote topics."""
+
+    sources: PerTopic[TopicDescription]
+    targets: PerTopic[TopicDescription]
+    #: Remote topic by source topic.
+    remote: Mapping[str, str]
+    ids: ClusterPair | None
+    #: Names that the flow cannot use, by source topic.
+    collisions: Mapping[str, MirrorError]
+
+    def problems(self, flow: FlowConfig) -> Iterator[PartitionProblem]:
+        """Source topics that cannot be described."""
+        for topic, error in self.sources.errors.items():
+            # Deleted since it was listed: there is nothing to copy any more.
+            if not isinstance(error, TopicMissingError):
+                whole = TopicPartition(topic, WHOLE_TOPIC)
+                yield PartitionProblem(whole, with_flow(flow, error, whole))
+
+
+def _read_topics(flow: FlowConfig, topology: FlowTopology, clusters: FlowClusters) -> _Topics:
     with clusters.positions.reading_all() as positions:
         listed = clusters.source_admin.list_topics()
         clusters.listed = frozenset(listed)
-        names = [topic for topic in listed if topology.replicates(topic)]
-        sources = clusters.source_admin.describe_topics(names)
+        sources = clusters.source_admin.describe_topics([topic for topic in listed if topology.replicates(topic)])
         remote = {topic: topology.remote_topic(topic) for topic in sources}
         ids = clusters.ids()
         refuse_own_copies(topology, ids, remote)
@@ -192,46 +122,64 @@ def gather_facts(
         counts = {topic: len(each.partitions) for topic, each in sources.items()}
         collisions = topology.name_table(counts, set(existing)).errors(str(flow.flow))
         clusters.positions_at_plan = positions()
+    return _Topics(sources=sources, targets=targets, remote=remote, ids=ids, collisions=collisions)
 
-    problems = [
-        PartitionProblem(TopicPartition(topic, WHOLE_TOPIC), with_flow(flow, error, TopicPartition(topic, WHOLE_TOPIC)))
-        for topic, error in sources.errors.items()
-        # Deleted since it was listed: there is nothing to copy any more.
-        if not isinstance(error, TopicMissingError)
-    ]
-    problems += _unseen(flow, topology, clusters, listed, stopped)
-    pairs: list[tuple[TopicPartition, TopicPartition]] = []
-    facts = []
-    for topic, description in sorted(sources.items()):
-        for pair in _pairs(description, remote[topic]):
-            if pair[0] in stopped:
+
+def _sort_out(
+    flow: FlowConfig, topics: _Topics, snapshot: PositionSnapshot, known: KnownState, *, topics_synced: bool
+) -> tuple[list[PartitionFacts], list[_Pair], list[PartitionProblem]]:
+    """The facts of stopped partitions, the pairs to read, and the partitions that cannot be planned."""
+    facts: list[PartitionFacts] = []
+    pairs: list[_Pair] = []
+    problems: list[PartitionProblem] = []
+    for topic, description in sorted(topics.sources.items()):
+        remote = topics.remote[topic]
+        for pair in _pairs(description, remote):
+            if pair[0] in known.stopped:
                 facts.append(_stopped_facts(pair, description))
                 continue
             error = (
-                collisions.get(topic)
+                topics.collisions.get(topic)
                 or _target_problem(
                     flow,
                     pair,
-                    targets.get(remote[topic]),
-                    targets.errors.get(remote[topic]),
+                    topics.targets.get(remote),
+                    topics.targets.errors.get(remote),
                     synced=topics_synced,
-                    position=clusters.positions_at_plan.positions.get(pair[0]),
+                    position=snapshot.positions.get(pair[0]),
                 )
-                or _position_problem(flow, pair[0], clusters.positions_at_plan)
+                or _position_problem(flow, pair[0], snapshot)
             )
             if error is None:
                 pairs.append(pair)
             else:
                 problems.append(PartitionProblem(pair[0], with_flow(flow, error, pair[0])))
-    clusters.note_sources((*pairs, *_earlier_pairs(topology, clusters.positions_at_plan, {pair[0] for pair in pairs})))
+    return facts, pairs, problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    """What the logs of both clusters say about the pairs."""
+
+    pairs: list[_Pair]
+    source: SourceLogs
+    ends: Mapping[TopicPartition, OffsetFact]
+    #: By source partition, whether the target has the record of the position, or why that is not known.
+    on_target: Mapping[TopicPartition, bool | MirrorError]
+
+
+def _read_logs(
+    flow: FlowConfig, clusters: FlowClusters, pairs: list[_Pair], topics: _Topics, known: KnownState
+) -> tuple[_Logs, list[PartitionProblem]]:
+    runs_before = known.runs_before
     turn = None if runs_before is None else lambda: runs_before() + clusters.plans
+    in_ledger = known.ledger.rows if known.ledger is not None else ()
     # Both clusters take their time with thousands of partitions.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="target-ends") as pool:
-        asked = pool.submit(_target_ends, clusters, pairs, targets, ledger.rows if ledger is not None else ())
+        asked = pool.submit(_target_ends, clusters, pairs, topics.targets, in_ledger)
         refused = _resolve_altered(flow, clusters, pairs, asked.result)
-        problems += refused
         pairs = [pair for pair in pairs if pair[0] not in {problem.source for problem in refused}]
-        logs = read_source_logs(
+        source = read_source_logs(
             clusters.source_admin,
             clusters.source_data,
             [source for source, _ in pairs],
@@ -246,60 +194,73 @@ def gather_facts(
         clusters.target_data,
         pairs,
         clusters.positions_at_plan.positions,
-        logs.ends,
+        source.ends,
         ends,
         known_again=clusters.known_again[clusters.target_data.cluster],
         turn=turn,
     )
     clusters.plans += 1
-    first_counts = _first_partitions(sources, clusters.positions_at_plan)
-    limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
+    return _Logs(pairs, source, ends, on_target), refused
+
+
+def _combine(
+    flow: FlowConfig,
+    clusters: FlowClusters,
+    topics: _Topics,
+    logs: _Logs,
+    known: KnownState,
+    problems: list[PartitionProblem],
+) -> Iterator[PartitionFacts]:
+    """Yield the facts of the partitions whose logs could be read; the others are added to the problems."""
+    snapshot = clusters.positions_at_plan
+    first_counts = _first_partitions(topics.sources, snapshot)
+    limited = {topic: topics.remote[topic] for topic in logs.source.behind if topics.remote[topic] in topics.targets}
     limits = read_limits(clusters.target_admin, limited.values())
     rules = read_rules(clusters.source_admin, limits, limited)
     clusters.replaced_timestamps = sorted(
         topic for topic, target in limited.items() if target in limits and limits[target].log_append_time
     )
     altered = {each.after.source for each in clusters.altered}
-    for pair in pairs:
-        end = ends.get(pair[1])
-        there_too = on_target.get(pair[0])
-        error = logs.error(pair[0]) or (end.error if end else None)
+    for pair in logs.pairs:
+        source, target = pair
+        end, there_too = logs.ends.get(target), logs.on_target.get(source)
+        error = logs.source.error(source) or (end.error if end else None)
         error = error or (there_too if isinstance(there_too, MirrorError) else None)
-        if error is None:
-            limit, demands = limits.get(pair[1].topic, _NO_LIMITS), rules.get(pair[0].topic, ANY_RECORD)
-            stored = clusters.positions_at_plan.positions.get(pair[0])
-            position = stored.position if stored else None
-            there = targets.get(pair[1].topic)
-            past = Past.of(position, ledger, pair[0], altered=pair[0] in altered)
-            target = _Target(
-                TargetPartition(pair[1].topic, there.topic_id if there else None, end.offset if end else None),
-                past.copied_to(_copied_to(clusters, pair, position)),
-                ids,
-                first_counts[pair[0].topic],
-                there_too if isinstance(there_too, bool) else None,
-                limit.max_batch_bytes(flow.copy_settings),
-                demands,
-            )
-            remembered = _Remembered(
-                past,
-                altered=pair[0] in altered,
-                is_new=position is None and known_topics is not None and pair[0].topic not in known_topics,
-                was_begun=past.was_begun and pair[0] not in clusters.positions_at_plan.reset,
-                caught_up_at=max(_caught_up_at(stored) or 0, clusters.idle_at.get(pair[0], 0)) or None,
-            )
-            fact = _facts(pair, sources[pair[0].topic], logs, position, truncations, target, remembered)
-            facts.append(fact)
-            if fact.position == fact.log_end:
-                clusters.idle_at[pair[0]] = logs.asked_at
-        else:
-            problems.append(PartitionProblem(pair[0], with_flow(flow, error, pair[0])))
-    return facts, tuple(problems)
+        if error is not None:
+            problems.append(PartitionProblem(source, with_flow(flow, error, source)))
+            continue
+        limit, demands = limits.get(target.topic, _NO_LIMITS), rules.get(source.topic, ANY_RECORD)
+        stored = snapshot.positions.get(source)
+        position = stored.position if stored else None
+        there = topics.targets.get(target.topic)
+        past = Past.of(position, known.ledger, source, altered=source in altered)
+        on_target = _Target(
+            TargetPartition(target.topic, there.topic_id if there else None, end.offset if end else None),
+            past.copied_to(_copied_to(clusters, pair, position)),
+            topics.ids,
+            first_counts[source.topic],
+            there_too if isinstance(there_too, bool) else None,
+            limit.max_batch_bytes(flow.copy_settings),
+            demands,
+        )
+        remembered = _Remembered(
+            past,
+            altered=source in altered,
+            is_new=position is None and known.topics is not None and source.topic not in known.topics,
+            was_begun=past.was_begun and source not in snapshot.reset,
+            caught_up_at=max(_caught_up_at(stored) or 0, clusters.idle_at.get(source, 0)) or None,
+        )
+        description = topics.sources[source.topic]
+        fact = _facts(pair, description, logs.source, position, known.truncations, on_target, remembered)
+        if fact.position == fact.log_end:
+            clusters.idle_at[source] = logs.source.asked_at
+        yield fact
 
 
 def _resolve_altered(
     flow: FlowConfig,
     clusters: FlowClusters,
-    pairs: Iterable[tuple[TopicPartition, TopicPartition]],
+    pairs: Iterable[_Pair],
     target_ends: Callable[[], Mapping[TopicPartition, OffsetFact]],
 ) -> list[PartitionProblem]:
     """Add missing fields to positions altered in Connect's form; return the errors of those that are refused.
@@ -342,9 +303,7 @@ def _first_partitions(sources: Mapping[str, TopicDescription], snapshot: Positio
     return {name: recorded.get(name) or seen.get(name) or len(topic.partitions) for name, topic in sources.items()}
 
 
-def _copied_to(
-    clusters: FlowClusters, pair: tuple[TopicPartition, TopicPartition], position: Position | None
-) -> CopiedTo | None:
+def _copied_to(clusters: FlowClusters, pair: _Pair, position: Position | None) -> CopiedTo | None:
     if position is None:
         return None
     sharing = clusters.sources_of(pair[1])
@@ -379,7 +338,7 @@ class _Remembered(NamedTuple):
 
 def _target_ends(
     clusters: FlowClusters,
-    pairs: Iterable[tuple[TopicPartition, TopicPartition]],
+    pairs: Iterable[_Pair],
     targets: Mapping[str, TopicDescription],
     in_ledger: Container[TopicPartition],
 ) -> Mapping[TopicPartition, OffsetFact]:
@@ -402,12 +361,11 @@ def _unseen(
     flow: FlowConfig,
     topology: FlowTopology,
     clusters: FlowClusters,
-    listed: Collection[str],
     stopped: Collection[TopicPartition],
 ) -> Iterator[PartitionProblem]:
     """Named topics that the flow is not authorized to see. Others may be deleted: those are only logged."""
     copied = clusters.positions_at_plan.positions
-    unseen = unseen_topics(clusters.source_admin, flow, topology, listed, copied, stopped)
+    unseen = unseen_topics(clusters.source_admin, flow, topology, clusters.listed, copied, stopped)
     for topic, refusal in unseen.refused.items():
         whole = TopicPartition(topic, WHOLE_TOPIC)
         yield PartitionProblem(whole, with_flow(flow, refusal, whole))
@@ -418,9 +376,7 @@ def _unseen(
         _log.warning("Flow %s: %s", flow.flow, line)
 
 
-def _earlier_pairs(
-    topology: FlowTopology, snapshot: PositionSnapshot, planned: set[TopicPartition]
-) -> Iterator[tuple[TopicPartition, TopicPartition]]:
+def _earlier_pairs(topology: FlowTopology, snapshot: PositionSnapshot, planned: set[TopicPartition]) -> Iterator[_Pair]:
     """Other source partitions with targets in a merge: of topics that this run does not copy, or that are deleted."""
     if topology.rename.merge:
         for source in (*snapshot.positions, *snapshot.unreadable):
@@ -428,7 +384,7 @@ def _earlier_pairs(
                 yield source, TopicPartition(topology.remote_topic(source.topic), source.partition)
 
 
-def _pairs(description: TopicDescription, remote: str) -> list[tuple[TopicPartition, TopicPartition]]:
+def _pairs(description: TopicDescription, remote: str) -> list[_Pair]:
     return [
         (TopicPartition(description.name, partition.partition), TopicPartition(remote, partition.partition))
         for partition in description.partitions
@@ -437,7 +393,7 @@ def _pairs(description: TopicDescription, remote: str) -> list[tuple[TopicPartit
 
 def _target_problem(
     flow: FlowConfig,
-    pair: tuple[TopicPartition, TopicPartition],
+    pair: _Pair,
     target: TopicDescription | None,
     failure: MirrorError | None,
     *,
@@ -486,7 +442,7 @@ def with_flow(flow: FlowConfig, error: MirrorError, source: TopicPartition) -> M
 
 
 def _facts(
-    pair: tuple[TopicPartition, TopicPartition],
+    pair: _Pair,
     topic: TopicDescription,
     logs: SourceLogs,
     position: Position | None,
@@ -542,7 +498,7 @@ def _caught_up_at(stored: StoredPosition | None) -> int | None:
     return stored.stored_at if position.caught_up_at is None and position.claim is None else position.caught_up_at
 
 
-def _stopped_facts(pair: tuple[TopicPartition, TopicPartition], topic: TopicDescription) -> PartitionFacts:
+def _stopped_facts(pair: _Pair, topic: TopicDescription) -> PartitionFacts:
     return PartitionFacts(
         source=pair[0],
         target=pair[1],

@@ -14,7 +14,7 @@ from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.feature import Hook
 from mirror_lib.installed_features import provided
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import PartitionFacts, PartitionProblem
 from mirror_lib.topology.flow_topology import FlowTopology
 from mirror_lib.topology.names import FlowId, TopicPartition

@@ -21,7 +21,7 @@ from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.rows import GapRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.past_runs.outlooks import duration
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import PartitionPlan, PartitionProblem, PartitionResult
 from mirror_lib.planning.topic_limits import read_limits
 from mirror_lib.topology.names import FlowId, TopicPartition

@@ -19,7 +19,7 @@ from mirror_lib.identity.ledger_positions import LedgerPositions
 from mirror_lib.identity.unselected import Selection, Unselected, find_unselected
 from mirror_lib.ledger.rows import SOURCE_DELETED, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, RunPlan
 from mirror_lib.topology.flow_topology import FlowTopology
 from mirror_lib.topology.names import FlowId, TopicPartition

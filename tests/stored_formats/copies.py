@@ -15,7 +15,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.demo.broker import KafkaCluster
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import CopyJob, PartitionResult
 from mirror_lib.topology.names import TopicPartition
 from tests.stored_formats.scene import Scene

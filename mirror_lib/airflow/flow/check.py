@@ -24,7 +24,7 @@ from mirror_lib.installed_features import installed_features
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.masked_urls import masked_addresses
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.new_topics import limits_of_new_topics
 from mirror_lib.planning.topic_limits import topic_warnings
 from mirror_lib.spark.cluster_check import cluster_notes

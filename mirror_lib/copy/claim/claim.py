@@ -34,7 +34,8 @@ from mirror_lib.identity.positions import position_row
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.syncs import BEFORE_ALL
 from mirror_lib.planning.by_transform_chain import row_copy
-from mirror_lib.planning.facts import FlowClusters, with_flow
+from mirror_lib.planning.facts import with_flow
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
 from mirror_lib.planning.next_steps import after_malformed_position
 from mirror_lib.topology.names import FlowId, TopicPartition

@@ -15,7 +15,7 @@ from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.errors import ClusterError
 from mirror_lib.identity.last_records import read_records_at
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import PartitionResult
 from mirror_lib.records.last_records import LastRecord
 from mirror_lib.topology.names import TopicPartition

@@ -25,7 +25,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.offsets.syncs import EmissionState, flush_syncs
 from mirror_lib.planning.by_transform_chain import route_record
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.lost_deletions import find_lost_deletions, note_lost_deletions
 from mirror_lib.planning.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult
 from mirror_lib.topology.names import TopicPartition

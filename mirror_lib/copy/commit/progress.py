@@ -17,7 +17,7 @@ from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import rows
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import CopyJob, OpenPartition
 from mirror_lib.topology.names import TopicPartition
 

@@ -39,7 +39,8 @@ from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.gaps import LastCopy
 from mirror_lib.planning.backfills import FROM_CUTOVER
-from mirror_lib.planning.facts import FlowClusters, gather_facts, with_flow
+from mirror_lib.planning.facts import KnownState, gather_facts, with_flow
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.planning.source_losses import find_target_change
 from mirror_lib.topology.names import FlowId, TopicPartition
@@ -182,9 +183,11 @@ def plan_decisions(
         flow,
         topology,
         clusters,
-        stopped=ledger.stopped_partitions(str(flow.flow)),
-        truncations=truncations(ledger.open_gaps(str(flow.flow))),
-        ledger=LedgerPositions.read(ledger, flow.flow),
+        KnownState(
+            stopped=ledger.stopped_partitions(str(flow.flow)),
+            truncations=truncations(ledger.open_gaps(str(flow.flow))),
+            ledger=LedgerPositions.read(ledger, flow.flow),
+        ),
     )
     facts = {fact.source: fact for fact in found if fact.source in chosen}
     errors = {problem.source: problem.error for problem in problems}

@@ -16,7 +16,7 @@ from mirror_lib.feature import Hook
 from mirror_lib.installed_features import installed_features
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.past_runs.outlooks import Outlook
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import RunPlan
 from mirror_lib.planning.open_transactions import open_transaction_notes
 from mirror_lib.planning.plan import hot_partition_warnings

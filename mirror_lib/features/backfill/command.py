@@ -34,7 +34,7 @@ from mirror_lib.features.backfill.model import BackfillRequest
 from mirror_lib.features.backfill.plan import BackfillEstimate
 from mirror_lib.features.backfill.situation import situations_of
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.spark.submit import LOCAL_MASTER
 
 app = command_group("backfill")

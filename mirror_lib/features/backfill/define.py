@@ -28,7 +28,7 @@ from mirror_lib.features.backfill.tables import BackfillRow, Backfills
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.past_runs.speeds import copy_speed
 from mirror_lib.planning.backfills import FROM_CUTOVER
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.source_logs import SourceLogs, read_source_logs
 from mirror_lib.sync.hidden_by_acls import hidden_topics
 from mirror_lib.sync.topics.flow import TopicSync, apply_flow_topics

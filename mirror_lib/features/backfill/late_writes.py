@@ -21,7 +21,7 @@ from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.ledger.rows import GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.backfills import FROM_CUTOVER, backfill_id
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.handed_over import AfterCutover
 from mirror_lib.planning.model import PartitionFacts, PartitionProblem, SourceLoss
 from mirror_lib.topology.flow_topology import FlowTopology

@@ -40,7 +40,8 @@ from mirror_lib.identity.positions import position_row
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.backfills import again
-from mirror_lib.planning.facts import FlowClusters, gather_facts
+from mirror_lib.planning.facts import KnownState, gather_facts
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, PartitionResult, RunPlan
 from mirror_lib.planning.plan import plan_round
 from mirror_lib.topology.names import TopicPartition
@@ -145,7 +146,7 @@ class BackfillPlanner:
         """The remaining ranges, or as much of them as the budget allows."""
         if not self._backfill.ranges:
             return RunPlan(flow=self._flow.flow, bins=(), problems=(), idle=0)
-        found, problems = gather_facts(self._flow, self._topology, clusters, runs_before=lambda: 0)
+        found, problems = gather_facts(self._flow, self._topology, clusters, KnownState(runs_before=lambda: 0))
         facts = {fact.source: fact for fact in found}
         refused = self._rejections(clusters, problems, facts)
         chosen = [

@@ -36,7 +36,8 @@ from mirror_lib.features.backfill.model import Backfill, BackfillRange
 from mirror_lib.features.backfill.states import copy_anew
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.backfills import again, let_flow_continue
-from mirror_lib.planning.facts import FlowClusters, with_flow
+from mirror_lib.planning.facts import with_flow
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import PartitionPlan
 from mirror_lib.topology.names import TopicPartition
 

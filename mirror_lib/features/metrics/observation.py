@@ -23,7 +23,7 @@ from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObserva
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.past_runs.outlooks import Outlook
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.planning.open_transactions import hidden_detail
 from mirror_lib.planning.unselected import unselected_error

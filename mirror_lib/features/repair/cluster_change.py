@@ -19,7 +19,7 @@ from mirror_lib.identity.histories import LedgerState
 from mirror_lib.identity.ledger_positions import LedgerPositions, Past
 from mirror_lib.ledger.rows import ClusterPairRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 
 

@@ -40,7 +40,8 @@ from mirror_lib.features.verify.own_deletions import deletion
 from mirror_lib.identity.positions import position_row
 from mirror_lib.ledger.rows import DELETIONS_WRITTEN, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.planning.facts import FlowClusters, with_flow
+from mirror_lib.planning.facts import with_flow
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import CopyJob, PositionTopic
 from mirror_lib.planning.unknown_history import note_histories
 from mirror_lib.records.builder import rebuild

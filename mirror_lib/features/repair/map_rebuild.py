@@ -39,7 +39,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.ranges import unite
 from mirror_lib.offsets.run_columns import RunColumns
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.unknown_history import note_histories
 from mirror_lib.records.compression.codecs import CodecError
 from mirror_lib.records.records import RecordError

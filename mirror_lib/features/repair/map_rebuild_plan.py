@@ -15,7 +15,7 @@ from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import SourceTruncatedError, TargetTruncatedError, TopologyError, Where
 from mirror_lib.ledger.directions import MapPart, with_ends
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.topology.flow_topology import FlowTopology
 from mirror_lib.topology.names import TopicPartition
 

@@ -40,7 +40,8 @@ from mirror_lib.identity.targets import TargetPartition, copied_to, is_other_top
 from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.backfills import backfill_id
-from mirror_lib.planning.facts import FlowClusters, with_flow
+from mirror_lib.planning.facts import with_flow
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 
 

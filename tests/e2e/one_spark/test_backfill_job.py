@@ -12,7 +12,7 @@ from mirror_lib.cli.main import app
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.spark.connect_server import ConnectAddress
 from tests.support.clusters import KafkaPair
 from tests.support.flows import copy_here, pair_flow

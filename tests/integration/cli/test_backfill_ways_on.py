@@ -11,7 +11,7 @@ from mirror_lib.copy.run_lock import hold_lock
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import CopyJob, PartitionResult
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, Said

@@ -12,7 +12,7 @@ from mirror_lib.cluster.topics.position_format import ClusterPair
 from mirror_lib.copy.flow_plan import plan_flow
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import ConfigurationError, SourceClusterChangedError, TargetClusterChangedError
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console
 from tests.support.flows import Flow, make_flow, pair_flow

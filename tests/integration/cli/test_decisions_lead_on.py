@@ -9,7 +9,7 @@ import pytest
 
 from mirror_lib.cluster.topics.position_format import Position
 from mirror_lib.config.loader import load
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import CopyJob, PartitionResult
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, copies_in_process

@@ -18,7 +18,7 @@ from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.cutover.failback import after_disaster
 from mirror_lib.features.cutover.failback.return_plan import plan_return
 from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, Said
 from tests.support.cutovers import migration, numbered

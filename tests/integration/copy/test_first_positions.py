@@ -7,7 +7,7 @@ import pytest
 from mirror_lib.cluster.topics.position_store import StoredPosition
 from mirror_lib.copy.gaps.resolutions import Decision
 from mirror_lib.errors import RetentionGapError, TargetDeletedError
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
 from tests.support.kafka import add_partitions, admin, delete_records, delete_topic, records, values

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mirror_lib.copy.flow_plan import plan_flow
 from mirror_lib.copy.run_options import RunOptions
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
 from tests.support.kafka import add_partitions, consume, create_topic, produce, records, values, watermarks

@@ -33,7 +33,7 @@ from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.raw.local import run_locally
 from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from mirror_lib.features.verify.state.lost import find_lost_deletions
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import CopyJob, PartitionResult
 from mirror_lib.sync.acls.flow import apply_flow_acls
 from mirror_lib.sync.admins import flow_admins

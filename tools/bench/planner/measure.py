@@ -40,7 +40,8 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.planning.bin_packing import least_possible
-from mirror_lib.planning.facts import FlowClusters, gather_facts
+from mirror_lib.planning.facts import gather_facts
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import RunPlan
 from mirror_lib.planning.plan import plan_round
 from mirror_lib.sync.topics.flow import apply_flow_topics

@@ -14,7 +14,7 @@ from mirror_lib.features.backfill.airflow.form import BackfillChoices, Target
 from mirror_lib.features.backfill.define import estimate, find_backfill, prepare_backfill, request_of
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.ledger.location import existing_ledger, open_ledger
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 
 if TYPE_CHECKING:
     from mirror_lib.config.model import FlowConfig

@@ -23,7 +23,7 @@ from mirror_lib.ledger.directions import inverse_run_id
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.segment_runs import columns_of
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.unknown_history import note_histories
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.topics.internal import ensure_internal_topics

@@ -42,7 +42,8 @@ from mirror_lib.identity.targets import TargetPartition, copied_to, target_chang
 from mirror_lib.markdown_text import markdown_text
 from mirror_lib.offsets.runs import merge
 from mirror_lib.planning.backfills import again
-from mirror_lib.planning.facts import FlowClusters, with_flow
+from mirror_lib.planning.facts import with_flow
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.records.compression.codecs import CodecError
 from mirror_lib.records.records import RecordError
 from mirror_lib.records.spans import Span

@@ -11,7 +11,7 @@ from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.copy.run_lock import RunLease, hold_lock
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 
 
 class LockedFlow(NamedTuple):

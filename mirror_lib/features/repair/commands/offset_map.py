@@ -29,7 +29,7 @@ from mirror_lib.features.repair.map_rebuild_plan import RebuildPlan, plan_rebuil
 from mirror_lib.identity.clusters import check_clusters
 from mirror_lib.ledger.handovers import opposite_of
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 
 app = command_group("map")
 

@@ -25,7 +25,7 @@ from mirror_lib.counted import counted
 from mirror_lib.features.repair.commands.decision_lock import locked_flow
 from mirror_lib.features.repair.set_positions import apply_changes, plan_changes
 from mirror_lib.identity.clusters import check_clusters
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 
 app = command_group("position")
 

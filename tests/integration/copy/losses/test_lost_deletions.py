@@ -15,7 +15,7 @@ from mirror_lib.copy.gaps.resolutions import Decision
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import DeletionsPossiblyLostError
 from mirror_lib.features.forecast.plan import forecast_plan
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.kafka import Record, consume, produce, transaction

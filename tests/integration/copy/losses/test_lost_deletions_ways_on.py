@@ -16,7 +16,7 @@ from mirror_lib.features.transforms.copy.transactions import Transaction
 from mirror_lib.features.verify.model import VerifyMode
 from mirror_lib.features.verify.state.lost import find_lost_deletions
 from mirror_lib.offsets.offset_map import Landing, OffsetMap
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from tests.support.brokers.compaction import create_compacted, forget, put, state
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.kafka import consume, delete_topic, set_config

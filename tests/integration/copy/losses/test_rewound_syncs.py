@@ -12,7 +12,7 @@ from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.console import Console
 from tests.support.flows import Flow, make_flow

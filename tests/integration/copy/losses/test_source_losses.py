@@ -27,7 +27,7 @@ from mirror_lib.errors import (
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.identity.positions import position_row
 from mirror_lib.ledger.rows import GapRow
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import start_together
 from tests.support.console import Console

@@ -23,7 +23,7 @@ from mirror_lib.errors import (
     TargetTruncatedError,
 )
 from mirror_lib.features.metrics.observation import observe_flow
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from tests.support.brokers.groups import commit_offset, committed_offsets
 from tests.support.console import Console
 from tests.support.flows import Flow, pair_flow

@@ -17,7 +17,7 @@ from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.errors import OpenTransactionError
 from mirror_lib.features.repair.map_rebuild import rebuild
 from mirror_lib.features.repair.map_rebuild_plan import plan_rebuild
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, records, values

@@ -19,7 +19,7 @@ from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.backfill.tables import Backfills
 from mirror_lib.features.repair.set_positions import apply_changes, plan_changes
 from mirror_lib.features.verify.findings import Verdict
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import CopyJob, PartitionResult
 from tests.support.flows import Flow, copy_here
 from tests.support.interruptions import DriverKilledError, claimed

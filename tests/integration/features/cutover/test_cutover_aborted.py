@@ -16,7 +16,7 @@ from mirror_lib.features.verify.report import VerifyReport
 from mirror_lib.features.verify.run import VerifyOptions, verify_flow
 from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.tables.segment_runs import columns_of, of_columns
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from tests.support.cutovers import Migration, migration, numbered
 from tests.support.flows import Flow
 from tests.support.kafka import produce, transaction, watermarks

@@ -16,7 +16,7 @@ from mirror_lib.features.backfill.define import prepare_backfill, request_of
 from mirror_lib.features.backfill.run import run_backfill
 from mirror_lib.features.metrics.observation import observe_flow
 from mirror_lib.ledger.rows import GapState
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import CopyJob, PartitionResult
 from tests.support.cutovers import Migration, migration, numbered, numbers
 from tests.support.flows import copy_here

@@ -8,7 +8,7 @@ import pytest
 
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.transforms.copy.model import FailedRecord
-from mirror_lib.planning.facts import FlowClusters
+from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, records
