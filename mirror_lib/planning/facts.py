@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from mirror_lib.cluster.admin.client import OffsetFact
@@ -34,7 +33,6 @@ from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 _NO_LIMITS = TopicLimits()
-_NO_TRUNCATIONS: Mapping[tuple[TopicPartition, int], int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +42,7 @@ class KnownState:
     #: Partitions that are not replicated any more; nothing is requested for them.
     stopped: Collection[TopicPartition] = ()
     #: The lowest log end offset that earlier runs found before a position, if no operator has decided.
-    truncations: Mapping[tuple[TopicPartition, int], int] = _NO_TRUNCATIONS
+    truncations: Mapping[tuple[TopicPartition, int], int] = field(default_factory=dict)
     #: The number of earlier runs, if not all idle partitions are to be compared in each plan.
     runs_before: Callable[[], int] | None = None
     #: Topics that the source had at the last run.
