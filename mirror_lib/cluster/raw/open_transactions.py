@@ -17,7 +17,6 @@ from mirror_lib.cluster.protocol.transactions import ProducerState, TransactionS
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.describe_producers import described_producers
 from mirror_lib.cluster.raw.leaders import by_leader
-from mirror_lib.cluster.raw.timestamps import read_first_timestamps
 from mirror_lib.errors import MirrorError
 from mirror_lib.topology.names import TopicPartition
 
@@ -67,6 +66,9 @@ async def describe_hidden(
     """
     if not hidden:
         return {}
+    # Copy tasks load this module, and need only the other function.
+    from mirror_lib.cluster.raw.timestamps import read_first_timestamps
+
     timestamps: dict[TopicPartition, int] = {}
     try:
         first = {place: each.first for place, each in hidden.items()}

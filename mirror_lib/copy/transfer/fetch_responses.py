@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.fetch import UNKNOWN_EPOCH
@@ -14,7 +15,6 @@ from mirror_lib.cluster.raw.backoff import may_pass
 from mirror_lib.cluster.raw.client import FetchedPartition, RawClient
 from mirror_lib.copy.transfer.assembler_protocol import Part
 from mirror_lib.copy.transfer.follower_fetch import Place, ReadReplicas
-from mirror_lib.copy.transfer.halves import Downstream
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
 from mirror_lib.errors import (
@@ -30,6 +30,9 @@ from mirror_lib.records.last_records import find_last_records
 from mirror_lib.records.skipped import SkippedRecords
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
+
+if TYPE_CHECKING:
+    from mirror_lib.copy.transfer.halves import Downstream
 
 #: Separate ranges of skipped records that a task holds of a partition: the commit of the round stores them.
 _MOST_SKIPPED_RANGES = 1 << 15

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
@@ -13,13 +14,15 @@ from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartitio
 from mirror_lib.copy.transfer.broker_connections import FetchPace, Reach, far_request_bytes, reach
 from mirror_lib.copy.transfer.fetch_responses import FetchResponses
 from mirror_lib.copy.transfer.follower_fetch import Place, ReadReplicas
-from mirror_lib.copy.transfer.halves import Downstream
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
 from mirror_lib.copy.transfer.task_group import Background
 from mirror_lib.copy.transfer.throttle import Throttle, task_bytes_per_second
 from mirror_lib.errors import BrokerUnreachableError, MirrorError
 from mirror_lib.planning.model import CopyJob
+
+if TYPE_CHECKING:
+    from mirror_lib.copy.transfer.halves import Downstream
 
 #: Two requests per connection: the broker handles one while the records of the other are processed.
 _REQUESTS_PER_CONNECTION = 2

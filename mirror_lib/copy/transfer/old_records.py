@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
@@ -26,12 +27,14 @@ from mirror_lib.cluster.raw.backoff import may_pass
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.copy.takeover.transaction_markers import Markers, overtime
-from mirror_lib.copy.transfer.halves import Upstream
 from mirror_lib.copy.transfer.produce_errors import WriteFaults
 from mirror_lib.copy.transfer.producer_state import Guard, PartitionWriter
 from mirror_lib.copy.transfer.task_group import Background
 from mirror_lib.errors import FencedError, MirrorError
 from mirror_lib.planning.model import ProducerMemory
+
+if TYPE_CHECKING:
+    from mirror_lib.copy.transfer.halves import Upstream
 
 #: Maximum seconds until a transaction is committed; half of the default transaction timeout.
 COMMIT_SECONDS = 30.0

@@ -21,6 +21,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.cluster.protocol.fields import encode_topic_id
@@ -28,7 +29,6 @@ from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.cluster.raw.backoff import may_pass, without_frames
 from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
 from mirror_lib.copy.transfer.broker_connections import ConnectionSlots
-from mirror_lib.copy.transfer.halves import Upstream
 from mirror_lib.copy.transfer.old_records import OldRecords
 from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 from mirror_lib.copy.transfer.poison_records import Omissions
@@ -50,6 +50,9 @@ from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError
 from mirror_lib.planning.model import CopyJob
 from mirror_lib.records.ready import ReadyBatch
 from mirror_lib.topology.names import TopicPartition
+
+if TYPE_CHECKING:
+    from mirror_lib.copy.transfer.halves import Upstream
 
 _REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
