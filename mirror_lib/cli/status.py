@@ -64,18 +64,15 @@ def status(
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config",
             help="Properties file that names the ledger; without one: the SQLite file in the state folder.",
             metavar="FILE",
             envvar=CONFIG_VARIABLE,
             callback=one_file,
         ),
     ] = None,
-    flow: Annotated[str | None, typer.Option("--flow", help="Only runs of this flow, SOURCE->TARGET.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Number of runs to list, newest first.")] = 20,
-    run: Annotated[
-        str | None, typer.Option("--run", help="Show one run with its partitions.", metavar="RUN_ID")
-    ] = None,
+    flow: Annotated[str | None, typer.Option(help="Only runs of this flow, SOURCE->TARGET.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Number of runs to list, newest first.")] = 20,
+    run: Annotated[str | None, typer.Option(help="Show one run with its partitions.", metavar="RUN_ID")] = None,
     rounds: Annotated[
         bool,
         typer.Option(

@@ -61,21 +61,14 @@ def run(
     tasks: TasksOption = None,
     max_seconds: Annotated[
         float | None,
-        typer.Option(
-            "--max-seconds", min=0, help="Start no new round after this many seconds; default mirror.run.max.seconds."
-        ),
+        typer.Option(min=0, help="Start no new round after this many seconds; default mirror.run.max.seconds."),
     ] = None,
     bytes_per_second: Annotated[
-        int | None,
-        typer.Option(
-            "--bytes-per-second", min=1, help="Maximum read rate in bytes/s; default mirror.rate.limit.bytes."
-        ),
+        int | None, typer.Option(min=1, help="Maximum read rate in bytes/s; default mirror.rate.limit.bytes.")
     ] = None,
     gaps: Annotated[
         Literal["ask", "accept", "recopy"],
-        typer.Option(
-            "--gaps", help="Resolution of gaps (records lost at the source); ask: the partition stops (`mirror gaps`)."
-        ),
+        typer.Option(help="Resolution of gaps (records lost at the source); ask: the partition stops (`mirror gaps`)."),
     ] = "ask",
     dry_run: DryRunOption = False,
     no_topics: Annotated[

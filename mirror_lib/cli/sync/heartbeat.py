@@ -36,10 +36,8 @@ def emit(
     output: Output,
     config: ConfigOption,
     flow: _AnyFlow = None,
-    every: Annotated[
-        float | None, typer.Option("--every", min=0.1, help="Keep emitting a heartbeat every N seconds.")
-    ] = None,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="With --every: stop after N rounds.")] = None,
+    every: Annotated[float | None, typer.Option(min=0.1, help="Keep emitting a heartbeat every N seconds.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="With --every: stop after N rounds.")] = None,
 ) -> None:
     """Emit a heartbeat for each pair of clusters that has them enabled, into its target, as MirrorMaker 2 does.
 
@@ -70,7 +68,6 @@ def check(
     max_age: Annotated[
         float | None,
         typer.Option(
-            "--max-age",
             min=0,
             help="Maximum age of a fresh heartbeat in seconds; default one minute plus twice the schedule's interval.",
         ),

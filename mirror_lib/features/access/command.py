@@ -32,16 +32,14 @@ def required(
     config: ConfigOption,
     flow: FlowOption,
     principal: Annotated[
-        str | None,
-        typer.Option("--principal", help="Principal to grant to; default: the user in the file's sasl.jaas.config."),
+        str | None, typer.Option(help="Principal to grant to; default: the user in the file's sasl.jaas.config.")
     ] = None,
-    task: Annotated[list[AccessTask] | None, typer.Option("--task", help="Only for this task; repeatable.")] = None,
+    task: Annotated[list[AccessTask] | None, typer.Option(help="Only for this task; repeatable.")] = None,
     form: Annotated[
         AclFormat, typer.Option("--format", help="Output format: a table, commands of kafka-acls.sh, or JSON.")
     ] = (AclFormat.TABLE),
     command_config: Annotated[
-        str | None,
-        typer.Option("--command-config", help="For kafka-acls.sh: client properties of a user that may alter ACLs."),
+        str | None, typer.Option(help="For kafka-acls.sh: client properties of a user that may alter ACLs.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

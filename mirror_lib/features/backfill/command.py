@@ -116,9 +116,7 @@ def run(
     wanted: _Wanted,
     max_bytes: Annotated[
         int | None,
-        typer.Option(
-            "--max-bytes", min=1, help="Maximum number of bytes to copy in this run; repeat the command for the rest."
-        ),
+        typer.Option(min=1, help="Maximum number of bytes to copy in this run; repeat the command for the rest."),
     ] = None,
     bytes_per_second: RateOption = None,
     accept_gaps: Annotated[

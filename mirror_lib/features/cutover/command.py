@@ -104,58 +104,41 @@ def new(
     name: _NameArgument,
     config: ConfigOption,
     flow: FlowOption,
-    topics: Annotated[list[str], typer.Option("--topics", help="Java regex of source topics to move; repeatable.")],
+    topics: Annotated[list[str], typer.Option(help="Java regex of source topics to move; repeatable.")],
     groups: Annotated[
-        list[str] | None,
-        typer.Option("--groups", help="Java regex of consumer groups to move; default: all groups of the flow."),
+        list[str] | None, typer.Option(help="Java regex of consumer groups to move; default: all groups of the flow.")
     ] = None,
-    style: Annotated[Style, typer.Option("--style", help="Order in which clients move.")] = Style.TOGETHER,
+    style: Annotated[Style, typer.Option(help="Order in which clients move.")] = Style.TOGETHER,
     fence: Annotated[
-        Fence, typer.Option("--fence", help="How producers are stopped on the source: by the operator, or by ACLs.")
+        Fence, typer.Option(help="How producers are stopped on the source: by the operator, or by ACLs.")
     ] = Fence.OPERATOR,
     writers: Annotated[
         list[str] | None,
         typer.Option("--writer", help="With `--fence acl`: principal to deny, such as User:app; repeatable."),
     ] = None,
     compare: Annotated[
-        VerifyScope,
-        typer.Option("--compare", help="What the rehearsal compares: everything, or only ranges not compared before."),
+        VerifyScope, typer.Option(help="What the rehearsal compares: everything, or only ranges not compared before.")
     ] = VerifyScope.RECENT,
     max_duplicates: Annotated[
-        int,
-        typer.Option("--max-duplicates", min=0, help="Maximum duplicates on failover (records), across all groups."),
+        int, typer.Option(min=0, help="Maximum duplicates on failover (records), across all groups.")
     ] = 0,
-    max_skipped: Annotated[
-        int, typer.Option("--max-skipped", min=0, help="Maximum skipped records, across all groups.")
-    ] = 0,
+    max_skipped: Annotated[int, typer.Option(min=0, help="Maximum skipped records, across all groups.")] = 0,
     may_split: Annotated[
-        list[str] | None,
-        typer.Option("--may-split", help="Java regex of groups and transactional ids that may be split; repeatable."),
+        list[str] | None, typer.Option(help="Java regex of groups and transactional ids that may be split; repeatable.")
     ] = None,
     may_reset: Annotated[
         list[str] | None,
         typer.Option(
-            "--may-reset",
-            help="Java regex of groups that may start at auto.offset.reset where they have no offset; repeatable.",
+            help="Java regex of groups that may start at auto.offset.reset where they have no offset; repeatable."
         ),
     ] = None,
     quiet_seconds: Annotated[
-        float,
-        typer.Option(
-            "--quiet-seconds", min=0, help="Seconds without a new source record before producers count as stopped."
-        ),
+        float, typer.Option(min=0, help="Seconds without a new source record before producers count as stopped.")
     ] = 10.0,
-    drain_seconds: Annotated[
-        float, typer.Option("--drain-seconds", min=0, help="Maximum duration of the drain step in seconds.")
-    ] = 600.0,
-    max_lag: Annotated[
-        int, typer.Option("--max-lag", min=0, help="Maximum lag (records) when producers are stopped.")
-    ] = 10_000,
+    drain_seconds: Annotated[float, typer.Option(min=0, help="Maximum duration of the drain step in seconds.")] = 600.0,
+    max_lag: Annotated[int, typer.Option(min=0, help="Maximum lag (records) when producers are stopped.")] = 10_000,
     watch_seconds: Annotated[
-        float,
-        typer.Option(
-            "--watch-seconds", min=0, help="Seconds to wait for clients to arrive on the target; 0: do not wait."
-        ),
+        float, typer.Option(min=0, help="Seconds to wait for clients to arrive on the target; 0: do not wait.")
     ] = 300.0,
     failback: Annotated[bool, typer.Option("--failback/--no-failback", help="Require a failback flow.")] = True,
     with_withdrawn: Annotated[
@@ -199,14 +182,12 @@ def _define(output: Output, context: CutoverContext) -> None:
 @begin_with(_cutover_command)
 def run(
     command: _CutoverCommand,
-    until: Annotated[Step | None, typer.Option("--until", help="Last step to run; default: all steps.")] = None,
+    until: Annotated[Step | None, typer.Option(help="Last step to run; default: all steps.")] = None,
     wait: Annotated[
-        float,
-        typer.Option("--wait", min=0, help="Seconds to wait for the operator at each step that needs confirmation."),
+        float, typer.Option(min=0, help="Seconds to wait for the operator at each step that needs confirmation.")
     ] = 0.0,
     confirmation: Annotated[
-        Confirmation | None,
-        typer.Option("--confirm", help="Confirm the pending step and continue."),
+        Confirmation | None, typer.Option("--confirm", help="Confirm the pending step and continue.")
     ] = None,
     note: NoteOption = None,
     master: MasterOption = LOCAL_MASTER,
@@ -357,7 +338,7 @@ def back(
 def after_disaster(
     command: FlowCommand,
     topics: Annotated[
-        list[str] | None, typer.Option("--topics", help="Java regex of source topics; default: all topics of the flow.")
+        list[str] | None, typer.Option(help="Java regex of source topics; default: all topics of the flow.")
     ] = None,
     note: NoteOption = None,
     dry_run: DryRunOption = False,

@@ -26,8 +26,7 @@ _Files = Annotated[
 def dag_file(
     config: _Files,
     mirror: Annotated[
-        Path | None,
-        typer.Option("--mirror", help="Path of `mirror` on Airflow's machines; default: this program.", metavar="PATH"),
+        Path | None, typer.Option(help="Path of `mirror` on Airflow's machines; default: this program.", metavar="PATH")
     ] = None,
 ) -> None:
     """Print a DAG file for Airflow 2.10 or newer that needs no other package; put it into Airflow's DAG folder."""
@@ -59,11 +58,9 @@ def describe(config: _Files) -> None:
 @app.command()
 def task(
     config: _Files,
-    dag: Annotated[str, typer.Option("--dag", help="Id of the DAG.")],
-    task: Annotated[str, typer.Option("--task", help="Id of the task.")],
-    pipes: Annotated[
-        str, typer.Option("--pipes", help="File descriptors of the Airflow task: for its answers, for questions.")
-    ],
+    dag: Annotated[str, typer.Option(help="Id of the DAG.")],
+    task: Annotated[str, typer.Option(help="Id of the task.")],
+    pipes: Annotated[str, typer.Option(help="File descriptors of the Airflow task: for its answers, for questions.")],
 ) -> None:
     """Run one task of a DAG; only for the DAG file, which answers its questions through two pipes."""
     _without_airflow()

@@ -22,18 +22,13 @@ def metrics(
     textfile: Annotated[
         Path | None,
         typer.Option(
-            "--textfile",
-            help="Output file for node_exporter's textfile collector, ending in .prom; default stdout.",
-            metavar="PATH",
+            help="Output file for node_exporter's textfile collector, ending in .prom; default stdout.", metavar="PATH"
         ),
     ] = None,
     worst_partitions: Annotated[
         int,
         typer.Option(
-            "--worst-partitions",
-            min=0,
-            max=1000,
-            help="Number of partitions to report for each flow, those with the highest lag first.",
+            min=0, max=1000, help="Number of partitions to report for each flow, those with the highest lag first."
         ),
     ] = 0,
     as_json: JsonOption = False,

@@ -39,29 +39,20 @@ app = typer.Typer()
 @begin_with(flow_command)
 def translate(
     command: FlowCommand,
-    topic: Annotated[str | None, typer.Option("--topic", help="Source topic.")] = None,
-    partition: Annotated[int | None, typer.Option("--partition", min=0, help="Partition of the topic.")] = None,
-    offset: Annotated[
-        list[int] | None, typer.Option("--offset", min=0, help="Offset to translate; repeatable.")
-    ] = None,
+    topic: Annotated[str | None, typer.Option(help="Source topic.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Partition of the topic.")] = None,
+    offset: Annotated[list[int] | None, typer.Option(min=0, help="Offset to translate; repeatable.")] = None,
     timestamp: Annotated[
         list[str] | None,
-        typer.Option(
-            "--timestamp", help="Time (epoch ms or ISO 8601): the first source record that is not older; repeatable."
-        ),
+        typer.Option(help="Time (epoch ms or ISO 8601): the first source record that is not older; repeatable."),
     ] = None,
     to_source: Annotated[bool, typer.Option("--to-source", help="Translate target offsets to source offsets.")] = False,
-    group: Annotated[
-        str | None, typer.Option("--group", help="Translate all committed offsets of this consumer group.")
-    ] = None,
+    group: Annotated[str | None, typer.Option(help="Translate all committed offsets of this consumer group.")] = None,
     checkpoint_folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--checkpoint-folder", help="Checkpoint folder of a Spark Structured Streaming query.", metavar="PATH"
-        ),
+        Path | None, typer.Option(help="Checkpoint folder of a Spark Structured Streaming query.", metavar="PATH")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Output folder for the translated checkpoint.", metavar="PATH")
+        Path | None, typer.Option(help="Output folder for the translated checkpoint.", metavar="PATH")
     ] = None,
 ) -> None:
     """Translate offsets with the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.

@@ -54,27 +54,22 @@ def verify(
     mode: Annotated[
         str,
         typer.Option(
-            "--mode",
             help="full: everything on both sides; sample: random spans; recent: new records; state: the newest "
-            "record of each key of compacted topics.",
+            "record of each key of compacted topics."
         ),
     ] = "full",
     max_bytes: Annotated[
-        int | None,
-        typer.Option("--max-bytes", min=1, help="Maximum number of bytes to read from the source, approximately."),
+        int | None, typer.Option(min=1, help="Maximum number of bytes to read from the source, approximately.")
     ] = None,
     max_seconds: Annotated[
-        float | None, typer.Option("--max-seconds", min=0, help="Maximum duration of the comparison in seconds.")
+        float | None, typer.Option(min=0, help="Maximum duration of the comparison in seconds.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample: the same seed selects the same spans.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sample: the same seed selects the same spans.")] = 0,
     processes: Annotated[
-        int | None,
-        typer.Option(
-            "--processes", min=1, help="Maximum number of processes; default tasks.max, at most one per core."
-        ),
+        int | None, typer.Option(min=1, help="Maximum number of processes; default tasks.max, at most one per core.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; read no records.")] = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Write the report as an HTML page to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report as an HTML page to this file.")] = None,
 ) -> None:
     """Compare the target with its source. Exit codes: 0 equal, 1 not verifiable, 3 different."""
     if mode not in list(VerifyMode):

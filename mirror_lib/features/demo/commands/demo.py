@@ -19,9 +19,7 @@ _COLUMNS = ("topic", "records", "MB", "seconds", "on the target", "expected", "e
 @app.callback(invoke_without_command=True)
 def demo(
     context: typer.Context,
-    records: Annotated[
-        int, typer.Option("--records", min=1, help="Number of records to produce, across all topics.")
-    ] = 300_000,
+    records: Annotated[int, typer.Option(min=1, help="Number of records to produce, across all topics.")] = 300_000,
     as_json: JsonOption = False,
 ) -> None:
     """Start brokers and Airflow, produce records, trigger the flow's DAG and show what it copied."""

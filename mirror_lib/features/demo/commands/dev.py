@@ -25,8 +25,7 @@ def up(
         typer.Option("--warm", help="Also start a Spark Connect server and a driver host, so that runs start faster."),
     ] = False,
     spark_port: Annotated[
-        int | None,
-        typer.Option("--spark-port", help="Port of the Spark Connect server; default 15002, or a free port."),
+        int | None, typer.Option(help="Port of the Spark Connect server; default 15002, or a free port.")
     ] = None,
 ) -> None:
     """Download Kafka once, start both clusters in the background, and write a properties file for A->B."""
@@ -81,7 +80,7 @@ def fetch(
     output: Output,
     mirror_maker: Annotated[bool, typer.Option("--mirror-maker", help="Also MirrorMaker 2 and its client.")] = False,
     kafka: Annotated[
-        list[str] | None, typer.Option("--kafka", metavar="VERSION", help="Also brokers of this version; repeatable.")
+        list[str] | None, typer.Option(metavar="VERSION", help="Also brokers of this version; repeatable.")
     ] = None,
 ) -> None:
     """Download Kafka's jars now, so that later commands need not wait."""

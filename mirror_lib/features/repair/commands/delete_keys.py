@@ -31,9 +31,9 @@ app = typer.Typer()
 @begin_with(flow_command)
 def delete_keys(
     command: FlowCommand,
-    topic: Annotated[str, typer.Option("--topic", help="The source topic.")],
+    topic: Annotated[str, typer.Option(help="The source topic.")],
     partition: GapPartitionOption = None,
-    show: Annotated[int, typer.Option("--show", min=0, help="Number of keys to show per partition.")] = 10,
+    show: Annotated[int, typer.Option(min=0, help="Number of keys to show per partition.")] = 10,
     note: NoteOption = None,
     yes: YesOption = False,
 ) -> None:

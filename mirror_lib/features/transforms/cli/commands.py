@@ -66,10 +66,9 @@ def _list_topics(command: FlowCommand, topics: list[str] | None) -> None:
 @begin_with(flow_command)
 def preview(
     command: FlowCommand,
-    topic: Annotated[str, typer.Option("--topic", help="Source topic.")],
+    topic: Annotated[str, typer.Option(help="Source topic.")],
     records: Annotated[
-        int,
-        typer.Option("--records", min=1, max=_MOST_RECORDS, help="Maximum number of records, across all partitions."),
+        int, typer.Option(min=1, max=_MOST_RECORDS, help="Maximum number of records, across all partitions.")
     ] = 10,
     begin: Annotated[
         str,
@@ -82,7 +81,7 @@ def preview(
     ] = "earliest",
     partition: PartitionOption = None,
     master: Annotated[
-        str, typer.Option("--master", help="Spark master URL, or address of a Spark Connect server (sc://...).")
+        str, typer.Option(help="Spark master URL, or address of a Spark Connect server (sc://...).")
     ] = _MASTER,
 ) -> None:
     """Show records of a source topic before and after its transforms; nothing is written to either cluster.
@@ -101,7 +100,6 @@ def preflight(
     records: Annotated[
         int,
         typer.Option(
-            "--records",
             min=1,
             max=_MOST_LOOKED_AT,
             help="Maximum number of records to sample from each topic, across all partitions: the oldest and the "
