@@ -66,18 +66,24 @@ class CommandLine(_Dataclass):
 
 
 def _declared(arguments: type[CommandLine]) -> Iterator[tuple[Field[Any], type, str, Sequence[str]]]:
-    """Each field with its type (without None; `tuple` if it may be repeated), its meaning and its allowed values."""
-    hints = get_type_hints(arguments, include_extras=True)
+    """Each field with its type (as `field_types`), its meaning and its allowed values."""
+    hints, kinds = get_type_hints(arguments, include_extras=True), field_types(arguments)
     for field in fields(arguments):
-        hint, about, *choices = get_args(hints[field.name])
-        (kind,) = {get_origin(each) or each for each in _alternatives(hint) if each is not NoneType}
+        _, about, *choices = get_args(hints[field.name])
+        kind = kinds[field.name]
         if issubclass(kind, Enum):
             choices = [[each.value for each in kind]]
         yield field, kind, about, choices[0] if choices else ()
 
 
-def _alternatives(hint: Any) -> Sequence[Any]:
-    return (hint,) if get_origin(hint) in (None, tuple) else get_args(hint)
+def field_types(values: type[_Dataclass]) -> dict[str, type]:
+    """The type of each field of a dataclass, without None; `tuple` if it has several values."""
+    found, hints = {}, get_type_hints(values)
+    for field in fields(values):
+        hint = hints[field.name]
+        alternatives = (hint,) if get_origin(hint) in (None, tuple) else get_args(hint)
+        (found[field.name],) = {get_origin(each) or each for each in alternatives if each is not NoneType}
+    return found
 
 
 def _option(field: Field[Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -127,19 +127,20 @@ class Forms(Target):
 
 @cache
 def _forms() -> tuple[tuple[dict[str, Any], Any], ...]:
-    from mirror_lib.airflow.flow.form import TriggerChoices, trigger_form
-    from mirror_lib.airflow.forms.fields import chosen_topics
+    from mirror_lib.airflow.flow.form import job_arguments, trigger_form
+    from mirror_lib.airflow.forms.fields import chosen_topics, chosen_values
     from mirror_lib.config.loader import load
     from mirror_lib.features.backfill.airflow.form import BackfillChoices, backfill_form
     from mirror_lib.features.cutover.airflow.after_disaster.dag import after_disaster_form
     from mirror_lib.features.cutover.airflow.form import cutover_form, definition_from
-    from mirror_lib.features.verify.airflow.form import VerifyChoices, verify_form
+    from mirror_lib.features.verify.airflow.form import verify_form
+    from mirror_lib.features.verify.job_arguments import VerifyArguments
 
     flow = load(_config()).flows[0]
     return (
-        (trigger_form(flow), TriggerChoices.from_params),
+        (trigger_form(flow), partial(job_arguments, str(flow.flow), "/f")),
         (backfill_form(flow), BackfillChoices.from_params),
-        (verify_form(flow), VerifyChoices.from_params),
+        (verify_form(flow), partial(chosen_values, VerifyArguments)),
         (cutover_form(flow), lambda params: definition_from(params, str(flow.flow), "scope-1")),
         (after_disaster_form(flow), chosen_topics),
     )

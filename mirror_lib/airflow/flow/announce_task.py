@@ -9,7 +9,6 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowSkipException
 from mirror_lib.airflow.flow.assets import flow_alias, new_records, topic_asset
-from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.config.loader import load_flow
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.ledger.location import open_ledger
@@ -27,7 +26,7 @@ def announce_new_records(flow: str, config_path: str, params: Mapping[str, Any],
     Raises:
         AirflowSkipException: there are none.
     """
-    if TriggerChoices.from_params(params).dry_run:
+    if params.get("dry_run"):
         raise AirflowSkipException("a dry run copies nothing.")
     config, settings = load_flow(Path(config_path), flow)
     policy = flow_topology(settings).policy

@@ -6,16 +6,15 @@ import logging
 import os
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.spark.connection import check_connect_server, check_submitter, describe_master, master_of
 from mirror_lib.cluster.broker_limits import version_limits
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.copy.health.next_run import look_at_next_run
+from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.feature import Hook
@@ -71,13 +70,14 @@ class CheckedFlow:
         return {"selected_topics": self.selected_topics, "source_topics": len(self.source_topics)}
 
 
-def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedFlow:
+def check_flow(choices: JobArguments) -> CheckedFlow:
     """Read the configuration, check both clusters, the ledger and Spark, and log what this run selects.
 
     Raises:
         MirrorError: the flow cannot run.
     """
-    config, settings = load_flow_as_it_runs(Path(config_path), flow)
+    flow = choices.flow
+    config, settings = load_flow_as_it_runs(choices.config, flow)
     for problem in config.warnings:
         _log.warning("%s: %s", config.path, problem.message)
     topology = flow_topology(settings, choices.topics)
@@ -155,7 +155,7 @@ def _limit_warnings(clusters: FlowClusters, topology: FlowTopology, topics: list
     return topic_warnings(*admins, remote, policy=policy, schedule=schedule, to_create=new)
 
 
-def _next_run(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoices) -> NextRun:
+def _next_run(config: MirrorConfig, clusters: FlowClusters, choices: JobArguments) -> NextRun:
     """Return what is to be copied, and what the source's retention deletes, or may delete, before it is."""
     with open_ledger(config) as ledger:
         return look_at_next_run(clusters.flow, RunOptions(topics=choices.topics), ledger, clusters)
@@ -170,7 +170,7 @@ def _topic_sync(topology: FlowTopology, clusters: FlowClusters) -> TopicSync | N
         return None
 
 
-def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
+def _check_spark(settings: FlowConfig, choices: JobArguments) -> None:
     """Check where Spark's driver will run, and that it can."""
     _log.info("%s", describe_master(settings.spark_connection))
     if warning := check_submitter(settings.spark_connection):

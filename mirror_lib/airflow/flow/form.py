@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
 from mirror_lib.airflow.forms.fields import (
-    USUAL_LOG_LEVEL,
     bytes_per_second_field,
     choice_field,
-    chosen_topics,
-    chosen_whole,
+    chosen_values,
     flag_field,
     literal,
     log_level_field,
@@ -22,7 +20,7 @@ from mirror_lib.airflow.forms.fields import (
     topics_field,
 )
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.copy.job.arguments import ASK, GAP_CHOICES
+from mirror_lib.copy.job.arguments import ASK, GAP_CHOICES, JobArguments
 
 #: Task id -> its label on the form, in the order of the DAG. Each can be skipped on its own.
 OPTIONAL_STEPS = {
@@ -40,41 +38,24 @@ OPTIONAL_STEPS = {
 _WHAT, _BESIDE, _HOW = "What to copy", "Sync steps", "How to run"
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerChoices:
-    """The form values of one DAG run; scheduled runs have the defaults."""
+def job_arguments(flow: str, config_path: str, params: Mapping[str, Any]) -> JobArguments:
+    """Return the job's arguments with the form values of one DAG run; scheduled runs have the defaults.
 
-    topics: tuple[str, ...] = ()
-    tasks: int | None = None
-    max_seconds: float | None = None
-    poll_seconds: float | None = None
-    dry_run: bool = False
-    gaps: str = ASK
-    #: Sync steps that this run skips (`OPTIONAL_STEPS`).
-    excluded_steps: frozenset[str] = frozenset()
-    bytes_per_second: int | None = None
-    log_level: str = USUAL_LOG_LEVEL
+    Raises:
+        ConfigurationError: as `chosen_values`.
+    """
+    return JobArguments(config=Path(config_path), flow=flow, **chosen_values(JobArguments, params))
 
-    @classmethod
-    def from_params(cls, params: Mapping[str, Any]) -> TriggerChoices:
-        """Read what Airflow has already validated against the form's JSON schema."""
-        return cls(
-            topics=chosen_topics(params),
-            tasks=chosen_whole(params, "tasks"),
-            max_seconds=params.get("max_seconds"),
-            poll_seconds=params.get("poll_seconds"),
-            dry_run=bool(params.get("dry_run")),
-            gaps=params.get("gaps") or ASK,
-            # Airflow's form sends no value, instead of an empty list, for a list that was emptied.
-            excluded_steps=frozenset(OPTIONAL_STEPS).difference(params.get("steps", OPTIONAL_STEPS) or ()),
-            bytes_per_second=chosen_whole(params, "bytes_per_second"),
-            log_level=params.get("log_level") or USUAL_LOG_LEVEL,
-        )
 
-    @property
-    def are_usual(self) -> bool:
-        """True if the run is like a scheduled one; its log level may differ."""
-        return replace(self, log_level=USUAL_LOG_LEVEL) == TriggerChoices()
+def excluded_steps(params: Mapping[str, Any]) -> frozenset[str]:
+    """Return the sync steps that a DAG run skips (`OPTIONAL_STEPS`)."""
+    # Airflow's form sends no value, instead of an empty list, for a list that was emptied.
+    return frozenset(OPTIONAL_STEPS).difference(params.get("steps", OPTIONAL_STEPS) or ())
+
+
+def is_usual(params: Mapping[str, Any]) -> bool:
+    """Return True if a DAG run is like a scheduled one; its log level may differ."""
+    return not chosen_values(JobArguments, params) and not excluded_steps(params)
 
 
 def trigger_form(flow: FlowConfig) -> dict[str, Param]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowSkipException, DownstreamTasksSkipped
 from mirror_lib.airflow.flow.check import CheckedFlow, check_flow
-from mirror_lib.airflow.flow.form import OPTIONAL_STEPS, TriggerChoices
+from mirror_lib.airflow.flow.form import OPTIONAL_STEPS, is_usual, job_arguments
 from mirror_lib.airflow.flow.observe_task import observe_now
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY, report_text, steps_text
@@ -49,7 +49,6 @@ _TRANSLATE_OFFSETS = "translate_offsets"
 _HEARTBEATS, _OBSERVE, _REPORT = "heartbeats", "observe", "report"
 #: All tasks after preflight.
 _OTHER_TASKS = (*OPTIONAL_STEPS, "replicate", _OBSERVE, _REPORT)
-_USUAL = TriggerChoices()
 
 
 def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
@@ -57,9 +56,9 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context:
 
     Tasks that are left without anything to do are skipped by Airflow.
     """
-    choices = TriggerChoices.from_params(params)
-    checked = check_flow(flow, config_path, choices)
-    if not choices.are_usual:
+    choices = job_arguments(flow, config_path, params)
+    checked = check_flow(choices)
+    if not is_usual(params):
         _log.info("Flow %s: all tasks run: the run was triggered with its own parameters.", flow)
         return checked.to_dict()
     dag_run, instance = context["dag_run"], context["ti"]
@@ -270,9 +269,7 @@ def _do_steps(
             if step == _HEARTBEATS:
                 outcome, _ = check_heartbeats(checked.settings, checked.topology, ledger, emitted)
             else:
-                outcome = do_sync_step(
-                    step, checked.settings, checked.topology, ledger, _USUAL, by=trigger, at_once=at_once
-                )
+                outcome = do_sync_step(step, checked.settings, checked.topology, ledger, by=trigger, at_once=at_once)
         except MirrorError as error:
             _log.warning("Flow %s: %s failed; its task will retry: %s", checked.settings.flow, step, error)
             done.left.add(step)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowException, AirflowSkipException, Context
-from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.form import job_arguments
 from mirror_lib.airflow.spark.operator import SparkJobOperator
 from mirror_lib.airflow.spark.outcome import exit_code_in, failure_of, skip_reason, xcom_value
 from mirror_lib.copy.job.arguments import JobArguments
@@ -51,19 +51,7 @@ class ReplicateOperator(SparkJobOperator):
         return replace(self._arguments(context), report=report, elapsed_seconds=elapsed).command_line()
 
     def _arguments(self, context: Context) -> JobArguments:
-        choices = TriggerChoices.from_params(context["params"])
-        return JobArguments(
-            config=Path(self.config_path),
-            flow=self.flow,
-            trigger=self._trigger(context),
-            topics=choices.topics,
-            tasks=choices.tasks,
-            max_seconds=choices.max_seconds,
-            poll_seconds=choices.poll_seconds,
-            dry_run=choices.dry_run,
-            gaps=choices.gaps,
-            bytes_per_second=choices.bytes_per_second,
-        )
+        return replace(job_arguments(self.flow, self.config_path, context["params"]), trigger=self._trigger(context))
 
     @staticmethod
     def _trigger(context: Context) -> str:

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowSkipException, Context
-from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.form import excluded_steps
 from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.airflow.forms.fields import USUAL_LOG_LEVEL
 from mirror_lib.airflow.python_task import PythonTask
 
 _SKIPPED = "the run was triggered without this step"
@@ -24,11 +25,11 @@ class StepOperator(PythonTask):
         Raises:
             AirflowSkipException: the form skips it; the report shows that.
         """
-        choices = TriggerChoices.from_params(context["params"])
-        if self.task_id in choices.excluded_steps:
+        params = context["params"]
+        if self.task_id in excluded_steps(params):
             context["ti"].xcom_push(key=STEP_KEY, value={"skipped": _SKIPPED, "failed": 0, "problems": []})
             raise AirflowSkipException(f"{_SKIPPED}.")
-        with logging_at(choices.log_level):
+        with logging_at(params.get("log_level") or USUAL_LOG_LEVEL):
             return super().execute(context)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.form import job_arguments
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
@@ -49,8 +48,8 @@ _STEP_SUBJECTS = {
 
 def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Create target topics and add partitions that are missing; a dry run only prints the plan."""
-    choices = TriggerChoices.from_params(params)
-    config, settings = load_flow_as_it_runs(Path(config_path), flow)
+    choices = job_arguments(flow, config_path, params)
+    config, settings = load_flow_as_it_runs(choices.config, flow)
     topology = flow_topology(settings, choices.topics)
     with open_ledger(config) as ledger:
         return sync_flow_topics(settings, topology, ledger, dry_run=choices.dry_run)
@@ -79,14 +78,23 @@ def sync_group_offsets(flow: str, config_path: str, params: Mapping[str, Any], *
 def _step(
     step: str, flow: str, config_path: str, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
-    choices = TriggerChoices.from_params(params)
-    config, settings = load_flow_as_it_runs(Path(config_path), flow)
+    choices = job_arguments(flow, config_path, params)
+    config, settings = load_flow_as_it_runs(choices.config, flow)
     topology = flow_topology(settings, choices.topics)
     dag_run = context["dag_run"]
     by = trigger_text(dag_run.dag_id, dag_run.run_id)
     at_once = is_repeated(step, context["ti"])
     with open_ledger(config) as ledger:
-        done = do_sync_step(step, settings, topology, ledger, choices, by=by, at_once=at_once)
+        done = do_sync_step(
+            step,
+            settings,
+            topology,
+            ledger,
+            by=by,
+            at_once=at_once,
+            dry_run=choices.dry_run,
+            complete=not choices.topics,
+        )
     return _finish_step(flow, _STEP_SUBJECTS[step], done, context)
 
 
@@ -95,30 +103,32 @@ def do_sync_step(
     settings: FlowConfig,
     topology: FlowTopology,
     ledger: Ledger,
-    choices: TriggerChoices,
     *,
     by: str,
     at_once: bool = False,
+    dry_run: bool = False,
+    complete: bool = True,
 ) -> dict[str, Any]:
     """Do a step of `SYNC_STEPS` if it is due, and record its outcome for monitoring.
 
     Args:
         by: who does it, for the ledger.
         at_once: regardless of its interval.
+        complete: False if the run is limited to some topics.
 
     Raises:
         MirrorError: a cluster or the ledger cannot be used.
     """
-    how: dict[str, Any] = {"dry_run": choices.dry_run, "at_once": at_once}
+    how: dict[str, Any] = {"dry_run": dry_run, "at_once": at_once}
     if step == sync_topic_configs.__name__:
         done = sync_flow_configs(settings, topology, ledger, **how)
     elif step == sync_topic_acls.__name__:
         done = sync_flow_acls(settings, topology, ledger, by=by, **how)
     else:
         due = SyncStep.CHECKPOINTS if step == translate_offsets.__name__ else SyncStep.GROUP_OFFSETS
-        done = sync_flow_groups(settings, topology, ledger, due, complete=not choices.topics, trigger=by, **how)
+        done = sync_flow_groups(settings, topology, ledger, due, complete=complete, trigger=by, **how)
     # Runs limited to some topics are not recorded.
-    if not choices.topics:
+    if complete:
         save_step(ledger, str(settings.flow), step, done)
         if step == sync_group_offsets.__name__ and done["skipped"] is None and not (done["failed"] or done["dry_run"]):
             # It has written the checkpoints, too.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import DAG, Param
 from mirror_lib.airflow.forms.values import JAVA_REGEX
@@ -12,6 +13,10 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.markdown_text import is_linked, markdown_code
 from mirror_lib.printable import printable
+from mirror_lib.spark.job_arguments import field_types
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 #: The default log level.
@@ -169,10 +174,18 @@ def chosen_topics(params: Mapping[str, Any]) -> tuple[str, ...]:
     return chosen_names(params, "topics")
 
 
-def chosen_whole(params: Mapping[str, Any], field: str) -> int | None:
-    """Return the whole number in a field; `3.0` is one, too, as in JSON schema. None if the field is empty."""
-    value = params.get(field)
-    return None if value is None else int(value)
+def chosen_values(wanted: type[DataclassInstance], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the form's values for the fields of a dataclass with the same names, without empty values and defaults.
+
+    Airflow has validated them against the form's JSON schema, for which `3.0` is a whole number, too.
+
+    Raises:
+        ConfigurationError: as `chosen_names`.
+    """
+    kinds, defaults = field_types(wanted), {field.name: field.default for field in fields(wanted)}
+    named = {name: kinds[name] for name in params if name in kinds and params[name] is not None}
+    found = {name: chosen_names(params, name) if kind is tuple else kind(params[name]) for name, kind in named.items()}
+    return {name: value for name, value in found.items() if value not in ((), defaults[name])}
 
 
 def tasks_field(flow: FlowConfig, *, section: str) -> Param:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.airflow.flow.sync_tasks import is_repeated
+from mirror_lib.airflow.forms.fields import chosen_topics
 from mirror_lib.config.loader import load, load_flow
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.ledger.location import open_ledger
@@ -38,7 +38,7 @@ _NONE_COPIED = "this run copies no heartbeats"
 
 def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
     """Write a flow's heartbeats before its copy. A failed write is logged only."""
-    if TriggerChoices.from_params(params).dry_run:
+    if params.get("dry_run"):
         raise AirflowSkipException("a dry run writes no heartbeats.")
     config, settings = load_flow(Path(config_path), flow)
     return emit(
@@ -57,9 +57,8 @@ def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
 
 def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
     """Check heartbeats after the copy; fail if the one of this run is missing on the target."""
-    choices = TriggerChoices.from_params(params)
     config, settings = load_flow(Path(config_path), flow)
-    topology = flow_topology(settings, choices.topics)
+    topology = flow_topology(settings, chosen_topics(params))
     instance = context["ti"]
     copied = instance.xcom_pull(task_ids="replicate", key=REPORT_KEY)
     if copied is not None and (why := copied.get("skipped")) is not None:
@@ -67,7 +66,7 @@ def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context
     emitted = instance.xcom_pull(task_ids=emit_heartbeats.__name__)
     if emitted is None:
         emitted = instance.xcom_pull(task_ids="preflight", key=EMITTED_KEY)
-    if choices.dry_run:
+    if params.get("dry_run"):
         raise _skip_exception(instance, _NONE_COPIED)
     with open_ledger(config) as ledger:
         done, checked = check_heartbeats(settings, topology, ledger, emitted)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from mirror_lib.airflow.flow import check
-from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.copy.job.arguments import JobArguments
 from tests.support.kafka import Record, set_config
 from tests.support.mirrored_topic import MirroredTopic
 
@@ -25,7 +25,7 @@ def test_records_that_retention_may_delete_before_the_copy_are_told(
     flow = mirrored.flow()
 
     with caplog.at_level(logging.WARNING):
-        check.check_flow("A->B", str(flow.path), TriggerChoices())
+        check.check_flow(JobArguments(flow.path, "A->B"))
 
     told = [record.getMessage() for record in caplog.records if "retention" in record.getMessage()]
     assert len(told) == 1

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.airflow.flow import check
-from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.copy.flow_plan import plan_flow
+from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import BrokerUnreachableError, TopicNotCreatableError
 from mirror_lib.features.demo.broker import KafkaCluster
@@ -54,7 +54,7 @@ def test_topics_of_coordinators_that_cannot_be_made_are_told_before_the_copy_wit
     }
     flow = make_flow(mirrored.folder, *servers, topics=mirrored.name, settings=settings)
 
-    for ask in (flow.sync_topics, lambda: check.check_flow("A->B", str(flow.path), TriggerChoices())):
+    for ask in (flow.sync_topics, lambda: check.check_flow(JobArguments(flow.path, "A->B"))):
         with pytest.raises(TopicNotCreatableError) as refused:
             ask()
         for setting in (
@@ -105,6 +105,6 @@ def test_the_preflight_opens_one_connection_for_administration_to_each_cluster(
 
     monkeypatch.setattr(ClusterAdmin, "__enter__", counted)
 
-    assert check.check_flow("A->B", str(flow.path), TriggerChoices()).selected_topics == 1
+    assert check.check_flow(JobArguments(flow.path, "A->B")).selected_topics == 1
 
     assert sorted(opened) == ["A", "B"]

@@ -11,8 +11,7 @@ from mirror_lib.airflow import Param
 from mirror_lib.airflow.forms.fields import (
     bytes_per_second_field,
     choice_field,
-    chosen_topics,
-    chosen_whole,
+    chosen_values,
     flag_field,
     literal,
     log_level_field,
@@ -60,19 +59,9 @@ class BackfillChoices:
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> BackfillChoices:
         """Read what Airflow has already validated against the form's JSON schema."""
-        return cls(
-            topics=chosen_topics(params),
-            begin=params.get("from") or "earliest",
-            end=params.get("to") or "latest",
-            target=Target(params.get("target") or Target.SUFFIX),
-            target_name=(params.get("target_name") or "").strip(),
-            name=(params.get("name") or "").strip() or None,
-            max_bytes=chosen_whole(params, "max_bytes"),
-            bytes_per_second=chosen_whole(params, "bytes_per_second"),
-            tasks=chosen_whole(params, "tasks"),
-            accept_gaps=bool(params.get("accept_gaps")),
-            dry_run=bool(params.get("dry_run")),
-        )
+        texts = {name: (params.get(name) or "").strip() or None for name in ("name", "target_name")}
+        given = {**params, **texts, "begin": params.get("from") or None, "end": params.get("to") or None}
+        return cls(**chosen_values(cls, given))
 
 
 def backfill_form(flow: FlowConfig) -> dict[str, Param]:

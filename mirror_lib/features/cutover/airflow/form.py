@@ -9,8 +9,7 @@ from mirror_lib.airflow import Param
 from mirror_lib.airflow.forms.fields import (
     WEEK_SECONDS,
     choice_field,
-    chosen_names,
-    chosen_topics,
+    chosen_values,
     flag_field,
     limit_field,
     literal,
@@ -158,7 +157,7 @@ def definition_from(params: Mapping[str, Any], flow: str, name: str) -> CutoverD
     Raises:
         ConfigurationError: it is not a valid cutover.
     """
-    return CutoverDefinition(name=name, flow=flow, **_values(params))
+    return CutoverDefinition(**{"topics": (), **_values(params), "name": name, "flow": flow})
 
 
 def refuse_other_values(params: Mapping[str, Any], created: CutoverDefinition) -> None:
@@ -169,12 +168,10 @@ def refuse_other_values(params: Mapping[str, Any], created: CutoverDefinition) -
     Raises:
         ConfigurationError: the values differ; it names each field with both values.
     """
-    # The topics have no default.
-    defaults = {**CutoverDefinition(name=created.name, flow=created.flow, topics=(".*",)).to_dict(), "topics": ()}
     differences = [
         f"{field} is {_shown(getattr(created, field))}, not {_shown(value)}"
         for field, value in _values(params).items()
-        if value not in (defaults[field], getattr(created, field))
+        if value != getattr(created, field)
     ]
     if differences:
         raise ConfigurationError(
@@ -189,24 +186,7 @@ def _shown(value: object) -> str:
 
 
 def _values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of `CutoverDefinition` that the form has."""
+    """Return the fields of `CutoverDefinition` that differ from the form's defaults, but the name."""
     # A trigger by API may still have former names; the present ones then have their defaults.
-    params = {**given, **{FIELDS[name]: value for name, value in given.items() if name in FIELDS}}
-    return {
-        "topics": chosen_topics(params),
-        "groups": chosen_names(params, "groups") or (".*",),
-        "style": Style(params["style"]),
-        "fence": Fence(params["fence"]),
-        "writers": chosen_names(params, "writers"),
-        "scope": VerifyScope(params["scope"]),
-        "quiet_seconds": float(params["quiet_seconds"]),
-        "drain_seconds": float(params["drain_seconds"]),
-        "watch_seconds": float(params["watch_seconds"]),
-        "max_lag": int(params["max_lag"]),
-        "max_duplicates": int(params["max_duplicates"]),
-        "max_skipped": int(params["max_skipped"]),
-        "may_split": chosen_names(params, "may_split"),
-        "may_reset": chosen_names(params, "may_reset"),
-        "require_failback": bool(params["require_failback"]),
-        "with_withdrawn": bool(params["with_withdrawn"]),
-    }
+    params = {**given, **{FIELDS[name]: value for name, value in given.items() if name in FIELDS}, "name": None}
+    return chosen_values(CutoverDefinition, params)

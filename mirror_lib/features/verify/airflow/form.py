@@ -1,17 +1,11 @@
-"""The trigger form of a verification in Airflow, and reading its values inside a task."""
+"""The trigger form of a verification in Airflow."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from mirror_lib.airflow import Param
 from mirror_lib.airflow.forms.fields import (
     MOST,
     choice_field,
-    chosen_topics,
-    chosen_whole,
     log_level_field,
     max_bytes_field,
     seconds_field,
@@ -23,30 +17,6 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.features.verify.model import VerifyMode
 
 _WHAT, _HOW, _RUN = "What to compare", "Limits", "How to run"
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyChoices:
-    """The form values of one DAG run; scheduled runs have the defaults."""
-
-    topics: tuple[str, ...] = ()
-    mode: VerifyMode = VerifyMode.RECENT
-    max_bytes: int | None = None
-    max_seconds: float | None = None
-    seed: int = 0
-    tasks: int | None = None
-
-    @classmethod
-    def from_params(cls, params: Mapping[str, Any]) -> VerifyChoices:
-        """Read what Airflow has already validated against the form's JSON schema."""
-        return cls(
-            topics=chosen_topics(params),
-            mode=VerifyMode(params.get("mode") or VerifyMode.RECENT),
-            max_bytes=chosen_whole(params, "max_bytes"),
-            max_seconds=params.get("max_seconds"),
-            seed=chosen_whole(params, "seed") or 0,
-            tasks=chosen_whole(params, "tasks"),
-        )
 
 
 def verify_form(flow: FlowConfig) -> dict[str, Param]:

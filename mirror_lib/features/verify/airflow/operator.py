@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow import AirflowException, Context
+from mirror_lib.airflow.forms.fields import chosen_values
 from mirror_lib.airflow.spark.operator import SparkJobOperator
 from mirror_lib.airflow.spark.outcome import exit_code_in
-from mirror_lib.features.verify.airflow.form import VerifyChoices
 from mirror_lib.features.verify.airflow.outcome import VerifyOutcome, failure_of
 from mirror_lib.features.verify.job_arguments import VerifyArguments
 from mirror_lib.spark.submit import job_file
@@ -32,18 +32,8 @@ class VerifyOperator(SparkJobOperator):
         )
 
     def _command_line(self, context: Context, report: Path) -> list[str]:
-        choices = VerifyChoices.from_params(context["params"])
-        return VerifyArguments(
-            config=Path(self.config_path),
-            flow=self.flow,
-            mode=choices.mode,
-            topics=choices.topics,
-            max_bytes=choices.max_bytes,
-            max_seconds=choices.max_seconds,
-            seed=choices.seed,
-            tasks=choices.tasks,
-            report=report,
-        ).command_line()
+        chosen = chosen_values(VerifyArguments, context["params"])
+        return VerifyArguments(config=Path(self.config_path), flow=self.flow, report=report, **chosen).command_line()
 
     def _judge(self, context: Context, report: Path, failure: AirflowException | None) -> None:
         """Push the result to XCom and log it in any case."""

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow import AirflowException, AirflowRuntimeError, Context, failing_at_once, task_secrets, task_state
-from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator, elapsed_seconds
 from mirror_lib.airflow.spark.connection import is_deferrable, spark_master
 from mirror_lib.airflow.spark.submission import shown_master
@@ -161,7 +160,7 @@ class DeferredReplicateOperator(ReplicateOperator):
             ConfigurationError: the task cannot be deferred here.
             AirflowException: Airflow has ended the task meanwhile.
         """
-        if TriggerChoices.from_params(context["params"]).dry_run:
+        if context["params"].get("dry_run"):
             return
         check_deferrable(self.spark_conn_id)
         assert environment is not None

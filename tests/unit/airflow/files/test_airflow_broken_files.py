@@ -16,8 +16,8 @@ from mirror_lib.airflow.files.broken_dags import BROKEN_TAG
 from mirror_lib.airflow.files.broken_files import problems_of, raise_for_broken_files
 from mirror_lib.airflow.files.flow_dags import build_flow_dags
 from mirror_lib.airflow.flow.check import check_flow
-from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.heartbeats.dag import build_heartbeat_dags
+from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.verify.airflow.dag import build_verify_dags
 from tests.support.flow_files import write_flow
@@ -85,7 +85,7 @@ def test_given_a_broken_file_when_dags_are_made_then_it_keeps_its_own_marked_whe
         assert "is broken" not in str(own.doc_md)
     # A task of its DAG fails with what is wrong.
     with pytest.raises(ConfigurationError, match=r"broken\.properties has \d error"):
-        check_flow("A->B", str(path), TriggerChoices())
+        check_flow(JobArguments(path, "A->B"))
     dags = build_flow_dags([path])
     if not BREAKS[kind][2]:
         assert dags == {}
@@ -185,7 +185,7 @@ def test_given_a_file_that_becomes_unreadable_when_dags_are_made_then_its_own_ar
     assert "Airflow has no DAGs of this file until this is fixed; runs that have started continue then." in told
     assert str(good) not in told
     with pytest.raises(ConfigurationError, match=r"one\.properties"):
-        check_flow("A->B", str(path), TriggerChoices())
+        check_flow(JobArguments(path, "A->B"))
 
     path.write_text(text)
 

@@ -6,9 +6,9 @@ import pytest
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.flow import check, report_task, sync_tasks
-from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY, report_text, steps_text
+from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
 from mirror_lib.past_runs.airflow_runs import trigger_text
 from mirror_lib.past_runs.run_totals import TopicTotal
@@ -189,7 +189,7 @@ def test_a_step_beside_the_copy_that_did_not_do_everything_fails_the_run(config,
 def test_preflight_says_which_cluster_cannot_be_reached(config, caplog, monkeypatch):
     monkeypatch.setattr(check, "_CONTACT_SECONDS", 1.0)
     with pytest.raises(BrokerUnreachableError, match="cluster A"):
-        check.check_flow("A->B", str(config), TriggerChoices())
+        check.check_flow(JobArguments(config, "A->B"))
     assert "Flow A->B: cannot use cluster A at 127.0.0.1:9." in caplog.text
 
 
@@ -204,7 +204,7 @@ def test_preflight_says_which_cluster_cannot_be_reached(config, caplog, monkeypa
 )
 def test_what_is_wrong_is_a_configuration_error_before_any_cluster_is_asked(config, flow, name, topics, what):
     with pytest.raises(ConfigurationError, match=what):
-        check.check_flow(flow, str(config.parent / name), TriggerChoices(topics=topics))
+        check.check_flow(JobArguments(config.parent / name, flow, topics=topics))
 
 
 def test_a_run_that_copied_shows_a_line_for_each_topic():

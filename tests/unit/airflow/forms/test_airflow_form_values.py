@@ -10,6 +10,8 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,17 +23,19 @@ from airflow.sdk.exceptions import ParamValidationError
 from mirror_lib import airflow, features
 from mirror_lib.airflow.compatibility import AirflowSkipException, ParamsDict
 from mirror_lib.airflow.flow.dag import build_flow_dag
-from mirror_lib.airflow.flow.form import OPTIONAL_STEPS, TriggerChoices, trigger_form
+from mirror_lib.airflow.flow.form import OPTIONAL_STEPS, excluded_steps, is_usual, job_arguments, trigger_form
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.airflow.flow.step_operator import StepOperator, logging_at
 from mirror_lib.airflow.forms.conf import CheckedConf, check_conf, conf_problems
-from mirror_lib.airflow.forms.fields import chosen_names, chosen_topics, topic_names
+from mirror_lib.airflow.forms.fields import chosen_names, chosen_topics, chosen_values, topic_names
 from mirror_lib.airflow.forms.slow_patterns import has_catastrophic_backtracking
+from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.backfill.airflow.form import BackfillChoices, backfill_form
 from mirror_lib.features.cutover.airflow.after_disaster.dag import after_disaster_form
 from mirror_lib.features.cutover.airflow.form import cutover_form, definition_from
-from mirror_lib.features.verify.airflow.form import VerifyChoices, verify_form
+from mirror_lib.features.verify.airflow.form import verify_form
+from mirror_lib.features.verify.job_arguments import VerifyArguments
 from tests.support.flow_configs import flow_config
 
 _FLOW = flow_config(topics=("orders.*",))
@@ -43,8 +47,8 @@ def _define(params: Mapping[str, Any]) -> object:
 
 #: DAG -> its form, and what its first task makes of the values.
 FORMS: Mapping[str, tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], object]]] = {
-    "flow": (trigger_form(_FLOW), TriggerChoices.from_params),
-    "verify": (verify_form(_FLOW), VerifyChoices.from_params),
+    "flow": (trigger_form(_FLOW), partial(job_arguments, "A->B", "/f")),
+    "verify": (verify_form(_FLOW), partial(chosen_values, VerifyArguments)),
     "backfill": (backfill_form(_FLOW), BackfillChoices.from_params),
     "cutover": (cutover_form(_FLOW), _define),
     "after disaster": (after_disaster_form(_FLOW), chosen_topics),
@@ -164,9 +168,9 @@ def test_what_means_something_is_taken() -> None:
 
 
 def test_whole_numbers_that_are_written_with_a_point_are_whole_numbers() -> None:
-    assert repr(TriggerChoices.from_params({"tasks": 3.0, "bytes_per_second": 1e6})) == repr(
-        TriggerChoices(excluded_steps=frozenset(), tasks=3, bytes_per_second=1_000_000)
-    )
+    chosen = job_arguments("A->B", "/f", {"tasks": 3.0, "bytes_per_second": 1e6})
+
+    assert repr(chosen) == repr(JobArguments(Path("/f"), "A->B", tasks=3, bytes_per_second=1_000_000))
 
 
 def test_usual_patterns_take_no_time() -> None:
@@ -312,11 +316,13 @@ def test_a_pattern_is_no_name():
 def test_a_scheduled_run_does_every_step_and_one_with_all_steps_taken_away_the_copy_alone(make_flow):
     defaults = {name: param.resolve() for name, param in trigger_form(make_flow()).items()}
 
-    assert TriggerChoices.from_params(defaults) == TriggerChoices()
+    assert job_arguments("A->B", "/f", defaults) == JobArguments(Path("/f"), "A->B")
+    assert is_usual({**defaults, "log_level": "DEBUG"})
     for emptied in (None, []):
-        assert TriggerChoices.from_params({"steps": emptied}).excluded_steps == set(OPTIONAL_STEPS)
+        assert excluded_steps({"steps": emptied}) == set(OPTIONAL_STEPS)
+        assert not is_usual({"steps": emptied})
     # Of an API call that does not speak of steps.
-    assert TriggerChoices.from_params({}).excluded_steps == frozenset()
+    assert excluded_steps({}) == frozenset()
 
 
 def test_every_step_that_can_be_left_out_is_a_task_of_the_dag_and_all_its_tasks_can_bear_it(make_flow):

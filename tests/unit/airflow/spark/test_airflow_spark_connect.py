@@ -17,7 +17,7 @@ import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from mirror_lib.airflow.flow import check as checks
-from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.form import job_arguments
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
 from mirror_lib.airflow.spark.connect_driver import ConnectDriver
 from mirror_lib.airflow.spark.connection import check_connect_server, connect_address, describe_master, spark_master
@@ -175,8 +175,8 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCap
         (tmp_path / "spark-defaults.conf").write_text(f"spark.cores.max 4\nspark.ssl.rpc.enabled true\n{defaults}")
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_OF_THIS_TEST", connection)
         _, flow = load_flow(path, "A->B")
-        choices = TriggerChoices.from_params(
-            {"topics": None, "tasks": tasks, "max_seconds": None, "dry_run": False, "gaps": "ask"}
+        choices = job_arguments(
+            "A->B", str(path), {"topics": None, "tasks": tasks, "max_seconds": None, "dry_run": False, "gaps": "ask"}
         )
         caplog.clear()
         with caplog.at_level(logging.WARNING, logger="mirror_lib"):
