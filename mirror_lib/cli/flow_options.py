@@ -37,10 +37,7 @@ ConfigOption = Annotated[
     ),
 ]
 FlowOption = Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")]
-TopicsOption = Annotated[
-    list[str] | None,
-    typer.Option("--topics", help="Java regex of source topics; repeatable."),
-]
+TopicsOption = Annotated[list[str] | None, typer.Option("--topics", help="Java regex of source topics; repeatable.")]
 TasksOption = Annotated[
     int | None, typer.Option("--tasks", min=1, help="Maximum number of Spark tasks; default tasks.max.")
 ]

@@ -27,12 +27,9 @@ from mirror_lib.planning.flow_clusters import FlowClusters
 app = command_group("gaps")
 
 TopicOption = Annotated[
-    str | None,
-    typer.Option("--topic", help="Source topic of the gaps; to decide, one of --topic, --id and --all is needed."),
+    str | None, typer.Option(help="Source topic of the gaps; to decide, one of --topic, --id and --all is needed.")
 ]
-GapPartitionOption = Annotated[
-    int | None, typer.Option("--partition", min=0, help="Only gaps of this partition; with --topic.")
-]
+GapPartitionOption = Annotated[int | None, typer.Option(min=0, help="Only gaps of this partition; with --topic.")]
 IdOption = Annotated[
     str | None, typer.Option("--id", help="Id of a gap, or the first characters of the ids of several.")
 ]

@@ -28,9 +28,7 @@ _ROW_COLUMNS = (*_PLACE_COLUMNS, "reason", "what")
 _FINDING_COLUMNS = ("group", "reason", "what")
 _NO_GROUP = ("group-not-replicated", "group-not-found")
 
-_GroupOption = Annotated[
-    str | None, typer.Option("--group", help="Show only this group; also limits counts and exit code.")
-]
+_GroupOption = Annotated[str | None, typer.Option(help="Show only this group; also limits counts and exit code.")]
 
 
 @app.command()

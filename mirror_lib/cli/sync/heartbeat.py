@@ -27,7 +27,7 @@ _EMITTERS_SHOWN = 20
 
 app = command_group("heartbeat")
 
-_AnyFlow = Annotated[str | None, typer.Option("--flow", help="Only this flow, SOURCE->TARGET; default: all flows.")]
+_AnyFlow = Annotated[str | None, typer.Option(help="Only this flow, SOURCE->TARGET; default: all flows.")]
 
 
 @app.command()

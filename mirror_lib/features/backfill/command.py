@@ -50,18 +50,12 @@ FromOption = Annotated[
     ),
 ]
 ToOption = Annotated[str, typer.Option("--to", help=f"End of the range, exclusive: {_BOUND}")]
-IntoOption = Annotated[str | None, typer.Option("--into", help="Target topic; for one source topic.")]
-SuffixOption = Annotated[
-    str | None, typer.Option("--into-suffix", help="Suffix of the remote topic names, such as .backfill.")
-]
+IntoOption = Annotated[str | None, typer.Option(help="Target topic; for one source topic.")]
+SuffixOption = Annotated[str | None, typer.Option(help="Suffix of the remote topic names, such as .backfill.")]
 SameOption = Annotated[bool, typer.Option("--into-same", help="Append to the target topics of the flow itself.")]
-NameOption = Annotated[
-    str | None,
-    typer.Option("--name", help="Name of the backfill; by default derived from topics and range."),
-]
+NameOption = Annotated[str | None, typer.Option(help="Name of the backfill; by default derived from topics and range.")]
 RateOption = Annotated[
-    int | None,
-    typer.Option("--bytes-per-second", min=1, help="Maximum read rate from the source in bytes/s, across all tasks."),
+    int | None, typer.Option(min=1, help="Maximum read rate from the source in bytes/s, across all tasks.")
 ]
 
 _LIST_COLUMNS = ("backfill", "state", "lag (offsets)", "range", "defined")

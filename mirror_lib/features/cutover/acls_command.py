@@ -13,10 +13,7 @@ from mirror_lib.topology.flow_topology import shown_choice
 
 app = typer.Typer()
 
-_TargetTopicsOption = Annotated[
-    list[str] | None,
-    typer.Option("--topics", help="Java regex of target topics; repeatable."),
-]
+_TargetTopicsOption = Annotated[list[str] | None, typer.Option(help="Java regex of target topics; repeatable.")]
 
 
 @app.command()

@@ -17,9 +17,7 @@ app = typer.Typer(
     help="Run flows in an Airflow of another environment (`mirror.airflow.execution = external`).",
     no_args_is_help=True,
 )
-_Files = Annotated[
-    list[Path], typer.Option("--config", help="A MirrorMaker 2 properties file; repeatable.", metavar="FILE")
-]
+_Files = Annotated[list[Path], typer.Option(help="A MirrorMaker 2 properties file; repeatable.", metavar="FILE")]
 
 
 @app.command("dag-file")

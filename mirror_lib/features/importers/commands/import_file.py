@@ -60,7 +60,7 @@ _IncludeOption = Annotated[
 ]
 _BlacklistOption = Annotated[
     list[str] | None,
-    typer.Option("--blacklist", help="MirrorMaker 1: regex of the topics that it did not copy, instead of --include."),
+    typer.Option(help="MirrorMaker 1: regex of the topics that it did not copy, instead of --include."),
 ]
 _NewConsumerOption = Annotated[
     bool, typer.Option("--new.consumer", "--new-consumer", help="MirrorMaker 1: has no effect.")
@@ -69,12 +69,8 @@ _StreamsOption = Annotated[
     int,
     typer.Option("--num.streams", "--num-streams", min=1, help="MirrorMaker 1: number of streams; becomes tasks.max."),
 ]
-_SourceOption = Annotated[
-    str | None, typer.Option("--source", help="MirrorMaker 1: alias for the cluster that it read from.")
-]
-_TargetOption = Annotated[
-    str | None, typer.Option("--target", help="MirrorMaker 1: alias for the cluster that it wrote to.")
-]
+_SourceOption = Annotated[str | None, typer.Option(help="MirrorMaker 1: alias for the cluster that it read from.")]
+_TargetOption = Annotated[str | None, typer.Option(help="MirrorMaker 1: alias for the cluster that it wrote to.")]
 _CommitOption = Annotated[
     str | None,
     typer.Option(
@@ -105,12 +101,9 @@ _ListenerArgumentsOption = Annotated[
     typer.Option("--rebalance.listener.args", "--rebalance-listener-args", help="MirrorMaker 1: reported with advice."),
 ]
 _AnswerOption = Annotated[
-    list[str] | None,
-    typer.Option("--answer", help="Answer to a question of the import; repeatable.", metavar="QUESTION=ANSWER"),
+    list[str] | None, typer.Option(help="Answer to a question of the import; repeatable.", metavar="QUESTION=ANSWER")
 ]
-_SecretsOption = Annotated[
-    str, typer.Option("--secrets-folder", help="Folder with the Kubernetes secrets, one subfolder per secret.")
-]
+_SecretsOption = Annotated[str, typer.Option(help="Folder with the Kubernetes secrets, one subfolder per secret.")]
 
 
 app = typer.Typer()

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _FileArgument = Annotated[
     Path, typer.Argument(help="Properties file with source.replication.topic.X=Y.", metavar="FILE")
 ]
-_SourceOption = Annotated[str, typer.Option("--source", help="Alias of the source, if the file defines no clusters.")]
-_TargetOption = Annotated[str, typer.Option("--target", help="Alias of the target, if the file defines no clusters.")]
+_SourceOption = Annotated[str, typer.Option(help="Alias of the source, if the file defines no clusters.")]
+_TargetOption = Annotated[str, typer.Option(help="Alias of the target, if the file defines no clusters.")]
 
 
 app = typer.Typer()

@@ -29,11 +29,10 @@ from mirror_lib.planning.flow_clusters import FlowClusters
 
 app = command_group("position")
 
-TopicOption = Annotated[str, typer.Option("--topic", help="Source topic.")]
-AnyTopicOption = Annotated[str | None, typer.Option("--topic", help="Only this source topic.")]
+TopicOption = Annotated[str, typer.Option(help="Source topic.")]
+AnyTopicOption = Annotated[str | None, typer.Option(help="Only this source topic.")]
 PartitionsOption = Annotated[
-    list[int] | None,
-    typer.Option("--partition", min=0, help="Only this partition; repeatable. Default: all."),
+    list[int] | None, typer.Option(min=0, help="Only this partition; repeatable. Default: all.")
 ]
 ToOption = Annotated[
     str,
