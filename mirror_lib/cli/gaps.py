@@ -29,7 +29,9 @@ app = command_group("gaps")
 TopicOption = Annotated[
     str | None, typer.Option(help="Source topic of the gaps; to decide, one of --topic, --id and --all is needed.")
 ]
-GapPartitionOption = Annotated[int | None, typer.Option(min=0, help="Only gaps of this partition; with --topic.")]
+GapPartitionOption = Annotated[
+    int | None, typer.Option("--partition", min=0, help="Only gaps of this partition; with --topic.")
+]
 IdOption = Annotated[
     str | None, typer.Option("--id", help="Id of a gap, or the first characters of the ids of several.")
 ]
