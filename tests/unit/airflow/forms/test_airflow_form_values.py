@@ -9,6 +9,7 @@ import logging
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,7 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.backfill.airflow.form import BackfillChoices, backfill_form
 from mirror_lib.features.cutover.airflow.after_disaster.dag import after_disaster_form
 from mirror_lib.features.cutover.airflow.form import cutover_form, definition_from
+from mirror_lib.features.cutover.model import CutoverDefinition
 from mirror_lib.features.verify.airflow.form import verify_form
 from mirror_lib.features.verify.job_arguments import VerifyArguments
 from tests.support.flow_configs import flow_config
@@ -171,6 +173,16 @@ def test_whole_numbers_that_are_written_with_a_point_are_whole_numbers() -> None
     chosen = job_arguments("A->B", "/f", {"tasks": 3.0, "bytes_per_second": 1e6})
 
     assert repr(chosen) == repr(JobArguments(Path("/f"), "A->B", tasks=3, bytes_per_second=1_000_000))
+
+
+def test_a_field_is_named_as_the_value_that_it_sets() -> None:
+    for dag, taken, read_alone in (
+        ("flow", JobArguments, {"steps", "log_level"}),
+        ("verify", VerifyArguments, {"log_level"}),
+        ("backfill", BackfillChoices, {"from", "to", "log_level"}),
+        ("cutover", CutoverDefinition, {"action", "back_of", "wait_hours"}),
+    ):
+        assert set(FORMS[dag][0]) - {field.name for field in fields(taken)} == read_alone, dag
 
 
 def test_usual_patterns_take_no_time() -> None:
