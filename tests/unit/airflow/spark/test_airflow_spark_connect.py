@@ -17,12 +17,12 @@ import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from mirror_lib.airflow.flow import check as checks
-from mirror_lib.airflow.flow.form import job_arguments
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
 from mirror_lib.airflow.spark.connect_driver import ConnectDriver
 from mirror_lib.airflow.spark.connection import check_connect_server, connect_address, describe_master, spark_master
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.config.loader import load_flow
+from mirror_lib.copy.job.arguments import JobArguments
 from mirror_lib.errors import ConfigurationError, SparkUnreachableError
 from mirror_lib.features.demo.ports import free_ports
 from tests.support.airflow.stand_in_submit import DONE
@@ -175,12 +175,9 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCap
         (tmp_path / "spark-defaults.conf").write_text(f"spark.cores.max 4\nspark.ssl.rpc.enabled true\n{defaults}")
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_OF_THIS_TEST", connection)
         _, flow = load_flow(path, "A->B")
-        choices = job_arguments(
-            "A->B", str(path), {"topics": None, "tasks": tasks, "max_seconds": None, "dry_run": False, "gaps": "ask"}
-        )
         caplog.clear()
         with caplog.at_level(logging.WARNING, logger="mirror_lib"):
-            checks._check_spark(flow, choices)
+            checks._check_spark(flow, JobArguments(path, "A->B", tasks=tasks))
         return [record.getMessage() for record in caplog.records if record.name.startswith("mirror_lib")]
 
     return check
