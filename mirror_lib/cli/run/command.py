@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -31,7 +31,7 @@ from mirror_lib.cli.sync.topics import show_topics
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.copy.flow_plan import plan_flow
 from mirror_lib.copy.health.after_run import observe_after_run
-from mirror_lib.copy.job.arguments import JobArguments
+from mirror_lib.copy.job.arguments import ASK, GapChoice, JobArguments
 from mirror_lib.copy.job.report import Failure, JobReport, SkippedRange
 from mirror_lib.copy.run_options import RunOptions
 from mirror_lib.errors import LedgerError
@@ -67,9 +67,9 @@ def run(
         int | None, typer.Option(min=1, help="Maximum read rate in bytes/s; default mirror.rate.limit.bytes.")
     ] = None,
     gaps: Annotated[
-        Literal["ask", "accept", "recopy"],
+        GapChoice,
         typer.Option(help="Resolution of gaps (records lost at the source); ask: the partition stops (`mirror gaps`)."),
-    ] = "ask",
+    ] = ASK,
     dry_run: DryRunOption = False,
     no_topics: Annotated[
         bool,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final, Literal, get_args
 
 from mirror_lib.spark.job_arguments import CommandLine
 
 #: Lost records wait for an operator's decision; the other choices are two of `copy.gaps.Decision`.
-ASK = "ask"
-GAP_CHOICES = (ASK, "accept", "recopy")
+ASK: Final = "ask"
+GapChoice = Literal["ask", "accept", "recopy"]
+GAP_CHOICES: tuple[str, ...] = get_args(GapChoice)
 
 
 @dataclass(frozen=True, slots=True)
