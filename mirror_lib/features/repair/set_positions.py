@@ -55,6 +55,8 @@ class PositionChange:
     before: Position | None
     #: The position to write; None to delete it, so that the next run is the partition's first.
     after: Position | None
+    #: The source offset up to which records were copied: by the position or, if that is lost, by the ledger.
+    copied_to: int | None = None
     #: Several source partitions share the target.
     merged: bool = False
     #: The target no longer has the copied records: map and offset-syncs are about other records.
@@ -67,9 +69,9 @@ class PositionChange:
     @property
     def skipped_range(self) -> tuple[int, int]:
         """Source offsets [first, next) that are skipped; empty if the position decreases or is deleted."""
-        if self.before is None or self.after is None:
+        if self.copied_to is None or self.after is None:
             return 0, 0
-        first, following = self.before.offset + 1, self.after.offset + 1
+        first, following = self.copied_to, self.after.offset + 1
         return (first, following) if following > first else (first, first)
 
     def __str__(self) -> str:
@@ -107,6 +109,7 @@ def plan_changes(
     partitions: Collection[int],
     start: FirstStart | None,
     *,
+    in_ledger: LedgerPositions | None = None,
     run_id: str,
 ) -> tuple[PositionChange, ...]:
     """The effect of setting the positions of a source topic; change nothing.
@@ -115,6 +118,7 @@ def plan_changes(
         topic: source topic; the flow must replicate it.
         partitions: partitions of the topic; all if it is empty.
         start: where copying continues; None to delete the positions.
+        in_ledger: what the ledger has.
         run_id: the run id in the new positions.
 
     Raises:
@@ -162,7 +166,18 @@ def plan_changes(
             and before is not None
             and (_is_void(before, now, clusters.ids()) or is_other_topic(before.topic_id, described.topic_id))
         )
-        change = PositionChange(source, targets[source], before, None, merged, void, end.offset)
+        row = None if in_ledger is None else in_ledger.rows.get(source)
+        last = before or row
+        change = PositionChange(
+            source,
+            targets[source],
+            before,
+            None,
+            None if last is None else last.offset + 1,
+            merged=merged,
+            map_is_void=void,
+            target_end=end.offset,
+        )
         if start is not None:
             begin = starts[source]
             error = begin.error or end.error

@@ -25,6 +25,7 @@ from mirror_lib.counted import counted
 from mirror_lib.features.repair.commands.decision_lock import locked_flow
 from mirror_lib.features.repair.set_positions import apply_changes, plan_changes
 from mirror_lib.identity.clusters import check_clusters
+from mirror_lib.identity.ledger_positions import LedgerPositions
 from mirror_lib.planning.flow_clusters import FlowClusters
 
 app = command_group("position")
@@ -130,7 +131,8 @@ def _change(
     with locked_flow(command.file, settings) as (ledger, lease, clusters, run_id):
         check_clusters(settings, ledger, clusters.ids())
         with command.progress():
-            planned = plan_changes(settings, clusters, topic, partitions, start, run_id=run_id)
+            in_ledger = LedgerPositions.read(ledger, settings.flow)
+            planned = plan_changes(settings, clusters, topic, partitions, start, in_ledger=in_ledger, run_id=run_id)
         output.document({"changes": [each.to_dict() for each in planned], "done": 0})
         for each in planned:
             if each.error is None:

@@ -6,6 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.ledger.rows import POSITION_SET
+from mirror_lib.offsets.group_standing import GroupReason
+from mirror_lib.sync.groups.flow import plan_flow_groups
+from tests.support.brokers.groups import commit_offset
 from tests.support.kafka import consume, delete_topic, produce, records, values
 from tests.support.mirrored_topic import MirroredTopic
 
@@ -31,6 +36,30 @@ def test_given_a_lost_position_then_nothing_is_appended_and_the_named_command_go
     assert done.exit_code == 0, done.output
     assert flow.run().records == 5
     assert values(mirrored.copied()) == values(records(105))
+
+
+def test_given_a_lost_position_then_what_a_decision_passes_over_is_noted_and_groups_that_have_not_read_it_are_named(
+    mirrored: MirroredTopic,
+) -> None:
+    """Copied up to 10 by the ledger, continued at 30: twenty records are at the source alone."""
+    mirrored.create(records(10))
+    own = f"positions-{mirrored.name}"
+    flow = mirrored.flow({"B.offset.storage.topic": own, "groups": mirrored.name})
+    assert flow.run().records == 10
+    mirrored.produce(records(30, start=10))
+    delete_topic(mirrored.target, own)
+    assert [error.reason for error in flow.run().errors] == ["position-lost"]
+    commit_offset(mirrored.source, mirrored.name, mirrored.name, 15)
+
+    words = ["position", "set", "--flow", "A->B", "--topic", mirrored.name, "--to", "30", "--yes"]
+    done = CliRunner().invoke(app, [*words, "--config", str(flow.path)])
+
+    assert (done.exit_code, "offsets 10 to 29 are skipped" in done.output) == (0, True), done.output
+    assert flow.run().records == 10
+    (row,) = plan_flow_groups(flow.config, flow_topology(flow.config), ledger=flow.ledger).plan.rows
+    assert (row.reason, row.skipped) == (GroupReason.SKIPS_RECORDS, 15)
+    gaps = [(gap.first_offset, gap.next_offset) for gap in flow.ledger.gaps("A->B") if gap.cause == POSITION_SET]
+    assert gaps == [(10, 30)]
 
 
 def test_given_a_lost_position_and_a_lost_target_then_the_named_command_copies_all_partitions_again(
