@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -148,9 +149,9 @@ def test_secrets_are_told_before_the_file_can_be_refused(file: Path, monkeypatch
         + "mirror.ledger.url = postgresql://me:${env:LEDGER_PASSWORD}@host/db\nparis.ssl.key.password = inline\n"
         + "mirror.nonsense = 1\n"
     )
-    told: dict[str, tuple[str, tuple[str, ...]]] = {}
+    told: dict[str, tuple[str, Sequence[str]]] = {}
 
-    def tell(key: str, value: str, given: tuple[str, ...]) -> None:
+    def tell(key: str, value: str, given: Sequence[str]) -> None:
         told[key] = (value, given)
 
     task = Surroundings(task=TaskValues(found=dict(_VALUES)), on_secret=tell)
