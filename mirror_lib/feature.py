@@ -61,6 +61,8 @@ class FlowOfFeatures(Protocol):
 class Hook(StrEnum):
     """Places of the core at which features take part: it calls what they name there, with what is said here."""
 
+    #: The class of the provider of Airflow's values (`config.secrets.providers.ConfigProvider`).
+    AIRFLOW_SECRETS = "airflow-secrets"
     #: `(flow, topology, clusters, facts, ledger)`: what records that were written after a cutover mean for a flow
     #: (`planning.AfterCutover`).
     AFTER_CUTOVER = "after-cutover"

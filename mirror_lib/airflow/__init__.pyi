@@ -1,10 +1,13 @@
 from .compatibility import AirflowException as AirflowException
 from .compatibility import AirflowFailException as AirflowFailException
+from .compatibility import AirflowNotFoundException as AirflowNotFoundException
 from .compatibility import AirflowRuntimeError as AirflowRuntimeError
 from .compatibility import AirflowSkipException as AirflowSkipException
 from .compatibility import Asset as Asset
+from .compatibility import BaseHook as BaseHook
 from .compatibility import Context as Context
 from .compatibility import DAG as DAG
+from .compatibility import ErrorType as ErrorType
 from .compatibility import get_parsing_context as get_parsing_context
 from .compatibility import HITLOperator as HITLOperator
 from .compatibility import is_external as is_external
@@ -12,6 +15,7 @@ from .compatibility import Param as Param
 from .compatibility import put_question as put_question
 from .compatibility import TriggerRule as TriggerRule
 from .compatibility import use_stand_ins as use_stand_ins
+from .compatibility import Variable as Variable
 from .dag_defaults import new_dag as new_dag
 from .dags import build_dags as build_dags
 from .dags import kinds as kinds
@@ -24,7 +28,7 @@ from .retry_stand_ins import RetryDecision as RetryDecision
 from .retry_stand_ins import RetryPolicy as RetryPolicy
 from .schedule import airflow_schedule as airflow_schedule
 from .schedule import RUN_TYPES as RUN_TYPES
-from .secret_provider import task_secrets as task_secrets
+from .secret_masking import task_secrets as task_secrets
 from .task_states import ENDED_STATES as ENDED_STATES
 from .task_states import task_state as task_state
 from .templates import Template as Template

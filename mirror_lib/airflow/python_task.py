@@ -11,7 +11,7 @@ from typing import Any, Self
 from mirror_lib.airflow.compatibility import Context, PythonOperator
 from mirror_lib.airflow.forms.conf import CheckedConf
 from mirror_lib.airflow.retries import failing_at_once
-from mirror_lib.airflow.secret_provider import task_secrets
+from mirror_lib.airflow.secret_masking import task_secrets
 from mirror_lib.airflow.templates import Template, untemplated
 
 

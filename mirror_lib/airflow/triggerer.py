@@ -24,7 +24,7 @@ async def load_in_triggerer(path: Path) -> MirrorConfig:
 
 
 def _load(path: Path) -> MirrorConfig:
-    from mirror_lib.airflow.secret_provider import task_secrets
+    from mirror_lib.airflow.secret_masking import task_secrets
     from mirror_lib.config.loader import load
 
     with task_secrets():

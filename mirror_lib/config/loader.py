@@ -40,7 +40,6 @@ from mirror_lib.config.first_start import NO_RESET, OFFSET_RESET, first_starts
 from mirror_lib.config.gc_pause import collections_paused
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity, UnnamedPairs
 from mirror_lib.config.named_exclusions import about_excluded, about_excluded_groups
-from mirror_lib.config.secrets.airflow_provider import AirflowSecretProvider
 from mirror_lib.config.secrets.keys import is_secret
 from mirror_lib.config.secrets.lookup_context import looking_only, surroundings
 from mirror_lib.config.secrets.providers import ConfigProvider, Resolver, files_read, make_providers
@@ -56,11 +55,6 @@ from mirror_lib.limited_files import read_beginning
 from mirror_lib.outside_limits import CONFIGURATION_BYTES, PATTERN_SECONDS_A_FILE
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.pattern_time import limited_pattern_time
-
-_NOT_OF_AIRFLOW = (
-    "values from Airflow are allowed only in connection settings of a cluster (bootstrap.servers, "
-    "security.protocol, sasl.*, ssl.*), because DAGs and the page are built without them; use another provider here"
-)
 
 __all__ = [
     "Examined",
@@ -370,14 +364,13 @@ def _resolve(
     resolver = Resolver(providers)
     on_secret = surroundings().on_secret
     for entry in entries.values():
-        result = resolver.resolve(entry.value)
+        result = resolver.resolve(entry.value, entry.key)
         problems += [Problem.error(f"{entry.key}: {failure}", entry) for failure in result.failures]
         problems += [
             Problem.warning(f"{entry.key}: no provider has a value for {variable}: it is not replaced", entry)
             for variable in result.unknown
         ]
-        if result.of_airflow and not AirflowSecretProvider.may_stand_in(entry.key):
-            problems.append(Problem.error(f"{entry.key}: {_NOT_OF_AIRFLOW}", entry))
+        problems += [Problem.error(f"{entry.key}: {refusal}", entry) for refusal in result.refusals]
         if on_secret is not None and (is_secret(entry.key) or entry.key == LEDGER_URL):
             on_secret(entry.key, result.text, result.given)
         yield Provenance(

@@ -71,9 +71,12 @@ def test_given_the_core_alone_then_a_flow_is_copied_and_synced_and_nothing_asks_
         mirror(step, "apply", *place)
     mirror("verify", *place, exit_code=2)
     changed = tmp_path / "changed.properties"
-    changed.write_text(f"{flow.path.read_text()}\nA->B.mirror.transforms = t\nA->B.transforms = u\n")
+    provider = "config.providers = airflow\nconfig.providers.airflow.class = mirror_lib.AirflowSecretProvider\n"
+    changed.write_text(f"{flow.path.read_text()}\nA->B.mirror.transforms = t\nA->B.transforms = u\n{provider}")
     problems = mirror("plan", "--config", str(changed), *place[2:], exit_code=2)["error"]["problems"]
     assert [each["suggestion"] for each in problems].count("install batch-mirror[transforms]") == 2, problems
+    (secrets,) = (each["message"] for each in problems if "AirflowSecretProvider" in each["message"])
+    assert "needs the feature airflow_secrets, which is not installed; install batch-mirror with its" in secrets
     assert "forecast" not in mirror("plan", *place)
 
     moved = HandedOverRow(flow="A->B", topic="t", target_topic="A.t", cutover="c", since=datetime.now(UTC), by="ann")

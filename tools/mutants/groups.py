@@ -10,7 +10,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "batches": ("mirror_lib/records", "mirror_lib/cluster/batches"),
     "claim": ("mirror_lib/copy/claim", "mirror_lib/relay/claim"),
     "commit": ("mirror_lib/copy/commit", "mirror_lib/relay/commit"),
-    "config": ("mirror_lib/config", "mirror_lib/features/lint"),
+    "config": ("mirror_lib/config", "mirror_lib/features/airflow_secrets", "mirror_lib/features/lint"),
     "copy": ("mirror_lib/copy/transfer", "mirror_lib/relay/copy"),
     "groups": ("mirror_lib/sync/groups",),
     "ledger": ("mirror_lib/ledger",),

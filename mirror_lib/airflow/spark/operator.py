@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import tempfile
@@ -14,7 +15,7 @@ from mirror_lib.airflow.compatibility import AirflowException, Context, SparkSub
 from mirror_lib.airflow.forms.conf import CheckedConf
 from mirror_lib.airflow.forms.fields import USUAL_LOG_LEVEL
 from mirror_lib.airflow.retries import failing_at_once
-from mirror_lib.airflow.secret_provider import task_secrets
+from mirror_lib.airflow.secret_masking import task_secrets
 from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON, ConnectDriver
 from mirror_lib.airflow.spark.connection import (
     check_submitter,
@@ -26,7 +27,7 @@ from mirror_lib.airflow.spark.connection import (
 )
 from mirror_lib.airflow.templates import untemplated
 from mirror_lib.config.loader import load
-from mirror_lib.config.secrets.airflow_values import hand_over
+from mirror_lib.config.secrets.lookup_context import HANDED_OVER
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.spark.argument_file import shorten
 from mirror_lib.spark.connect_server import REMOTE_VARIABLE
@@ -135,9 +136,9 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
         if not Path(self.config_path).exists():
             # The job's machine may have it; if not, the job reports it.
             return {}, False
-        with task_secrets() as lookups:
+        with task_secrets() as values:
             config = load(self.config_path)
-        if lookups.found and runs_driver_elsewhere(self.spark_conn_id):
+        if values.found and runs_driver_elsewhere(self.spark_conn_id):
             raise ConfigurationError(
                 f"{self.config_path} takes values from Airflow's connections or variables, but the connection "
                 f"{self.spark_conn_id} uses deploy-mode cluster. There, values could only be passed as Spark settings, "
@@ -145,9 +146,9 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
                 action="Use deploy mode client, or the providers env, file or directory with values on the driver's "
                 "host or in its container.",
             )
-        handed_over = hand_over(lookups.found)
+        handed_over = {HANDED_OVER: json.dumps(values.found)} if values.found else {}
         if any(len(text) > _LONGEST_VARIABLE for text in handed_over.values()):
-            largest = max(lookups.found, key=lambda reference: len(lookups.found[reference]))
+            largest = max(values.found, key=lambda name: len(values.found[name]))
             raise ConfigurationError(
                 f"the values that {self.config_path} takes from Airflow are too long for the environment of Spark's "
                 f"driver; the longest is {largest}.",

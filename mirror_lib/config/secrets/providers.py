@@ -16,9 +16,10 @@ from typing import Protocol, runtime_checkable
 from mirror_lib.config.file.properties import byte_order_mark, parse_properties
 from mirror_lib.config.file.stamps import FileStamp
 from mirror_lib.config.model import Severity
-from mirror_lib.config.secrets.airflow_provider import CLASS_NAME, AirflowSecretProvider
-from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
 from mirror_lib.config.secrets.variables import Variable, replace_variables, unclosed_provider
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.feature import Hook
+from mirror_lib.installed_features import provided
 from mirror_lib.operator_limits import (
     NAMES_VARIABLE,
     PROVIDERS_VARIABLE,
@@ -31,22 +32,18 @@ from mirror_lib.topology.bounded_pattern import SlowPatternError
 from mirror_lib.topology.java_regex import compile_java
 from mirror_lib.topology.java_types import parse_list
 
-__all__ = [
-    "REGISTRY",
-    "ConfigProvider",
-    "DirectoryProvider",
-    "EnvironmentProvider",
-    "FileProvider",
-    "ProviderError",
-    "ReadsFiles",
-    "Resolved",
-    "Resolver",
-    "files_read",
-    "make_providers",
-]
-
 _PACKAGE = "org.apache.kafka.common.config.provider"
 _PREFIX = "config.providers"
+#: Java's MM2 does not have it.
+_AIRFLOW_SECRETS = "mirror_lib.AirflowSecretProvider"
+
+
+class ProviderError(ValueError):
+    """A provider is declared wrongly or cannot read the requested value; the text says what and why."""
+
+
+class NotLookedUpError(ProviderError):
+    """The value is not needed here and was not looked up: the variable stays as written, and this is not a problem."""
 
 
 class ConfigProvider(Protocol):
@@ -68,6 +65,14 @@ class ReadsFiles(Protocol):
     @property
     def files(self) -> Iterable[FileStamp]:
         """The files that were read so far."""
+
+
+@runtime_checkable
+class LimitsSettings(Protocol):
+    """A provider whose values only some settings may have."""
+
+    def refusal(self, key: str) -> str | None:
+        """Return why a setting may not have such values; None if it may."""
 
 
 #: Makes a provider from its `config.providers.<name>.param.*`.
@@ -215,12 +220,21 @@ def _read(path: Path) -> bytes:
         raise ProviderError(f"{path} cannot be read: {error.strerror}") from error
 
 
+def _airflow_secrets(parameters: Mapping[str, str]) -> ConfigProvider:
+    try:
+        provider: ConfigProvider = provided(Hook.AIRFLOW_SECRETS, by="airflow_secrets", extra="")(parameters)
+    except ConfigurationError as error:
+        todo = error.action[:1].lower() + error.action[1:].rstrip(".")
+        raise ProviderError(f"{_AIRFLOW_SECRETS} {error.what.rstrip('.')}; {todo}") from error
+    return provider
+
+
 #: Java class name -> its implementation here. Programs may add their own providers.
 REGISTRY: dict[str, Factory] = {
     f"{_PACKAGE}.EnvVarConfigProvider": EnvironmentProvider,
     f"{_PACKAGE}.FileConfigProvider": FileProvider,
     f"{_PACKAGE}.DirectoryConfigProvider": DirectoryProvider,
-    CLASS_NAME: AirflowSecretProvider,
+    _AIRFLOW_SECRETS: _airflow_secrets,
 }
 #: By class, as the operator's limit has them.
 _SHORT_NAMES = dict(zip(REGISTRY, ("env", "file", "directory", "airflow"), strict=True))
@@ -234,7 +248,7 @@ class Resolved:
         text: may be a secret.
         unknown: variables that stay as written, since they are unknown.
         failures: why others were not replaced.
-        of_airflow: variables of the provider that only tasks of Airflow can use, replaced or not.
+        refusals: why the setting may not have variables of a provider, replaced or not.
         later: True if one of them stays as written because its value is not needed here.
         given: values from providers, which may be secrets.
     """
@@ -242,7 +256,7 @@ class Resolved:
     text: str = field(repr=False)
     unknown: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    of_airflow: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
     later: bool = False
     given: tuple[str, ...] = field(default=(), repr=False)
 
@@ -253,22 +267,25 @@ class Resolver:
     def __init__(self, providers: Mapping[str, ConfigProvider]) -> None:
         self._providers = providers
 
-    def resolve(self, text: str) -> Resolved:
-        """Replace every variable once; values from providers are not expanded again."""
+    def resolve(self, text: str, key: str = "") -> Resolved:
+        """Replace every variable of a setting once; values from providers are not expanded again."""
         if "${" not in text:
             return Resolved(text)
         unknown: list[str] = []
         failures: list[str] = []
-        of_airflow: list[str] = []
+        refusals: list[str | None] = []
         later: list[str] = []
         given: list[str] = []
 
         def replace(variable: Variable) -> str:
             provider = self._providers.get(variable.provider)
-            if isinstance(provider, AirflowSecretProvider):
-                of_airflow.append(variable.written)
+            if provider is None:
+                unknown.append(variable.written)
+                return variable.written
+            if isinstance(provider, LimitsSettings):
+                refusals.append(provider.refusal(key))
             try:
-                value = None if provider is None else provider.get(variable.path, variable.key)
+                value = provider.get(variable.path, variable.key)
             except NotLookedUpError:
                 later.append(variable.written)
                 return variable.written
@@ -286,9 +303,8 @@ class Resolver:
         unclosed = unclosed_provider(replace_variables(text, lambda _: ""))
         if unclosed in self._providers:
             failures.append(f"${{{unclosed}: the closing }} is missing; the value would be used as written")
-        return Resolved(
-            replaced, tuple(unknown), tuple(failures), tuple(of_airflow), later=bool(later), given=tuple(given)
-        )
+        refused = tuple(dict.fromkeys(filter(None, refusals)))
+        return Resolved(replaced, tuple(unknown), tuple(failures), refused, later=bool(later), given=tuple(given))
 
 
 def files_read(providers: Iterable[ConfigProvider]) -> tuple[FileStamp, ...]:

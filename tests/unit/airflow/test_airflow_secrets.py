@@ -16,11 +16,13 @@ from mirror_lib.airflow.compatibility import AirflowRuntimeError, BaseHook, Erro
 from mirror_lib.airflow.files.loaded_files import load_readable as load_for_dags
 from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.retries import is_hopeless
-from mirror_lib.airflow.secret_provider import secret_texts, task_secrets
+from mirror_lib.airflow.secret_masking import secret_texts, task_secrets
 from mirror_lib.config.loader import InvalidConfigurationError, load
-from mirror_lib.config.secrets.airflow_values import HANDED_OVER, Reference, connection_values
-from mirror_lib.config.secrets.errors import ProviderError
+from mirror_lib.config.secrets.lookup_context import HANDED_OVER
+from mirror_lib.config.secrets.providers import ProviderError
 from mirror_lib.errors import ConfigurationError, TransientError
+from mirror_lib.features.airflow_secrets.environment import connection_values
+from mirror_lib.features.airflow_secrets.provider import AirflowSecretProvider
 from tests.support.airflow.stand_in_submit import StandInSubmit
 from tests.support.flow_files import write_flow
 
@@ -38,6 +40,7 @@ paris.sasl.jaas.config = {_MODULE} required username="mirror" password="plain-he
 mirror.ledger.url = postgresql+psycopg://mirror:calm%2Fotter-73@ledger/mirror
 berlin->paris.enabled = true
 """
+_PROVIDER = AirflowSecretProvider({})
 
 
 @pytest.fixture
@@ -90,8 +93,8 @@ def test_an_airflow_that_does_not_answer_is_asked_again_by_the_tasks_retries(
     assert "sly-badger-71" not in str(failure.value)
 
     monkeypatch.setattr(Variable, "get", _failing(ErrorType.GENERIC_ERROR))
-    with task_secrets() as lookups, pytest.raises(TransientError, match="did not return the variable kafka_password"):
-        lookups.value(Reference("kafka_password", None))
+    with task_secrets(), pytest.raises(TransientError, match="did not return the variable kafka_password"):
+        _PROVIDER.get("variable", "kafka_password")
 
 
 def test_what_airflow_does_not_have_or_not_show_is_an_error_of_the_file(
@@ -102,19 +105,19 @@ def test_what_airflow_does_not_have_or_not_show_is_an_error_of_the_file(
         with task_secrets(), pytest.raises(InvalidConfigurationError, match="connection kafka_berlin"):
             load(file)
         monkeypatch.setattr(Variable, "get", _failing(kind))
-        with task_secrets() as lookups, pytest.raises(ProviderError, match="variable kafka_password"):
-            lookups.value(Reference("kafka_password", None))
+        with task_secrets(), pytest.raises(ProviderError, match="variable kafka_password"):
+            _PROVIDER.get("variable", "kafka_password")
 
 
 def test_variables_and_extras_are_looked_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_VAR_STORE_PASSWORD", "brave-lynx-74")
     monkeypatch.setenv("AIRFLOW_CONN_STORES", json.dumps({"conn_type": "kafka", "extra": {"key": "quiet-fox-75"}}))
 
-    with task_secrets() as lookups:
-        assert lookups.value(Reference("STORE_PASSWORD", None)) == "brave-lynx-74"
-        assert lookups.value(Reference("stores", "extra.key")) == "quiet-fox-75"
+    with task_secrets() as values:
+        assert _PROVIDER.get("variable", "STORE_PASSWORD") == "brave-lynx-74"
+        assert _PROVIDER.get("connection/stores", "extra.key") == "quiet-fox-75"
 
-    assert list(lookups.found) == [Reference("STORE_PASSWORD", None), Reference("stores", "extra.key")]
+    assert list(values.found) == ["variable:STORE_PASSWORD", "connection/stores:extra.key"]
 
 
 def test_dags_are_made_anew_when_a_file_of_a_provider_changes(tmp_path: Path) -> None:
@@ -186,7 +189,7 @@ def replicate(submit: StandInSubmit, file: Path) -> Callable[[], StandInSubmit]:
 
 @pytest.mark.parametrize("master", ["local[2]", "spark://m:7077", "yarn"])
 def test_spark_gets_the_values_by_its_environment_and_never_by_its_command_line(
-    replicate: Callable[[], StandInSubmit], monkeypatch: pytest.MonkeyPatch, master: str
+    replicate: Callable[[], StandInSubmit], file: Path, monkeypatch: pytest.MonkeyPatch, master: str
 ) -> None:
     connection = {"conn_type": "spark", "host": master, "extra": {"deploy-mode": "client"}}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps(connection))
@@ -202,6 +205,8 @@ def test_spark_gets_the_values_by_its_environment_and_never_by_its_command_line(
     assert HANDED_OVER not in " ".join(given.arguments)
     # The task's own environment is as it was.
     assert HANDED_OVER not in os.environ
+    file.write_text(_FILE.replace("${airflow:", "${other:"))
+    assert HANDED_OVER not in replicate().environment
 
 
 def test_values_that_no_environment_can_hold_are_refused_by_name(

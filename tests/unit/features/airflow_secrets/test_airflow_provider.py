@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from mirror_lib.config.loader import InvalidConfigurationError, check, explain, load
-from mirror_lib.config.secrets.airflow_values import (
-    HANDED_OVER,
-    EnvironmentLookups,
-    Reference,
-    connection_values,
-    hand_over,
-)
-from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
-from mirror_lib.config.secrets.lookup_context import Surroundings, reading_in, without_lookups
+from mirror_lib.config.secrets.lookup_context import HANDED_OVER, Surroundings, TaskValues, reading_in, without_lookups
 from mirror_lib.config.secrets.masking import printable_value
+from mirror_lib.config.secrets.providers import NotLookedUpError, ProviderError
+from mirror_lib.features.airflow_secrets.environment import connection_values, environment_value
+from mirror_lib.features.airflow_secrets.values import Reference
 
 _FILE = """
 config.providers = airflow
@@ -32,6 +28,11 @@ paris.bootstrap.servers = paris:9092
 berlin->paris.enabled = true
 """
 _CONNECTION = {"conn_type": "kafka", "login": "mirror", "password": "bear", "host": "berlin", "port": 9093}
+#: As a task has looked them up.
+_VALUES = {
+    "variable:kafka_protocol": "SASL_SSL",
+    **{f"connection/kafka_berlin:{name}": str(_CONNECTION[name]) for name in ("login", "password", "host", "port")},
+}
 
 
 @pytest.fixture
@@ -41,15 +42,6 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "mirror.properties"
     path.write_text(_FILE)
     return path
-
-
-class _Kept:
-    """Stands for Airflow."""
-
-    def value(self, reference: Reference) -> str:
-        return {"login": "mirror", "password": "bear", "host": "berlin", "port": "9093", None: "SASL_SSL"}[
-            reference.field
-        ]
 
 
 def test_who_connects_to_no_cluster_reads_the_file_without_looking_anything_up(file: Path) -> None:
@@ -82,18 +74,11 @@ def test_outside_airflow_its_environment_variables_count(file: Path, monkeypatch
 def test_a_spark_driver_gets_what_the_task_has_resolved_and_nothing_else(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = _Kept()
-    references = [
-        *(Reference("kafka_berlin", name) for name in ("login", "password", "host", "port")),
-        Reference("kafka_protocol", None),
-    ]
-    for name, value in hand_over({each: kept.value(each) for each in references}).items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(HANDED_OVER, json.dumps(_VALUES))
 
     assert load(file).flow("berlin->paris").clients.source_admin.properties["bootstrap.servers"] == "berlin:9093"
-    assert hand_over({}) == {}, "nothing was resolved"
     with pytest.raises(ProviderError, match="AIRFLOW_CONN_KAFKA_PARIS"):
-        EnvironmentLookups({HANDED_OVER: "{}"}).value(Reference("kafka_paris", "password"))
+        environment_value(Reference("kafka_paris", "password"), {HANDED_OVER: "{}"})
 
 
 def test_people_look_at_a_file_without_having_its_secrets(file: Path) -> None:
@@ -135,7 +120,7 @@ def test_other_references_and_missing_fields_are_errors_that_name_them(subtests:
         connection_values('{"login": "me"}', "X").value(Reference("kafka_berlin", "password"))
 
     with pytest.raises(NotLookedUpError):
-        EnvironmentLookups({}, needed=False).value(Reference("x", "password"))
+        environment_value(Reference("x", "password"), {}, is_needed=False)
 
 
 def test_extras_are_values_too() -> None:
@@ -164,12 +149,13 @@ def test_secrets_are_told_before_the_file_can_be_refused(file: Path, monkeypatch
         + "mirror.ledger.url = postgresql://me:${env:LEDGER_PASSWORD}@host/db\nparis.ssl.key.password = inline\n"
         + "mirror.nonsense = 1\n"
     )
-    told: dict[str, tuple[str, tuple[str, ...]]] = {}
+    told: dict[str, tuple[str, Sequence[str]]] = {}
 
-    def tell(key: str, value: str, given: tuple[str, ...]) -> None:
+    def tell(key: str, value: str, given: Sequence[str]) -> None:
         told[key] = (value, given)
 
-    with reading_in(Surroundings(_Kept(), tell)), pytest.raises(InvalidConfigurationError, match="nonsense"):
+    task = Surroundings(task=TaskValues(found=dict(_VALUES)), on_secret=tell)
+    with reading_in(task), pytest.raises(InvalidConfigurationError, match="nonsense"):
         load(file)
 
     assert told["mirror.ledger.url"] == ("postgresql://me:otter@host/db", ("otter",))

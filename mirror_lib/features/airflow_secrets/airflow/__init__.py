@@ -1,0 +1,1 @@
+"""Lookups by Airflow's own calls, in its tasks."""
