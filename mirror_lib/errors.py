@@ -226,7 +226,7 @@ class RecordRefusedError(ClusterError):
 
 
 class ManySkippedRangesError(ClusterError):
-    """A partition has so many separate ranges of skipped records that the rest is left to the next run."""
+    """A partition has too many separate ranges of skipped records for one run; the next one continues."""
 
     reason = "many-skipped-ranges"
     retriable = True

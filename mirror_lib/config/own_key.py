@@ -22,13 +22,13 @@ class OwnKey:
     name: str | None = None
     #: A `ValueType`.
     type: str | None = None
-    #: The text of the default, where it is not that of the field's; "": a setting without a default.
+    #: The text of the default, where it is not that of the field's; a field with the default None has none.
     text: str | None = None
     minimum: float | None = None
     maximum: float | None = None
     #: From the text to the value; its `ValueError` completes "must be".
     read: Callable[[str], Any] | None = None
-    #: True if the value is not made of this text alone.
+    #: True if other settings are a part of the value, which is made elsewhere.
     elsewhere: bool = False
 
 

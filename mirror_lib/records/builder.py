@@ -61,7 +61,7 @@ class BatchBuilder:
         #: Upper bound of the body's uncompressed bytes.
         self.size = 0
         self.count = 0
-        #: Source offset to continue from: after the last record, or after what was left out behind it.
+        #: Source offset to continue from: after the last record, or after skipped ones behind it.
         self.source_next = 0
         #: The source's leader epoch of the latest batch that `add_singles` added.
         self.leader_epoch = -1

@@ -16,7 +16,7 @@ from mirror_lib.copy.transfer.partition_progress import PartitionCopy
 
 
 class Downstream(Protocol):
-    """Takes what the reading half has made of fetches."""
+    """Receives the parts that the reading half makes of fetches."""
 
     def deliver(self, copy: PartitionCopy, parts: Sequence[Part]) -> None:
         """Take the complete parts of a partition, in the order of their offsets."""

@@ -62,7 +62,7 @@ class OldRecords:
             client: client of the target.
             memory: what the target's brokers remember of producers.
             retry_seconds: how long to retry for coordinators and leaders.
-            upstream: told of partitions whose transaction has ended.
+            upstream: is notified of ended transactions.
             resume: sends to a partition again.
         """
         self._client = client
