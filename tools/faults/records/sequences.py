@@ -93,8 +93,11 @@ class ArrivalCheck:
         return sum(each.next_sequence - len(each.skipped) for each in self._streams.values())
 
 
-def compare(source: Sequence[Seen], target: Iterable[Seen]) -> Findings:
+def compare(source: Sequence[Seen], target: Sequence[Seen]) -> Findings:
     """Compare all of one partition on the target with all of it on the source, of all producers."""
+    # The source itself may have a record twice: brokers forget a producer in a power cut.
+    if source == target and all(each.intact and each.stamp for each in source):
+        return Findings()
     places = {(each.stamp.producer, each.stamp.sequence): place for place, each in enumerate(source) if each.stamp}
     unseen = set(places)
     furthest = -1

@@ -64,6 +64,14 @@ def test_the_complete_check_finds_strangers_and_a_lost_tail() -> None:
     assert compare(records, records[:-3]) == Findings(missing=3)
 
 
+def test_a_record_that_the_source_has_twice_is_no_fault_of_the_copy() -> None:
+    records = _partition()
+    repeated = [*records[:5], records[2], *records[5:]]
+
+    assert compare(repeated, repeated) == Findings()
+    assert compare(repeated, records) != Findings()
+
+
 def test_an_input_with_a_hole_a_lost_end_or_a_bad_checksum_is_no_ground_for_a_judgement() -> None:
     records = _partition()
 
