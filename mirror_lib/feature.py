@@ -14,6 +14,7 @@ from typing import Protocol
 
 #: Names of features and of kinds of DAGs; those of commands may have the name of a group before them.
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_PLACE = re.compile(r"[\w.]+:\w+")
 _SETTING = re.compile(r"mirror(\.[a-z0-9-]+)+")
 _COMMAND = re.compile(rf"{_NAME.pattern}(?: {_NAME.pattern})?")
 
@@ -86,7 +87,9 @@ class Hook(StrEnum):
     OBSERVE = "observe"
     #: `(flow, config_path)`: the schedule of a DAG whose runs new records start.
     ON_NEW_RECORDS = "on-new-records"
-    #: `(flow)`, a `FlowConfig`: called by Airflow's task `preflight`; returns lines for its log; an error fails it.
+    #: `(flow)`, a `FlowConfig`: called by Airflow's task `preflight` (not by `mirror run`) after both clusters have
+    #: answered; returns a tuple of lines for its log, `()` for none. `ConfigurationError` refuses the flow, and is not
+    #: retried; a check that cannot be imported refuses it, too.
     PREFLIGHT = "preflight"
     #: `(flow, plan, ledger)`: a function of `Output` that adds to what `mirror plan` shows.
     PLAN = "plan"
@@ -135,10 +138,16 @@ class Feature:
         _require(str, *self.commands, *self.dags, *self.dags.values(), *self.hooks.values(), *self.imports)
         _require(Hook, *self.hooks)
         settings = [each.name for each in self.settings]
-        for pattern, names in ((_NAME, (self.name, *self.dags)), (_COMMAND, self.commands), (_SETTING, settings)):
+        letters = "use small letters, digits, hyphens and underscores"
+        for pattern, names, todo in (
+            (_NAME, (self.name, *self.dags), letters),
+            (_COMMAND, self.commands, letters),
+            (_SETTING, settings, f"begin with `mirror.`, and {letters}"),
+            (_PLACE, (*self.dags.values(), *self.hooks.values()), "write `module:function`"),
+        ):
             for name in names:
                 if not pattern.fullmatch(name):
-                    raise ValueError(f"{name!r} is no name: use small letters, digits, hyphens and underscores")
+                    raise ValueError(f"{name!r} is no name: {todo}")
 
 
 def _require(kind: type, *parts: object) -> None:

@@ -43,13 +43,29 @@ class Features:
 
     def at(self, hook: Hook) -> list[Callable[..., Any]]:
         """Import and return what the features name at a place of the core; one that cannot be imported is logged."""
+        return self._at(hook, lambda error: _log.error("%s", error))
+
+    def all_at(self, hook: Hook) -> list[Callable[..., Any]]:
+        """As `at`, where none may be left out: a check that cannot be imported has not passed.
+
+        Raises:
+            ConfigurationError: one cannot be imported.
+        """
+
+        def refuse(error: ConfigurationError) -> None:
+            raise error
+
+        return self._at(hook, refuse)
+
+    def _at(self, hook: Hook, failed: Callable[[ConfigurationError], None]) -> list[Callable[..., Any]]:
         found = []
         for each in self.ready:
             if hook in each.hooks:
                 try:
                     found.append(imported(each.hooks[hook]))
                 except Exception as error:
-                    _log.error("The feature %s cannot be used: %s: %s", each.name, type(error).__name__, error)
+                    what = f"the feature {each.name} cannot be used: {each.hooks[hook]}: {type(error).__name__}: {error}."
+                    failed(ConfigurationError(what, action="Repair or remove its package."))
         return found
 
     def explain(self, command: str) -> ConfigurationError | None:

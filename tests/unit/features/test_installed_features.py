@@ -122,6 +122,8 @@ def test_given_a_hook_that_cannot_be_imported_then_it_is_logged_and_the_others_a
     places = {"broken": "no_such_module:look", "useful": "builtins:len"}
     found = Features(tuple(Feature(name, "It looks.", hooks={Hook.PLAN: place}) for name, place in places.items()))
     assert found.at(Hook.PLAN) == [len]
+    with pytest.raises(ConfigurationError, match=r"the feature broken cannot be used: .*no_such_module"):
+        found.all_at(Hook.PLAN)
     assert "feature broken" in caplog.text
 
 
