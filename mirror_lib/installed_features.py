@@ -64,7 +64,9 @@ class Features:
                 try:
                     found.append(imported(each.hooks[hook]))
                 except Exception as error:
-                    what = f"the feature {each.name} cannot be used: {each.hooks[hook]}: {type(error).__name__}: {error}."
+                    what = (
+                        f"the feature {each.name} cannot be used: {each.hooks[hook]}: {type(error).__name__}: {error}."
+                    )
                     failed(ConfigurationError(what, action="Repair or remove its package."))
         return found
 

@@ -20,7 +20,7 @@ class PoisonPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CopySettings:
-    """How records are copied."""
+    """How records are copied, and how long a run lasts."""
 
     run_max_seconds: float = own(
         0.0,

@@ -27,10 +27,10 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.records.aborted import AbortedTransactions, is_abort_marker
-from mirror_lib.records.accumulator import Gathering, passed_on
 from mirror_lib.records.builder import rebuild
 from mirror_lib.records.compression.codecs import decompress_once
 from mirror_lib.records.damage import damage_under_checksum, measure_damage
+from mirror_lib.records.gathering import Gathering, passed_on
 from mirror_lib.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,

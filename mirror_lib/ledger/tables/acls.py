@@ -1,4 +1,4 @@
-"""The tables `replicated_acl` and `sync_time`."""
+"""Reads and writes the tables `replicated_acl` and `sync_time`."""
 
 from __future__ import annotations
 

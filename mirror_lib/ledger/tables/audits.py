@@ -1,4 +1,4 @@
-"""The table `audit`: the audit log."""
+"""Reads and writes the table `audit`: the audit log."""
 
 from __future__ import annotations
 

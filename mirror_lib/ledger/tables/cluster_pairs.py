@@ -1,4 +1,4 @@
-"""The table `cluster_pair`: the clusters that the rows of a flow belong to.
+"""Reads and writes the table `cluster_pair`: the clusters that the rows of a flow belong to.
 
 All other tables identify a flow by its aliases, and an alias may name another cluster later. Rows of other clusters
 stay in the ledger under a name that no flow has.

@@ -1,4 +1,4 @@
-"""The table `gap`: lost source records, and their resolutions."""
+"""Reads and writes rows of the table `gap`: lost source records, and their resolutions."""
 
 from __future__ import annotations
 

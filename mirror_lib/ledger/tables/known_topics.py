@@ -1,4 +1,4 @@
-"""The table `known_topics`: a topic that is not among them was created since the flow's last run."""
+"""Reads and writes the table `known_topics`: a topic that is not among them was created since the flow's last run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table `run_lock`: which run of a flow holds its lock.
+"""Reads and writes the table `run_lock`: which run of a flow holds its lock.
 
 A holder is a run id and a text that names its process; both must match, so that two attempts of one run are two
 holders. A lease starts at its last renewal by the database's clock, because the clocks of hosts differ; SQLite has no

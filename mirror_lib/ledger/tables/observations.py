@@ -1,4 +1,4 @@
-"""The tables of the latest observations of flows, partitions, groups and heartbeats."""
+"""Reads and writes the tables of the latest observations of flows, partitions, groups and heartbeats."""
 
 from __future__ import annotations
 

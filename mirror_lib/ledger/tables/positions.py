@@ -1,4 +1,4 @@
-"""The table `position`."""
+"""Reads and writes the table `position`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table `rate_claim`: the share of a cluster's limits that each current run has.
+"""Reads and writes the table `rate_claim`: the share of a cluster's limits that each current run has.
 
 Flows run as independent processes, often on several hosts; they share only the ledger. A run claims its share before
 each round and releases it afterwards. A claim is valid while its run holds the lock of its flow, so that a run that

@@ -1,4 +1,4 @@
-"""The table `round`: estimate and result of each round of a run."""
+"""Reads and writes the table `round`: estimate and result of each round of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables `run` and `partition_run`."""
+"""Reads and writes the tables `run` and `partition_run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table `offset_segment`: new segments continue the last row of their partition if possible.
+"""Reads and writes the table `offset_segment`: new segments continue the last row of their partition if possible.
 
 A partition without holes has a single row. With holes, every run adds a row; when there are many small ones, neighbours
 are merged. Rows of a partition always ascend on both sides.

@@ -1,4 +1,4 @@
-"""The table `transaction_count`: in a partition without a row, no run has counted records of open transactions."""
+"""Reads and writes the table `transaction_count`: without a row, no run has counted records of open transactions."""
 
 from __future__ import annotations
 

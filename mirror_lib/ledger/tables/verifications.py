@@ -1,4 +1,4 @@
-"""The table `verification`, as metrics read it; the feature `verify` writes it."""
+"""Reads and writes the table `verification`, as metrics read it; the feature `verify` writes it."""
 
 from __future__ import annotations
 
