@@ -19,6 +19,7 @@ from mirror_lib.cluster.raw.handshake import SILENCE, Handshake, shake_hands
 from mirror_lib.errors import BrokerUnreachableError, Where
 
 _PAUSE_SECONDS = 0.2
+_CLOSING_SECONDS = 1.0
 #: As long as an admin client waits for its first response.
 _LONGEST_SECONDS = 10.0
 #: Another login within this time is not needed: clients are created together.
@@ -64,7 +65,8 @@ async def _log_in(connection: Connection, hosts: HostRule | None) -> None:
                         if hosts is not None:
                             await _check_brokers(made, hosts, Where(cluster=connection.cluster))
                     finally:
-                        made.close()
+                        # Over TLS it takes some turns of the loop, which ends here.
+                        await asyncio.wait([made.close()], timeout=_CLOSING_SECONDS)
             except SILENCE as error:
                 failure = error
                 continue
