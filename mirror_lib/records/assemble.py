@@ -312,16 +312,16 @@ class BatchAssembler:
                 self._take_marker(header, view, position, transactions)
             self.next_offset = last + 1
             return used
-        first, next_offset = max(base, self.next_offset), min(last + 1, self._end)
-        whole = first == base and next_offset == last + 1 and header.count == last_delta + 1
+        whole = base >= self.next_offset and last < self._end and header.count == last_delta + 1
+        is_transactional = attributes & TRANSACTIONAL_BIT
         if (
-            attributes & TRANSACTIONAL_BIT
+            is_transactional
             and self._read_committed
             and transactions.is_aborted(header.producer_id, last, transactional=True)
         ):
             self.next_offset = last + 1
             return used
-        if (
+        if not (
             whole
             and used <= self._target_max
             and not attributes & _NEEDS_REBUILDING
@@ -330,21 +330,17 @@ class BatchAssembler:
             and header.max_timestamp <= self._times.latest
             and not (self._rules.needs_key and _lacks_key(header, view[position:end]))
         ):
-            if used >= self._passthrough_min:
-                self._waiting.close(out)
-                out.append(passed_on(view[position:end], header))
-            else:
-                self._waiting.add(header, view[position:end], out)
-            self.next_offset = next_offset
+            self._rebuild(header, view[position:end], out)
+            return used if self.next_offset == min(last + 1, self._end) else 0
+        if used >= self._passthrough_min:
+            self._waiting.close(out)
+            out.append(passed_on(view[position:end], header))
         else:
-            try:
-                self._rebuild(header, view[position:end], out)
-            except MirrorError:
-                self._count_transaction(header, first)
-                raise
-        if attributes & TRANSACTIONAL_BIT:
-            self._count_transaction(header, first)
-        return used if self.next_offset == next_offset else 0
+            self._waiting.add(header, view[position:end], out)
+        if is_transactional and not self._read_committed:
+            self._counter.add(header.producer_id, base, header.count)
+        self.next_offset = last + 1
+        return used
 
     def _take_marker(
         self, header: BatchHeader, view: memoryview, position: int, transactions: AbortedTransactions
@@ -356,7 +352,7 @@ class BatchAssembler:
         # After a change of the isolation level, earlier runs may have copied its records.
         self._counter.end(header.producer_id, view, position)
 
-    def _count_transaction(self, header: BatchHeader, first: int) -> None:
+    def _count_part(self, header: BatchHeader, first: int) -> None:
         """Count the records of a batch from the offset `first` to the next: at most, if compaction has removed some."""
         taken = min(self.next_offset - first, header.count)
         if header.attributes & TRANSACTIONAL_BIT and not self._read_committed and taken > 0:
@@ -400,7 +396,11 @@ class BatchAssembler:
         many = isinstance(body, memoryview) or header.count > _HELD_RECORDS
         records = _read_twice(each) if many else list(each())
         portion = self._portion(records, header.base_offset + header.last_offset_delta)
-        self._emit_rebuilt(portion, portion, codec=codec, out=out)
+        first = max(self.next_offset, header.base_offset)
+        try:
+            self._emit_rebuilt(portion, portion, codec=codec, out=out)
+        finally:
+            self._count_part(header, first)
 
     def _portion(self, records: Iterable[Record], last_offset: int) -> _Portion:
         rules, times = self._rules, self._times

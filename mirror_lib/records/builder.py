@@ -153,7 +153,11 @@ class BatchBuilder:
             position = stop
             epoch = leader
         if delta > self.count:
-            self._extend(self.source_next, delta - self.count)
+            (first, before), added = self._runs[-1], delta - self.count
+            if first + before == self.source_next:
+                self._runs[-1] = (first, before + added)
+            else:
+                self._runs.append((self.source_next, added))
             self.count, self.size, self._max_timestamp, self.source_next = delta, grown_size, latest, expected
             self.leader_epoch = epoch
         return position
@@ -170,18 +174,15 @@ class BatchBuilder:
         self.size += len(before) + len(tail)
 
     def _note(self, offset: int, count: int, max_timestamp: int) -> None:
-        self._extend(offset, count)
+        runs = self._runs
+        if runs and (last := runs[-1])[0] + last[1] == offset:
+            runs[-1] = (last[0], last[1] + count)
+        else:
+            runs.append((offset, count))
         self.count += count
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
         self.source_next = offset + count
-
-    def _extend(self, offset: int, count: int) -> None:
-        first, before = self._runs[-1] if self._runs else (offset, 0)
-        if first + before == offset and before:
-            self._runs[-1] = (first, before + count)
-        else:
-            self._runs.append((offset, count))
 
     def build(self, max_message_bytes: int) -> ReadyBatch:
         """Build the batch. It fits if its uncompressed body fits: a body that compression enlarges stays uncompressed.
