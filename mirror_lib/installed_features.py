@@ -41,33 +41,25 @@ class Features:
     ready: tuple[Feature, ...] = ()
     failed: tuple[FailedFeature, ...] = ()
 
-    def at(self, hook: Hook) -> list[Callable[..., Any]]:
-        """Import and return what the features name at a place of the core; one that cannot be imported is logged."""
-        return self._at(hook, lambda error: _log.error("%s", error))
+    def at(self, hook: Hook, *, all_needed: bool = False) -> list[Callable[..., Any]]:
+        """Import and return what the features name at a place of the core.
 
-    def all_at(self, hook: Hook) -> list[Callable[..., Any]]:
-        """As `at`, where none may be left out: a check that cannot be imported has not passed.
+        Args:
+            all_needed: refuse what cannot be imported, as a check that has not passed; else it is only logged.
 
         Raises:
-            ConfigurationError: one cannot be imported.
+            ConfigurationError: one that is needed cannot be imported.
         """
-
-        def refuse(error: ConfigurationError) -> None:
-            raise error
-
-        return self._at(hook, refuse)
-
-    def _at(self, hook: Hook, failed: Callable[[ConfigurationError], None]) -> list[Callable[..., Any]]:
         found = []
         for each in self.ready:
             if hook in each.hooks:
                 try:
                     found.append(imported(each.hooks[hook]))
                 except Exception as error:
-                    what = (
-                        f"the feature {each.name} cannot be used: {each.hooks[hook]}: {type(error).__name__}: {error}."
-                    )
-                    failed(ConfigurationError(what, action="Repair or remove its package."))
+                    why = f"the feature {each.name} cannot be used: {type(error).__name__}: {error}"
+                    if all_needed:
+                        raise ConfigurationError(f"{why}.", action="Repair or remove its package.") from error
+                    _log.error("%s", why)
         return found
 
     def explain(self, command: str) -> ConfigurationError | None:

@@ -104,7 +104,7 @@ def check_flow(choices: JobArguments) -> CheckedFlow:
         for warning in warnings:
             _log.warning("Flow %s: %s", flow, warning)
     _check_spark(settings, choices)
-    for check in installed_features().all_at(Hook.PREFLIGHT):
+    for check in installed_features().at(Hook.PREFLIGHT, all_needed=True):
         for warning in check(settings):
             _log.warning("Flow %s: %s", flow, warning)
     if settings.airflow_pool:

@@ -123,7 +123,7 @@ def test_given_a_hook_that_cannot_be_imported_then_it_is_logged_and_the_others_a
     found = Features(tuple(Feature(name, "It looks.", hooks={Hook.PLAN: place}) for name, place in places.items()))
     assert found.at(Hook.PLAN) == [len]
     with pytest.raises(ConfigurationError, match=r"the feature broken cannot be used: .*no_such_module"):
-        found.all_at(Hook.PLAN)
+        found.at(Hook.PLAN, all_needed=True)
     assert "feature broken" in caplog.text
 
 
