@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 # Not SQLAlchemy's ORM: no objects are mapped, and it takes longer to load than an idle run.
 from sqlalchemy import (
@@ -26,6 +25,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from mirror_lib.type_hints import kind_of
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -155,9 +156,7 @@ def table_of(
 
 def _stored_kind(hint: Any) -> tuple[type | TypeEngine[Any], bool]:
     """The kind of a field's values, and whether they may be None."""
-    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    (kind,) = (each for each in kinds if each is not NoneType)
-    may_be_null = len(kinds) > 1
+    kind, may_be_null = kind_of(hint)
     if get_origin(kind) is not None:
         return StoredJson(none_as_null=may_be_null), may_be_null
     return (str if issubclass(kind, str) else kind), may_be_null

@@ -506,16 +506,17 @@ class _Portion:
 
     def __iter__(self) -> Iterator[Record]:
         first, end, refusal_of, poison = self._first, self.next_offset, self._refusal_of, self._poison
+        may_skip = poison.skip
         for record in self._records:
             if not first <= record.offset < end:
                 continue
-            if poison.is_full:
+            if may_skip and poison.is_full:
                 self.next_offset = record.offset
                 return
             refusal = refusal_of(record) if refusal_of is not None else None
             if refusal is None:
                 yield record
-            elif poison.skip:
+            elif may_skip:
                 poison.leave_out_record(record, refusal)
             else:
                 self.refusal = refusal

@@ -12,7 +12,7 @@ from mirror_lib.records.skipped import SkippedRecords, skipped_damage, skipped_r
 
 #: Operator action for poison, in addition to removing its cause.
 POLICIES = "Or skip such records: mirror.poison.policy=quarantine keeps a copy of them, skip does not."
-#: Skipped data that may be held until it is stored: each record has an error of its own, about 1,500 bytes together.
+#: Skipped data that may be held until it is stored: each record has an error of its own, about 850 bytes together.
 MOST_SKIPPED = 1 << 15
 MOST_SKIPPED_BYTES = 16 * 1024 * 1024
 _NO_END = "It cannot be skipped, because the end of the damage is unknown."

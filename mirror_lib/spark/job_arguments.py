@@ -17,8 +17,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from enum import Enum
-from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin, get_type_hints
+
+from mirror_lib.type_hints import kind_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance as _Dataclass
@@ -78,12 +79,9 @@ def _declared(arguments: type[CommandLine]) -> Iterator[tuple[Field[Any], type, 
 
 def field_types(values: type[_Dataclass]) -> dict[str, type]:
     """The type of each field of a dataclass, without None; `tuple` if it has several values."""
-    found, hints = {}, get_type_hints(values)
-    for field in fields(values):
-        hint = hints[field.name]
-        alternatives = (hint,) if get_origin(hint) in (None, tuple) else get_args(hint)
-        (found[field.name],) = {get_origin(each) or each for each in alternatives if each is not NoneType}
-    return found
+    hints = get_type_hints(values)
+    kinds = {field.name: kind_of(hints[field.name])[0] for field in fields(values)}
+    return {name: get_origin(kind) or kind for name, kind in kinds.items()}
 
 
 def _option(field: Field[Any]) -> str:

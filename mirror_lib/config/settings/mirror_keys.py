@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 from mirror_lib.config.copy_settings import CopySettings
 from mirror_lib.config.frozen import Frozen
@@ -16,6 +15,7 @@ from mirror_lib.config.own_key import OWN, OwnKey
 from mirror_lib.config.settings.definition import BOOLEAN, DOUBLE, INT, LIST, STRING, Definition, Scope
 from mirror_lib.config.settings.rate_keys import CLUSTER_KEYS
 from mirror_lib.topology.java_types import ValueType
+from mirror_lib.type_hints import kind_of
 
 PREFIX = "mirror."
 LEDGER_URL = "mirror.ledger.url"
@@ -58,7 +58,7 @@ def _own_fields(model: Any) -> tuple[_OwnField, ...]:
         declared = {each.name: (each.default, each.metadata.get(OWN)) for each in fields(model)}
     found = []
     for name, (default, key) in declared.items():
-        kind = _without_none(kinds[name])
+        kind, _ = kind_of(kinds[name])
         if key is not None:
             found.append(_OwnField(name, kind, _definition(name, kind, default, key), key.elsewhere))
         elif isinstance(kind, type) and (kind is CopySettings or issubclass(kind, Frozen)) and _own_fields(kind):
@@ -68,13 +68,6 @@ def _own_fields(model: Any) -> tuple[_OwnField, ...]:
 
 def _own_key(extra: Any) -> OwnKey | None:
     return extra[OWN] if isinstance(extra, Mapping) else None
-
-
-def _without_none(kind: Any) -> Any:
-    if not isinstance(kind, UnionType):
-        return kind
-    (only,) = (each for each in get_args(kind) if each is not NoneType)
-    return only
 
 
 def _definition(name: str, kind: Any, default: Any, key: OwnKey) -> Definition:

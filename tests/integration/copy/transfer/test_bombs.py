@@ -83,6 +83,24 @@ def test_many_batches_that_become_far_more_than_a_task_may_hold_are_copied_and_c
     assert max(copying.grown + comparing.grown) < _MEMORY + _BASE
 
 
+def test_many_records_that_the_target_refuses_in_one_small_batch_take_no_memory_for_each(
+    mirrored: MirroredTopic,
+) -> None:
+    """Each has an error of its own: at once they took 200 MiB."""
+    count = 250_000
+    mirrored.create()
+    mirrored.create_remote(configs={"cleanup.policy": "compact"})
+    at_once = {"compression_type": "zstd", "linger_ms": 60_000, "batch_size": 1 << 30, "batch_num_messages": count}
+    queue = {"message_max_bytes": 10**9, "queue_buffering_max_messages": 2 * count}
+    mirrored.produce([Record(value=b"", key=None)] * count, **at_once, **queue)
+    copying = Elsewhere(copied_raw)
+
+    report = mirrored.flow({"mirror.poison.policy": "skip"}).run(runner=copying)
+
+    assert (report.errors, report.records, report.skipped) == ((), 0, count)
+    assert max(copying.grown) < 150 * MEBIBYTE
+
+
 def test_a_record_that_does_not_fit_stops_its_partition_until_the_setting_is_raised(mirrored: MirroredTopic) -> None:
     mirrored.create()
     values = [b"before", bytes(5 * MEBIBYTE), b"behind"]
