@@ -284,6 +284,7 @@ class _Run:
         self._lease.check()
         if self._planner is not None:
             self._planner.before_claims(clusters, plan)
+        plan = with_transaction_counts(plan, clusters, self._ledger)
         with account.measure(Step.OPENING):
             opened, refused = open_partitions(
                 self._flow, plan, clusters, run_id=self._options.run_id, ledger=self._ledger
@@ -294,7 +295,6 @@ class _Run:
             return False
         chains = chains_of(self._flow, {opened.plan.source.topic for bin_ in bins for opened in bin_})
         bins = whole_takeovers(bins, whole, chains)
-        bins = with_transaction_counts(bins, self._flow.flow, self._ledger)
         job = CopyJob(
             flow=self._flow.flow,
             run_id=self._options.run_id,

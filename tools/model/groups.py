@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from tools.model.expected import check_not_beyond, check_reader
+from tools.model.expected import check_group, check_not_beyond, check_reader
 from tools.model.operations import Operations
 from tools.model.steps import GROUPS, TOPICS
 
@@ -57,7 +57,8 @@ class Groups(Operations):
         Args:
             topics: the topics to check.
             named: partitions about which a command has given a reason.
-            continues: a group without an offset on the source may continue at its offset on the target.
+            continues: the groups came home: one without an offset on the source may continue at its offset on the
+                target, and one without an offset there has all of the copy unread at the source.
         """
         for group, reset in _RESETS.items():
             here = self._source.committed(self._topic(group))
@@ -74,7 +75,12 @@ class Groups(Operations):
                 key = self._topic(group), self._topic(place[0]), place[1]
                 copy = self._copy(place)
                 is_kept = continues and key[1:] not in here and there.get(place, 0) > copy.start
-                if key not in named and not is_kept:
+                if continues and place in on_source and key[1:] in here and place not in there:
+                    # It has read nothing there, and nobody has committed anything for it: all is unread at the source.
+                    history, offset = self._histories[place], here[key[1:]]
+                    what = f"{group} on {place}"
+                    check_group(what, history, copy, offset, copy.start, self._strangers, committed=self._committed)
+                elif key not in named and not is_kept:
                     check_reader(
                         f"{group} on {place}",
                         self._histories[place] if place in on_source else None,

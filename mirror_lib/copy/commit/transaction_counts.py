@@ -5,29 +5,66 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mirror_lib.cluster.topics.position_format import Position
+from mirror_lib.cluster.topics.position_format import Position, PositionState
 from mirror_lib.identity.targets import is_other_topic
-from mirror_lib.ledger.offset_rows import TransactionCountRow
+from mirror_lib.ledger.offset_rows import KnownPosition, TransactionCountRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.planning.model import OpenPartition, PartitionResult
+from mirror_lib.planning.flow_clusters import FlowClusters
+from mirror_lib.planning.model import OpenPartition, PartitionPlan, PartitionResult, RunPlan
 from mirror_lib.records.transactions import OpenTransaction, TransactionCount
 from mirror_lib.topology.names import FlowId, TopicPartition
 
-Bins = tuple[tuple[OpenPartition, ...], ...]
+
+def with_transaction_counts(plan: RunPlan, clusters: FlowClusters, ledger: Ledger) -> RunPlan:
+    """The plan with the counts of what earlier runs have copied.
+
+    Call it before the partitions are claimed: the ledger's position is that of the claim afterwards. Where a run may
+    have copied something that no row counts, a row is stored, since this run may be interrupted as well.
+    """
+    counts = {TopicPartition(row.topic, row.partition): row for row in ledger.transaction_counts(str(plan.flow))}
+    counted = {
+        each.source: count_of(row)
+        for each in plan.partitions
+        # Another copy has begun since, of another log or from an earlier offset.
+        if (row := counts.get(each.source)) is not None and row.copy == each.copy
+    }
+    snapshot = clusters.positions_at_plan
+    if continued := [e for e in plan.partitions if e.source not in counted and e.source in snapshot.positions]:
+        known = ledger.known_positions(str(plan.flow))
+        begun = {
+            each: TransactionCount(counted_to=position.offset + 1)
+            for each in continued
+            if (position := known.get(each.source)) is not None and _may_have_copied_more(each, position)
+        }
+        if begun:
+            claims = {each.source: snapshot.claims.get(each.source, 0) + 1 for each in begun}
+            rows = [_row(plan.flow, each.source, each.copy, count) for each, count in begun.items()]
+            ledger.save_transaction_counts(rows, claims=claims)
+            counted |= {each.source: count for each, count in begun.items()}
+    if not counted:
+        return plan
+    bins = tuple(tuple(replace(each, transactions=counted.get(each.source)) for each in bin_) for bin_ in plan.bins)
+    return replace(plan, bins=bins)
 
 
-def with_transaction_counts(bins: Bins, flow: FlowId, ledger: Ledger) -> Bins:
-    """The claimed partitions with the counts of what earlier runs have copied."""
-    known = {TopicPartition(row.topic, row.partition): row for row in ledger.transaction_counts(str(flow))}
-    return tuple(tuple(_with_count(each, known) for each in bin_) for bin_ in bins) if known else bins
+def _may_have_copied_more(plan: PartitionPlan, known: KnownPosition) -> bool:
+    """True if a run that was interrupted may have copied records after the ledger's position of the same copy."""
+    behind = known.offset + 1 < plan.start
+    return known.copy == plan.copy and (behind or (known.state == PositionState.OPEN and known.offset < plan.start))
 
 
-def _with_count(opened: OpenPartition, known: Mapping[TopicPartition, TransactionCountRow]) -> OpenPartition:
-    row = known.get(opened.plan.source)
-    # Another copy has begun since, of another log or from an earlier offset.
-    if row is None or row.copy != opened.plan.copy:
-        return opened
-    return replace(opened, plan=replace(opened.plan, transactions=count_of(row)))
+def _row(flow: FlowId, source: TopicPartition, copy: str | None, count: TransactionCount) -> TransactionCountRow:
+    return TransactionCountRow(
+        flow=str(flow),
+        topic=source.topic,
+        partition=source.partition,
+        copy=copy,
+        counted_to=count.counted_to,
+        aborted=count.aborted,
+        undecided=count.undecided,
+        uncounted=count.uncounted,
+        open=tuple(tuple(each) for each in count.open),
+    )
 
 
 def count_of(row: TransactionCountRow) -> TransactionCount:
@@ -80,14 +117,4 @@ def transaction_count_rows(
         count = result.transactions
         # An uncertain end is found by the next run, which counts from its start: no position is stored either.
         if count is not None and result.target not in uncertain:
-            yield TransactionCountRow(
-                flow=str(flow),
-                topic=result.source.topic,
-                partition=result.source.partition,
-                copy=opened[result.source].plan.copy,
-                counted_to=count.counted_to,
-                aborted=count.aborted,
-                undecided=count.undecided,
-                uncounted=count.uncounted,
-                open=tuple(tuple(each) for each in count.open),
-            )
+            yield _row(flow, result.source, opened[result.source].plan.copy, count)

@@ -76,3 +76,20 @@ def test_of_interrupted_runs_on_a_log_with_markers(flow: Flow, mirrored: Mirrore
     assert counts[Landing.HOLE] > 0
     for row in flow.ledger.transaction_counts("A->B"):
         assert (row.undecided, row.aborted <= aborted <= row.aborted + row.uncounted) == (0, True)
+
+
+@pytest.mark.parametrize("drivers", [1, 2])
+def test_given_an_aborted_transaction_copied_by_drivers_that_died_then_its_records_are_not_said_to_be_none(
+    flow: Flow, mirrored: MirroredTopic, drivers: int
+) -> None:
+    """The first run of all died: the ledger has no count of any run before it."""
+    transaction(mirrored.source, mirrored.name, [b"one", b"two", b"three"], commit=False)
+    for number in range(drivers):
+        mirrored.produce(some(5, start=5 * number, partition=0))
+        interrupted(flow, killed_after())
+    mirrored.produce(some(5, start=5 * drivers, partition=0))
+
+    assert flow.run().errors == ()
+
+    (row,) = flow.ledger.transaction_counts("A->B")
+    assert row.aborted <= 3 <= row.aborted + row.uncounted
