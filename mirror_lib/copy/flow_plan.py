@@ -35,6 +35,7 @@ from mirror_lib.planning.lost_positions import find_lost_positions
 from mirror_lib.planning.model import PartitionFacts, PartitionProblem, RunPlan
 from mirror_lib.planning.new_topics import limits_of_new_topics
 from mirror_lib.planning.open_transactions import hanging_problems, is_hanging
+from mirror_lib.planning.parted_histories import with_parted_histories
 from mirror_lib.planning.plan import plan_round
 from mirror_lib.planning.record_paths import TopicPath, topic_paths
 from mirror_lib.planning.source_logs import LONG_OPEN_SECONDS
@@ -150,6 +151,8 @@ def plan_with_facts(
         ),
         topics_synced=topics_synced,
     )
+    if ledger is not None:
+        facts = with_parted_histories(flow.flow, facts, clusters, ledger)
     remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
     refuse_ledger_loops(flow, ledger, clusters.ids(), remote)
     lost = find_lost_positions(flow, facts, known, clusters.positions_at_plan.reset)

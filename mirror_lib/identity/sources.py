@@ -73,8 +73,7 @@ def find_truncation(then: CopiedFrom, now: SourceLog) -> Truncation | None:
         return Truncation(
             now.start,
             f"the record at source offset {then.last_record.offset} is not the record that was copied from there: "
-            f"the log was restored from a snapshot, or truncated, and has grown to offset {now.end} since. The "
-            "first differing offset is unknown.",
+            f"the log was restored from a snapshot, or truncated, and has grown to offset {now.end} since.",
             restored=True,
         )
     return None

@@ -64,6 +64,9 @@ class PartitionFacts:
     stopped: bool = False
     #: Log end offset of the source when it was found to be before this position, until an operator has decided.
     truncated_to: int | None = None
+    #: Of a source that lost copied records: only its records before this offset are known to be those that were copied;
+    #: None if that was not asked.
+    same_to: int | None = None
     #: Further rules of the target topic for records.
     target_rules: RecordRules = ANY_RECORD
     #: The run that stored the position has not closed it: its results may not be in the ledger yet.

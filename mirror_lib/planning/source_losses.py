@@ -147,6 +147,10 @@ def _truncated_loss(flow: FlowId, fact: PartitionFacts, position: int) -> FoundL
     if found is None:
         return None
     cure = "Find out what happened to the source (unclean leader election, a restored disk?). "
+    what, same_to = found.what, fact.same_to
+    if same_to is not None and same_to != found.first:
+        what += f" Only the records before offset {same_to} are known to be those that were copied."
+        found = found._replace(first=same_to, restored=same_to <= fact.log_start)
     if found.restored:
         cure += (
             f"If the end of the snapshot is known, {_place(flow, fact).position_set()} copies from there without "
@@ -155,7 +159,7 @@ def _truncated_loss(flow: FlowId, fact: PartitionFacts, position: int) -> FoundL
     # A source that was once found truncated has a new history only from that offset.
     first = min(found.first, position if fact.truncated_to is None else fact.truncated_to)
     loss = SourceLoss(min(first, position), position, fact.topic_id)
-    return _loss(flow, fact, SourceTruncatedError, found.what, loss, cure=cure)
+    return _loss(flow, fact, SourceTruncatedError, what, loss, cure=cure)
 
 
 def _loss(

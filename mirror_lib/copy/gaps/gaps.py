@@ -42,6 +42,7 @@ from mirror_lib.planning.backfills import FROM_CUTOVER
 from mirror_lib.planning.facts import KnownState, gather_facts, with_flow
 from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
+from mirror_lib.planning.parted_histories import with_parted_histories
 from mirror_lib.planning.source_losses import find_target_change
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -189,7 +190,8 @@ def plan_decisions(
             ledger=LedgerPositions.read(ledger, flow.flow),
         ),
     )
-    facts = {fact.source: fact for fact in found if fact.source in chosen}
+    found = with_parted_histories(flow.flow, [fact for fact in found if fact.source in chosen], clusters, ledger)
+    facts = {fact.source: fact for fact in found}
     errors = {problem.source: problem.error for problem in problems}
     deleted = {fact.target for fact in facts.values() if _is_deleted(fact)}
     there = {fact.target for fact in facts.values()} - deleted

@@ -114,3 +114,47 @@ def test_it_stops_the_partition_whose_copied_records_are_others_now(
             assert [each.value for each in copied[20:]] == values(written)
         assert len(consume(mirrored.target, target, partitions=[marked])) == 20 + 40
         assert flow.ledger.open_gaps("A->B") == ()
+
+
+def test_given_a_source_that_has_grown_to_less_or_to_more_then_accepting_copies_what_is_new_and_nothing_twice(
+    mirrored: MirroredTopic, kafka_jars: Path, cluster_folder: Path
+) -> None:
+    """The leader epochs of both histories are the same, and where they part is known by the copies alone."""
+    source = KafkaCluster("restored", directory=cluster_folder / "restored", jars=kafka_jars)
+    snapshot, target = cluster_folder / "yesterday", mirrored.remote
+    less, more, marked, shrunk = range(4)
+    with start_together(source):
+        create_topic(source, mirrored.name, partitions=4)
+        for partition in (less, more, shrunk):
+            produce(source, mirrored.name, records(10, partition=partition))
+        transaction(source, mirrored.name, [b"committed"] * 3, commit=True, partition=marked)
+        flow = make_flow(
+            mirrored.folder, source.bootstrap_servers, mirrored.target.bootstrap_servers, topics=mirrored.name
+        )
+        assert flow.run().records == 33
+        restart_with(source, take=snapshot)
+        for partition in range(4):
+            produce(source, mirrored.name, records(20, start=10, partition=partition))
+        assert flow.run(sync=False).records == 80
+        restart_with(source, put=snapshot)
+        new = {
+            partition: produce(source, mirrored.name, records(count, start=100, partition=partition))
+            for partition, count in ((less, 7), (more, 30), (marked, 5))
+        }
+
+        report = flow.run(sync=False)
+
+        assert {type(each) for each in report.errors} == {SourceTruncatedError}
+        assert {gap.partition: gap.first_offset for gap in flow.ledger.open_gaps("A->B")} == {
+            less: 10,
+            more: 10,
+            # After its marker.
+            marked: 3,
+            shrunk: 10,
+        }
+        Console(flow.path).say("gaps", "accept", "--all", "--yes")
+        assert flow.run(sync=False).errors == ()
+    for partition in range(4):
+        copied = [each.value for each in consume(mirrored.target, target, partitions=[partition])]
+        kept = 3 if partition == marked else 10
+        assert copied[kept + 20 :] == values(new.get(partition, []))
