@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,8 @@ class _Snapshot:
     disk: Path
     #: Facts that must be the same when it is restored: what is decided in between is in the ledger alone.
     of: tuple[object, ...]
+    #: What had been copied, also to target topics that were deleted since.
+    copied: Mapping[Place, frozenset[str]]
 
 
 class Restores(Groups):
@@ -35,7 +37,9 @@ class Restores(Groups):
         for name in _names(which):
             disk = self._folder / f"{name}-disk"
             self._cluster(name).keep_disk(disk)
-            self._snapshots[name] = _Snapshot(disk, self._not_in_a_snapshot())
+            self._look()
+            copied = {place: frozenset(ids) for place, ids in self._ever_copied.items()}
+            self._snapshots[name] = _Snapshot(disk, self._not_in_a_snapshot(), copied)
         self._write_config()
 
     def _cluster(self, name: str) -> Cluster:
@@ -66,7 +70,7 @@ class Restores(Groups):
         self._write_config()
         if "target" in names:
             self._target_restored = True
-            self._rewind_target()
+            self._rewind_target(self._snapshots["target"].copied)
         if "source" in names:
             self._rewind_source()
         if grow is not None and "source" in names:
@@ -121,10 +125,12 @@ class Restores(Groups):
             if not numbers and topic in self._created:
                 self._source.create(name, 2, self._configs(topic))
 
-    def _rewind_target(self) -> None:
+    def _rewind_target(self, copied: Mapping[Place, frozenset[str]]) -> None:
         for copy in self._copies.values():
             copy.records, copy.read_to = [], 0
         self._ever_copied.clear()
+        for place, ids in copied.items():
+            self._ever_copied[place] |= ids
         self._look()
         for place in self._histories:
             copy = self._copy(place)
