@@ -1,0 +1,515 @@
+"""Align two logs by their records alone, in order and without a map.
+
+The walk goes along both logs as long as the next records are equal: whole batches as bytes, else lists of records.
+Where they differ it looks for the nearest place at which both logs agree again, first nearby, then along one log
+against the next records of the other, as far as it takes. What lies before that place is unmatched on its side;
+`findings` says later what became of it. Offsets are only reported: transactions and compaction leave holes.
+
+Pure: spans of both logs in, an account out. `walk` yields what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from mirror_lib.features.audit.marks import Offsets, Translation
+from mirror_lib.features.audit.unmatched import UnmatchedRecords
+from mirror_lib.features.verify.compare.side import REPLACED, Side
+from mirror_lib.features.verify.compare.whole_batches import same_batch
+from mirror_lib.records.spans import Span
+
+#: Records of each side among which the nearest equal ones are searched first, the growth of that number, and its limit.
+_FIRST_LOOK, _LOOK_GROWTH, _NEAR = 32, 8, 8_192
+#: Records of one side that are searched for in the whole rest of the other one.
+_SOUGHT = 512
+#: Records after which a search along one log is interrupted to search along the other; it grows.
+_FIRST_FAR, _FAR_GROWTH = 1 << 20, 16
+#: Places without any equal record later on after which the rest is not aligned.
+_MOST_DIVERGED = 3
+#: Equal records in a row from which on both logs agree again.
+_CERTAIN = 2
+#: Records of both sides among which single equal ones are searched, too.
+_MOST_SINGLE = 512
+
+#: What must be equal of two records: the bytes after their deltas on the wire, and their timestamp.
+Token = tuple[bytes, int]
+
+
+class Need(Enum):
+    """What the walk waits for."""
+
+    #: Feed the next records of the source, or of the target.
+    SOURCE = auto()
+    TARGET = auto()
+    #: The source, or the target, is read to its end: move its `end`, or set `ended`.
+    MORE_SOURCE = auto()
+    MORE_TARGET = auto()
+    #: Read the source, or the target, again from its `fed_to` on.
+    SEEK_SOURCE = auto()
+    SEEK_TARGET = auto()
+
+
+@dataclass(slots=True)
+class Bounds:
+    """First and last offset and time of what was seen on one side; times in epoch milliseconds, -1 if unknown."""
+
+    first: int | None = None
+    last: int | None = None
+    first_time: int = -1
+    last_time: int = -1
+
+    def extend(self, first: int, last: int, first_time: int, last_time: int) -> None:
+        """Take in a later range."""
+        if self.first is None:
+            self.first, self.first_time = first, first_time
+        self.last, self.last_time = last, last_time
+
+
+@dataclass(slots=True)
+class Retimed:
+    """Consecutive pairs of records that differ in nothing but their timestamps."""
+
+    source_first: int
+    source_last: int
+    target_first: int
+    target_last: int
+    records: int
+    #: Milliseconds: target minus source, of the first pair.
+    shift: int
+
+
+@dataclass(slots=True)
+class Account:
+    """What the walk has found."""
+
+    #: Of the source and of the target.
+    partitions: tuple[int, int] = (0, 0)
+    #: Pairs of equal records, those with other timestamps included.
+    equal: int = 0
+    source: Bounds = field(default_factory=Bounds)
+    target: Bounds = field(default_factory=Bounds)
+    only_source: UnmatchedRecords = field(init=False)
+    only_target: UnmatchedRecords = field(init=False)
+    #: The number of records before the first pair.
+    before: tuple[int, int] = (0, 0)
+    retimed: list[Retimed] = field(default_factory=list)
+    #: True if a broker has replaced timestamps on the target: they are not compared.
+    replaced_times: bool = False
+    #: Places from which on nothing of either log was found on the other.
+    diverged: int = 0
+    #: True if that happened too often: the rest is not compared.
+    gave_up: bool = False
+    hunks: int = 0
+    #: Hunks in which the other side has lost records to retention during the walk.
+    expired: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Begin without records."""
+        self.only_source, self.only_target = map(UnmatchedRecords, self.partitions)
+
+    @property
+    def passed(self) -> tuple[int, int]:
+        """Number of records of each side so far."""
+        return self.equal + len(self.only_source), self.equal + len(self.only_target)
+
+    def pair(self, source: tuple[int, int, int, int], target: tuple[int, int, int, int], records: int) -> None:
+        """Count equal records.
+
+        Args:
+            source: first and last offset, first and last time; of the target likewise.
+        """
+        if not self.equal:
+            self.before = len(self.only_source), len(self.only_target)
+        self.equal += records
+        self.source.extend(*source)
+        self.target.extend(*target)
+
+
+class Alignment:
+    """The walk along two logs.
+
+    Feed `source` and `target` as `walk` asks for; where they were read to their ends, move `end` or set `ended`.
+    """
+
+    def __init__(
+        self,
+        source: tuple[int, int],
+        target: tuple[int, int],
+        *,
+        partitions: tuple[int, int] = (0, 0),
+        marks: tuple[Iterable[int], Iterable[int]] = ((), ()),
+    ) -> None:
+        """Begin at the start of both.
+
+        Args:
+            source: first offset and end of the source; of the target likewise.
+            partitions: of the source and of the target.
+            marks: offsets of the source, and of the target, whose places are wanted.
+        """
+        self.source = Side(*source)
+        self.target = Side(*target, hide_append_times=True)
+        self.source_ended = self.target_ended = False
+        self.account = Account(partitions)
+        self.translation = Translation(*marks)
+        self._has_marks = any(marks)
+        #: Pairs with other timestamps in a row: then they are the rule, and nothing is searched for.
+        self._retimed_in_a_row = 0
+
+    def walk(self) -> Iterator[Need]:
+        """Go along both logs; ends at the ends of both.
+
+        Raises:
+            RecordError, CodecError: a batch cannot be read.
+        """
+        while True:
+            while self._pass_batch():
+                pass
+            yield from self._have(1)
+            source, target = self.source.visible(1), self.target.visible(1)
+            if source and target:
+                if not (self._pass_equal() or self._pass_retimed()):
+                    yield from self._realign()
+            elif source or target:
+                if (yield from self._grows(of_source=not source)):
+                    continue
+                self._drop(self.source.visible(self.source.pending_records), 0)
+                self._drop(0, self.target.visible(self.target.pending_records))
+            elif self.source.is_exhausted and self.target.is_exhausted:
+                return
+            if self.account.gave_up:
+                return
+
+    # ---------------------------------------------------------------- feeding
+
+    def _have(self, wanted: int) -> Iterator[Need]:
+        """Decode until `wanted` records wait on each side, or fewer at an end or of large records."""
+        source, target = self.source, self.target
+        while True:
+            while target.pending_records < wanted and not target.is_full and self._decode(target):
+                pass
+            # Many small batches on one side can equal one large batch on the other.
+            enough = max(wanted, target.pending_records)
+            while source.pending_records < enough and not source.is_full and self._decode(source):
+                pass
+            while target.pending_records < source.pending_records and not target.is_full and self._decode(target):
+                pass
+            starved = [
+                need
+                for side, need in ((source, Need.SOURCE), (target, Need.TARGET))
+                if side.pending_records < wanted and not side.is_full and not side.is_exhausted
+            ]
+            if not starved:
+                return
+            yield from starved
+
+    def _decode(self, side: Side) -> bool:
+        span = side.decode_next(1 << 16)
+        if span is None:
+            return False
+        if side is self.target and isinstance(span, Span):
+            self.account.replaced_times |= span.log_append_time
+        return True
+
+    def _grows(self, *, of_source: bool) -> Generator[Need, None, bool]:
+        """Wait for more of a side that has ended; return whether it has grown."""
+        side = self.source if of_source else self.target
+        if self.source_ended if of_source else self.target_ended:
+            return False
+        before = side.end
+        yield Need.MORE_SOURCE if of_source else Need.MORE_TARGET
+        return side.end > before
+
+    # ---------------------------------------------------------------- equal records
+
+    def _pass_batch(self) -> bool:
+        """Pass two batches that are the same, without decoding them."""
+        source, target = self.source, self.target
+        mine, theirs = source.head(), target.head()
+        if not isinstance(mine, Span) or not isinstance(theirs, Span):
+            return False
+        for each, side in ((mine, source), (theirs, target)):
+            if each.first < side.first or each.next_offset > side.end:
+                return False
+        if not same_batch(mine, theirs):
+            return False
+        header = mine.header
+        assert header is not None
+        times = header.first_timestamp, header.max_timestamp
+        if self._has_marks:
+            self._translate(mine.next_offset - 1, mine.first, theirs.next_offset - 1, theirs.first)
+        self.account.pair(
+            (mine.first, mine.next_offset - 1, *times), (theirs.first, theirs.next_offset - 1, *times), header.count
+        )
+        self.account.replaced_times |= theirs.log_append_time
+        source.pass_whole()
+        target.pass_whole()
+        return True
+
+    def _pass_equal(self) -> bool:
+        """Pass the next records as far as they are equal; return False if the first ones differ."""
+        source, target = self.source, self.target
+        count = min(source.visible(source.pending_records), target.visible(target.pending_records))
+        equal = _equal_ahead(source, target, count)
+        if equal:
+            self._pair(equal)
+            self._retimed_in_a_row = 0
+        return bool(equal)
+
+    def _pair(self, count: int) -> None:
+        source, target = self.source, self.target
+        i, j, last = source.at, target.at, count - 1
+        times = source.times[i], source.times[i + last]
+        if self._has_marks:
+            mine, theirs = source.offsets[i : i + count], target.offsets[j : j + count]
+            self._translate(mine[-1], mine, theirs[-1], theirs)
+        self.account.pair(
+            (source.offsets[i], source.offsets[i + last], *times),
+            (target.offsets[j], target.offsets[j + last], *times),
+            count,
+        )
+        source.advance(count)
+        target.advance(count)
+
+    def _translate(self, source_last: int, source: Offsets, target_last: int, target: Offsets) -> None:
+        before, there = self.account.passed
+        self.translation.pair((source_last, source, before), (target_last, target, there))
+
+    def _pass_retimed(self) -> bool:
+        """Pass records that differ only in their timestamps, where that is the rule or nothing else is as near."""
+        source, target = self.source, self.target
+        i, j = source.at, target.at
+        if source.tails[i] != target.tails[j]:
+            return False
+        if self._retimed_in_a_row < _FIRST_LOOK and self._is_near():
+            return False
+        self._retimed_in_a_row += 1
+        here, there, retimed = source.offsets[i], target.offsets[j], self.account.retimed
+        if retimed and self.account.source.last == retimed[-1].source_last:
+            retimed[-1].source_last, retimed[-1].target_last = here, there
+            retimed[-1].records += 1
+        else:
+            retimed.append(Retimed(here, here, there, there, 1, target.times[j] - source.times[i]))
+        self._pair(1)
+        return True
+
+    def _is_near(self) -> bool:
+        """Return True if the next records stand nearby on the other side with their timestamps, too."""
+        return _nearest(*_windows(self.source, self.target, _FIRST_LOOK)) is not None
+
+    # ---------------------------------------------------------------- other records
+
+    def _realign(self) -> Iterator[Need]:
+        """Drop the records before the next place at which both logs agree."""
+        look = _FIRST_LOOK
+        while True:
+            yield from self._have(look)
+            source, target = _windows(self.source, self.target, look)
+            if (found := _nearest(source, target)) is not None:
+                self._drop_before(source[: found[0]], target[: found[1]])
+                return
+            # The ends may still grow: what is looked for may only be late.
+            if len(target) < look and self.target.is_exhausted and (yield from self._grows(of_source=False)):
+                continue
+            if len(source) < look and self.source.is_exhausted and (yield from self._grows(of_source=True)):
+                continue
+            if max(len(source), len(target)) < look and self.source.is_exhausted and self.target.is_exhausted:
+                self._drop(len(source), len(target))
+                return
+            if look >= _NEAR or self.source.is_full or self.target.is_full:
+                break
+            look *= _LOOK_GROWTH
+        yield from self._search_far()
+
+    def _drop_before(self, source: Sequence[Token], target: Sequence[Token]) -> None:
+        """Drop these records, except single ones that are equal: between two faults there may be one that is right."""
+        while source and target and len(source) + len(target) <= _MOST_SINGLE:
+            single = _nearest(source, target, certain=1)
+            if single is None:
+                break
+            self._drop(*single)
+            self._pair(1)
+            source, target = source[single[0] + 1 :], target[single[1] + 1 :]
+        self._drop(len(source), len(target))
+
+    def expire(self, log_start: int, *, of_source: bool) -> None:
+        """Note that retention has removed everything below an offset that was not read yet."""
+        side = self.source if of_source else self.target
+        side.log_start = max(side.log_start, log_start)
+        side.feed((), log_start)
+        self.account.expired.add(self.account.hunks + 1)
+
+    def _drop(self, source: int, target: int) -> None:
+        """Note the next records of each side as unmatched."""
+        if source or target:
+            self.account.hunks += 1
+            for side, count, unmatched in (
+                (self.source, source, self.account.only_source),
+                (self.target, target, self.account.only_target),
+            ):
+                self._note(side, count, unmatched)
+
+    def _note(self, side: Side, count: int, unmatched: UnmatchedRecords) -> None:
+        before = self.account.equal + len(unmatched)
+        for each in range(side.at, side.at + count):
+            unmatched.add(side.offsets[each], side.times[each], side.tails[each], self.account.hunks)
+        if count:
+            if self._has_marks:
+                offsets, of_source = side.offsets[side.at : side.at + count], side is self.source
+                self.translation.skip(of_source=of_source, last=offsets[-1], offsets=offsets, before=before)
+            side.advance(count)
+
+    def _search_far(self) -> Iterator[Need]:
+        """Search along each log for the next records of the other, farther and farther."""
+        account = self.account
+        account.hunks += 1
+        # The side with older records is behind: it has what the other one lacks.
+        first = self.source.times[self.source.at] <= self.target.times[self.target.at]
+        limit = _FIRST_FAR
+        while True:
+            ends = 0
+            for along_source in (first, not first):
+                result = yield from self._search_along(limit, along_source=along_source)
+                if result is _Search.FOUND:
+                    return
+                ends += result is _Search.AT_END
+            if ends > 1:
+                break
+            limit *= _FAR_GROWTH
+        account.diverged += 1
+        yield from self._have(_SOUGHT)
+        self._drop(*(min(_SOUGHT, side.visible(side.pending_records)) for side in (self.source, self.target)))
+        account.gave_up = account.diverged >= _MOST_DIVERGED
+
+    def _search_along(self, limit: int, *, along_source: bool) -> Generator[Need, None, _Search]:
+        """Search the next records of one side along the other. Records that were passed in vain are read again."""
+        account = self.account
+        moving, still, need, unmatched, kept = (
+            (self.source, self.target, Need.SOURCE, account.only_source, account.only_target)
+            if along_source
+            else (self.target, self.source, Need.TARGET, account.only_target, account.only_source)
+        )
+        mark, start = len(unmatched), moving.offsets[moving.at]
+        sought = _Sought(still.tails[still.at : still.at + still.visible(min(_SOUGHT, still.pending_records))])
+        passed = 0
+        while passed < limit:
+            while moving.pending_records < _SOUGHT and not moving.is_full and self._decode(moving):
+                pass
+            if moving.pending_records < _CERTAIN and not moving.is_exhausted:
+                yield need
+                continue
+            count = moving.visible(moving.pending_records)
+            if not count:
+                break
+            before, place = sought.find(moving.tails[moving.at : moving.at + count], is_whole=moving.is_exhausted)
+            self._note(moving, before, unmatched)
+            passed += before
+            if place is not None:
+                self._note(still, place, kept)
+                return _Search.FOUND
+        unmatched.shorten(mark)
+        self.translation.rewind(start, of_source=along_source)
+        if along_source:
+            self.source = Side(start, moving.end)
+        else:
+            self.target = Side(start, moving.end, hide_append_times=True)
+        yield Need.SEEK_SOURCE if along_source else Need.SEEK_TARGET
+        yield from self._have(1)
+        return _Search.STOPPED if passed >= limit else _Search.AT_END
+
+
+class _Search(Enum):
+    """How a search along a log has ended."""
+
+    FOUND = auto()
+    #: It has passed as many records as it may.
+    STOPPED = auto()
+    AT_END = auto()
+
+
+class _Sought:
+    """The next records of one side, which are searched for in the other one."""
+
+    def __init__(self, tails: Sequence[bytes]) -> None:
+        self._tails = tails
+        self._places: dict[bytes, int] = {}
+        for place, tail in enumerate(tails):
+            self._places.setdefault(tail, place)
+
+    def find(self, tails: Sequence[bytes], *, is_whole: bool) -> tuple[int, int | None]:
+        """Return how many records to pass, and the place of the record that follows among those sought, if it is there.
+
+        Args:
+            tails: the next records of the log that is searched.
+            is_whole: whether no records follow them.
+        """
+        for passed, tail in enumerate(tails):
+            place = self._places.get(tail)
+            if place is None:
+                continue
+            if passed and not is_whole and passed + _CERTAIN > len(tails):
+                # What follows it is not read yet.
+                return passed, None
+            if _agree(tails, passed, self._tails, place):
+                return passed, place
+        return len(tails), None
+
+
+def _windows(source: Side, target: Side, look: int) -> tuple[list[Token], list[Token]]:
+    """Return the next records of both sides, as what must be equal."""
+    found = []
+    for side in (source, target):
+        count = side.visible(min(look, side.pending_records))
+        found.append((side.tails[side.at : side.at + count], side.times[side.at : side.at + count]))
+    (mine, my_times), (theirs, their_times) = found
+    if REPLACED in their_times:
+        my_times, their_times = [REPLACED] * len(mine), [REPLACED] * len(theirs)
+    return list(zip(mine, my_times, strict=True)), list(zip(theirs, their_times, strict=True))
+
+
+def _nearest(source: Sequence[Token], target: Sequence[Token], *, certain: int = _CERTAIN) -> tuple[int, int] | None:
+    """Return how many records of each side stand before the nearest place from which on both agree."""
+    places: dict[Token, list[int]] = {}
+    for place, token in enumerate(source):
+        places.setdefault(token, []).append(place)
+    best: tuple[int, int] | None = None
+    for there, token in enumerate(target):
+        if best is not None and there >= sum(best):
+            break
+        for here in places.get(token, ()):
+            if (best is None or here + there < sum(best)) and _agree(source, here, target, there, certain):
+                best = here, there
+    return best
+
+
+def _agree(source: Sequence[object], here: int, target: Sequence[object], there: int, certain: int = _CERTAIN) -> bool:
+    """Return True if both sides agree from here: so many records, or up to the end of one side."""
+    mine, theirs = source[here : here + certain], target[there : there + certain]
+    shorter = min(len(mine), len(theirs))
+    return mine[:shorter] == theirs[:shorter]
+
+
+def _equal_ahead(source: Side, target: Side, count: int) -> int:
+    """Return how many of the next `count` records are equal, by halves of whole lists."""
+    equal = 0
+    while count:
+        if _are_equal(source, source.at + equal, target, target.at + equal, count):
+            equal += count
+            break
+        if count == 1:
+            break
+        half = count // 2
+        if _are_equal(source, source.at + equal, target, target.at + equal, half):
+            equal += half
+            count -= half
+        else:
+            count = half
+    return equal
+
+
+def _are_equal(source: Side, i: int, target: Side, j: int, count: int) -> bool:
+    if source.tails[i : i + count] != target.tails[j : j + count]:
+        return False
+    mine, theirs = source.times[i : i + count], target.times[j : j + count]
+    return mine == theirs or all(b in (REPLACED, a) for a, b in zip(mine, theirs, strict=True))

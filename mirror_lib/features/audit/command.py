@@ -1,0 +1,102 @@
+"""`mirror audit`: is a replication right? Read only, whoever wrote the copy."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mirror_lib.cli import Output, begin_with, capped_table, megabytes, report_errors
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.audit.clusters import connection_to
+from mirror_lib.features.audit.model import DEFAULT_MEMORY_BYTES, AuditReport
+from mirror_lib.features.audit.pairs import TopicPair
+from mirror_lib.features.audit.run import AuditOptions, audit
+from mirror_lib.features.audit.text import (
+    FINDING_COLUMNS,
+    GROUP_COLUMNS,
+    PARTITION_COLUMNS,
+    finding_cells,
+    group_rows,
+    order,
+    partition_cells,
+    remarks,
+    sentence,
+)
+from mirror_lib.topology.java_regex import compile_java
+
+_MEGABYTE = 1024 * 1024
+
+app = typer.Typer()
+
+
+@app.command("audit")
+@begin_with(report_errors)
+def audit_command(
+    output: Output,
+    source: Annotated[str, typer.Option(help="Brokers of the source: host:port, separated by commas.")],
+    target: Annotated[str, typer.Option(help="Brokers of the target.")],
+    topics: Annotated[str, typer.Option(metavar="REGEX", help="Java regex of source topics.")] = ".*",
+    pair: Annotated[
+        list[str] | None, typer.Option(metavar="SOURCE=TARGET", help="A topic and its copy; repeatable.")
+    ] = None,
+    client_config: Annotated[
+        Path | None, typer.Option("--client.config", help="Properties of a Java client, for both clusters.")
+    ] = None,
+    source_config: Annotated[
+        Path | None, typer.Option("--source.config", help="Properties of a Java client of the source.")
+    ] = None,
+    target_config: Annotated[
+        Path | None, typer.Option("--target.config", help="Properties of a Java client of the target.")
+    ] = None,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds that records are awaited on the target.")] = 60.0,
+    memory: Annotated[int, typer.Option(min=16, help="Memory in MiB.")] = DEFAULT_MEMORY_BYTES // _MEGABYTE,
+    processes: Annotated[int | None, typer.Option(min=1, help="Number of processes; default one per core.")] = None,
+    uncommitted: Annotated[
+        bool, typer.Option("--uncommitted", help="Compare as readers of uncommitted records see both sides.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Topics without a copy are wrong.")] = False,
+) -> None:
+    """Compare copies of topics with their sources, whoever wrote them. Nothing is written to either cluster.
+
+    A topic's copy is the one that --pair names, else the topic of the same name, else the only topic named *.NAME.
+    Exit codes: 0 right, 1 not verifiable, 3 wrong.
+    """
+    pattern = compile_java(topics)
+    options = AuditOptions(
+        selected=lambda topic: pattern.fullmatch(topic) is not None,
+        named=tuple(_pair(text) for text in pair or ()),
+        wait_seconds=wait,
+        memory_bytes=memory * _MEGABYTE,
+        read_committed=not uncommitted,
+        processes=processes or len(os.sched_getaffinity(0)),
+    )
+    here = connection_to("source", source, source_config or client_config)
+    there = connection_to("target", target, target_config or client_config)
+    with output.progress("Auditing: MB of the source read") as progress:
+        report = audit(here, there, options, on_read=lambda size: progress.advance(megabytes(size)))
+    _show(output, report)
+    output.exit_code = report.exit_code(strict=strict)
+
+
+def _pair(text: str) -> TopicPair:
+    if not re.fullmatch(r"[^=]+=[^=]+", text):
+        raise ConfigurationError(f"--pair {text} is no pair of topics.", action="Write it as SOURCE=TARGET.")
+    return TopicPair(*text.split("="))
+
+
+def _show(output: Output, report: AuditReport) -> None:
+    output.document(report.to_dict())
+    reports = sorted(report.partitions, key=order)
+    capped_table(output, "verdicts", PARTITION_COLUMNS, [partition_cells(each) for each in reports])
+    rows = [(*each.source, *finding_cells(finding)) for each in reports for finding in each.findings]
+    if rows:
+        capped_table(output, "findings", FINDING_COLUMNS, rows)
+    if report.groups:
+        capped_table(output, "groups", GROUP_COLUMNS, group_rows(report.groups))
+    for text in remarks(report):
+        output.note(text)
+    output.note(sentence(report))

@@ -1,0 +1,246 @@
+"""The job of an audit, and what it reports. Plain data; a job travels to other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.errors import MirrorError
+from mirror_lib.features.audit.findings import WRONG, Finding, Kind, Offsets, count_by_kind
+from mirror_lib.features.audit.marks import Positions
+from mirror_lib.topology.names import TopicPartition
+
+DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
+
+
+class Verdict(StrEnum):
+    """What is true of a partition, a topic, or all."""
+
+    EQUAL = "equal"
+    WRONG = "wrong"
+    UNVERIFIABLE = "unverifiable"
+    #: Hardly a record of one side is on the other.
+    NO_COPY = "not a copy"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPair:
+    """A partition and its copy, with both logs as they were when the audit began."""
+
+    source: TopicPartition
+    target: TopicPartition
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+    source_compacted: bool = False
+    target_compacted: bool = False
+    #: Offsets whose places are wanted, ascending.
+    source_marks: tuple[int, ...] = ()
+    target_marks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedTopic:
+    """A topic whose copy has other partitions: keys are compared. Start and end of each log as the audit began."""
+
+    source: str
+    target: str
+    source_logs: tuple[tuple[int, int], ...]
+    target_logs: tuple[tuple[int, int], ...]
+    source_compacted: bool = False
+    target_compacted: bool = False
+
+    @property
+    def offsets(self) -> int:
+        """Number of offsets of the source."""
+        return sum(end - start for start, end in self.source_logs)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditJob:
+    """Which partitions to compare, and how. It holds secrets: never print it."""
+
+    source: Connection = field(repr=False)
+    target: Connection = field(repr=False)
+    pairs: tuple[PartitionPair, ...] = ()
+    topics: tuple[KeyedTopic, ...] = ()
+    #: How long records of the source are awaited on the target.
+    wait_seconds: float = 60.0
+    #: How long a cluster that does not answer is asked again.
+    retry_seconds: float = 90.0
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    read_committed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReport:
+    """What is true of one partition."""
+
+    source: TopicPartition
+    target: TopicPartition
+    verdict: Verdict
+    #: Pairs of equal records.
+    equal: int = 0
+    source_range: Offsets | None = None
+    target_range: Offsets | None = None
+    findings: tuple[Finding, ...] = ()
+    #: Why nothing can be said, or not about everything.
+    why: str = ""
+    #: What to do about that.
+    action: str = ""
+    #: How often the source was read.
+    passes: int = 1
+    #: True if the order of each key was compared, and not that of the partition: the copy has other partitions.
+    by_key: bool = False
+    #: False if the target's brokers replace timestamps.
+    times_compared: bool = True
+    source_bytes: int = 0
+    target_bytes: int = 0
+    seconds: float = 0.0
+    #: The places of the pair's marks; None if the comparison has not come to its end.
+    positions: Positions | None = None
+
+    @property
+    def counts(self) -> Mapping[Kind, int]:
+        """Number of records of each kind."""
+        return count_by_kind(self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "target_topic": self.target.topic,
+            "target_partition": self.target.partition,
+            "verdict": self.verdict.value,
+            "equal": self.equal,
+            **{kind.value: self.counts.get(kind, 0) for kind in Kind},
+            "source": None if self.source_range is None else self.source_range.to_dict(),
+            "target": None if self.target_range is None else self.target_range.to_dict(),
+            "findings": [each.to_dict() for each in self.findings],
+            "why": self.why,
+            "action": self.action,
+            "passes": self.passes,
+            "by_key": self.by_key,
+            "times_compared": self.times_compared,
+            "source_bytes": self.source_bytes,
+            "target_bytes": self.target_bytes,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def verdict_of(findings: tuple[Finding, ...], *, why: str) -> Verdict:
+    """The verdict by what was found."""
+    kinds = {each.kind for each in findings}
+    if kinds & WRONG:
+        return Verdict.WRONG
+    return Verdict.UNVERIFIABLE if why or kinds else Verdict.EQUAL
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Where a group would continue on the target, and what that means: numbers of records there."""
+
+    offset: int
+    skips: int
+    reads_again: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"offset": self.offset, "skips": self.skips, "reads_again": self.reads_again}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """A group in one partition."""
+
+    group: str
+    source: TopicPartition
+    target: TopicPartition
+    #: Its committed offset on the source.
+    committed: int
+    #: Where it continues on the target without skipping or reading anything again.
+    exact: int
+    #: By the newest checkpoint; None without one.
+    checkpoint: Jump | None = None
+    #: By its committed offset on the target; None without one.
+    commit: Jump | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "group": self.group,
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "target_topic": self.target.topic,
+            "committed": self.committed,
+            "exact": self.exact,
+            "checkpoint": None if self.checkpoint is None else self.checkpoint.to_dict(),
+            "commit": None if self.commit is None else self.commit.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What is true of all topics."""
+
+    partitions: tuple[PartitionReport, ...]
+    #: Topics of the source without a copy.
+    alone: tuple[str, ...] = ()
+    #: Topics of the source with several possible copies.
+    ambiguous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Epoch milliseconds at which the ends of the source were fixed.
+    began_at: int = 0
+    seconds: float = 0.0
+    #: What consumer groups would skip and read again.
+    groups: tuple[GroupReport, ...] = ()
+    #: Why it is not known of some of them.
+    group_errors: tuple[MirrorError, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst one."""
+        found = {each.verdict for each in self.partitions}
+        if found & {Verdict.WRONG, Verdict.NO_COPY}:
+            return Verdict.WRONG
+        return Verdict.UNVERIFIABLE if Verdict.UNVERIFIABLE in found or not self.partitions else Verdict.EQUAL
+
+    @property
+    def equal(self) -> int:
+        """Pairs of equal records of all partitions."""
+        return sum(each.equal for each in self.partitions)
+
+    @property
+    def counts(self) -> Mapping[Kind, int]:
+        """Number of records of each kind, of all partitions."""
+        return count_by_kind(finding for each in self.partitions for finding in each.findings)
+
+    def exit_code(self, *, strict: bool = False) -> int:
+        """0 right, 3 wrong, 1 not verifiable: of the records.
+
+        Args:
+            strict: topics without a copy, and groups that would skip records, count as wrong.
+        """
+        skips = any(jump.skips for each in self.groups for jump in (each.checkpoint, each.commit) if jump is not None)
+        if self.verdict is Verdict.WRONG or (strict and (self.alone or self.ambiguous or skips)):
+            return 3
+        return 0 if self.verdict is Verdict.EQUAL else 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "verdict": self.verdict.value,
+            "equal": self.equal,
+            **{kind.value: self.counts.get(kind, 0) for kind in Kind},
+            "partitions": [each.to_dict() for each in self.partitions],
+            "topics_without_copy": list(self.alone),
+            "topics_with_several_copies": {name: list(copies) for name, copies in self.ambiguous.items()},
+            "groups": [each.to_dict() for each in self.groups],
+            "group_errors": [str(each) for each in self.group_errors],
+            "began_at": self.began_at,
+            "seconds": round(self.seconds, 3),
+        }

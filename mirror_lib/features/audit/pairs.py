@@ -1,0 +1,71 @@
+"""Which topic of the target is the copy of which topic of the source, by their names. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+#: Topics of Kafka and of replicators; they have no copy, or one that nobody compares.
+_OWN = ("mm2-offset-syncs.", "mm2-configs.", "mm2-offsets.", "mm2-status.")
+_OWN_ENDS = (".checkpoints.internal", ".heartbeats", ".internal")
+
+
+class TopicPair(NamedTuple):
+    """A topic and its copy."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The pairs, and what has none."""
+
+    pairs: tuple[TopicPair, ...]
+    #: Topics of the source without a copy.
+    alone: tuple[str, ...] = ()
+    #: Topics of the source with several topics that may be the copy.
+    ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def is_internal(topic: str) -> bool:
+    """True for topics of Kafka and of replicators."""
+    return topic.startswith(("__", *_OWN)) or topic.endswith(_OWN_ENDS) or topic == "heartbeats"
+
+
+def pair_topics(
+    source: Collection[str],
+    target: Collection[str],
+    *,
+    selected: Callable[[str], bool],
+    named: Iterable[TopicPair] = (),
+) -> Pairing:
+    """Pair topics: by the pairs that are named, else the topic of the same name, else the only one named `*.NAME`.
+
+    Args:
+        source: all topics of the source.
+        target: all topics of the target.
+        selected: tells which topics of the source are wanted; it is asked for all but internal ones.
+        named: pairs given by the user; both topics need not exist, so that the error is told by who reads them.
+    """
+    given = list(named)
+    paired = {each.source for each in given}
+    by_end: dict[str, list[str]] = defaultdict(list)
+    for name in target:
+        for place, letter in enumerate(name):
+            if letter == ".":
+                by_end[name[place + 1 :]].append(name)
+    pairs, alone, ambiguous = list(given), [], {}
+    for topic in sorted(source):
+        if topic in paired or is_internal(topic) or not selected(topic):
+            continue
+        copies = [topic] if topic in target else sorted(by_end.get(topic, ()))
+        if len(copies) == 1:
+            pairs.append(TopicPair(topic, copies[0]))
+        elif copies:
+            ambiguous[topic] = tuple(copies)
+        else:
+            alone.append(topic)
+    return Pairing(tuple(sorted(pairs)), tuple(alone), ambiguous)

@@ -1,0 +1,218 @@
+"""One audit: pair the topics, fix the ends of the source, compare all partitions in some processes."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import time
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.errors import MirrorError
+from mirror_lib.features.audit.groups import read_groups
+from mirror_lib.features.audit.log import CHUNK_BYTES
+from mirror_lib.features.audit.model import (
+    DEFAULT_MEMORY_BYTES,
+    AuditJob,
+    AuditReport,
+    KeyedTopic,
+    PartitionPair,
+    PartitionReport,
+    Verdict,
+)
+from mirror_lib.features.audit.pairs import Pairing, TopicPair, pair_topics
+from mirror_lib.features.audit.partition import OnBytesRead, PartitionAudit
+from mirror_lib.features.audit.topic_by_key import TopicAudit
+from mirror_lib.past_runs.retention import is_compacted
+from mirror_lib.planning.model import WHOLE_TOPIC
+from mirror_lib.topology.names import TopicPartition
+
+#: Memory of one partition during its comparison: chunks of both sides, decoded records, what a search looks at.
+_PARTITION_BYTES = 20 * CHUNK_BYTES
+#: Groups of partitions for each process: more make the progress smoother, but each connects anew.
+_PER_PROCESS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """What to audit, and how."""
+
+    selected: Callable[[str], bool]
+    named: tuple[TopicPair, ...] = ()
+    wait_seconds: float = 60.0
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    read_committed: bool = True
+    processes: int = 1
+
+
+def plan_audit(source: Connection, target: Connection, options: AuditOptions) -> tuple[Pairing, AuditJob, AuditReport]:
+    """Pair topics and partitions, and read the ends of both logs; the report holds what cannot be compared.
+
+    Raises:
+        MirrorError: a cluster cannot be reached.
+    """
+    began = int(time.time() * 1000)
+    with ClusterAdmin(source) as here, ClusterAdmin(target) as there:
+        pairing = pair_topics(here.list_topics(), there.list_topics(), selected=options.selected, named=options.named)
+        found = _compared(pairing, here, there, read_committed=options.read_committed)
+    job = AuditJob(
+        source,
+        target,
+        tuple(found.pairs),
+        tuple(found.topics),
+        wait_seconds=options.wait_seconds,
+        memory_bytes=options.memory_bytes,
+        read_committed=options.read_committed,
+    )
+    return pairing, job, AuditReport(tuple(found.problems), pairing.alone, pairing.ambiguous, began_at=began)
+
+
+def audit(
+    source: Connection, target: Connection, options: AuditOptions, *, on_read: OnBytesRead | None = None
+) -> AuditReport:
+    """Audit the copies of topics. Nothing is written to either cluster.
+
+    Args:
+        on_read: called with the bytes of the source that were read since the last call.
+
+    Raises:
+        MirrorError: a cluster cannot be reached at the start.
+    """
+    began = time.monotonic()
+    _, job, report = plan_audit(source, target, options)
+    groups = read_groups(source, target, job.pairs)
+    job = replace(job, pairs=groups.with_marks(job.pairs))
+    found = list(compare(job, options.processes, on_read or (lambda _: None)))
+    partitions = tuple(sorted((*report.partitions, *found), key=lambda each: (each.source, each.target)))
+    return replace(
+        report,
+        partitions=partitions,
+        groups=tuple(groups.reports(partitions)),
+        group_errors=groups.errors,
+        seconds=time.monotonic() - began,
+    )
+
+
+def compare(job: AuditJob, processes: int, on_read: OnBytesRead) -> Iterator[PartitionReport]:
+    """Compare all partitions of a job, as they are done."""
+    jobs = _parts(job, processes)
+    if processes == 1 or len(jobs) == 1:
+        for each in jobs:
+            yield from compare_here(each, on_read)
+        return
+    # Threads of the clients would not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:
+        for future in as_completed([pool.submit(compare_here, each) for each in jobs]):
+            reports = future.result()
+            on_read(sum(each.source_bytes for each in reports))
+            yield from reports
+
+
+def compare_here(job: AuditJob, on_read: OnBytesRead | None = None) -> list[PartitionReport]:
+    """Compare the partitions of a job in this process; errors are in the reports."""
+    return asyncio.run(_compare(job, on_read or (lambda _: None)))
+
+
+async def _compare(job: AuditJob, on_read: OnBytesRead) -> list[PartitionReport]:
+    at_a_time = asyncio.Semaphore(max(job.memory_bytes // _PARTITION_BYTES, 1))
+    try:
+        async with open_clients(job.source, job.target) as (source, target):
+
+            async def one(pair: PartitionPair) -> PartitionReport:
+                async with at_a_time:
+                    return await PartitionAudit(job, pair, source, target, on_read).run()
+
+            reports = list(await asyncio.gather(*(one(pair) for pair in job.pairs)))
+            # One after the other: each takes all of the memory.
+            by_key = [await TopicAudit(job, topic, source, target, on_read).run() for topic in job.topics]
+            return [*reports, *by_key]
+    except MirrorError as error:
+        return [
+            *(
+                PartitionReport(each.source, each.target, Verdict.UNVERIFIABLE, why=str(error), action=error.action)
+                for each in job.pairs
+            ),
+            *(_impossible(TopicPair(each.source, each.target), str(error), error.action) for each in job.topics),
+        ]
+
+
+def _parts(job: AuditJob, processes: int) -> list[AuditJob]:
+    """Divide a job evenly, by the number of offsets; a topic that is compared by its keys is a part of its own."""
+    job = replace(job, memory_bytes=job.memory_bytes // processes)
+    count = min(processes * _PER_PROCESS if processes > 1 else 1, len(job.pairs))
+    bins: list[list[PartitionPair]] = [[] for _ in range(count)]
+    weights = [0] * count
+    for pair in sorted(job.pairs, key=lambda each: each.source_start - each.source_end):
+        lightest = weights.index(min(weights))
+        bins[lightest].append(pair)
+        weights[lightest] += pair.source_end - pair.source_start + 1
+    return [
+        *(replace(job, pairs=tuple(each), topics=()) for each in bins),
+        *(replace(job, pairs=(), topics=(each,)) for each in job.topics),
+    ]
+
+
+def _impossible(pair: TopicPair, why: str, action: str) -> PartitionReport:
+    source, target = (TopicPartition(name, WHOLE_TOPIC) for name in pair)
+    return PartitionReport(source, target, Verdict.UNVERIFIABLE, why=why, action=action)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What of the pairs can be compared, and what not."""
+
+    pairs: list[PartitionPair] = field(default_factory=list)
+    topics: list[KeyedTopic] = field(default_factory=list)
+    problems: list[PartitionReport] = field(default_factory=list)
+
+
+class _Side:
+    """What one cluster says about the topics of its side."""
+
+    def __init__(self, admin: ClusterAdmin, topics: Collection[str], *, read_committed: bool) -> None:
+        described, configs = admin.describe_topics(topics), admin.topic_configs(topics)
+        self.errors: dict[str, MirrorError] = dict(described.errors)
+        self.partitions = {name: len(found.partitions) for name, found in described.items()}
+        self.compacted = {name for name, found in configs.items() if is_compacted(found)}
+        places = [TopicPartition(name, each) for name, count in self.partitions.items() for each in range(count)]
+        starts = admin.list_offsets(places, OffsetSpec.EARLIEST)
+        ends = admin.list_offsets(places, OffsetSpec.LAST_STABLE if read_committed else OffsetSpec.LATEST)
+        self.logs: dict[TopicPartition, tuple[int, int]] = {}
+        for place in places:
+            failed = starts[place].error or ends[place].error
+            if failed is None:
+                self.logs[place] = starts[place].offset, ends[place].offset
+            else:
+                self.errors.setdefault(place.topic, failed)
+
+    def of(self, topic: str) -> tuple[tuple[int, int], ...]:
+        """Start and end of the topic's partitions, in order."""
+        return tuple(self.logs[TopicPartition(topic, each)] for each in range(self.partitions[topic]))
+
+
+def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, *, read_committed: bool) -> _Found:
+    # The ends of the target come later: what the source has by then is to be there.
+    here = _Side(source, {each.source for each in pairing.pairs}, read_committed=read_committed)
+    there = _Side(target, {each.target for each in pairing.pairs}, read_committed=read_committed)
+    found = _Found()
+    for pair in pairing.pairs:
+        error = here.errors.get(pair.source) or there.errors.get(pair.target)
+        if error is not None:
+            found.problems.append(_impossible(pair, str(error), error.action))
+            continue
+        mine, theirs = here.of(pair.source), there.of(pair.target)
+        compacted = pair.source in here.compacted, pair.target in there.compacted
+        if len(mine) != len(theirs):
+            found.topics.append(KeyedTopic(*pair, mine, theirs, *compacted))
+            continue
+        found.pairs += [
+            PartitionPair(TopicPartition(pair.source, n), TopicPartition(pair.target, n), *a, *b, *compacted)
+            for n, (a, b) in enumerate(zip(mine, theirs, strict=True))
+        ]
+    return found

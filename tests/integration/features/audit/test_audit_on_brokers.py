@@ -1,0 +1,193 @@
+"""An audit of copies that other programs wrote: planted faults at their offsets, no fault where there is none."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint
+from mirror_lib.features.audit.clusters import connection_to
+from mirror_lib.features.audit.command import app
+from mirror_lib.features.audit.findings import Kind
+from mirror_lib.features.audit.model import AuditReport, Jump, Verdict
+from mirror_lib.features.audit.run import AuditOptions, audit
+from tests.support.brokers.groups import commit_offset
+from tests.support.kafka import Record, create_topic, open_transaction, produce, records, transaction
+from tests.support.mirrored_topic import MirroredTopic
+
+_Records = list[Record]
+
+
+def audited(mirrored: MirroredTopic, **options: Any) -> AuditReport:
+    """An audit of the topic of a test."""
+    here = connection_to("source", mirrored.source.bootstrap_servers, None)
+    there = connection_to("target", mirrored.target.bootstrap_servers, None)
+    return audit(
+        here, there, AuditOptions(**{"selected": lambda topic: topic == mirrored.name, "wait_seconds": 0, **options})
+    )
+
+
+def found(report: AuditReport) -> list[tuple[int, Kind, int, int | None, int | None]]:
+    """Partition, kind, number and first offsets of all findings."""
+    return [
+        (
+            each.source.partition,
+            finding.kind,
+            finding.records,
+            finding.source and finding.source.first,
+            finding.target and finding.target.first,
+        )
+        for each in report.partitions
+        for finding in each.findings
+    ]
+
+
+def copied_by_hand(mirrored: MirroredTopic, written: _Records, change: Callable[[_Records], _Records] = list) -> None:
+    """Write what a replicator of somebody else would have written."""
+    mirrored.create_remote(partitions=1)
+    mirrored.produce_remote(change(written), linger_ms=20)
+
+
+def test_given_a_copy_without_a_fault_then_it_is_right(mirrored: MirroredTopic) -> None:
+    copied_by_hand(mirrored, mirrored.create(records(3_000)))
+
+    report = audited(mirrored)
+
+    assert (report.verdict, report.exit_code(), report.equal) == (Verdict.EQUAL, 0, 3_000)
+    assert found(report) == []
+
+
+_FAULTS: list[tuple[str, Callable[[_Records], _Records], tuple[int, Kind, int, int | None, int | None]]] = [
+    ("missing", lambda r: r[:700] + r[710:], (0, Kind.MISSING, 10, 700, None)),
+    ("repeated", lambda r: r[:700] + r[500:], (0, Kind.REPEATED, 200, 500, 700)),
+    ("reordered", lambda r: r[:700] + r[705:800] + r[700:705] + r[800:], (0, Kind.REORDERED, 5, 700, 795)),
+    (
+        "changed",
+        lambda r: [*r[:700], replace(r[700], headers=()), *r[701:]],
+        (0, Kind.CHANGED, 1, 700, 700),
+    ),
+    ("extra", lambda r: [*r[:700], Record(value=b"foreign"), *r[700:]], (0, Kind.EXTRA, 1, None, 700)),
+]
+
+
+@pytest.mark.parametrize(("change", "expected"), [each[1:] for each in _FAULTS], ids=[each[0] for each in _FAULTS])
+def test_given_a_fault_then_it_is_found_at_its_offsets(
+    mirrored: MirroredTopic,
+    change: Callable[[_Records], _Records],
+    expected: tuple[int, Kind, int, int | None, int | None],
+) -> None:
+    copied_by_hand(mirrored, mirrored.create(records(3_000)), change)
+
+    report = audited(mirrored)
+
+    assert found(report) == [expected]
+    assert report.exit_code() == 3
+
+
+def test_given_aborted_transactions_then_a_reader_of_committed_records_misses_nothing(mirrored: MirroredTopic) -> None:
+    written = mirrored.create(records(100))
+    transaction(mirrored.source, mirrored.name, [b"one", b"two"], commit=False)
+    more = mirrored.produce(records(100, start=100))
+    open_ = open_transaction(mirrored.source, mirrored.name, [b"open"])
+    copied_by_hand(mirrored, [*written, *more])
+    try:
+        assert audited(mirrored).verdict is Verdict.EQUAL
+        mirrored.produce_remote([Record(value=b"one"), Record(value=b"two")])
+        assert found(audited(mirrored)) == [(0, Kind.EXTRA, 2, None, 200)]
+    finally:
+        open_.abort_transaction(30)
+
+
+def test_given_our_own_flow_then_its_copy_is_right(mirrored: MirroredTopic) -> None:
+    mirrored.create(partitions=3)
+    mirrored.produce([each for partition in range(3) for each in records(500, partition=partition)])
+    assert mirrored.flow().run().errors == ()
+
+    report = audited(mirrored)
+
+    assert (report.verdict, report.equal, len(report.partitions)) == (Verdict.EQUAL, 1_500, 3)
+
+
+def test_given_another_topic_then_it_is_said_not_to_be_a_copy(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(2_000))
+    mirrored.create_remote()
+    mirrored.produce_remote([replace(each, key=b"other") for each in records(2_000, start=5_000)])
+
+    (report,) = audited(mirrored).partitions
+
+    assert (report.verdict, report.findings) == (Verdict.NO_COPY, ())
+    assert report.why == "0% of the records match: this is not a copy"
+
+
+def test_given_a_topic_without_a_copy_then_it_is_named(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(10))
+
+    report = audited(mirrored)
+
+    assert (report.alone, report.exit_code(), report.exit_code(strict=True)) == ((mirrored.name,), 1, 3)
+
+
+def test_given_a_copy_in_other_partitions_then_its_keys_are_compared(mirrored: MirroredTopic) -> None:
+    written = mirrored.create(
+        [replace(each, partition=number % 2) for number, each in enumerate(records(1_000))], partitions=2
+    )
+    by_key = [replace(each, partition=int((each.key or b"0")[4:]) % 3) for each in written]
+    mirrored.create_remote(partitions=3)
+    mirrored.produce_remote(by_key)
+
+    (right,) = audited(mirrored).partitions
+    mirrored.produce_remote([Record(key=b"key-5", value=b"foreign", partition=2)])
+    (wrong,) = audited(mirrored).partitions
+
+    assert (right.verdict, right.equal, right.by_key, right.passes) == (Verdict.EQUAL, 1_000, True, 1)
+    (finding,) = wrong.findings
+    assert finding.target is not None
+    assert (finding.kind, finding.target.partition, finding.target.first) == (Kind.EXTRA, 2, 333)
+
+
+def test_given_a_group_then_it_is_said_what_it_would_skip_and_read_again(mirrored: MirroredTopic) -> None:
+    """Ten records are there twice, so the offsets of the source are wrong for the target from there on."""
+    copied_by_hand(mirrored, mirrored.create(records(100)), lambda r: r[:50] + r[40:])
+    group = mirrored.name
+    commit_offset(mirrored.source, group, mirrored.name, 60)
+    commit_offset(mirrored.target, group, mirrored.remote, 60)
+    checkpoint = Checkpoint(group, mirrored.remote, 0, 60, 80)
+    checkpoints = f"{mirrored.name}.checkpoints.internal"
+    create_topic(mirrored.target, checkpoints, configs={"cleanup.policy": "compact"})
+    produce(mirrored.target, checkpoints, [Record(key=checkpoint.key(), value=checkpoint.value())])
+
+    report = audited(mirrored)
+
+    (found_group,) = (each for each in report.groups if each.group == group)
+    assert (found_group.committed, found_group.exact) == (60, 70)
+    assert found_group.commit == Jump(60, skips=0, reads_again=10)
+    assert found_group.checkpoint == Jump(80, skips=10, reads_again=0)
+
+
+def test_given_the_command_then_it_says_what_is_wrong_and_ends_with_its_exit_code(mirrored: MirroredTopic) -> None:
+    copied_by_hand(mirrored, mirrored.create(records(300)), lambda r: r[:100] + r[101:])
+    brokers = [
+        "--source",
+        mirrored.source.bootstrap_servers,
+        "--target",
+        mirrored.target.bootstrap_servers,
+        "--topics",
+        re.escape(mirrored.name),
+        "--wait",
+        "0",
+    ]
+
+    text = CliRunner().invoke(app, brokers)
+    data = CliRunner().invoke(app, [*brokers, "--json"])
+
+    assert (text.exit_code, data.exit_code) == (3, 3)
+    assert "Wrong: 1 missing; 299 records of 1 topic, 1 partition are equal." in text.stdout
+    document = json.loads(data.stdout)
+    (finding,) = document["partitions"][0]["findings"]
+    assert (document["verdict"], document["missing"], finding["source"]["first_offset"]) == ("wrong", 1, 100)

@@ -1,0 +1,257 @@
+"""Two logs are aligned by their records: what is equal, and every way of being wrong, at the exact offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.features.audit.findings import Finding, Kind
+from tests.support.auditing import aligned, audited, renumbered
+from tests.support.records.logs import log, numbered
+from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord
+
+_Records = list[SourceRecord]
+_SIZES = st.lists(st.integers(1, 9), max_size=12)
+
+
+def found(findings: list[Finding]) -> list[tuple[Kind, int, int | None, int | None]]:
+    """Kind, number, and first offsets of both sides."""
+    return [
+        (
+            each.kind,
+            each.records,
+            None if each.source is None else each.source.first,
+            None if each.target is None else each.target.first,
+        )
+        for each in findings
+    ]
+
+
+@given(
+    count=st.integers(1, 60), ours=_SIZES, theirs=_SIZES, codec=st.sampled_from([0, 1, 3, 4]), at_once=st.integers(1, 5)
+)
+def test_the_same_records_in_any_batches_are_equal(
+    count: int, ours: list[int], theirs: list[int], codec: int, at_once: int
+) -> None:
+    records = numbered(count, first=100)
+
+    account = aligned(log(records, ours), log(renumbered(records, 7), theirs, codec=codec), at_once=at_once)
+
+    assert (account.equal, len(account.only_source), len(account.only_target)) == (count, 0, 0)
+    assert (account.source.first, account.source.last) == (100, 99 + count)
+    assert (account.target.first, account.target.last) == (7, 6 + count)
+
+
+def test_given_holes_of_markers_and_compaction_on_either_side_then_the_records_are_equal() -> None:
+    records = numbered(40)
+    holes = [replace(each, offset=3 * each.offset + each.offset // 7) for each in records]
+
+    assert audited(holes, renumbered(records, 5)) == []
+    assert audited(renumbered(records, 5), holes) == []
+
+
+def test_given_timestamps_that_the_target_has_replaced_then_they_are_not_compared() -> None:
+    records = numbered(30)
+
+    account = aligned(log(records, [4] * 8), log(renumbered(records), [7] * 5, attributes=LOG_APPEND_TIME))
+
+    assert (account.equal, account.replaced_times) == (30, True)
+    assert account.retimed == []
+
+
+_AT = 500
+_FAULTS: list[tuple[str, Callable[[_Records], _Records], tuple[Kind, int, int | None, int | None]]] = [
+    ("one is missing", lambda r: r[:_AT] + r[_AT + 1 :], (Kind.MISSING, 1, _AT, None)),
+    ("the first are missing", lambda r: r[3:], (Kind.MISSING, 3, 0, None)),
+    ("the last are missing", lambda r: r[:-3], (Kind.MISSING, 3, 997, None)),
+    ("many are missing", lambda r: r[:_AT] + r[_AT + 300 :], (Kind.MISSING, 300, _AT, None)),
+    ("one is repeated", lambda r: r[: _AT + 1] + r[_AT:], (Kind.REPEATED, 1, _AT, _AT + 1)),
+    ("many are repeated", lambda r: r[:_AT] + r[_AT - 300 :], (Kind.REPEATED, 300, _AT - 300, _AT)),
+    ("the last are repeated", lambda r: r + r[-20:], (Kind.REPEATED, 20, 980, 1000)),
+    (
+        "two changed places",
+        lambda r: [*r[:_AT], r[_AT + 1], r[_AT], *r[_AT + 2 :]],
+        (Kind.REORDERED, 1, _AT, _AT + 1),
+    ),
+    (
+        "a batch came later",
+        lambda r: r[:_AT] + r[_AT + 40 : _AT + 90] + r[_AT : _AT + 40] + r[_AT + 90 :],
+        (Kind.REORDERED, 40, _AT, _AT + 50),
+    ),
+    (
+        "a value is another",
+        lambda r: [*r[:_AT], replace(r[_AT], value=b"other"), *r[_AT + 1 :]],
+        (Kind.CHANGED, 1, _AT, _AT),
+    ),
+    (
+        "a key is another",
+        lambda r: [*r[:_AT], replace(r[_AT], key=None), *r[_AT + 1 :]],
+        (Kind.CHANGED, 1, _AT, _AT),
+    ),
+    (
+        "a timestamp is another",
+        lambda r: [*r[:_AT], replace(r[_AT], timestamp=5), *r[_AT + 1 :]],
+        (Kind.CHANGED, 1, _AT, _AT),
+    ),
+    (
+        "one is not of the source",
+        lambda r: [*r[:_AT], SourceRecord(0, key=b"x", value=b"y"), *r[_AT:]],
+        (Kind.EXTRA, 1, None, _AT),
+    ),
+    ("the last is not of the source", lambda r: [*r, SourceRecord(0, value=b"y")], (Kind.EXTRA, 1, None, 1000)),
+    ("many are not of the source", lambda r: [*r[:_AT], *_others(300), *r[_AT:]], (Kind.EXTRA, 300, None, _AT)),
+]
+
+
+def _others(count: int) -> _Records:
+    return [replace(each, key=b"other", value=b"other-%d" % each.offset) for each in numbered(count)]
+
+
+@pytest.mark.parametrize(("fault", "expected"), [each[1:] for each in _FAULTS], ids=[each[0] for each in _FAULTS])
+def test_given_one_fault_then_it_is_found_at_its_offsets_and_nothing_else(
+    fault: Callable[[_Records], _Records], expected: tuple[Kind, int, int | None, int | None]
+) -> None:
+    records = numbered(1_000)
+
+    assert found(audited(records, renumbered(fault(records)))) == [expected]
+
+
+def test_given_a_long_loss_and_a_long_repeat_then_both_are_found_by_searching_far() -> None:
+    records = numbered(40_000)
+
+    lost = audited(records, renumbered(records[:10] + records[20_000:]), size=500, at_once=1)
+    repeated = audited(records, renumbered(records[:30_000] + records[10:]), size=500, at_once=1)
+
+    assert found(lost) == [(Kind.MISSING, 19_990, 10, None)]
+    assert found(repeated) == [(Kind.REPEATED, 29_990, 10, 30_000)]
+
+
+def test_given_equal_records_in_a_row_then_as_many_as_lack_are_missing() -> None:
+    records = [SourceRecord(offset, timestamp=7, value=b"same") for offset in range(50)]
+
+    assert found(audited(records, renumbered(records[:-4]))) == [(Kind.MISSING, 4, 46, None)]
+    assert [(each.kind, each.records) for each in audited(records, renumbered(records + records[:4]))] == [
+        (Kind.REPEATED, 4)
+    ]
+
+
+def test_given_other_timestamps_everywhere_then_that_is_one_finding() -> None:
+    records = numbered(300)
+    later = [replace(each, timestamp=each.timestamp + 60_000) for each in records]
+
+    (finding,) = audited(records, renumbered(later))
+
+    assert (finding.kind, finding.records, finding.parts) == (Kind.CHANGED, 300, ("timestamp",))
+
+
+@given(st.data())
+def test_given_faults_of_all_kinds_apart_from_each_other_then_each_is_found_exactly(data: st.DataObject) -> None:
+    records = numbered(data.draw(st.integers(40, 400)))
+    target: _Records = []
+    expected = []
+    at = 0
+    while at < len(records):
+        apart = data.draw(st.integers(4, 30))
+        target += records[at : at + apart]
+        at += apart
+        count = data.draw(st.integers(1, 12))
+        if at + count + 4 >= len(records):
+            break
+        match data.draw(st.sampled_from(list(Kind)[:5])):
+            case Kind.MISSING:
+                expected.append((Kind.MISSING, count, at, None))
+                at += count
+            case Kind.REPEATED:
+                count = min(count, apart)
+                expected.append((Kind.REPEATED, count, at - count, len(target)))
+                target += records[at - count : at]
+            case Kind.REORDERED:
+                expected.append((Kind.REORDERED, 1, at, len(target) + 1))
+                target += [records[at + 1], records[at]]
+                at += 2
+            case Kind.CHANGED:
+                expected.append((Kind.CHANGED, count, at, len(target)))
+                target += [replace(each, value=b"other") for each in records[at : at + count]]
+                at += count
+            case _:
+                expected.append((Kind.EXTRA, count, None, len(target)))
+                target += [SourceRecord(0, key=b"x%d" % len(target), value=b"%d" % each) for each in range(count)]
+    target += records[at:]
+
+    assert sorted(found(audited(records, renumbered(target))), key=str) == sorted(expected, key=str)
+
+
+def _compacted(records: _Records, data: st.DataObject) -> _Records:
+    """What the cleaner leaves: of its part of the log the newest record of each key, and perhaps no deletions."""
+    cleaned = data.draw(st.integers(0, len(records)))
+    newest = {each.key: each.offset for each in records[:cleaned]}
+    keeps_deletions = data.draw(st.booleans())
+    left = [
+        each
+        for each in records[:cleaned]
+        if newest[each.key] == each.offset and (keeps_deletions or each.value is not None)
+    ]
+    return [*left, *records[cleaned:]]
+
+
+@given(st.data())
+def test_given_compaction_on_either_side_then_nothing_is_wrong(data: st.DataObject) -> None:
+    keys = data.draw(st.integers(1, 30))
+    records = [
+        replace(each, key=b"%d" % (each.offset % keys), value=None if each.offset % 7 == 0 else each.value)
+        for each in numbered(data.draw(st.integers(2, 150)))
+    ]
+    on_source, on_target = data.draw(st.booleans()), data.draw(st.booleans())
+    copy = renumbered(records)
+    source = _compacted(records, data) if on_source else records
+    target = _compacted(copy, data) if on_target else copy
+    if not source or not target:
+        return
+
+    findings = audited(source, target, source_compacted=on_source, target_compacted=on_target)
+
+    assert found(findings) == []
+
+
+@given(st.data())
+def test_given_retention_on_either_side_then_nothing_is_wrong(data: st.DataObject) -> None:
+    records = numbered(200)
+    cuts = data.draw(st.integers(0, 190)), data.draw(st.integers(0, 190))
+    source, target = records[cuts[0] :], renumbered(records)[cuts[1] :]
+
+    findings = audited(source, target, source_log_start=cuts[0], target_log_start=cuts[1])
+
+    lost = abs(cuts[0] - cuts[1])
+    assert [(each.kind, each.records) for each in findings] == ([(Kind.UNVERIFIABLE, lost)] if lost else [])
+
+
+@given(st.data())
+def test_given_compaction_then_a_key_whose_newest_state_lacks_is_found(data: st.DataObject) -> None:
+    keys = data.draw(st.integers(2, 20))
+    records = [
+        replace(each, key=b"%d" % (each.offset % keys), value=None if each.offset % 3 == 0 else each.value)
+        for each in numbered(data.draw(st.integers(4 * keys, 150)))
+    ]
+    lost = records[-1 - data.draw(st.integers(0, keys - 1))]
+    target = [each for each in renumbered(records) if each.offset != lost.offset]
+
+    findings = audited(records, _compacted(target, data), source_compacted=False, target_compacted=True)
+
+    # Of a deletion only while the target holds what it would delete.
+    if lost.value is not None:
+        assert found(findings) == [(Kind.MISSING, 1, lost.offset, None)]
+    else:
+        assert found(findings) in ([(Kind.MISSING, 1, lost.offset, None)], [])
+
+
+def test_given_a_deletion_that_never_came_then_it_is_missing_as_long_as_its_key_lives_on() -> None:
+    records = [SourceRecord(offset, key=b"k%d" % (offset % 5), value=b"%d" % offset) for offset in range(20)]
+    deleted = [*records, SourceRecord(20, key=b"k3", value=None), SourceRecord(21, key=b"k4", value=b"last")]
+
+    findings = audited(deleted, renumbered([*records, deleted[-1]]), target_compacted=True)
+
+    assert found(findings) == [(Kind.MISSING, 1, 20, None)]
