@@ -60,10 +60,10 @@ def audit_command(
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Topics without a copy are wrong.")] = False,
 ) -> None:
-    """Compare copies of topics with their sources, whoever wrote them. Nothing is written to either cluster.
+    """Compare copies of topics with their sources, whoever wrote them. Exit codes: 0 right, 1 not verifiable, 3 wrong.
 
-    A topic's copy is the one that --pair names, else the topic of the same name, else the only topic named *.NAME.
-    Exit codes: 0 right, 1 not verifiable, 3 wrong.
+    Nothing is written to either cluster. A topic's copy is the one that --pair names, else the topic of the same name,
+    else the only topic named *.NAME.
     """
     pattern = compile_java(topics)
     options = AuditOptions(

@@ -8,9 +8,9 @@ FEATURE = Feature(
     commands={
         "audit": Command(
             "mirror_lib.features.audit.command",
-            "Compare copies of topics, whoever wrote them. Exit codes: 0 right, 1 not verifiable, 3 wrong.",
+            "Compare copies of topics with their sources, whoever wrote them. Exit codes: 0 right, 1 not verifiable, 3 wrong.",
             after="verify",
         ),
     },
-    imports=("mirror_lib.features.verify", "mirror_lib.features.transforms"),
+    imports=("mirror_lib.features.verify",),
 )
