@@ -142,6 +142,13 @@ class Copy:
     read_to: int = 0
     start: int = 0
     restarts: list[int] = field(default_factory=list)
+    #: Source offset from which everything is copied again, after the newest of these.
+    again_from: int | None = None
+
+    @property
+    def copies_again_from(self) -> int | None:
+        """The source offset from which records are still to be copied again; None if none are, or it has begun."""
+        return self.again_from if self.restarts and self.restarts[-1] >= self.read_to else None
 
     def held(self) -> list[Seen]:
         """Return what a reader from the beginning gets."""
@@ -299,6 +306,10 @@ def check_not_beyond(what: str, history: History, copy: Copy, here: int, there: 
     last = {each.id: each.offset for each in copy.held()}
     unread = [each.id for each in history.present(committed=committed) if each.offset >= here]
     skipped = [each for each in unread if last.get(each, there) < there]
+    if (again := copy.copies_again_from) is not None and there <= copy.restarts[-1]:
+        # They follow once more.
+        coming = {each.id for each in history.present(committed=committed) if each.offset >= again}
+        skipped = [each for each in skipped if each not in coming]
     if skipped:
         text = f"{what} was committed at {there}, from {here}: skips {len(skipped)} unread records {skipped[:5]}"
         raise ViolationError("group", text)

@@ -43,7 +43,9 @@ class Groups(Operations):
             for topic in TOPICS:
                 read = here.get((self._topic(topic), number))
                 place = topic, number
-                is_named = self._target_restored and (group, self._topic(topic), number) in named
+                # Restored, or another topic than the one with the copies, with which an operator has continued.
+                is_odd = self._target_restored or place in self._decided
+                is_named = is_odd and (group, self._topic(topic), number) in named
                 if is_named or place in self._accepted_unknown:
                     continue
                 if name == self._remote(topic) and read is not None and there != before.get((name, number)):

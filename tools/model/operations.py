@@ -286,6 +286,7 @@ class Operations(Happenings):
     def _begin_again(self, place: Place, position: int) -> None:
         history, copy = self._histories[place], self._copy(place)
         copy.restarts.append(copy.read_to)
+        copy.again_from = position
         history.excused |= history.gone - copy.ids()
         # Records that were deleted on the target are copied again too.
         history.excused -= {each.id for each in history.records if each.offset >= position} - history.gone
