@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mirror_lib.features.audit.alignment import Account, Alignment, Need
+from mirror_lib.features.audit.alignment import MOST_UNMATCHED, Account, Alignment, Need
 from mirror_lib.features.audit.by_key import Chosen, Digests, compare_chosen, differing
 from mirror_lib.features.audit.findings import Answer, Facts, Finding, Occurrence, Unpaired
 from mirror_lib.features.audit.unmatched import content_of
@@ -24,12 +24,17 @@ def aligned(source: bytes, target: bytes, *, at_once: int = 3) -> Account:
 
 
 def walked(
-    source: bytes, target: bytes, *, at_once: int = 3, marks: tuple[Iterable[int], Iterable[int]] = ((), ())
+    source: bytes,
+    target: bytes,
+    *,
+    at_once: int = 3,
+    marks: tuple[Iterable[int], Iterable[int]] = ((), ()),
+    most_unmatched: int = MOST_UNMATCHED,
 ) -> Alignment:
     """A whole walk."""
     logs = {True: spans(source), False: spans(target)}
     ends = ((each[0].first, each[-1].next_offset) if each else (0, 0) for each in logs.values())
-    walk = Alignment(*ends, marks=marks)
+    walk = Alignment(*ends, marks=marks, most_unmatched=most_unmatched)
     for need in walk.walk():
         if need is Need.MORE_SOURCE:
             walk.source_ended = True

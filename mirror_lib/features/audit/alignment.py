@@ -32,6 +32,8 @@ _MOST_DIVERGED = 3
 _CERTAIN = 2
 #: Records of both sides among which single equal ones are searched, too.
 _MOST_SINGLE = 512
+#: Records without an equal, of both sides together; each takes 48 bytes, and about 500 when it is judged.
+MOST_UNMATCHED = 400_000
 
 #: What must be equal of two records: the bytes after their deltas on the wire, and their timestamp.
 Token = tuple[bytes, int]
@@ -140,6 +142,7 @@ class Alignment:
         *,
         partitions: tuple[int, int] = (0, 0),
         marks: tuple[Iterable[int], Iterable[int]] = ((), ()),
+        most_unmatched: int = MOST_UNMATCHED,
     ) -> None:
         """Begin at the start of both.
 
@@ -147,6 +150,7 @@ class Alignment:
             source: first offset and end of the source; of the target likewise.
             partitions: of the source and of the target.
             marks: offsets of the source, and of the target, whose places are wanted.
+            most_unmatched: number of records without an equal after which the comparison ends.
         """
         self.source = Side(*source)
         self.target = Side(*target, hide_append_times=True)
@@ -154,6 +158,7 @@ class Alignment:
         self.account = Account(partitions)
         self.translation = Translation(*marks)
         self._has_marks = any(marks)
+        self._most_unmatched = most_unmatched
         #: Pairs with other timestamps in a row: then they are the rule, and nothing is searched for.
         self._retimed_in_a_row = 0
 
@@ -178,8 +183,13 @@ class Alignment:
                 self._drop(0, self.target.visible(self.target.pending_records))
             elif self.source.is_exhausted and self.target.is_exhausted:
                 return
+            self.account.gave_up |= self._room <= 0
             if self.account.gave_up:
                 return
+
+    @property
+    def _room(self) -> int:
+        return self._most_unmatched - len(self.account.only_source) - len(self.account.only_target)
 
     # ---------------------------------------------------------------- feeding
 
@@ -295,7 +305,7 @@ class Alignment:
         return True
 
     def _is_near(self) -> bool:
-        """Return True if the next records stand nearby on the other side with their timestamps, too."""
+        """Return True if the next records are nearby on the other side, with the same timestamps."""
         return _nearest(*_windows(self.source, self.target, _FIRST_LOOK)) is not None
 
     # ---------------------------------------------------------------- other records
@@ -383,7 +393,7 @@ class Alignment:
         account.gave_up = account.diverged >= _MOST_DIVERGED
 
     def _search_along(self, limit: int, *, along_source: bool) -> Generator[Need, None, _Search]:
-        """Search the next records of one side along the other. Records that were passed in vain are read again."""
+        """Search the next records of one side along the other. After a vain search its records are read again."""
         account = self.account
         moving, still, need, unmatched, kept = (
             (self.source, self.target, Need.SOURCE, account.only_source, account.only_target)
@@ -392,7 +402,7 @@ class Alignment:
         )
         mark, start = len(unmatched), moving.offsets[moving.at]
         sought = _Sought(still.tails[still.at : still.at + still.visible(min(_SOUGHT, still.pending_records))])
-        passed = 0
+        passed, limit = 0, min(limit, self._room)
         while passed < limit:
             while moving.pending_records < _SOUGHT and not moving.is_full and self._decode(moving):
                 pass
@@ -416,7 +426,7 @@ class Alignment:
             self.target = Side(start, moving.end, hide_append_times=True)
         yield Need.SEEK_SOURCE if along_source else Need.SEEK_TARGET
         yield from self._have(1)
-        return _Search.STOPPED if passed >= limit else _Search.AT_END
+        return _Search.STOPPED if self._room > passed >= limit else _Search.AT_END
 
 
 class _Search(Enum):
@@ -469,7 +479,7 @@ def _windows(source: Side, target: Side, look: int) -> tuple[list[Token], list[T
 
 
 def _nearest(source: Sequence[Token], target: Sequence[Token], *, certain: int = _CERTAIN) -> tuple[int, int] | None:
-    """Return how many records of each side stand before the nearest place from which on both agree."""
+    """Return the number of records of each side before the nearest place at which both agree."""
     places: dict[Token, list[int]] = {}
     for place, token in enumerate(source):
         places.setdefault(token, []).append(place)
@@ -484,7 +494,7 @@ def _nearest(source: Sequence[Token], target: Sequence[Token], *, certain: int =
 
 
 def _agree(source: Sequence[object], here: int, target: Sequence[object], there: int, certain: int = _CERTAIN) -> bool:
-    """Return True if both sides agree from here: so many records, or up to the end of one side."""
+    """Return True if both sides agree from here: `certain` records, or up to the end of one side."""
     mine, theirs = source[here : here + certain], target[there : there + certain]
     shorter = min(len(mine), len(theirs))
     return mine[:shorter] == theirs[:shorter]

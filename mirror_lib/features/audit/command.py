@@ -1,4 +1,4 @@
-"""`mirror audit`: is a replication right? Read only, whoever wrote the copy."""
+"""`mirror audit`: is a replication right? Read only, for any replicator."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def audit_command(
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Topics without a copy are wrong.")] = False,
 ) -> None:
-    """Compare copies of topics with their sources, whoever wrote them. Exit codes: 0 right, 1 not verifiable, 3 wrong.
+    """Compare copies of topics by any replicator. Exit codes: 0 right, 1 not verifiable, 3 wrong.
 
     Nothing is written to either cluster. A topic's copy is the one that --pair names, else the topic of the same name,
     else the only topic named *.NAME.

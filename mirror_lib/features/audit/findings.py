@@ -280,7 +280,7 @@ def _position(each: Unmatched) -> tuple[int, int]:
 
 
 def _displaced(pairs: Sequence[tuple[Unmatched, Unmatched]]) -> Iterator[tuple[Unmatched, Unmatched]]:
-    """Leave out pairs at one place that are in order: of a permutation, as few records as possible were displaced."""
+    """Yield the pairs that were displaced: of a permutation at one place as few as possible."""
     places: dict[tuple[int, ...], list[tuple[Unmatched, Unmatched]]] = defaultdict(list)
     for mine, theirs in sorted(pairs, key=lambda pair: _position(pair[0])):
         places[mine.hunk, theirs.hunk, mine.partition, theirs.partition].append((mine, theirs))
@@ -356,7 +356,7 @@ _Pair = tuple[Unmatched | None, Unmatched | None]
 
 
 def _ranges(kind: Kind, pairs: Iterable[_Pair], *, why: str = "", parts: tuple[str, ...] = ()) -> Iterator[Finding]:
-    """Join what stands at the same place, or one after the other, on the sides that are known."""
+    """Join pairs of the same place, or of consecutive offsets, on the known sides."""
     group: list[_Pair] = []
     for pair in pairs:
         if group and not _follows(group[-1], pair):

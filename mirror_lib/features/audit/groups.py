@@ -1,4 +1,4 @@
-"""What each consumer group would skip and read again if it moved to the target now: by three ways of moving."""
+"""Which records each consumer group would skip or read twice if it moved to the target now."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class GroupFacts:
         )
 
     def reports(self, partitions: Iterable[PartitionReport]) -> Iterator[GroupReport]:
-        """What the groups would skip and read again in partitions that were compared."""
+        """Which records the groups would skip or read twice in partitions that were compared."""
         groups: dict[TopicPartition, list[tuple[str, int]]] = defaultdict(list)
         for (group, partition), offset in sorted(self.committed.items()):
             groups[partition].append((group, offset))

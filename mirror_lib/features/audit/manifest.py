@@ -8,7 +8,7 @@ FEATURE = Feature(
     commands={
         "audit": Command(
             "mirror_lib.features.audit.command",
-            "Compare copies of topics with their sources, whoever wrote them. Exit codes: 0 right, 1 not verifiable, 3 wrong.",
+            "Compare copies of topics by any replicator. Exit codes: 0 right, 1 not verifiable, 3 wrong.",
             after="verify",
         ),
     },

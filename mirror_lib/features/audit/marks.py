@@ -49,7 +49,11 @@ class Marks:
         self._at = bisect_left(self._offsets, offset)
 
     def end(self, records: int) -> None:
-        """Note that the log has ended, with so many records."""
+        """Note the end of the log.
+
+        Args:
+            records: of the whole log.
+        """
         for mark in self._offsets[self._at :]:
             self.records[mark] = records
 

@@ -147,11 +147,11 @@ class Jump:
 
     offset: int
     skips: int
-    reads_again: int
+    duplicates: int
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {"offset": self.offset, "skips": self.skips, "reads_again": self.reads_again}
+        return {"offset": self.offset, "skips": self.skips, "duplicates": self.duplicates}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class AuditReport:
     #: Epoch milliseconds at which the ends of the source were fixed.
     began_at: int = 0
     seconds: float = 0.0
-    #: What consumer groups would skip and read again.
+    #: Which records consumer groups would skip or read twice.
     groups: tuple[GroupReport, ...] = ()
     #: Why it is not known of some of them.
     group_errors: tuple[MirrorError, ...] = ()

@@ -47,8 +47,8 @@ def pair_topics(
     Args:
         source: all topics of the source.
         target: all topics of the target.
-        selected: tells which topics of the source are wanted; it is asked for all but internal ones.
-        named: pairs given by the user; both topics need not exist, so that the error is told by who reads them.
+        selected: whether a topic of the source is compared; internal ones never are.
+        named: pairs given by the user; a missing topic is reported when it is read.
     """
     given = list(named)
     paired = {each.source for each in given}

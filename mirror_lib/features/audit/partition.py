@@ -21,6 +21,8 @@ from mirror_lib.records.compression.codecs import CodecError
 from mirror_lib.records.records import RecordError
 
 _POLL_SECONDS = 0.5
+#: Memory of a record without an equal while it is judged.
+_UNMATCHED_BYTES = 600
 #: Below this share of equal records it is no copy.
 _NO_COPY = 0.03
 #: Records of each side without an equal from which on that is judged.
@@ -44,6 +46,7 @@ class PartitionAudit:
             (pair.target_start, pair.target_end),
             partitions=(pair.source.partition, pair.target.partition),
             marks=(pair.source_marks, pair.target_marks),
+            most_unmatched=max(job.memory_bytes // _UNMATCHED_BYTES, 10_000),
         )
         self._streams: dict[bool, LogStream] = {}
         self._deadline: float | None = None
@@ -186,7 +189,11 @@ class PartitionAudit:
             verdict, findings = Verdict.NO_COPY, ()
             why, action = f"{share:.0%} of the records match: this is not a copy", "Name the copy with --pair."
         elif account.gave_up:
-            why = why or f"from source offset {self._walk.source.position} on, the logs have nothing in common"
+            unmatched = len(account.only_source) + len(account.only_target)
+            why = why or (
+                f"compared up to source offset {self._walk.source.position}: {unmatched:,} records until there have no "
+                "equal on the other side"
+            )
         return PartitionReport(
             source=self._pair.source,
             target=self._pair.target,

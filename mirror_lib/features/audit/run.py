@@ -32,7 +32,7 @@ from mirror_lib.past_runs.retention import is_compacted
 from mirror_lib.planning.model import WHOLE_TOPIC
 from mirror_lib.topology.names import TopicPartition
 
-#: Memory of one partition during its comparison: chunks of both sides, decoded records, what a search looks at.
+#: Memory of one partition during its comparison: chunks of both sides, decoded records, records of a search.
 _PARTITION_BYTES = 20 * CHUNK_BYTES
 #: Groups of partitions for each process: more make the progress smoother, but each connects anew.
 _PER_PROCESS = 4

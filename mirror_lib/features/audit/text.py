@@ -17,9 +17,9 @@ GROUP_COLUMNS = (
     "topic",
     "partitions",
     "checkpoint skips",
-    "checkpoint reads again",
+    "checkpoint duplicates",
     "commit skips",
-    "commit reads again",
+    "commit duplicates",
 )
 
 
@@ -44,7 +44,7 @@ def _sums(jumps: Sequence[Jump | None]) -> tuple[object, object]:
     known = [each for each in jumps if each is not None]
     if not known:
         return "none", "none"
-    return sum(each.skips for each in known), sum(each.reads_again for each in known)
+    return sum(each.skips for each in known), sum(each.duplicates for each in known)
 
 
 def partition_cells(report: PartitionReport) -> tuple[object, ...]:

@@ -23,7 +23,7 @@ class Unmatched(NamedTuple):
     key: int
     value: int
     headers: int
-    #: Between which equal records of both logs it stands: the number of the place. Negative if places mean nothing.
+    #: Number of its place between equal records of both logs; negative if there are no such places.
     hunk: int
     partition: int = 0
 

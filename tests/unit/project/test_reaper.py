@@ -73,7 +73,7 @@ def test_given_a_worker_that_dies_then_its_test_is_named_its_processes_are_ended
     whole_files = ("-n", "1", "--dist", "loadfile", "--no-loadscope-reorder")
     done = _reaped(sys.executable, "-m", "pytest", *options, *whole_files, ".", folder=tmp_path)
 
-    assert done.returncode == 1
+    assert done.returncode == 1, done.stdout + done.stderr
     assert "crashed while running 'test_first.py::test_a_worker_that_dies'" in done.stdout
     assert "1 failed, 1 passed" in done.stdout
     assert "sleep 600" in done.stderr

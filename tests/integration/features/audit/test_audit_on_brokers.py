@@ -166,8 +166,8 @@ def test_given_a_group_then_it_is_said_what_it_would_skip_and_read_again(mirrore
 
     (found_group,) = (each for each in report.groups if each.group == group)
     assert (found_group.committed, found_group.exact) == (60, 70)
-    assert found_group.commit == Jump(60, skips=0, reads_again=10)
-    assert found_group.checkpoint == Jump(80, skips=10, reads_again=0)
+    assert found_group.commit == Jump(60, skips=0, duplicates=10)
+    assert found_group.checkpoint == Jump(80, skips=10, duplicates=0)
 
 
 def test_given_the_command_then_it_says_what_is_wrong_and_ends_with_its_exit_code(mirrored: MirroredTopic) -> None:

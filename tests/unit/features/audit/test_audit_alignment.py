@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.features.audit.findings import Finding, Kind
-from tests.support.auditing import aligned, audited, renumbered
+from tests.support.auditing import aligned, audited, renumbered, walked
 from tests.support.records.logs import log, numbered
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord
 
@@ -255,3 +255,14 @@ def test_given_a_deletion_that_never_came_then_it_is_missing_as_long_as_its_key_
     findings = audited(deleted, renumbered([*records, deleted[-1]]), target_compacted=True)
 
     assert found(findings) == [(Kind.MISSING, 1, 20, None)]
+
+
+def test_given_more_faults_than_are_kept_then_the_walk_ends_where_it_is() -> None:
+    records = numbered(2_000)
+    target = [each for each in records if each.offset % 2]
+
+    walk = walked(log(records, [50] * 40), log(renumbered(target), [50] * 20), most_unmatched=100)
+
+    assert walk.account.gave_up
+    assert 100 <= len(walk.account.only_source) < 300
+    assert walk.source.position < 1_000
