@@ -1,4 +1,4 @@
-"""Connections to the two clusters of an audit, from the command line alone or with files of Java clients."""
+"""The two clusters of an audit: from the command line, with files of Java clients, or from a flow of MM2's file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.file.properties import read_properties
+from mirror_lib.config.loader import load_flow
 from mirror_lib.config.model import ClientSettings
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology.flow_topology import FlowTopology
 
 
 def connection_to(side: str, servers: str, config: Path | None) -> Connection:
@@ -23,6 +26,17 @@ def connection_to(side: str, servers: str, config: Path | None) -> Connection:
     """
     properties = {**_properties_of(config), "bootstrap.servers": servers}
     return Connection.from_settings(ClientSettings(cluster=side, role="audit", properties=properties))
+
+
+def clusters_of_flow(config: Path, flow: str) -> tuple[Connection, Connection, FlowTopology]:
+    """Return the connections of a flow, as its copy uses them, and its selection and names of topics.
+
+    Raises:
+        ConfigurationError: the file or the flow has an error.
+    """
+    _, settings = load_flow(config, flow)
+    source, target = settings.clients.data_consumer, settings.clients.data_producer
+    return Connection.from_settings(source), Connection.from_settings(target), flow_topology(settings)
 
 
 def _properties_of(config: Path | None) -> Mapping[str, str]:

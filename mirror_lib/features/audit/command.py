@@ -11,7 +11,7 @@ import typer
 
 from mirror_lib.cli import Output, begin_with, capped_table, megabytes, report_errors
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.audit.clusters import connection_to
+from mirror_lib.features.audit.clusters import clusters_of_flow, connection_to
 from mirror_lib.features.audit.model import DEFAULT_MEMORY_BYTES, AuditReport
 from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.features.audit.run import AuditOptions, audit
@@ -37,8 +37,14 @@ app = typer.Typer()
 @begin_with(report_errors)
 def audit_command(
     output: Output,
-    source: Annotated[str, typer.Option(help="Brokers of the source: host:port, separated by commas.")],
-    target: Annotated[str, typer.Option(help="Brokers of the target.")],
+    source: Annotated[
+        str | None, typer.Option(metavar="BROKERS", help="Brokers of the source: host:port, separated by commas.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(metavar="BROKERS", help="Brokers of the target.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Instead of brokers: the MirrorMaker 2 properties file.")
+    ] = None,
+    flow: Annotated[str | None, typer.Option(help="The flow of the file, as SOURCE->TARGET.")] = None,
     topics: Annotated[str, typer.Option(metavar="REGEX", help="Java regex of source topics.")] = ".*",
     pair: Annotated[
         list[str] | None, typer.Option(metavar="SOURCE=TARGET", help="A topic and its copy; repeatable.")
@@ -62,20 +68,30 @@ def audit_command(
 ) -> None:
     """Compare copies of topics by any replicator. Exit codes: 0 right, 1 not verifiable, 3 wrong.
 
-    Nothing is written to either cluster. A topic's copy is the one that --pair names, else the topic of the same name,
-    else the only topic named *.NAME.
+    Either --source and --target, or --config and --flow are required. Nothing is written to either cluster. With a file
+    the flow says which topic is the copy; else it is the one that --pair names, else the topic of the same name, else
+    the only topic named *.NAME.
     """
     pattern = compile_java(topics)
+    if source and target and not (config or flow):
+        here = connection_to("source", source, source_config or client_config)
+        there = connection_to("target", target, target_config or client_config)
+        topology = None
+    elif config and flow and not (source or target):
+        here, there, topology = clusters_of_flow(config, flow)
+    else:
+        raise typer.BadParameter("needed: --source and --target, or --config and --flow")
     options = AuditOptions(
-        selected=lambda topic: pattern.fullmatch(topic) is not None,
+        selected=lambda topic: (
+            pattern.fullmatch(topic) is not None and (topology is None or topology.replicates(topic))
+        ),
         named=tuple(_pair(text) for text in pair or ()),
+        copy_of=None if topology is None else topology.remote_topic,
         wait_seconds=wait,
         memory_bytes=memory * _MEGABYTE,
         read_committed=not uncommitted,
         processes=processes or len(os.sched_getaffinity(0)),
     )
-    here = connection_to("source", source, source_config or client_config)
-    there = connection_to("target", target, target_config or client_config)
     with output.progress("Auditing: MB of the source read") as progress:
         report = audit(here, there, options, on_read=lambda size: progress.advance(megabytes(size)))
     _show(output, report)

@@ -41,6 +41,7 @@ def pair_topics(
     *,
     selected: Callable[[str], bool],
     named: Iterable[TopicPair] = (),
+    copy_of: Callable[[str], str] | None = None,
 ) -> Pairing:
     """Pair topics: by the pairs that are named, else the topic of the same name, else the only one named `*.NAME`.
 
@@ -49,6 +50,7 @@ def pair_topics(
         target: all topics of the target.
         selected: whether a topic of the source is compared; internal ones never are.
         named: pairs given by the user; a missing topic is reported when it is read.
+        copy_of: the name of a topic's copy, if that is known.
     """
     given = list(named)
     paired = {each.source for each in given}
@@ -61,7 +63,10 @@ def pair_topics(
     for topic in sorted(source):
         if topic in paired or is_internal(topic) or not selected(topic):
             continue
-        copies = [topic] if topic in target else sorted(by_end.get(topic, ()))
+        if copy_of is not None:
+            copies = [copy] if (copy := copy_of(topic)) in target else []
+        else:
+            copies = [topic] if topic in target else sorted(by_end.get(topic, ()))
         if len(copies) == 1:
             pairs.append(TopicPair(topic, copies[0]))
         elif copies:

@@ -44,6 +44,8 @@ class AuditOptions:
 
     selected: Callable[[str], bool]
     named: tuple[TopicPair, ...] = ()
+    #: The name of a topic's copy; None to find it by the names that the target has.
+    copy_of: Callable[[str], str] | None = None
     wait_seconds: float = 60.0
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     read_committed: bool = True
@@ -58,7 +60,13 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
     """
     began = int(time.time() * 1000)
     with ClusterAdmin(source) as here, ClusterAdmin(target) as there:
-        pairing = pair_topics(here.list_topics(), there.list_topics(), selected=options.selected, named=options.named)
+        pairing = pair_topics(
+            here.list_topics(),
+            there.list_topics(),
+            selected=options.selected,
+            named=options.named,
+            copy_of=options.copy_of,
+        )
         found = _compared(pairing, here, there, read_committed=options.read_committed)
     job = AuditJob(
         source,

@@ -191,3 +191,22 @@ def test_given_the_command_then_it_says_what_is_wrong_and_ends_with_its_exit_cod
     document = json.loads(data.stdout)
     (finding,) = document["partitions"][0]["findings"]
     assert (document["verdict"], document["missing"], finding["source"]["first_offset"]) == ("wrong", 1, 100)
+
+
+def test_given_a_flow_of_a_file_then_its_topics_and_names_are_those_of_the_flow(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(50))
+    flow = mirrored.flow()
+    assert flow.run().errors == ()
+
+    said = CliRunner().invoke(app, ["--config", str(flow.path), "--flow", "A->B", "--wait", "0", "--json"])
+
+    document = json.loads(said.stdout)
+    assert [(each["topic"], each["target_topic"], each["equal"]) for each in document["partitions"]] == [
+        (mirrored.name, mirrored.remote, 50)
+    ]
+    assert said.exit_code == 0
+
+
+@pytest.mark.parametrize("words", [[], ["--source", "a:1"], ["--config", "f", "--source", "a:1"]])
+def test_given_neither_brokers_nor_a_flow_then_the_usage_is_wrong(words: list[str]) -> None:
+    assert CliRunner().invoke(app, words).exit_code == 2
