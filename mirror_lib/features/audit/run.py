@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 
@@ -34,6 +35,8 @@ from mirror_lib.topology.names import TopicPartition
 
 #: Memory of one partition during its comparison: chunks of both sides, decoded records, records of a search.
 _PARTITION_BYTES = 20 * CHUNK_BYTES
+#: More records than a topic has.
+_ALL = 1 << 62
 #: Groups of partitions for each process: more make the progress smoother, but each connects anew.
 _PER_PROCESS = 4
 
@@ -95,7 +98,11 @@ def audit(
     _, job, report = plan_audit(source, target, options)
     groups = read_groups(source, target, job.pairs)
     job = replace(job, pairs=groups.with_marks(job.pairs))
-    found = list(compare(job, options.processes, on_read or (lambda _: None)))
+    on_read = on_read or (lambda _: None)
+    found = list(compare(job, options.processes, on_read))
+    if moved := _in_other_partitions(job, found):
+        by_key = list(compare(replace(job, pairs=(), topics=moved), options.processes, on_read))
+        found = _the_better(found, by_key)
     partitions = tuple(sorted((*report.partitions, *found), key=lambda each: (each.source, each.target)))
     return replace(
         report,
@@ -104,6 +111,43 @@ def audit(
         group_errors=groups.errors,
         seconds=time.monotonic() - began,
     )
+
+
+def _in_other_partitions(job: AuditJob, reports: Sequence[PartitionReport]) -> tuple[KeyedTopic, ...]:
+    """Topics with as many partitions as their copies, whose records seem to be in others of them.
+
+    MirrorMaker 1, and every program that lets its producer choose, writes records without a key to any partition.
+    """
+    counts: dict[TopicPair, list[int]] = defaultdict(lambda: [0, 0])
+    for each in reports:
+        count = counts[TopicPair(each.source.topic, each.target.topic)]
+        count[0] += each.equal
+        count[1] += sum(each.counts.values()) if each.verdict is not Verdict.NO_COPY else _ALL
+    pairs: dict[TopicPair, list[PartitionPair]] = defaultdict(list)
+    for pair in job.pairs:
+        pairs[TopicPair(pair.source.topic, pair.target.topic)].append(pair)
+    return tuple(
+        KeyedTopic(
+            *names,
+            tuple((each.source_start, each.source_end) for each in found),
+            tuple((each.target_start, each.target_end) for each in found),
+            found[0].source_compacted,
+            found[0].target_compacted,
+        )
+        for names, found in pairs.items()
+        if len(found) > 1 and counts[names][0] < counts[names][1]
+    )
+
+
+def _the_better(found: Sequence[PartitionReport], by_key: Sequence[PartitionReport]) -> list[PartitionReport]:
+    """The reports, with those by key of topics that most records match so."""
+    matched = {
+        TopicPair(each.source.topic, each.target.topic): each
+        for each in by_key
+        if each.equal > sum(each.counts.values()) and not each.why
+    }
+    kept = [each for each in found if TopicPair(each.source.topic, each.target.topic) not in matched]
+    return [*kept, *matched.values()]
 
 
 def compare(job: AuditJob, processes: int, on_read: OnBytesRead) -> Iterator[PartitionReport]:

@@ -18,7 +18,7 @@ from mirror_lib.features.audit.findings import Kind
 from mirror_lib.features.audit.model import AuditReport, Jump, Verdict
 from mirror_lib.features.audit.run import AuditOptions, audit
 from tests.support.brokers.groups import commit_offset
-from tests.support.kafka import Record, create_topic, open_transaction, produce, records, transaction
+from tests.support.kafka import Record, create_topic, delete_records, open_transaction, produce, records, transaction
 from tests.support.mirrored_topic import MirroredTopic
 
 _Records = list[Record]
@@ -210,3 +210,49 @@ def test_given_a_flow_of_a_file_then_its_topics_and_names_are_those_of_the_flow(
 @pytest.mark.parametrize("words", [[], ["--source", "a:1"], ["--config", "f", "--source", "a:1"]])
 def test_given_neither_brokers_nor_a_flow_then_the_usage_is_wrong(words: list[str]) -> None:
     assert CliRunner().invoke(app, words).exit_code == 2
+
+
+def test_given_records_without_keys_in_any_partition_then_they_are_compared_by_content(mirrored: MirroredTopic) -> None:
+    """As MirrorMaker 1 copies them: https://github.com/uber/uReplicator/issues/4, KAFKA-5331."""
+    written = [replace(each, key=None, partition=number % 3) for number, each in enumerate(records(900))]
+    mirrored.create(written, partitions=3)
+    mirrored.create_remote(partitions=3)
+    mirrored.produce_remote([replace(each, partition=number // 300) for number, each in enumerate(written[:-1])])
+
+    (report,) = audited(mirrored).partitions
+
+    assert (report.by_key, report.equal) == (True, 899)
+    assert [(each.kind, each.records) for each in report.findings] == [(Kind.MISSING, 1)]
+
+
+def test_given_a_source_that_was_created_again_then_the_records_of_the_former_one_are_extra(
+    mirrored: MirroredTopic,
+) -> None:
+    """As MirrorMaker 2 goes on after a reset: https://github.com/apache/kafka/pull/23091."""
+    former = records(300)
+    new = mirrored.create(records(200, start=1_000))
+    mirrored.create_remote()
+    mirrored.produce_remote([*former, *new])
+
+    assert found(audited(mirrored)) == [(0, Kind.EXTRA, 300, None, 0)]
+
+
+def test_given_a_source_that_has_deleted_what_was_never_copied_then_it_is_not_judged(mirrored: MirroredTopic) -> None:
+    """As MirrorMaker 2 goes on after retention: https://github.com/apache/kafka/pull/22248."""
+    written = mirrored.create(records(300))
+    mirrored.create_remote()
+    mirrored.produce_remote([*written[:100], *written[200:]])
+    delete_records(mirrored.source, mirrored.name, before=200)
+
+    report = audited(mirrored)
+
+    assert found(report) == [(0, Kind.UNVERIFIABLE, 100, None, 0)]
+    assert (report.exit_code(), report.equal) == (1, 100)
+
+
+def test_given_a_copy_that_never_began_then_everything_is_missing(mirrored: MirroredTopic) -> None:
+    """https://github.com/strimzi/strimzi-kafka-operator/issues/3375."""
+    mirrored.create(records(50))
+    mirrored.create_remote()
+
+    assert found(audited(mirrored)) == [(0, Kind.MISSING, 50, 0, None)]
