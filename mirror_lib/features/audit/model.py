@@ -193,6 +193,8 @@ class AuditReport:
     alone: tuple[str, ...] = ()
     #: Topics of the source with several possible copies.
     ambiguous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Sentences about what could not be read.
+    notes: tuple[str, ...] = ()
     #: Epoch milliseconds at which the ends of the source were fixed.
     began_at: int = 0
     seconds: float = 0.0
@@ -239,6 +241,7 @@ class AuditReport:
             "partitions": [each.to_dict() for each in self.partitions],
             "topics_without_copy": list(self.alone),
             "topics_with_several_copies": {name: list(copies) for name, copies in self.ambiguous.items()},
+            "notes": list(self.notes),
             "groups": [each.to_dict() for each in self.groups],
             "group_errors": [str(each) for each in self.group_errors],
             "began_at": self.began_at,

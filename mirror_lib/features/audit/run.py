@@ -14,6 +14,7 @@ from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.audit.groups import read_groups
 from mirror_lib.features.audit.log import CHUNK_BYTES
@@ -80,7 +81,11 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
         memory_bytes=options.memory_bytes,
         read_committed=options.read_committed,
     )
-    return pairing, job, AuditReport(tuple(found.problems), pairing.alone, pairing.ambiguous, began_at=began)
+    return (
+        pairing,
+        job,
+        AuditReport(tuple(found.problems), pairing.alone, pairing.ambiguous, tuple(found.notes), began_at=began),
+    )
 
 
 def audit(
@@ -222,6 +227,7 @@ class _Found:
     pairs: list[PartitionPair] = field(default_factory=list)
     topics: list[KeyedTopic] = field(default_factory=list)
     problems: list[PartitionReport] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 class _Side:
@@ -231,6 +237,7 @@ class _Side:
         described, configs = admin.describe_topics(topics), admin.topic_configs(topics)
         self.errors: dict[str, MirrorError] = dict(described.errors)
         self.partitions = {name: len(found.partitions) for name, found in described.items()}
+        self.unread = configs.errors
         self.compacted = {name for name, found in configs.items() if is_compacted(found)}
         places = [TopicPartition(name, each) for name, count in self.partitions.items() for each in range(count)]
         starts = admin.list_offsets(places, OffsetSpec.EARLIEST)
@@ -253,6 +260,12 @@ def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, *, r
     here = _Side(source, {each.source for each in pairing.pairs}, read_committed=read_committed)
     there = _Side(target, {each.target for each in pairing.pairs}, read_committed=read_committed)
     found = _Found()
+    for name, side in (("source", here), ("target", there)):
+        if side.unread:
+            found.notes.append(
+                f"Configs of {counted(len(side.unread), 'topic')} of the {name} cannot be read (DESCRIBE_CONFIGS): "
+                "whether they are compacted is not known, and records that compaction has removed count as missing."
+            )
     for pair in pairing.pairs:
         error = here.errors.get(pair.source) or there.errors.get(pair.target)
         if error is not None:

@@ -116,6 +116,7 @@ def remarks(report: AuditReport) -> Iterator[str]:
         yield f"Without a copy: {_named(report.alone)}."
     for topic, copies in report.ambiguous.items():
         yield f"{topic} has several possible copies: {', '.join(copies)}. Name one with --pair {topic}=..."
+    yield from report.notes
     for error in report.group_errors:
         yield f"Groups are not judged: {error}"
     untimed = [each for each in report.partitions if not each.times_compared]
