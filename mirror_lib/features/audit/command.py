@@ -12,6 +12,7 @@ import typer
 from mirror_lib.cli import Output, begin_with, capped_table, megabytes, report_errors
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.audit.clusters import clusters_of_flow, connection_to
+from mirror_lib.features.audit.html import to_html
 from mirror_lib.features.audit.model import DEFAULT_MEMORY_BYTES, AuditReport
 from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.features.audit.run import AuditOptions, audit
@@ -26,6 +27,7 @@ from mirror_lib.features.audit.text import (
     remarks,
     sentence,
 )
+from mirror_lib.private_files import write_private
 from mirror_lib.topology.java_regex import compile_java
 
 _MEGABYTE = 1024 * 1024
@@ -64,6 +66,7 @@ def audit_command(
     uncommitted: Annotated[
         bool, typer.Option("--uncommitted", help="Compare as readers of uncommitted records see both sides.")
     ] = False,
+    html: Annotated[Path | None, typer.Option(help="Write the report as an HTML page to this file.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Topics without a copy are wrong.")] = False,
 ) -> None:
     """Compare copies of topics by any replicator. Exit codes: 0 right, 1 not verifiable, 3 wrong.
@@ -95,6 +98,9 @@ def audit_command(
     with output.progress("Auditing: MB of the source read") as progress:
         report = audit(here, there, options, on_read=lambda size: progress.advance(megabytes(size)))
     _show(output, report)
+    if html is not None:
+        write_private(html, to_html(report, f"Audit of {flow or f'{source} and {target}'}"))
+        output.note(f"Report: {html}")
     output.exit_code = report.exit_code(strict=strict)
 
 

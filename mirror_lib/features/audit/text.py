@@ -81,11 +81,12 @@ def _offsets(range_: Offsets | None) -> str:
 def _times(range_: Offsets | None) -> str:
     if range_ is None or range_.first_time is None or range_.last_time is None:
         return ""
-    first, last = _time(range_.first_time), _time(range_.last_time)
+    first, last = time_text(range_.first_time), time_text(range_.last_time)
     return first if first == last else f"{first} to {last}"
 
 
-def _time(milliseconds: int) -> str:
+def time_text(milliseconds: int) -> str:
+    """Epoch milliseconds as a time in UTC."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):

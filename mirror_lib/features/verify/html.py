@@ -1,34 +1,14 @@
-"""A report as one self-contained HTML page; light or dark as the reader's system is set."""
+"""The report of a verification as an HTML page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 
 from mirror_lib.counted import counted
 from mirror_lib.features.verify.findings import Difference, PartitionVerdict, RoutedVerdict
+from mirror_lib.features.verify.html_page import page, table
 from mirror_lib.features.verify.report import VerifyReport
-from mirror_lib.printable import LINES, printable
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d0d7de; --soft: #f6f8fa;
-  --equal: #116329; --different: #a40e26; --unverifiable: #7d4e00; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --paper: #0d1117; --line: #30363d; --soft: #161b22;
-    --equal: #56d364; --different: #ff7b72; --unverifiable: #e3b341; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
-  max-width: 76rem; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-.result { font-weight: 600; padding: .6rem .9rem; border-left: 4px solid; background: var(--soft); }
-.equal { color: var(--equal); } .different { color: var(--different); } .unverifiable { color: var(--unverifiable); }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { background: var(--soft); white-space: nowrap; } td.number, th.number { text-align: right; }
-code { font: 13px ui-monospace, monospace; word-break: break-all; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
-dt { font-weight: 600; } dd { margin: 0; }
-"""
 #: Names of columns, which are also keys of the command's JSON.
 PARTITION_COLUMNS = (
     "topic",
@@ -81,8 +61,6 @@ ROUTED_DIFFERENCE_COLUMNS = (
 _VERDICT_AT, _DIGEST_AT = 2, 11
 #: With the digest before the remarks.
 _WITH_DIGEST = (*PARTITION_COLUMNS[:-1], "digest", PARTITION_COLUMNS[-1])
-#: Headings that are not the name of their column.
-_HEADINGS = {"what": "difference"}
 
 
 def to_html(report: VerifyReport) -> str:
@@ -100,22 +78,20 @@ def to_html(report: VerifyReport) -> str:
     ]
     if report.confidence is not None:
         facts.append(("Sample", report.confidence.sentence))
-    parts = [
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>Verification of {escape(report.flow)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
-        f"<h1>Verification of {escape(report.flow)}</h1>",
-        f'<p class="result {kind}">{escape(report.sentence)}</p>',
-        "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts) + "</dl>",
-        "<h2>Partitions</h2>",
-        _table(_WITH_DIGEST, (_partition(verdict) for verdict in report.verdicts), verdict_at=_VERDICT_AT),
-        "<h2>Differences</h2>",
-        "<p>Differences are shown as offsets and digests, not as record contents.</p>",
-        _table(DIFFERENCE_COLUMNS, _differences(report.verdicts)),
-        *_routed_section(report.routed),
-        "</body>\n</html>\n",
-    ]
-    return "\n".join(parts)
+    return page(
+        f"Verification of {report.flow}",
+        kind,
+        report.sentence,
+        facts,
+        [
+            "<h2>Partitions</h2>",
+            table(_WITH_DIGEST, (_partition(verdict) for verdict in report.verdicts), verdict_at=_VERDICT_AT),
+            "<h2>Differences</h2>",
+            "<p>Differences are shown as offsets and digests, not as record contents.</p>",
+            table(DIFFERENCE_COLUMNS, _differences(report.verdicts)),
+            *_routed_section(report.routed),
+        ],
+    )
 
 
 def _partition(verdict: PartitionVerdict) -> tuple[object, ...]:
@@ -142,11 +118,11 @@ def _routed_section(verdicts: Sequence[RoutedVerdict]) -> Iterator[str]:
         return
     yield "<h2>Target partitions of routes</h2>"
     yield "<p>Compared by multiset digest: the same records with the same counts, in any order.</p>"
-    yield _table(ROUTED_COLUMNS, (routed_cells(verdict) for verdict in verdicts), verdict_at=_VERDICT_AT)
+    yield table(ROUTED_COLUMNS, (routed_cells(verdict) for verdict in verdicts), verdict_at=_VERDICT_AT)
     differences = [cells for verdict in verdicts for cells in routed_difference_cells(verdict)]
     if differences:
         yield "<h2>Differences in target partitions of routes</h2>"
-        yield _table(ROUTED_DIFFERENCE_COLUMNS, differences)
+        yield table(ROUTED_DIFFERENCE_COLUMNS, differences)
 
 
 def routed_cells(verdict: RoutedVerdict) -> tuple[object, ...]:
@@ -245,24 +221,3 @@ def difference_cells(each: Difference) -> tuple[object, ...]:
         each.source_digest,
         each.target_digest,
     )
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, verdict_at: int | None = None) -> str:
-    body = "".join(_row(row, verdict_at) for row in rows)
-    if not body:
-        return "<p>None.</p>"
-    head = "".join(f"<th>{escape(_HEADINGS.get(column, column))}</th>" for column in columns)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _row(row: Sequence[object], verdict_at: int | None) -> str:
-    return f"<tr>{''.join(_cell(value, is_verdict=place == verdict_at) for place, value in enumerate(row))}</tr>\n"
-
-
-def _cell(value: object, *, is_verdict: bool) -> str:
-    if value is None:
-        return "<td></td>"
-    if isinstance(value, int | float):
-        return f'<td class="number">{value:,}</td>'
-    text = escape(printable(str(value), LINES))
-    return f'<td class="{text}">{text}</td>' if is_verdict else f"<td>{text}</td>"

@@ -184,12 +184,14 @@ def test_given_the_command_then_it_says_what_is_wrong_and_ends_with_its_exit_cod
     ]
 
     text = CliRunner().invoke(app, brokers)
-    data = CliRunner().invoke(app, [*brokers, "--json"])
+    page = mirrored.folder / "report.html"
+    data = CliRunner().invoke(app, [*brokers, "--json", "--html", str(page)])
 
     assert (text.exit_code, data.exit_code) == (3, 3)
     assert "Wrong: 1 missing; 299 records of 1 topic, 1 partition are equal." in text.stdout
     document = json.loads(data.stdout)
     (finding,) = document["partitions"][0]["findings"]
+    assert "<td>missing</td>" in page.read_text()
     assert (document["verdict"], document["missing"], finding["source"]["first_offset"]) == ("wrong", 1, 100)
 
 

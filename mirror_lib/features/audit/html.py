@@ -1,0 +1,49 @@
+"""The report of an audit as an HTML page."""
+
+from __future__ import annotations
+
+from html import escape
+
+from mirror_lib.features.audit.model import AuditReport, Verdict
+from mirror_lib.features.audit.text import (
+    FINDING_COLUMNS,
+    GROUP_COLUMNS,
+    PARTITION_COLUMNS,
+    finding_cells,
+    group_rows,
+    order,
+    partition_cells,
+    remarks,
+    sentence,
+    time_text,
+)
+from mirror_lib.features.verify.html_page import page, table
+
+_KINDS = {Verdict.EQUAL: "equal", Verdict.UNVERIFIABLE: "unverifiable"}
+
+
+def to_html(report: AuditReport, title: str) -> str:
+    """The page.
+
+    Args:
+        title: what was compared with what.
+    """
+    reports = sorted(report.partitions, key=order)
+    facts = [
+        ("Source as of", f"{time_text(report.began_at)} UTC"),
+        ("Seconds", f"{report.seconds:,.1f}"),
+        ("Equal records", f"{report.equal:,}"),
+        *((kind.value.capitalize(), f"{count:,}") for kind, count in sorted(report.counts.items())),
+    ]
+    groups = group_rows(report.groups)
+    sections = [
+        *(f"<p>{escape(each)}</p>" for each in remarks(report)),
+        "<h2>Partitions</h2>",
+        table(PARTITION_COLUMNS, map(partition_cells, reports), verdict_at=PARTITION_COLUMNS.index("verdict")),
+        "<h2>Findings</h2>",
+        table(FINDING_COLUMNS, [(*each.source, *finding_cells(found)) for each in reports for found in each.findings]),
+        "<h2>Consumer groups</h2>",
+        "<p>Records that a group would skip or read twice if it moved to the target now.</p>",
+        table(GROUP_COLUMNS, groups),
+    ]
+    return page(title, _KINDS.get(report.verdict, "different"), sentence(report), facts, sections)
