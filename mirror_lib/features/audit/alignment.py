@@ -316,7 +316,11 @@ class Alignment:
         while True:
             yield from self._have(look)
             source, target = _windows(self.source, self.target, look)
-            if (found := _nearest(source, target)) is not None:
+            found = _nearest(source, target)
+            if found is None and look == _FIRST_LOOK * _LOOK_GROWTH:
+                # Where every second record is lost no two records in a row agree.
+                found = _nearest(source, target, certain=1)
+            if found is not None:
                 self._drop_before(source[: found[0]], target[: found[1]])
                 return
             # The ends may still grow: what is looked for may only be late.
@@ -324,10 +328,17 @@ class Alignment:
                 continue
             if len(source) < look and self.source.is_exhausted and (yield from self._grows(of_source=True)):
                 continue
-            if max(len(source), len(target)) < look and self.source.is_exhausted and self.target.is_exhausted:
-                self._drop(len(source), len(target))
+            is_end = max(len(source), len(target)) < look and self.source.is_exhausted and self.target.is_exhausted
+            if is_end and len(source) + len(target) <= _MOST_SINGLE:
+                self._drop_before(source, target)
                 return
-            if look >= _NEAR or self.source.is_full or self.target.is_full:
+            if is_end or look >= _NEAR or self.source.is_full or self.target.is_full:
+                if (found := _nearest(source, target, to_an_end=True)) is not None:
+                    self._drop_before(source[: found[0]], target[: found[1]])
+                    return
+                if is_end:
+                    self._drop(len(source), len(target))
+                    return
                 break
             look *= _LOOK_GROWTH
         yield from self._search_far()
@@ -478,8 +489,14 @@ def _windows(source: Side, target: Side, look: int) -> tuple[list[Token], list[T
     return list(zip(mine, my_times, strict=True)), list(zip(theirs, their_times, strict=True))
 
 
-def _nearest(source: Sequence[Token], target: Sequence[Token], *, certain: int = _CERTAIN) -> tuple[int, int] | None:
-    """Return the number of records of each side before the nearest place at which both agree."""
+def _nearest(
+    source: Sequence[Token], target: Sequence[Token], *, certain: int = _CERTAIN, to_an_end: bool = False
+) -> tuple[int, int] | None:
+    """Return the number of records of each side before the nearest place at which both agree.
+
+    Args:
+        to_an_end: also with fewer equal records at the end of one side, which prove less.
+    """
     places: dict[Token, list[int]] = {}
     for place, token in enumerate(source):
         places.setdefault(token, []).append(place)
@@ -488,7 +505,10 @@ def _nearest(source: Sequence[Token], target: Sequence[Token], *, certain: int =
         if best is not None and there >= sum(best):
             break
         for here in places.get(token, ()):
-            if (best is None or here + there < sum(best)) and _agree(source, here, target, there, certain):
+            left = len(source) - here, len(target) - there
+            if (to_an_end or min(left) >= certain or left[0] == left[1]) and (
+                (best is None or here + there < sum(best)) and _agree(source, here, target, there, certain)
+            ):
                 best = here, there
     return best
 

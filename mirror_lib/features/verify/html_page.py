@@ -17,7 +17,8 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
   max-width: 76rem; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 .result { font-weight: 600; padding: .6rem .9rem; border-left: 4px solid; background: var(--soft); }
-.equal { color: var(--equal); } .different, .wrong { color: var(--different); } .unverifiable { color: var(--unverifiable); }
+.equal { color: var(--equal); } .different, .wrong { color: var(--different); }
+.unverifiable { color: var(--unverifiable); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }

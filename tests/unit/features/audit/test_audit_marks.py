@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.auditing import renumbered, walked
 from tests.support.records.logs import log, numbered
 
 
+@settings(max_examples=300)
 @given(st.data())
 def test_given_holes_losses_and_repeats_then_every_offset_continues_at_the_next_record_that_was_copied(
     data: st.DataObject,
