@@ -147,6 +147,8 @@ class Operations(Happenings):
             present = {place for place in self._present() if place not in self._given_up}
             self._followed |= present
             self._meant -= present
+            # An exclusion by name is meant, also when the patterns drop it later.
+            self._meant |= {place for place in self._followed if place[0] in self._excluded}
 
     def _means(self, failure: dict[str, object], place: Place) -> bool:
         return failure.get("topic") == self._topic(place[0]) and failure.get("partition") in (None, place[1])
