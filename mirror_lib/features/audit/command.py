@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli import Output, begin_with, capped_table, megabytes, report_errors
+from mirror_lib.cli import Output, begin_with, capped_table, report_errors
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.audit.clusters import clusters_of_flow, connection_to
 from mirror_lib.features.audit.html import to_html
-from mirror_lib.features.audit.model import DEFAULT_MEMORY_BYTES, AuditReport
+from mirror_lib.features.audit.model import DEFAULT_MEMORY_BYTES, AuditJob, AuditReport
 from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.features.audit.run import AuditOptions, audit
 from mirror_lib.features.audit.text import (
@@ -95,8 +95,12 @@ def audit_command(
         read_committed=not uncommitted,
         processes=processes or len(os.sched_getaffinity(0)),
     )
-    with output.progress("Auditing: MB of the source read") as progress:
-        report = audit(here, there, options, on_read=lambda size: progress.advance(megabytes(size)))
+    with output.progress("Auditing: reading the offsets") as progress:
+
+        def begin(job: AuditJob) -> None:
+            progress.update(0, total=job.offsets or None, description="Auditing: source offsets")
+
+        report = audit(here, there, options, on_plan=begin, on_read=progress.advance)
     _show(output, report)
     if html is not None:
         write_private(html, to_html(report, f"Audit of {flow or f'{source} and {target}'}"))

@@ -68,12 +68,17 @@ class AuditJob:
     target: Connection = field(repr=False)
     pairs: tuple[PartitionPair, ...] = ()
     topics: tuple[KeyedTopic, ...] = ()
-    #: How long records of the source are awaited on the target.
-    wait_seconds: float = 60.0
+    #: Epoch seconds until which records of the source are awaited on the target.
+    awaited_until: float = 0.0
     #: How long a cluster that does not answer is asked again.
     retry_seconds: float = 90.0
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     read_committed: bool = True
+
+    @property
+    def offsets(self) -> int:
+        """Number of offsets of the source."""
+        return sum(each.source_end - each.source_start for each in self.pairs) + sum(e.offsets for e in self.topics)
 
 
 @dataclass(frozen=True, slots=True)

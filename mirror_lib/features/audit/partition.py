@@ -28,15 +28,15 @@ _NO_COPY = 0.03
 #: Records of each side without an equal from which on that is judged.
 _FEWEST = 100
 
-#: Called with the bytes of the source's log that were read since the last call.
-OnBytesRead = Callable[[int], None]
+#: Called with the number of source offsets that were read since the last call.
+OnRead = Callable[[int], None]
 
 
 class PartitionAudit:
     """The audit of one partition."""
 
     def __init__(
-        self, job: AuditJob, pair: PartitionPair, source: RawClient, target: RawClient, on_read: OnBytesRead
+        self, job: AuditJob, pair: PartitionPair, source: RawClient, target: RawClient, on_read: OnRead
     ) -> None:
         self._job, self._pair, self._on_read = job, pair, on_read
         self._source = Log(source, job.source, pair.source, job.read_committed, job.retry_seconds)
@@ -49,7 +49,6 @@ class PartitionAudit:
             most_unmatched=max(job.memory_bytes // _UNMATCHED_BYTES, 10_000),
         )
         self._streams: dict[bool, LogStream] = {}
-        self._deadline: float | None = None
         self._passes = 1
         self._in_order = 0
         self._positions: Positions | None = None
@@ -103,13 +102,13 @@ class PartitionAudit:
 
     async def _feed(self, *, of_source: bool) -> None:
         log, side = (self._source, self._walk.source) if of_source else (self._target, self._walk.target)
-        chunk = await self._streams[of_source].take(side.end)
+        before, chunk = side.fed_to, await self._streams[of_source].take(side.end)
         if chunk.log_start is not None:
             self._walk.expire(chunk.log_start, of_source=of_source)
         side.feed(chunk.spans, chunk.next_offset)
         log.bytes += chunk.size
         if of_source:
-            self._on_read(chunk.size)
+            self._on_read(chunk.next_offset - before)
 
     async def _await_target(self) -> None:
         """Wait until the target has more, or all that the source had at the beginning is compared."""
@@ -117,14 +116,12 @@ class PartitionAudit:
         if walk.source.position >= self._pair.source_end:
             walk.target_ended = True
             return
-        if self._deadline is None:
-            self._deadline = time.monotonic() + self._job.wait_seconds
         while True:
             end = await self._target.end()
             if end > walk.target.end:
                 walk.target.end = end
                 return
-            if time.monotonic() >= self._deadline:
+            if time.time() >= self._job.awaited_until:
                 walk.target_ended = True
                 return
             await asyncio.sleep(_POLL_SECONDS)

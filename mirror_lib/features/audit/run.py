@@ -28,7 +28,7 @@ from mirror_lib.features.audit.model import (
     Verdict,
 )
 from mirror_lib.features.audit.pairs import Pairing, TopicPair, pair_topics
-from mirror_lib.features.audit.partition import OnBytesRead, PartitionAudit
+from mirror_lib.features.audit.partition import OnRead, PartitionAudit
 from mirror_lib.features.audit.topic_by_key import TopicAudit
 from mirror_lib.past_runs.retention import is_compacted
 from mirror_lib.planning.model import WHOLE_TOPIC
@@ -77,7 +77,7 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
         target,
         tuple(found.pairs),
         tuple(found.topics),
-        wait_seconds=options.wait_seconds,
+        awaited_until=began / 1000 + options.wait_seconds,
         memory_bytes=options.memory_bytes,
         read_committed=options.read_committed,
     )
@@ -89,12 +89,18 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
 
 
 def audit(
-    source: Connection, target: Connection, options: AuditOptions, *, on_read: OnBytesRead | None = None
+    source: Connection,
+    target: Connection,
+    options: AuditOptions,
+    *,
+    on_plan: Callable[[AuditJob], None] | None = None,
+    on_read: OnRead | None = None,
 ) -> AuditReport:
     """Audit the copies of topics. Nothing is written to either cluster.
 
     Args:
-        on_read: called with the bytes of the source that were read since the last call.
+        on_plan: called before anything is read.
+        on_read: called with the number of source offsets that were read since the last call.
 
     Raises:
         MirrorError: a cluster cannot be reached at the start.
@@ -104,6 +110,8 @@ def audit(
     groups = read_groups(source, target, job.pairs)
     job = replace(job, pairs=groups.with_marks(job.pairs))
     on_read = on_read or (lambda _: None)
+    if on_plan is not None:
+        on_plan(job)
     found = list(compare(job, options.processes, on_read))
     if moved := _in_other_partitions(job, found):
         by_key = list(compare(replace(job, pairs=(), topics=moved), options.processes, on_read))
@@ -155,7 +163,7 @@ def _the_better(found: Sequence[PartitionReport], by_key: Sequence[PartitionRepo
     return [*kept, *matched.values()]
 
 
-def compare(job: AuditJob, processes: int, on_read: OnBytesRead) -> Iterator[PartitionReport]:
+def compare(job: AuditJob, processes: int, on_read: OnRead) -> Iterator[PartitionReport]:
     """Compare all partitions of a job, as they are done."""
     jobs = _parts(job, processes)
     if processes == 1 or len(jobs) == 1:
@@ -165,18 +173,18 @@ def compare(job: AuditJob, processes: int, on_read: OnBytesRead) -> Iterator[Par
     # Threads of the clients would not survive a fork.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:
-        for future in as_completed([pool.submit(compare_here, each) for each in jobs]):
-            reports = future.result()
-            on_read(sum(each.source_bytes for each in reports))
-            yield from reports
+        futures = {pool.submit(compare_here, each): each for each in jobs}
+        for future in as_completed(futures):
+            on_read(futures[future].offsets)
+            yield from future.result()
 
 
-def compare_here(job: AuditJob, on_read: OnBytesRead | None = None) -> list[PartitionReport]:
+def compare_here(job: AuditJob, on_read: OnRead | None = None) -> list[PartitionReport]:
     """Compare the partitions of a job in this process; errors are in the reports."""
     return asyncio.run(_compare(job, on_read or (lambda _: None)))
 
 
-async def _compare(job: AuditJob, on_read: OnBytesRead) -> list[PartitionReport]:
+async def _compare(job: AuditJob, on_read: OnRead) -> list[PartitionReport]:
     at_a_time = asyncio.Semaphore(max(job.memory_bytes // _PARTITION_BYTES, 1))
     try:
         async with open_clients(job.source, job.target) as (source, target):

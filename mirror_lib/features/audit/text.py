@@ -95,6 +95,8 @@ def time_text(milliseconds: int) -> str:
 
 def sentence(report: AuditReport) -> str:
     """The verdict in one sentence."""
+    if not report.partitions:
+        return "Nothing to compare: no selected topic of the source has a copy on the target."
     counts = report.counts
     topics = len({each.source.topic for each in report.partitions})
     where = f"{counted(topics, 'topic')}, {counted(len(report.partitions), 'partition')}"

@@ -12,9 +12,11 @@ from mirror_lib.features.audit.by_key import BUCKET_BYTES, MOST_RECORDS, Chosen,
 from mirror_lib.features.audit.findings import Facts, Finding, Kind
 from mirror_lib.features.audit.log import Log
 from mirror_lib.features.audit.model import AuditJob, KeyedTopic, PartitionReport, verdict_of
-from mirror_lib.features.audit.partition import OnBytesRead
+from mirror_lib.features.audit.partition import OnRead
 from mirror_lib.features.verify.compare.record_columns import Columns
 from mirror_lib.planning.model import WHOLE_TOPIC
+from mirror_lib.records.compression.codecs import CodecError
+from mirror_lib.records.records import RecordError
 from mirror_lib.topology.names import TopicPartition
 
 _POLL_SECONDS = 0.5
@@ -31,9 +33,7 @@ _Take = Callable[[int, Columns], None]
 class TopicAudit:
     """The audit of one topic by its keys."""
 
-    def __init__(
-        self, job: AuditJob, topic: KeyedTopic, source: RawClient, target: RawClient, on_read: OnBytesRead
-    ) -> None:
+    def __init__(self, job: AuditJob, topic: KeyedTopic, source: RawClient, target: RawClient, on_read: OnRead) -> None:
         self._job, self._topic, self._on_read = job, topic, on_read
         self._source = [
             Log(source, job.source, TopicPartition(topic.source, each), job.read_committed, job.retry_seconds)
@@ -53,7 +53,9 @@ class TopicAudit:
         equal, why, action = 0, "", ""
         findings: Sequence[Finding] = ()
         try:
-            equal, findings, why = await self._compare_until_complete(began + self._job.wait_seconds)
+            equal, findings, why = await self._compare_until_complete()
+        except (RecordError, CodecError) as error:
+            why, action = f"a batch cannot be decoded: {error}.", "Compare the replicas (kafka-dump-log)."
         except MirrorError as error:
             why, action = str(error), error.action
         return PartitionReport(
@@ -71,7 +73,7 @@ class TopicAudit:
             seconds=time.monotonic() - began,
         )
 
-    async def _compare_until_complete(self, deadline: float) -> tuple[int, Sequence[Finding], str]:
+    async def _compare_until_complete(self) -> tuple[int, Sequence[Finding], str]:
         """Compare again while records lack that may still come."""
         ends = await asyncio.gather(*(each.end() for each in self._target))
         while True:
@@ -84,7 +86,7 @@ class TopicAudit:
                 if grown != ends:
                     ends = grown
                     break
-                if time.monotonic() >= deadline:
+                if time.time() >= self._job.awaited_until:
                     return equal, findings, why
                 await asyncio.sleep(_POLL_SECONDS)
 
@@ -122,11 +124,10 @@ class TopicAudit:
             (self._source, self._target), (topic.source_logs, topic.target_logs), ends, into, strict=True
         ):
             for log, (start, _), end in zip(logs, starts, side_ends, strict=True):
-                before = log.bytes
                 async for found in log.records(start, end, read_committed=self._job.read_committed):
                     take(log.partition.partition, found)
                 if logs is self._source:
-                    self._on_read(log.bytes - before)
+                    self._on_read((end - start) // (self._shares + 1))
         self._passes += 1
 
 

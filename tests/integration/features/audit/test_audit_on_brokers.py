@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -258,3 +259,21 @@ def test_given_a_copy_that_never_began_then_everything_is_missing(mirrored: Mirr
     mirrored.create_remote()
 
     assert found(audited(mirrored)) == [(0, Kind.MISSING, 50, 0, None)]
+
+
+def test_given_a_target_that_is_late_then_its_records_are_awaited_while_others_come(mirrored: MirroredTopic) -> None:
+    written = mirrored.create(records(200))
+    mirrored.create_remote()
+    mirrored.produce_remote(written[:50])
+
+    def catch_up() -> None:
+        mirrored.produce(records(20, start=200))
+        mirrored.produce_remote([*written[50:], *records(10, start=200)])
+
+    late = Timer(1.0, catch_up)
+    late.start()
+    report = audited(mirrored, wait_seconds=60)
+    late.join()
+
+    # What the source got since is compared too, as far as the target has it.
+    assert (report.verdict, 200 <= report.equal <= 210) == (Verdict.EQUAL, True)
