@@ -99,6 +99,11 @@ For this file:
 """
 
 _OTHER = """\
+## An audit
+
+`mirror audit` only reads: READ and DESCRIBE on the compared topics of both clusters; DESCRIBE_CONFIGS on them to know which are
+compacted; DESCRIBE on the groups, and READ on `*.checkpoints.internal` of the target, to judge groups ([audit.md](audit.md)).
+
 ## What only MirrorMaker 2 needs
 
 Its Connect workers store `mm2-configs.A.internal` and `mm2-status.A.internal` on the target (CREATE, DESCRIBE, READ,
