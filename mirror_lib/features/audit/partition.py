@@ -51,6 +51,8 @@ class PartitionAudit:
         self._streams: dict[bool, LogStream] = {}
         self._passes = 1
         self._in_order = 0
+        #: The end of the target for which the source was read beyond its first end.
+        self._looked_beyond_for: int | None = None
         self._positions: Positions | None = None
 
     async def run(self) -> PartitionReport:
@@ -127,12 +129,17 @@ class PartitionAudit:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _look_beyond(self) -> None:
-        """Read what the source got since: records of the target may be copies of it."""
-        end = await self._source.end()
-        if end > self._walk.source.end:
-            self._walk.source.end = end
+        """Read what the source got since: records of the target may be copies of it.
+
+        Once for each end of the target: later records of a busy source cannot have been copied before it.
+        """
+        walk = self._walk
+        end = walk.source.end if self._looked_beyond_for == walk.target.end else await self._source.end()
+        self._looked_beyond_for = walk.target.end
+        if end > walk.source.end:
+            walk.source.end = end
         else:
-            self._walk.source_ended = True
+            walk.source_ended = True
 
     # ---------------------------------------------------------------- the findings
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from threading import Timer
+from threading import Event, Thread, Timer
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from mirror_lib.cluster.topics.mm2_formats import Checkpoint
 from mirror_lib.features.audit.clusters import connection_to
 from mirror_lib.features.audit.command import app
 from mirror_lib.features.audit.findings import Kind
-from mirror_lib.features.audit.model import AuditReport, Jump, Verdict
+from mirror_lib.features.audit.model import AuditJob, AuditReport, Jump, Verdict
 from mirror_lib.features.audit.run import AuditOptions, audit
 from tests.support.brokers.groups import commit_offset
 from tests.support.kafka import Record, create_topic, delete_records, open_transaction, produce, records, transaction
@@ -25,13 +25,14 @@ from tests.support.mirrored_topic import MirroredTopic
 _Records = list[Record]
 
 
-def audited(mirrored: MirroredTopic, **options: Any) -> AuditReport:
+def audited(
+    mirrored: MirroredTopic, *, on_plan: Callable[[AuditJob], None] | None = None, **options: Any
+) -> AuditReport:
     """An audit of the topic of a test."""
     here = connection_to("source", mirrored.source.bootstrap_servers, None)
     there = connection_to("target", mirrored.target.bootstrap_servers, None)
-    return audit(
-        here, there, AuditOptions(**{"selected": lambda topic: topic == mirrored.name, "wait_seconds": 0, **options})
-    )
+    chosen = AuditOptions(**{"selected": lambda topic: topic == mirrored.name, "wait_seconds": 0, **options})
+    return audit(here, there, chosen, on_plan=on_plan)
 
 
 def found(report: AuditReport) -> list[tuple[int, Kind, int, int | None, int | None]]:
@@ -277,3 +278,26 @@ def test_given_a_target_that_is_late_then_its_records_are_awaited_while_others_c
 
     # What the source got since is compared too, as far as the target has it.
     assert (report.verdict, 200 <= report.equal <= 210) == (Verdict.EQUAL, True)
+
+
+def test_given_a_busy_source_and_an_extra_record_at_the_end_of_the_target_then_the_audit_ends(
+    mirrored: MirroredTopic,
+) -> None:
+    written = mirrored.create(records(100))
+    copied_by_hand(mirrored, [*written, Record(value=b"foreign")])
+    stop = Event()
+
+    def write() -> None:
+        number = 100
+        while not stop.is_set():
+            mirrored.produce(records(10, start=number))
+            number += 10
+
+    writer = Thread(target=write)
+    try:
+        report = audited(mirrored, on_plan=lambda _: writer.start())
+    finally:
+        stop.set()
+        writer.join()
+
+    assert found(report) == [(0, Kind.EXTRA, 1, None, 100)]
