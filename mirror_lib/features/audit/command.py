@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mirror_lib.cli import Output, begin_with, capped_table, report_errors
+from mirror_lib.config.first_start import parse_time
+from mirror_lib.config.schedule import parse_schedule
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.audit.clusters import clusters_of_flow, connection_to
 from mirror_lib.features.audit.html import to_html
@@ -60,6 +63,9 @@ def audit_command(
     target_config: Annotated[
         Path | None, typer.Option("--target.config", help="Properties of a Java client of the target.")
     ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Compare only newer records: 30m, 1h, 2d, or a time (epoch ms or ISO 8601).")
+    ] = None,
     wait: Annotated[float, typer.Option(min=0, help="Seconds that records are awaited on the target.")] = 60.0,
     memory: Annotated[int, typer.Option(min=16, help="Memory in MiB.")] = DEFAULT_MEMORY_BYTES // _MEGABYTE,
     processes: Annotated[int | None, typer.Option(min=1, help="Number of processes; default one per core.")] = None,
@@ -90,6 +96,7 @@ def audit_command(
         ),
         named=tuple(_pair(text) for text in pair or ()),
         copy_of=None if topology is None else topology.remote_topic,
+        since=None if since is None else _since(since),
         wait_seconds=wait,
         memory_bytes=memory * _MEGABYTE,
         read_committed=not uncommitted,
@@ -106,6 +113,16 @@ def audit_command(
         write_private(html, to_html(report, f"Audit of {flow or f'{source} and {target}'}"))
         output.note(f"Report: {html}")
     output.exit_code = report.exit_code(strict=strict)
+
+
+def _since(text: str) -> int:
+    try:
+        interval = parse_schedule(text)
+    except ValueError:
+        interval = None
+    if isinstance(interval, timedelta):
+        return int((datetime.now(UTC) - interval).timestamp() * 1000)
+    return parse_time(text)
 
 
 def _pair(text: str) -> TopicPair:

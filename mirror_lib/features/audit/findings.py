@@ -309,8 +309,8 @@ def _longest_increasing(values: Sequence[int]) -> set[int]:
     return found
 
 
-_TARGET_EXPIRED = "the target's log begins later: retention has removed the copies there, or copying began here"
-_SOURCE_EXPIRED = "the source's log begins later: retention has removed the originals"
+_TARGET_EXPIRED = "what is compared of the target begins later: retention, `--since`, or copying began here"
+_SOURCE_EXPIRED = "what is compared of the source begins later: retention, or `--since`"
 _ABORTED = "of transactions that were aborted on the source"
 
 

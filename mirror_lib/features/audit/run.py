@@ -22,6 +22,7 @@ from mirror_lib.features.audit.model import (
     DEFAULT_MEMORY_BYTES,
     AuditJob,
     AuditReport,
+    GroupReport,
     KeyedTopic,
     PartitionPair,
     PartitionReport,
@@ -50,6 +51,8 @@ class AuditOptions:
     named: tuple[TopicPair, ...] = ()
     #: The name of a topic's copy; None to find it by the names that the target has.
     copy_of: Callable[[str], str] | None = None
+    #: Epoch milliseconds: older records are not compared; None for all.
+    since: int | None = None
     wait_seconds: float = 60.0
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     read_committed: bool = True
@@ -71,7 +74,7 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
             named=options.named,
             copy_of=options.copy_of,
         )
-        found = _compared(pairing, here, there, read_committed=options.read_committed)
+        found = _compared(pairing, here, there, options)
     job = AuditJob(
         source,
         target,
@@ -120,10 +123,19 @@ def audit(
     return replace(
         report,
         partitions=partitions,
-        groups=tuple(groups.reports(partitions)),
+        groups=tuple(
+            each for each in groups.reports(partitions) if options.since is None or _is_compared(each, job.pairs)
+        ),
         group_errors=groups.errors,
         seconds=time.monotonic() - began,
     )
+
+
+def _is_compared(group: GroupReport, pairs: Sequence[PartitionPair]) -> bool:
+    """Return True if none of a group's offsets is before the records that were compared."""
+    (pair,) = (each for each in pairs if (each.source, each.target) == (group.source, group.target))
+    there = [each.offset for each in (group.checkpoint, group.commit) if each is not None]
+    return group.committed >= pair.source_start and min(there, default=pair.target_start) >= pair.target_start
 
 
 def _in_other_partitions(job: AuditJob, reports: Sequence[PartitionReport]) -> tuple[KeyedTopic, ...]:
@@ -241,7 +253,7 @@ class _Found:
 class _Side:
     """What one cluster says about the topics of its side."""
 
-    def __init__(self, admin: ClusterAdmin, topics: Collection[str], *, read_committed: bool) -> None:
+    def __init__(self, admin: ClusterAdmin, topics: Collection[str], options: AuditOptions) -> None:
         described, configs = admin.describe_topics(topics), admin.topic_configs(topics)
         self.errors: dict[str, MirrorError] = dict(described.errors)
         self.partitions = {name: len(found.partitions) for name, found in described.items()}
@@ -249,12 +261,17 @@ class _Side:
         self.compacted = {name for name, found in configs.items() if is_compacted(found)}
         places = [TopicPartition(name, each) for name, count in self.partitions.items() for each in range(count)]
         starts = admin.list_offsets(places, OffsetSpec.EARLIEST)
-        ends = admin.list_offsets(places, OffsetSpec.LAST_STABLE if read_committed else OffsetSpec.LATEST)
+        ends = admin.list_offsets(places, OffsetSpec.LAST_STABLE if options.read_committed else OffsetSpec.LATEST)
+        since = {} if options.since is None else admin.offsets_at(dict.fromkeys(places, options.since))
         self.logs: dict[TopicPartition, tuple[int, int]] = {}
         for place in places:
-            failed = starts[place].error or ends[place].error
+            start, end = starts[place], ends[place]
+            first = since.get(place, start)
+            failed = start.error or end.error or first.error
             if failed is None:
-                self.logs[place] = starts[place].offset, ends[place].offset
+                # All records are older.
+                begin = end.offset if first.offset < 0 else max(start.offset, min(first.offset, end.offset))
+                self.logs[place] = begin, end.offset
             else:
                 self.errors.setdefault(place.topic, failed)
 
@@ -263,10 +280,10 @@ class _Side:
         return tuple(self.logs[TopicPartition(topic, each)] for each in range(self.partitions[topic]))
 
 
-def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, *, read_committed: bool) -> _Found:
+def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, options: AuditOptions) -> _Found:
     # The ends of the target come later: what the source has by then is to be there.
-    here = _Side(source, {each.source for each in pairing.pairs}, read_committed=read_committed)
-    there = _Side(target, {each.target for each in pairing.pairs}, read_committed=read_committed)
+    here = _Side(source, {each.source for each in pairing.pairs}, options)
+    there = _Side(target, {each.target for each in pairing.pairs}, options)
     found = _Found()
     for name, side in (("source", here), ("target", there)):
         if side.unread:

@@ -301,3 +301,13 @@ def test_given_a_busy_source_and_an_extra_record_at_the_end_of_the_target_then_t
         writer.join()
 
     assert found(report) == [(0, Kind.EXTRA, 1, None, 100)]
+
+
+def test_given_a_time_then_only_newer_records_are_compared(mirrored: MirroredTopic) -> None:
+    """A record a second; two are missing, one of them before that time."""
+    copied_by_hand(mirrored, mirrored.create(records(1_000)), lambda r: [*r[:100], *r[101:800], *r[801:]])
+
+    report = audited(mirrored, since=records(1, start=500)[0].timestamp_ms)
+
+    assert found(report) == [(0, Kind.MISSING, 1, 800, None)]
+    assert report.equal == 499
