@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from mirror_lib.features.audit.ignored_headers import Rewrite
 from mirror_lib.features.audit.marks import Offsets, Translation
 from mirror_lib.features.audit.unmatched import UnmatchedRecords
 from mirror_lib.features.verify.compare.side import REPLACED, Side
@@ -143,6 +144,7 @@ class Alignment:
         partitions: tuple[int, int] = (0, 0),
         marks: tuple[Iterable[int], Iterable[int]] = ((), ()),
         most_unmatched: int = MOST_UNMATCHED,
+        rewrite: Rewrite | None = None,
     ) -> None:
         """Begin at the start of both.
 
@@ -151,9 +153,11 @@ class Alignment:
             partitions: of the source and of the target.
             marks: offsets of the source, and of the target, whose places are wanted.
             most_unmatched: number of records without an equal after which the comparison ends.
+            rewrite: changes what is compared of a record.
         """
-        self.source = Side(*source)
-        self.target = Side(*target, hide_append_times=True)
+        self._rewrite = rewrite
+        self.source = Side(*source, rewrite=rewrite)
+        self.target = Side(*target, hide_append_times=True, rewrite=rewrite)
         self.source_ended = self.target_ended = False
         self.account = Account(partitions)
         self.translation = Translation(*marks)
@@ -432,9 +436,9 @@ class Alignment:
         unmatched.shorten(mark)
         self.translation.rewind(start, of_source=along_source)
         if along_source:
-            self.source = Side(start, moving.end)
+            self.source = Side(start, moving.end, rewrite=self._rewrite)
         else:
-            self.target = Side(start, moving.end, hide_append_times=True)
+            self.target = Side(start, moving.end, hide_append_times=True, rewrite=self._rewrite)
         yield Need.SEEK_SOURCE if along_source else Need.SEEK_TARGET
         yield from self._have(1)
         return _Search.STOPPED if self._room > passed >= limit else _Search.AT_END

@@ -72,6 +72,9 @@ def audit_command(
     uncommitted: Annotated[
         bool, typer.Option("--uncommitted", help="Compare as readers of uncommitted records see both sides.")
     ] = False,
+    ignore_header: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A header that is not compared; repeatable.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as an HTML page to this file.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Topics without a copy are wrong.")] = False,
 ) -> None:
@@ -100,6 +103,7 @@ def audit_command(
         wait_seconds=wait,
         memory_bytes=memory * _MEGABYTE,
         read_committed=not uncommitted,
+        ignored_headers=tuple(ignore_header or ()),
         processes=processes or len(os.sched_getaffinity(0)),
     )
     with output.progress("Auditing: reading the offsets") as progress:

@@ -11,6 +11,8 @@ from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.features.audit.ignored_headers import Rewrite, without_headers
+from mirror_lib.features.audit.model import AuditJob
 from mirror_lib.features.verify.compare.record_columns import Columns, columns
 from mirror_lib.features.verify.log_reader import LogReader, LogStream
 from mirror_lib.topology.names import TopicPartition
@@ -27,7 +29,16 @@ class Log:
     partition: TopicPartition
     read_committed: bool
     retry_seconds: float
+    #: Changes what is compared of a record.
+    rewrite: Rewrite | None = None
     bytes: int = 0
+
+    @classmethod
+    def of(cls, job: AuditJob, partition: TopicPartition, client: RawClient, *, of_source: bool) -> Log:
+        """A partition of the source or of the target of a job."""
+        connection = job.source if of_source else job.target
+        rewrite = without_headers(job.ignored_headers)
+        return cls(client, connection, partition, job.read_committed, job.retry_seconds, rewrite)
 
     def _reader(self, *, read_committed: bool, gather_small: bool = False) -> LogReader:
         return LogReader(
@@ -70,7 +81,12 @@ class Log:
                 chunk = await stream.take(end)
                 self.bytes += chunk.size
                 for span in chunk.spans:
-                    if not span.is_hidden and (found := _within(columns(span), at, end)).offsets:
+                    if span.is_hidden:
+                        continue
+                    found = _within(columns(span), at, end)
+                    if self.rewrite is not None:
+                        found = found._replace(tails=list(map(self.rewrite, found.tails)))
+                    if found.offsets:
                         yield found
                 at = chunk.next_offset
         finally:

@@ -74,6 +74,8 @@ class AuditJob:
     retry_seconds: float = 90.0
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     read_committed: bool = True
+    #: Names of headers that are not compared.
+    ignored_headers: tuple[str, ...] = ()
 
     @property
     def offsets(self) -> int:

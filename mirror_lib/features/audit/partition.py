@@ -39,13 +39,14 @@ class PartitionAudit:
         self, job: AuditJob, pair: PartitionPair, source: RawClient, target: RawClient, on_read: OnRead
     ) -> None:
         self._job, self._pair, self._on_read = job, pair, on_read
-        self._source = Log(source, job.source, pair.source, job.read_committed, job.retry_seconds)
-        self._target = Log(target, job.target, pair.target, job.read_committed, job.retry_seconds)
+        self._source = Log.of(job, pair.source, source, of_source=True)
+        self._target = Log.of(job, pair.target, target, of_source=False)
         self._walk = Alignment(
             (pair.source_start, pair.source_end),
             (pair.target_start, pair.target_end),
             partitions=(pair.source.partition, pair.target.partition),
             marks=(pair.source_marks, pair.target_marks),
+            rewrite=self._source.rewrite,
             most_unmatched=max(job.memory_bytes // _UNMATCHED_BYTES, 10_000),
         )
         self._streams: dict[bool, LogStream] = {}

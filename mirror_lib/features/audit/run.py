@@ -57,6 +57,7 @@ class AuditOptions:
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     read_committed: bool = True
     processes: int = 1
+    ignored_headers: tuple[str, ...] = ()
 
 
 def plan_audit(source: Connection, target: Connection, options: AuditOptions) -> tuple[Pairing, AuditJob, AuditReport]:
@@ -83,6 +84,7 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
         awaited_until=began / 1000 + options.wait_seconds,
         memory_bytes=options.memory_bytes,
         read_committed=options.read_committed,
+        ignored_headers=options.ignored_headers,
     )
     return (
         pairing,

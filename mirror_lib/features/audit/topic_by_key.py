@@ -36,11 +36,11 @@ class TopicAudit:
     def __init__(self, job: AuditJob, topic: KeyedTopic, source: RawClient, target: RawClient, on_read: OnRead) -> None:
         self._job, self._topic, self._on_read = job, topic, on_read
         self._source = [
-            Log(source, job.source, TopicPartition(topic.source, each), job.read_committed, job.retry_seconds)
+            Log.of(job, TopicPartition(topic.source, each), source, of_source=True)
             for each in range(len(topic.source_logs))
         ]
         self._target = [
-            Log(target, job.target, TopicPartition(topic.target, each), job.read_committed, job.retry_seconds)
+            Log.of(job, TopicPartition(topic.target, each), target, of_source=False)
             for each in range(len(topic.target_logs))
         ]
         self._passes = 0

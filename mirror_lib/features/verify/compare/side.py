@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 
 from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
@@ -21,14 +21,23 @@ REPLACED = -(1 << 62)
 class Side:
     """Offsets [first, end) of one log. Spans are fed in order, and consumed whole or record by record."""
 
-    def __init__(self, first: int, end: int, *, hide_append_times: bool = False) -> None:
+    def __init__(
+        self,
+        first: int,
+        end: int,
+        *,
+        hide_append_times: bool = False,
+        rewrite: Callable[[bytes], bytes] | None = None,
+    ) -> None:
         """Begin at an offset.
 
         Args:
             first: records before it are ignored.
             end: records at it and after it are ignored.
             hide_append_times: replace timestamps that the broker set by `REPLACED`.
+            rewrite: changes what is compared of each decoded record, besides its timestamp.
         """
+        self._rewrite = rewrite
         self.first = first
         self._hide_append_times = hide_append_times
         #: May move while the comparison runs: see `compare.RangeComparer`.
@@ -142,7 +151,7 @@ class Side:
             self._queue.appendleft(rest)
         self.offsets += found.offsets
         self.times += found.times
-        self.tails += found.tails
+        self.tails += found.tails if self._rewrite is None else map(self._rewrite, found.tails)
         self._held += sum(map(len, found.tails))
         return span
 

@@ -311,3 +311,15 @@ def test_given_a_time_then_only_newer_records_are_compared(mirrored: MirroredTop
 
     assert found(report) == [(0, Kind.MISSING, 1, 800, None)]
     assert report.equal == 499
+
+
+def test_given_a_header_that_a_replicator_adds_then_it_can_be_ignored(mirrored: MirroredTopic) -> None:
+    def add(written: _Records) -> _Records:
+        return [replace(each, headers=(*each.headers, ("__replicator_id", b"7"))) for each in [*written, written[50]]]
+
+    copied_by_hand(mirrored, mirrored.create(records(100)), add)
+
+    seen, ignored = audited(mirrored), audited(mirrored, ignored_headers=("__replicator_id",))
+
+    assert {(each.kind, each.parts) for each in seen.partitions[0].findings} >= {(Kind.CHANGED, ("headers",))}
+    assert found(ignored) == [(0, Kind.REPEATED, 1, 50, 100)]
