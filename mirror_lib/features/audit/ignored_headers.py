@@ -1,4 +1,4 @@
-"""Leave out headers that a replicator adds, such as Confluent Replicator's `__replicator_id`. Pure."""
+"""Ignore headers that a replicator adds, such as Confluent Replicator's `__replicator_id`. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rewrite = Callable[[bytes], bytes]
 
 
 def without_headers(names: Collection[str]) -> Rewrite | None:
-    """Return the function that leaves out headers of these names; None without names."""
+    """Return the function that removes headers of these names; None without names."""
     return partial(_without, frozenset(name.encode() for name in names)) if names else None
 
 

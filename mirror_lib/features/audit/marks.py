@@ -45,7 +45,7 @@ class Marks:
         return found
 
     def rewind(self, offset: int) -> None:
-        """Note that the log is read again from an offset on."""
+        """Note that reading returns to an offset."""
         self._at = bisect_left(self._offsets, offset)
 
     def end(self, records: int) -> None:
@@ -94,7 +94,7 @@ class Translation:
             self._found[mark] = Place(_offset_of(offsets, place), before + place)
 
     def rewind(self, offset: int, *, of_source: bool) -> None:
-        """Note that a log is read again from an offset on."""
+        """Note that reading of a log returns to an offset."""
         (self.source if of_source else self.target).rewind(offset)
         if of_source:
             self._waiting = [mark for mark in self._waiting if mark < offset]
