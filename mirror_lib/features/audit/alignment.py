@@ -408,7 +408,7 @@ class Alignment:
         account.gave_up = account.diverged >= _MOST_DIVERGED
 
     def _search_along(self, limit: int, *, along_source: bool) -> Generator[Need, None, _Search]:
-        """Search the next records of one side along the other. After a search without result its records are read a second time."""
+        """Search the next records of one side along the other; without a result reading returns to the start."""
         account = self.account
         moving, still, need, unmatched, kept = (
             (self.source, self.target, Need.SOURCE, account.only_source, account.only_target)
