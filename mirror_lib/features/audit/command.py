@@ -31,6 +31,7 @@ from mirror_lib.features.audit.text import (
     sentence,
 )
 from mirror_lib.private_files import write_private
+from mirror_lib.topology.bounded_pattern import BoundedPattern
 from mirror_lib.topology.java_regex import compile_java
 
 _MEGABYTE = 1024 * 1024
@@ -84,7 +85,7 @@ def audit_command(
     the flow says which topic is the copy; else it is the one that --pair names, else the topic of the same name, else
     the only topic named *.NAME.
     """
-    pattern = compile_java(topics)
+    pattern = _pattern(topics)
     if source and target and not (config or flow):
         here = connection_to("source", source, source_config or client_config)
         there = connection_to("target", target, target_config or client_config)
@@ -117,6 +118,13 @@ def audit_command(
         write_private(html, to_html(report, f"Audit of {flow or f'{source} and {target}'}"))
         output.note(f"Report: {html}")
     output.exit_code = report.exit_code(strict=strict)
+
+
+def _pattern(text: str) -> BoundedPattern:
+    try:
+        return compile_java(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--topics: {error}.", action="Correct the expression.") from error
 
 
 def _since(text: str) -> int:

@@ -15,7 +15,7 @@ from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.counted import counted
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
 from mirror_lib.features.audit.groups import read_groups
 from mirror_lib.features.audit.log import CHUNK_BYTES
 from mirror_lib.features.audit.model import (
@@ -180,7 +180,7 @@ def _the_better(found: Sequence[PartitionReport], by_key: Sequence[PartitionRepo
 def compare(job: AuditJob, processes: int, on_read: OnRead) -> Iterator[PartitionReport]:
     """Compare all partitions of a job, as they are done."""
     jobs = _parts(job, processes)
-    if processes == 1 or len(jobs) == 1:
+    if processes == 1 or len(jobs) <= 1:
         for each in jobs:
             yield from compare_here(each, on_read)
         return
@@ -259,7 +259,7 @@ class _Side:
         described, configs = admin.describe_topics(topics), admin.topic_configs(topics)
         self.errors: dict[str, MirrorError] = dict(described.errors)
         self.partitions = {name: len(found.partitions) for name, found in described.items()}
-        self.unread = configs.errors
+        self.unread = [each for each in configs.errors.values() if isinstance(each, AuthorizationError)]
         self.compacted = {name for name, found in configs.items() if is_compacted(found)}
         places = [TopicPartition(name, each) for name, count in self.partitions.items() for each in range(count)]
         starts = admin.list_offsets(places, OffsetSpec.EARLIEST)
@@ -295,6 +295,9 @@ def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, opti
             )
     for pair in pairing.pairs:
         error = here.errors.get(pair.source) or there.errors.get(pair.target)
+        if isinstance(error, TopicMissingError):
+            found.problems.append(_impossible(pair, f"{error.where} does not exist", "Correct --pair."))
+            continue
         if error is not None:
             found.problems.append(_impossible(pair, str(error), error.action))
             continue

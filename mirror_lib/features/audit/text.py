@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from mirror_lib.counted import counted
 from mirror_lib.features.audit.findings import Finding, Kind, Offsets
 from mirror_lib.features.audit.model import AuditReport, GroupReport, Jump, PartitionReport, Verdict
+from mirror_lib.planning.model import WHOLE_TOPIC
 
 PARTITION_COLUMNS = ("topic", "partition", "on the target", "verdict", "equal", *(kind.value for kind in Kind), "why")
 FINDING_COLUMNS = ("topic", "partition", "kind", "records", "source offsets", "target offsets", "times", "what")
@@ -50,7 +51,8 @@ def _sums(jumps: Sequence[Jump | None]) -> tuple[object, object]:
 def partition_cells(report: PartitionReport) -> tuple[object, ...]:
     """A row of the table of partitions."""
     return (
-        *report.source,
+        report.source.topic,
+        "all" if report.source.partition == WHOLE_TOPIC else report.source.partition,
         report.target.topic,
         report.verdict.value,
         report.equal,
@@ -97,6 +99,8 @@ def sentence(report: AuditReport) -> str:
     """The verdict in one sentence."""
     if not report.partitions:
         return "Nothing to compare: no selected topic of the source has a copy on the target."
+    if report.verdict is Verdict.EQUAL and not report.equal:
+        return "Right, but there is nothing: the compared topics are empty on both sides."
     counts = report.counts
     topics = len({each.source.topic for each in report.partitions})
     where = f"{counted(topics, 'topic')}, {counted(len(report.partitions), 'partition')}"

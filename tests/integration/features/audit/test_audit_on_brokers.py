@@ -323,3 +323,24 @@ def test_given_a_header_that_a_replicator_adds_then_it_can_be_ignored(mirrored: 
 
     assert {(each.kind, each.parts) for each in seen.partitions[0].findings} >= {(Kind.CHANGED, ("headers",))}
     assert found(ignored) == [(0, Kind.REPEATED, 1, 50, 100)]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["--topics", "no-such-topic"], 1, "Nothing to compare: no selected topic of the source has a copy"),
+        (["--topics", "(["], 2, "has a [ without a ]"),
+        (["--topics", "none", "--pair", "no-such-topic=neither"], 1, "topic no-such-topic does not exist"),
+        (["--topics", "none", "--pair", "orders"], 2, "--pair orders is no pair of topics"),
+        (["--since", "yesterday"], 2, "'yesterday' is not a valid time"),
+        (["--client.config", "no-such-file"], 2, "no-such-file cannot be read"),
+    ],
+)
+def test_given_nothing_to_compare_or_a_wrong_option_then_that_is_said(
+    mirrored: MirroredTopic, words: list[str], code: int, sentence: str
+) -> None:
+    brokers = ["--source", mirrored.source.bootstrap_servers, "--target", mirrored.target.bootstrap_servers]
+
+    said = CliRunner().invoke(app, [*brokers, "--wait", "0", *words])
+
+    assert (said.exit_code, sentence in said.output) == (code, True), said.output
