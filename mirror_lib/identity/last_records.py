@@ -76,20 +76,25 @@ async def compare_last_records(client: RawClient, known: Known, *, compare: IsSa
     return {each: compared for each, compared in found.items() if isinstance(compared, bool) or compared.retriable}
 
 
-async def read_records_at(client: RawClient, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, LastRecord]:
+async def read_records_at(
+    client: RawClient, offsets: Mapping[TopicPartition, int], *, append_times: bool = False
+) -> dict[TopicPartition, LastRecord]:
     """Return the records at some offsets; those that cannot be read are missing.
 
     It reads about `MOST_BYTES` at most.
+
+    Args:
+        append_times: also those of logs that replace timestamps.
     """
     await client.refresh_leaders({partition.topic for partition in offsets})
     found: dict[TopicPartition, LastRecord] = {}
     for node, led in by_leader(client, offsets).led.items():
-        found |= await _read_at(client, node, {each: offsets[each] for each in led})
+        found |= await _read_at(client, node, {each: offsets[each] for each in led}, append_times=append_times)
     return found
 
 
 async def _read_at(
-    client: RawClient, node: int, offsets: Mapping[TopicPartition, int]
+    client: RawClient, node: int, offsets: Mapping[TopicPartition, int], *, append_times: bool
 ) -> dict[TopicPartition, LastRecord]:
     found: dict[TopicPartition, LastRecord] = {}
     # A batch that is larger than its share is returned whole only to a request without other partitions.
@@ -104,7 +109,9 @@ async def _read_at(
             ):
                 partition = TopicPartition(response.topic, response.partition)
                 size += len(response.records)
-                if (record := last_record_at(response.records, offsets[partition])) is not None:
+                if (
+                    record := last_record_at(response.records, offsets[partition], append_times=append_times)
+                ) is not None:
                     found[partition] = record
                 elif not response.error_code and not _is_whole(response) and len(part) > 1:
                     parts.append([partition])

@@ -98,28 +98,28 @@ async def _compare(searches: Sequence[_Search], clusters: FlowClusters) -> None:
         while open_ := [each for each in searches if not each.is_finished]:
             # Several source partitions may share a target partition, of which a request reads one record.
             for part in _with_different_targets(open_):
-                places = {each.fact.source: each.offsets(each.next) for each in part}
-                here = await _checksums(source, {each: places[each][0] for each in places})
-                there = await _checksums(target, {each.fact.target: places[each.fact.source][1] for each in part})
+                # A target that replaces timestamps shows nothing; a source's are those of the copies.
+                offsets = {each.fact.source: each.offsets(each.next)[0] for each in part}
+                here = await _checksums(source, offsets, append_times=True)
+                offsets = {each.fact.target: each.offsets(each.next)[1] for each in part}
+                there = await _checksums(target, offsets, append_times=False)
                 for each in part:
                     # What one side lacks, or cannot show, is not known to be the same.
-                    mine = here.get(each.fact.source)
-                    each.answered(is_same=mine is not None and mine == there.get(each.fact.target))
+                    each.answered(is_same=here.get(each.fact.source, -1) == there.get(each.fact.target))
 
 
-async def _checksums(client: RawClient, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    found = await read_records_at(client, offsets)
+async def _checksums(
+    client: RawClient, offsets: Mapping[TopicPartition, int], *, append_times: bool
+) -> dict[TopicPartition, int]:
+    found = await read_records_at(client, offsets, append_times=append_times)
     return {partition: record.checksum for partition, record in found.items()}
 
 
 def _with_different_targets(searches: Iterable[_Search]) -> list[list[_Search]]:
-    parts: list[list[_Search]] = []
-    taken: list[set[TopicPartition]] = []
+    parts: list[dict[TopicPartition, _Search]] = []
     for each in searches:
-        place = next((n for n, targets in enumerate(taken) if each.fact.target not in targets), len(parts))
-        if place == len(parts):
-            parts.append([])
-            taken.append(set())
-        parts[place].append(each)
-        taken[place].add(each.fact.target)
-    return parts
+        part = next((part for part in parts if each.fact.target not in part), None)
+        if part is None:
+            parts.append(part := {})
+        part[each.fact.target] = each
+    return [list(part.values()) for part in parts]

@@ -77,13 +77,17 @@ def _first_record(batch: memoryview, end: int) -> LastRecord | None:
     return LastRecord(record.offset, len(batch), _checksum(record))
 
 
-def last_record_at(data: memoryview, offset: int) -> LastRecord | None:
+def last_record_at(data: memoryview, offset: int, *, append_times: bool = False) -> LastRecord | None:
     """The record at an offset, from a fetch at that offset.
 
     None if no record has the offset (a marker, compaction), if the batch cannot be read, and if the log replaces
     timestamps: then it is not the record of another log.
+
+    Args:
+        append_times: the record with the timestamp of a log that replaces them, which its copies have.
     """
-    if len(data) < HEADER_SIZE or data[_FLAGS_AT] & (CONTROL_BIT | LOG_APPEND_TIME_BIT):
+    refused = CONTROL_BIT if append_times else CONTROL_BIT | LOG_APPEND_TIME_BIT
+    if len(data) < HEADER_SIZE or data[_FLAGS_AT] & refused:
         return None
     size = LOG_OVERHEAD + _PLACE.unpack_from(data, 0)[1]
     record = _record_at(data[: max(size, 0)], offset)

@@ -43,8 +43,9 @@ def with_transaction_counts(plan: RunPlan, clusters: FlowClusters, ledger: Ledge
             counted |= {each.source: count for each, count in begun.items()}
     if not counted:
         return plan
-    bins = tuple(tuple(replace(each, transactions=counted.get(each.source)) for each in bin_) for bin_ in plan.bins)
-    return replace(plan, bins=bins)
+    return replace(
+        plan, bins=tuple(tuple(replace(e, transactions=counted.get(e.source)) for e in bin_) for bin_ in plan.bins)
+    )
 
 
 def _may_have_copied_more(plan: PartitionPlan, known: KnownPosition) -> bool:

@@ -124,7 +124,8 @@ def test_given_a_source_that_has_grown_to_less_or_to_more_then_accepting_copies_
     snapshot, target = cluster_folder / "yesterday", mirrored.remote
     less, more, marked, shrunk = range(4)
     with start_together(source):
-        create_topic(source, mirrored.name, partitions=4)
+        # Copies have the timestamps that the source's broker has set.
+        create_topic(source, mirrored.name, partitions=4, configs={"message.timestamp.type": "LogAppendTime"})
         for partition in (less, more, shrunk):
             produce(source, mirrored.name, records(10, partition=partition))
         transaction(source, mirrored.name, [b"committed"] * 3, commit=True, partition=marked)
