@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -266,3 +267,28 @@ def test_given_more_faults_than_are_kept_then_the_walk_ends_where_it_is() -> Non
     assert walk.account.gave_up
     assert 100 <= len(walk.account.only_source) < 300
     assert walk.source.position < 1_000
+
+
+@given(
+    source=st.lists(st.integers(0, 6), max_size=80),
+    target=st.lists(st.integers(0, 7), max_size=80),
+    at_once=st.integers(1, 4),
+)
+def test_given_any_two_logs_with_many_equal_records_then_the_numbers_are_those_of_their_multisets(
+    source: list[int], target: list[int], at_once: int
+) -> None:
+    """Whatever is aligned with whatever: what one side has more often is missing, or repeated, extra or changed."""
+
+    def made(numbers: list[int]) -> _Records:
+        return [SourceRecord(place, timestamp=7, value=b"%d" % each) for place, each in enumerate(numbers)]
+
+    findings = audited(made(source), made(target), at_once=at_once)
+
+    counts: Counter[Kind] = Counter()
+    for each in findings:
+        counts[each.kind] += each.records
+    only_source, only_target = Counter(source) - Counter(target), Counter(target) - Counter(source)
+    assert counts[Kind.MISSING] + counts[Kind.CHANGED] == only_source.total()
+    assert counts[Kind.REPEATED] + counts[Kind.EXTRA] + counts[Kind.CHANGED] == only_target.total()
+    assert (source == target) == (not findings)
+    assert not counts[Kind.UNVERIFIABLE]
