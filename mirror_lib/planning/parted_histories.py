@@ -17,7 +17,7 @@ from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.errors import SourceTruncatedError
 from mirror_lib.identity.last_records import read_records_at
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.run_columns import RunColumns
+from mirror_lib.offsets.run_columns import Offsets, RunColumns
 from mirror_lib.planning.flow_clusters import FlowClusters
 from mirror_lib.planning.model import PartitionFacts
 from mirror_lib.planning.source_losses import find_loss
@@ -32,6 +32,8 @@ class _Search:
 
     fact: PartitionFacts
     map: RunColumns
+    #: Number of records before the end of each run.
+    ends: Offsets
     other: int
     same: int = -1
 
@@ -41,9 +43,8 @@ class _Search:
 
     def offsets(self, record: int) -> tuple[int, int]:
         """Source and target offset of a copied record."""
-        ends = np.cumsum(self.map.count)
-        run = int(np.searchsorted(ends, record, side="right"))
-        within = record - int(ends[run] - self.map.count[run])
+        run = int(np.searchsorted(self.ends, record, side="right"))
+        within = record - int(self.ends[run] - self.map.count[run])
         return int(self.map.source_first[run]) + within, int(self.map.target_first[run]) + within
 
     @property
@@ -90,7 +91,7 @@ def _search(flow: FlowId, fact: PartitionFacts, ledger: Ledger) -> _Search:
         # From there on the leader itself says that they are others.
         end = min(end, fact.leader_epoch_end)
     there = whole.before(source=end, target=_FAR).behind(source=fact.log_start, target=0)
-    return _Search(fact, there, there.records)
+    return _Search(fact, there, np.cumsum(there.count), there.records)
 
 
 async def _compare(searches: Sequence[_Search], clusters: FlowClusters) -> None:

@@ -11,6 +11,7 @@ from mirror_lib.config.loader import load_flow
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.limited_files import read_limited
 from mirror_lib.topology.flow_topology import FlowTopology
 
 
@@ -43,7 +44,7 @@ def _properties_of(config: Path | None) -> Mapping[str, str]:
     if config is None:
         return {}
     try:
-        data = config.read_bytes()
+        data = read_limited(config)
     except OSError as error:
         raise ConfigurationError(
             f"{config} cannot be read: {error.strerror}.", action="Name the properties file of a Kafka client."

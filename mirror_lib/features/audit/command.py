@@ -23,10 +23,9 @@ from mirror_lib.features.audit.text import (
     FINDING_COLUMNS,
     GROUP_COLUMNS,
     PARTITION_COLUMNS,
-    finding_cells,
+    finding_rows,
     group_rows,
-    order,
-    partition_cells,
+    partition_rows,
     remarks,
     sentence,
 )
@@ -145,10 +144,8 @@ def _pair(text: str) -> TopicPair:
 
 def _show(output: Output, report: AuditReport) -> None:
     output.document(report.to_dict())
-    reports = sorted(report.partitions, key=order)
-    capped_table(output, "verdicts", PARTITION_COLUMNS, [partition_cells(each) for each in reports])
-    rows = [(*each.source, *finding_cells(finding)) for each in reports for finding in each.findings]
-    if rows:
+    capped_table(output, "verdicts", PARTITION_COLUMNS, partition_rows(report))
+    if rows := finding_rows(report):
         capped_table(output, "findings", FINDING_COLUMNS, rows)
     if report.groups:
         capped_table(output, "groups", GROUP_COLUMNS, group_rows(report.groups))

@@ -9,10 +9,9 @@ from mirror_lib.features.audit.text import (
     FINDING_COLUMNS,
     GROUP_COLUMNS,
     PARTITION_COLUMNS,
-    finding_cells,
+    finding_rows,
     group_rows,
-    order,
-    partition_cells,
+    partition_rows,
     remarks,
     sentence,
     time_text,
@@ -28,22 +27,20 @@ def to_html(report: AuditReport, title: str) -> str:
     Args:
         title: what was compared with what.
     """
-    reports = sorted(report.partitions, key=order)
     facts = [
         ("Source as of", f"{time_text(report.began_at)} UTC"),
         ("Seconds", f"{report.seconds:,.1f}"),
         ("Equal records", f"{report.equal:,}"),
         *((kind.value.capitalize(), f"{count:,}") for kind, count in sorted(report.counts.items())),
     ]
-    groups = group_rows(report.groups)
     sections = [
         *(f"<p>{escape(each)}</p>" for each in remarks(report)),
         "<h2>Partitions</h2>",
-        table(PARTITION_COLUMNS, map(partition_cells, reports), verdict_at=PARTITION_COLUMNS.index("verdict")),
+        table(PARTITION_COLUMNS, partition_rows(report), verdict_at=PARTITION_COLUMNS.index("verdict")),
         "<h2>Findings</h2>",
-        table(FINDING_COLUMNS, [(*each.source, *finding_cells(found)) for each in reports for found in each.findings]),
+        table(FINDING_COLUMNS, finding_rows(report)),
         "<h2>Consumer groups</h2>",
         "<p>Records that a group would skip or read twice if it moved to the target now.</p>",
-        table(GROUP_COLUMNS, groups),
+        table(GROUP_COLUMNS, group_rows(report.groups)),
     ]
     return page(title, _KINDS.get(report.verdict, "different"), sentence(report), facts, sections)

@@ -16,6 +16,7 @@ from mirror_lib.features.audit.model import AuditJob, PartitionPair, PartitionRe
 from mirror_lib.features.audit.unmatched import content_of, part_hash
 from mirror_lib.features.verify.compare.realignment import parts
 from mirror_lib.features.verify.compare.record_columns import Columns
+from mirror_lib.features.verify.compare.side import REPLACED
 from mirror_lib.features.verify.log_reader import LogStream
 from mirror_lib.records.compression.codecs import CodecError
 from mirror_lib.records.records import RecordError
@@ -173,7 +174,7 @@ class PartitionAudit:
             ):
                 _note_contents(found, question, answer, aborted=False)
                 _note_keys(found, question.source_keys, answer.source_keys)
-        left = {each for each in question.contents if not any(each == content for content, _ in answer.occurrences)}
+        left = {each for each in question.contents if (each, REPLACED) not in answer.occurrences}
         if left and self._job.read_committed:
             self._passes += 1
             question.contents = left

@@ -60,7 +60,7 @@ class AuditOptions:
     ignored_headers: tuple[str, ...] = ()
 
 
-def plan_audit(source: Connection, target: Connection, options: AuditOptions) -> tuple[Pairing, AuditJob, AuditReport]:
+def plan_audit(source: Connection, target: Connection, options: AuditOptions) -> tuple[AuditJob, AuditReport]:
     """Pair topics and partitions, and read the ends of both logs; the report holds what cannot be compared.
 
     Raises:
@@ -86,11 +86,7 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
         read_committed=options.read_committed,
         ignored_headers=options.ignored_headers,
     )
-    return (
-        pairing,
-        job,
-        AuditReport(tuple(found.problems), pairing.alone, pairing.ambiguous, tuple(found.notes), began_at=began),
-    )
+    return job, AuditReport(tuple(found.problems), pairing.alone, pairing.ambiguous, tuple(found.notes), began_at=began)
 
 
 def audit(
@@ -111,7 +107,7 @@ def audit(
         MirrorError: a cluster cannot be reached at the start.
     """
     began = time.monotonic()
-    _, job, report = plan_audit(source, target, options)
+    job, report = plan_audit(source, target, options)
     groups = read_groups(source, target, job.pairs)
     job = replace(job, pairs=groups.with_marks(job.pairs))
     on_read = on_read or (lambda _: None)

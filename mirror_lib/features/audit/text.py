@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from mirror_lib.counted import counted
@@ -48,8 +48,17 @@ def _sums(jumps: Sequence[Jump | None]) -> tuple[object, object]:
     return sum(each.skips for each in known), sum(each.duplicates for each in known)
 
 
-def partition_cells(report: PartitionReport) -> tuple[object, ...]:
-    """A row of the table of partitions."""
+def partition_rows(report: AuditReport) -> list[tuple[object, ...]]:
+    """Rows of the table of partitions, wrong ones first."""
+    return [_partition_cells(each) for each in _in_order(report)]
+
+
+def finding_rows(report: AuditReport) -> list[tuple[object, ...]]:
+    """Rows of the table of findings, in the order of the partitions."""
+    return [(*each.source, *_finding_cells(finding)) for each in _in_order(report) for finding in each.findings]
+
+
+def _partition_cells(report: PartitionReport) -> tuple[object, ...]:
     return (
         report.source.topic,
         "all" if report.source.partition == WHOLE_TOPIC else report.source.partition,
@@ -61,8 +70,7 @@ def partition_cells(report: PartitionReport) -> tuple[object, ...]:
     )
 
 
-def finding_cells(finding: Finding) -> tuple[object, ...]:
-    """A row of the table of findings, after the partition."""
+def _finding_cells(finding: Finding) -> tuple[object, ...]:
     what = ", ".join(finding.parts)
     return (
         finding.kind.value,
@@ -142,9 +150,7 @@ def _named(names: tuple[str, ...], most: int = 10) -> str:
     return ", ".join(names[:most]) + more
 
 
-def order(report: PartitionReport) -> tuple[int, Mapping[str, object] | tuple[object, ...]]:
+def _in_order(report: AuditReport) -> list[PartitionReport]:
     """Wrong ones first: tables are cut."""
-    return (
-        [Verdict.NO_COPY, Verdict.WRONG, Verdict.UNVERIFIABLE, Verdict.EQUAL].index(report.verdict),
-        (report.source, report.target),
-    )
+    worst = [Verdict.NO_COPY, Verdict.WRONG, Verdict.UNVERIFIABLE, Verdict.EQUAL]
+    return sorted(report.partitions, key=lambda each: (worst.index(each.verdict), each.source, each.target))
