@@ -82,6 +82,12 @@ class Finding:
     #: A sentence; of unverifiable ones the reason.
     why: str = ""
 
+    @property
+    def partition(self) -> int | None:
+        """The partition of the source, or of the target if only that has the records."""
+        known = self.source or self.target
+        return None if known is None else known.partition
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {

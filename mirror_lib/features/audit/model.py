@@ -53,6 +53,8 @@ class KeyedTopic:
     target_logs: tuple[tuple[int, int], ...]
     source_compacted: bool = False
     target_compacted: bool = False
+    #: False if the target's brokers replace timestamps.
+    times: bool = True
 
     @property
     def offsets(self) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-#: Topics of Kafka and of replicators; they have no copy, or one that nobody compares.
-_OWN = ("mm2-offset-syncs.", "mm2-configs.", "mm2-offsets.", "mm2-status.")
-_OWN_ENDS = (".checkpoints.internal", ".heartbeats", ".internal")
+from mirror_lib.topology.policy import DefaultReplicationPolicy
+
+#: Names of topics of Kafka and of replicators; they have no copy, or one that nobody compares.
+_POLICY = DefaultReplicationPolicy({})
 
 
 class TopicPair(NamedTuple):
@@ -32,7 +33,7 @@ class Pairing:
 
 def is_internal(topic: str) -> bool:
     """True for topics of Kafka and of replicators."""
-    return topic.startswith(("__", *_OWN)) or topic.endswith(_OWN_ENDS) or topic == "heartbeats"
+    return _POLICY.is_internal_topic(topic) or _POLICY.is_heartbeats_topic(topic)
 
 
 def pair_topics(

@@ -142,6 +142,7 @@ def _in_other_partitions(job: AuditJob, reports: Sequence[PartitionReport]) -> t
     MirrorMaker 1, and every program that lets its producer choose, writes records without a key to any partition.
     """
     counts: dict[TopicPair, list[int]] = defaultdict(lambda: [0, 0])
+    untimed = {TopicPair(each.source.topic, each.target.topic) for each in reports if not each.times_compared}
     for each in reports:
         count = counts[TopicPair(each.source.topic, each.target.topic)]
         count[0] += each.equal
@@ -156,6 +157,7 @@ def _in_other_partitions(job: AuditJob, reports: Sequence[PartitionReport]) -> t
             tuple((each.target_start, each.target_end) for each in found),
             found[0].source_compacted,
             found[0].target_compacted,
+            times=names not in untimed,
         )
         for names, found in pairs.items()
         if len(found) > 1 and counts[names][0] < counts[names][1]
@@ -256,6 +258,7 @@ class _Side:
         self.errors: dict[str, MirrorError] = dict(described.errors)
         self.partitions = {name: len(found.partitions) for name, found in described.items()}
         self.unread = [each for each in configs.errors.values() if isinstance(each, AuthorizationError)]
+        self.append_times = {name for name, found in configs.items() if found.has_append_times}
         self.compacted = {name for name, found in configs.items() if is_compacted(found)}
         places = [TopicPartition(name, each) for name, count in self.partitions.items() for each in range(count)]
         starts = admin.list_offsets(places, OffsetSpec.EARLIEST)
@@ -300,7 +303,8 @@ def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, opti
         mine, theirs = here.of(pair.source), there.of(pair.target)
         compacted = pair.source in here.compacted, pair.target in there.compacted
         if len(mine) != len(theirs):
-            found.topics.append(KeyedTopic(*pair, mine, theirs, *compacted))
+            times = pair.target not in there.append_times
+            found.topics.append(KeyedTopic(*pair, mine, theirs, *compacted, times))
             continue
         found.pairs += [
             PartitionPair(TopicPartition(pair.source, n), TopicPartition(pair.target, n), *a, *b, *compacted)

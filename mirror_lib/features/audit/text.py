@@ -55,7 +55,11 @@ def partition_rows(report: AuditReport) -> list[tuple[object, ...]]:
 
 def finding_rows(report: AuditReport) -> list[tuple[object, ...]]:
     """Rows of the table of findings, in the order of the partitions."""
-    return [(*each.source, *_finding_cells(finding)) for each in _in_order(report) for finding in each.findings]
+    return [
+        (each.source.topic, found.partition, *_finding_cells(found))
+        for each in _in_order(report)
+        for found in each.findings
+    ]
 
 
 def _partition_cells(report: PartitionReport) -> tuple[object, ...]:

@@ -68,6 +68,7 @@ class TopicAudit:
             action=action,
             passes=self._passes,
             by_key=True,
+            times_compared=self._topic.times,
             source_bytes=sum(each.bytes for each in self._source),
             target_bytes=sum(each.bytes for each in self._target),
             seconds=time.monotonic() - began,
@@ -97,13 +98,13 @@ class TopicAudit:
         buckets, records = set[int](), 0
         for number in range(self._shares):
             share = number, self._shares
-            mine, theirs = (Digests(self._buckets, share=share) for _ in ends)
+            mine, theirs = (Digests(self._buckets, share=share, times=topic.times) for _ in ends)
             await self._read(ends, mine.add, theirs.add)
             buckets |= differing(mine, theirs, share=share)
             records += mine.records
         if not buckets:
             return records, (), ""
-        here, there = (Chosen(buckets, self._buckets * self._shares) for _ in ends)
+        here, there = (Chosen(buckets, self._buckets * self._shares, topic.times) for _ in ends)
         await self._read(ends, here.add, there.add)
         if here.is_cut or there.is_cut:
             return 0, (), f"more than {MOST_RECORDS:,} records are of keys that differ: this may be another topic"

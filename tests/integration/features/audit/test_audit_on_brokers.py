@@ -344,3 +344,13 @@ def test_given_nothing_to_compare_or_a_wrong_option_then_that_is_said(
     said = CliRunner().invoke(app, [*brokers, "--wait", "0", *words])
 
     assert (said.exit_code, sentence in said.output) == (code, True), said.output
+
+
+def test_given_other_partitions_and_replaced_timestamps_then_these_are_not_compared(mirrored: MirroredTopic) -> None:
+    written = mirrored.create(records(100))
+    mirrored.create_remote(partitions=2, configs={"message.timestamp.type": "LogAppendTime"})
+    mirrored.produce_remote([replace(each, partition=int((each.key or b"0")[4:]) % 2) for each in written])
+
+    (report,) = audited(mirrored).partitions
+
+    assert (report.verdict, report.equal, report.times_compared) == (Verdict.EQUAL, 100, False)

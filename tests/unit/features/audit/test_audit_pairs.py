@@ -31,6 +31,11 @@ def test_given_topics_of_kafka_and_of_replicators_then_they_are_not_compared() -
     assert paired(own, own) == Pairing(())
 
 
+def test_given_a_users_topic_that_ends_like_an_internal_one_then_it_is_compared() -> None:
+    """KIP-1074: only the names of MirrorMaker's own topics are internal."""
+    assert paired(["pay.internal"], ["pay.internal"]).pairs == (TopicPair("pay.internal", "pay.internal"),)
+
+
 def test_given_the_names_of_a_flow_then_others_are_no_copies() -> None:
     found = paired(["orders", "lost"], ["orders", "A.orders"], copy_of=lambda topic: f"A.{topic}")
 
