@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from mirror_lib.features.demo.broker import KafkaCluster
+from tests.support.waiting import wait_for
 
 _WAIT_SECONDS = 30.0
 Header = tuple[str, bytes | None]
@@ -132,9 +133,14 @@ def leaders(cluster: KafkaCluster, topic: str, partitions: int = 1) -> dict[int,
 
 
 def delete_topic(cluster: KafkaCluster, name: str) -> None:
-    """Delete a topic."""
+    """Delete a topic and wait until the broker knows it no more.
+
+    The controller answers before brokers have heard of it, and until then they take records for the topic: long enough
+    to be met by a copy if a hundred partitions are deleted at that moment.
+    """
     client = admin(cluster)
     client.delete_topics([name])[name].result(timeout=_WAIT_SECONDS)
+    wait_for(lambda: name not in client.list_topics(timeout=_WAIT_SECONDS).topics, why=f"topic {name} is still there")
 
 
 def delete_topics(cluster: KafkaCluster, containing: str = "") -> None:

@@ -14,7 +14,7 @@ from mirror_lib.copy.run_lock import hold_lock
 from tests.support.airflow.preflights import other_tasks, run_preflight
 from tests.support.brokers.groups import commit_offset
 from tests.support.flows import Flow
-from tests.support.kafka import Record, add_partitions, create_topic, delete_topic, delete_topics, records
+from tests.support.kafka import Record, add_partitions, create_topic, delete_topic, records
 from tests.support.mirrored_topic import MirroredTopic
 
 _BEFORE_THE_COPY = {"emit_heartbeats", "sync_topics"}
@@ -123,7 +123,7 @@ def test_a_step_that_fails_is_left_to_its_task_and_to_the_report(mirrored: Mirro
     # The cluster has one broker.
     made = mirrored.flow({"checkpoints.topic.replication.factor": "3"})
     made.run()
-    delete_topics(mirrored.target, "A.checkpoints.internal")
+    delete_topic(mirrored.target, "A.checkpoints.internal")
 
     ran = run_preflight(made.path)
 
