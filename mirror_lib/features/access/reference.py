@@ -102,8 +102,8 @@ _OTHER = """\
 ## An audit
 
 `mirror audit` only reads: READ and DESCRIBE on the compared topics of both clusters; DESCRIBE_CONFIGS on them to know
-which are compacted; DESCRIBE on the groups, and READ on `*.checkpoints.internal` of the target, to judge groups
-([audit.md](audit.md)).
+which are compacted; DESCRIBE on the groups, and READ on `*.checkpoints.internal` of the target, to judge groups;
+DESCRIBE on both clusters, to compare ACLs ([audit.md](audit.md)).
 
 ## What only MirrorMaker 2 needs
 

@@ -11,8 +11,8 @@ from mirror_lib.config.loader import load_flow
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.audit.differences import AuditedFlow
 from mirror_lib.limited_files import read_limited
-from mirror_lib.topology.flow_topology import FlowTopology
 
 
 def connection_to(side: str, servers: str, config: Path | None) -> Connection:
@@ -29,15 +29,16 @@ def connection_to(side: str, servers: str, config: Path | None) -> Connection:
     return Connection.from_settings(ClientSettings(cluster=side, role="audit", properties=properties))
 
 
-def clusters_of_flow(config: Path, flow: str) -> tuple[Connection, Connection, FlowTopology]:
-    """Return the connections of a flow, as its copy uses them, and its selection and names of topics.
+def clusters_of_flow(config: Path, flow: str) -> tuple[Connection, Connection, AuditedFlow]:
+    """Return the connections of a flow, as its copy uses them, and its rules: selection and names of topics, and more.
 
     Raises:
         ConfigurationError: the file or the flow has an error.
     """
     _, settings = load_flow(config, flow)
     source, target = settings.clients.data_consumer, settings.clients.data_producer
-    return Connection.from_settings(source), Connection.from_settings(target), flow_topology(settings)
+    rules = AuditedFlow(settings, flow_topology(settings))
+    return Connection.from_settings(source), Connection.from_settings(target), rules
 
 
 def _properties_of(config: Path | None) -> Mapping[str, str]:

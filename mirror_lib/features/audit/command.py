@@ -20,9 +20,11 @@ from mirror_lib.features.audit.model import DEFAULT_MEMORY_BYTES, AuditJob, Audi
 from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.features.audit.run import AuditOptions, audit
 from mirror_lib.features.audit.text import (
+    DIFFERENCE_COLUMNS,
     FINDING_COLUMNS,
     GROUP_COLUMNS,
     PARTITION_COLUMNS,
+    difference_rows,
     finding_rows,
     group_rows,
     partition_rows,
@@ -76,7 +78,7 @@ def audit_command(
         list[str] | None, typer.Option(metavar="NAME", help="A header that is not compared; repeatable.")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as an HTML page to this file.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Topics without a copy are wrong.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="The rest counts, too, not only records.")] = False,
 ) -> None:
     """Compare copies of topics by any replicator. Exit codes: 0 right, 1 not verifiable, 3 wrong.
 
@@ -88,17 +90,17 @@ def audit_command(
     if source and target and not (config or flow):
         here = connection_to("source", source, source_config or client_config)
         there = connection_to("target", target, target_config or client_config)
-        topology = None
+        rules = None
     elif config and flow and not (source or target):
-        here, there, topology = clusters_of_flow(config, flow)
+        here, there, rules = clusters_of_flow(config, flow)
     else:
         raise typer.BadParameter("needed: --source and --target, or --config and --flow")
     options = AuditOptions(
         selected=lambda topic: (
-            pattern.fullmatch(topic) is not None and (topology is None or topology.replicates(topic))
+            pattern.fullmatch(topic) is not None and (rules is None or rules.topology.replicates(topic))
         ),
         named=tuple(_pair(text) for text in pair or ()),
-        copy_of=None if topology is None else topology.remote_topic,
+        rules=rules,
         since=None if since is None else _since(since),
         wait_seconds=wait,
         memory_bytes=memory * _MEGABYTE,
@@ -149,6 +151,8 @@ def _show(output: Output, report: AuditReport) -> None:
         capped_table(output, "findings", FINDING_COLUMNS, rows)
     if report.groups:
         capped_table(output, "groups", GROUP_COLUMNS, group_rows(report.groups))
+    if rows := difference_rows(report):
+        capped_table(output, "differences", DIFFERENCE_COLUMNS, rows)
     for text in remarks(report):
         output.note(text)
     output.note(sentence(report))

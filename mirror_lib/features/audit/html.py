@@ -6,9 +6,11 @@ from html import escape
 
 from mirror_lib.features.audit.model import AuditReport, Verdict
 from mirror_lib.features.audit.text import (
+    DIFFERENCE_COLUMNS,
     FINDING_COLUMNS,
     GROUP_COLUMNS,
     PARTITION_COLUMNS,
+    difference_rows,
     finding_rows,
     group_rows,
     partition_rows,
@@ -42,5 +44,8 @@ def to_html(report: AuditReport, title: str) -> str:
         "<h2>Consumer groups</h2>",
         "<p>Records that a group would skip or read twice if it moved to the target now.</p>",
         table(GROUP_COLUMNS, group_rows(report.groups)),
+        "<h2>Configs and ACLs</h2>",
+        "<p>What a copy should have as its topic has it, by MirrorMaker 2's rules, and has not.</p>",
+        table(DIFFERENCE_COLUMNS, difference_rows(report)),
     ]
     return page(title, _KINDS.get(report.verdict, "different"), sentence(report), facts, sections)

@@ -9,6 +9,7 @@ from typing import Any
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.audit.differences import Difference
 from mirror_lib.features.audit.findings import WRONG, Finding, Kind, Offsets, count_by_kind
 from mirror_lib.features.audit.marks import Positions
 from mirror_lib.topology.names import TopicPartition
@@ -211,6 +212,8 @@ class AuditReport:
     groups: tuple[GroupReport, ...] = ()
     #: Why it is not known of some of them.
     group_errors: tuple[MirrorError, ...] = ()
+    #: Configs and ACLs of the copies that are not as the source's.
+    differences: tuple[Difference, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -234,10 +237,12 @@ class AuditReport:
         """0 right, 3 wrong, 1 not verifiable: of the records.
 
         Args:
-            strict: topics without a copy, and groups that would skip records, count as wrong.
+            strict: topics without a copy, groups that would skip records, and differing configs and ACLs count as
+                wrong.
         """
         skips = any(jump.skips for each in self.groups for jump in (each.checkpoint, each.commit) if jump is not None)
-        if self.verdict is Verdict.WRONG or (strict and (self.alone or self.ambiguous or skips)):
+        rest = self.alone or self.ambiguous or self.differences or skips
+        if self.verdict is Verdict.WRONG or (strict and rest):
             return 3
         return 0 if self.verdict is Verdict.EQUAL else 1
 
@@ -253,6 +258,7 @@ class AuditReport:
             "notes": list(self.notes),
             "groups": [each.to_dict() for each in self.groups],
             "group_errors": [str(each) for each in self.group_errors],
+            "differences": [each.to_dict() for each in self.differences],
             "began_at": self.began_at,
             "seconds": round(self.seconds, 3),
         }

@@ -6,16 +6,19 @@ import asyncio
 import multiprocessing
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
-from mirror_lib.cluster.admin.model import OffsetSpec
+from mirror_lib.cluster.admin.model import OffsetSpec, TopicConfigs
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.protocol.kafka_errors import SecurityDisabledError
 from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.counted import counted
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
+from mirror_lib.features.audit.differences import AuditedFlow, Difference, acl_differences, config_differences
 from mirror_lib.features.audit.groups import read_groups
 from mirror_lib.features.audit.log import CHUNK_BYTES
 from mirror_lib.features.audit.model import (
@@ -49,8 +52,8 @@ class AuditOptions:
 
     selected: Callable[[str], bool]
     named: tuple[TopicPair, ...] = ()
-    #: The name of a topic's copy; None to find it by the names that the target has.
-    copy_of: Callable[[str], str] | None = None
+    #: Of the flow; None to find a topic's copy by the names that the target has.
+    rules: AuditedFlow | None = None
     #: Epoch milliseconds: older records are not compared; None for all.
     since: int | None = None
     wait_seconds: float = 60.0
@@ -73,7 +76,7 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
             there.list_topics(),
             selected=options.selected,
             named=options.named,
-            copy_of=options.copy_of,
+            copy_of=None if options.rules is None else options.rules.topology.remote_topic,
         )
         found = _compared(pairing, here, there, options)
     job = AuditJob(
@@ -86,7 +89,15 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
         read_committed=options.read_committed,
         ignored_headers=options.ignored_headers,
     )
-    return job, AuditReport(tuple(found.problems), pairing.alone, pairing.ambiguous, tuple(found.notes), began_at=began)
+    report = AuditReport(
+        tuple(found.problems),
+        pairing.alone,
+        pairing.ambiguous,
+        tuple(found.notes),
+        began_at=began,
+        differences=tuple(found.differences),
+    )
+    return job, report
 
 
 def audit(
@@ -248,6 +259,7 @@ class _Found:
     topics: list[KeyedTopic] = field(default_factory=list)
     problems: list[PartitionReport] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
 
 
 class _Side:
@@ -258,6 +270,7 @@ class _Side:
         self.errors: dict[str, MirrorError] = dict(described.errors)
         self.partitions = {name: len(found.partitions) for name, found in described.items()}
         self.unread = [each for each in configs.errors.values() if isinstance(each, AuthorizationError)]
+        self.configs = dict(configs)
         self.append_times = {name for name, found in configs.items() if found.has_append_times}
         self.compacted = {name for name, found in configs.items() if is_compacted(found)}
         places = [TopicPartition(name, each) for name, count in self.partitions.items() for each in range(count)]
@@ -292,13 +305,17 @@ def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, opti
                 f"Configs of {counted(len(side.unread), 'topic')} of the {name} cannot be read (DESCRIBE_CONFIGS): "
                 "whether they are compacted is not known, and records that compaction has removed count as missing."
             )
+    try:
+        found.differences += _differences(options.rules, pairing.pairs, (source, here.configs), (target, there.configs))
+    except MirrorError as error:
+        found.notes.append(f"ACLs are not compared: {error}")
     for pair in pairing.pairs:
-        error = here.errors.get(pair.source) or there.errors.get(pair.target)
-        if isinstance(error, TopicMissingError):
-            found.problems.append(_impossible(pair, f"{error.where} does not exist", "Correct --pair."))
+        failed = here.errors.get(pair.source) or there.errors.get(pair.target)
+        if isinstance(failed, TopicMissingError):
+            found.problems.append(_impossible(pair, f"{failed.where} does not exist", "Correct --pair."))
             continue
-        if error is not None:
-            found.problems.append(_impossible(pair, str(error), error.action))
+        if failed is not None:
+            found.problems.append(_impossible(pair, str(failed), failed.action))
             continue
         mine, theirs = here.of(pair.source), there.of(pair.target)
         compacted = pair.source in here.compacted, pair.target in there.compacted
@@ -311,3 +328,20 @@ def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, opti
             for n, (a, b) in enumerate(zip(mine, theirs, strict=True))
         ]
     return found
+
+
+def _differences(
+    rules: AuditedFlow | None,
+    pairs: Sequence[TopicPair],
+    *sides: tuple[ClusterAdmin, Mapping[str, TopicConfigs]],
+) -> Iterator[Difference]:
+    """Yield the configs, then the ACLs.
+
+    Raises:
+        MirrorError: the ACLs cannot be read.
+    """
+    rules = rules or AuditedFlow.of_pairs(pairs)
+    yield from config_differences(rules, pairs, *(configs for _, configs in sides))
+    # A cluster without an authorizer allows all.
+    with suppress(SecurityDisabledError):
+        yield from acl_differences(rules, pairs, *(admin.acls(rules.config.acl_rules.resources) for admin, _ in sides))

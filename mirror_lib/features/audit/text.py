@@ -13,6 +13,7 @@ from mirror_lib.planning.model import WHOLE_TOPIC
 
 PARTITION_COLUMNS = ("topic", "partition", "on the target", "verdict", "equal", *(kind.value for kind in Kind), "why")
 FINDING_COLUMNS = ("topic", "partition", "kind", "records", "source offsets", "target offsets", "times", "what")
+DIFFERENCE_COLUMNS = ("copy", "config or ACL", "on the source", "on the target")
 GROUP_COLUMNS = (
     "group",
     "topic",
@@ -46,6 +47,11 @@ def _sums(jumps: Sequence[Jump | None]) -> tuple[object, object]:
     if not known:
         return "none", "none"
     return sum(each.skips for each in known), sum(each.duplicates for each in known)
+
+
+def difference_rows(report: AuditReport) -> list[tuple[object, ...]]:
+    """Rows of the table of configs and ACLs that differ."""
+    return [(each.topic, each.what, each.source, each.target) for each in report.differences]
 
 
 def partition_rows(report: AuditReport) -> list[tuple[object, ...]]:

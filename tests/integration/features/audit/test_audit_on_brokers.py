@@ -354,3 +354,19 @@ def test_given_other_partitions_and_replaced_timestamps_then_these_are_not_compa
     (report,) = audited(mirrored).partitions
 
     assert (report.verdict, report.equal, report.times_compared) == (Verdict.EQUAL, 100, False)
+
+
+def test_given_a_copy_with_another_retention_then_the_difference_is_said_and_counts_with_strict(
+    mirrored: MirroredTopic,
+) -> None:
+    written = mirrored.create(records(10), configs={"retention.ms": "-1", "cleanup.policy": "compact,delete"})
+    create_topic(mirrored.target, mirrored.remote, configs={"retention.ms": "604800000"})
+    mirrored.produce_remote(written)
+
+    report = audited(mirrored)
+
+    assert sorted((each.topic, each.what, each.source, each.target) for each in report.differences) == [
+        (mirrored.remote, "cleanup.policy", "compact,delete", "delete"),
+        (mirrored.remote, "retention.ms", "-1", "604800000"),
+    ]
+    assert (report.exit_code(), report.exit_code(strict=True)) == (0, 3)
