@@ -18,9 +18,9 @@ from tests.support.records.record_batches import SourceRecord
 _Spans = Sequence[Span]
 
 
-def aligned(source: bytes, target: bytes, *, at_once: int = 3) -> Account:
+def aligned(source: bytes, target: bytes, *, at_once: int = 3, merged: bool = False) -> Account:
     """The account of a walk that is fed so many spans at a time."""
-    return walked(source, target, at_once=at_once).account
+    return walked(source, target, at_once=at_once, merged=merged).account
 
 
 def walked(
@@ -30,11 +30,12 @@ def walked(
     at_once: int = 3,
     marks: tuple[Iterable[int], Iterable[int]] = ((), ()),
     most_unmatched: int = MOST_UNMATCHED,
+    merged: bool = False,
 ) -> Alignment:
     """A whole walk."""
     logs = {True: spans(source), False: spans(target)}
     ends = ((each[0].first, each[-1].next_offset) if each else (0, 0) for each in logs.values())
-    walk = Alignment(*ends, marks=marks, most_unmatched=most_unmatched)
+    walk = Alignment(*ends, marks=marks, most_unmatched=most_unmatched, merged=merged)
     for need in walk.walk():
         if need is Need.MORE_SOURCE:
             walk.source_ended = True
@@ -57,7 +58,7 @@ def audited(
 ) -> list[Finding]:
     """What an audit of two partitions finds, with everything that it looks up in the logs."""
     here, there = log(source, [size] * len(source)), log(target, [size + 2] * len(target))
-    account = aligned(here, there, at_once=at_once)
+    account = aligned(here, there, at_once=at_once, merged=bool(facts.get("merged")))
     known = Facts(**{"judged_end": source[-1].offset + 1 if source else 0, **facts})
     unpaired = Unpaired(account.only_source, account.only_target, known, account)
     question, answer = unpaired.question(), Answer()

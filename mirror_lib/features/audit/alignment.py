@@ -105,6 +105,8 @@ class Account:
     #: True if that happened too often: the rest is not compared.
     gave_up: bool = False
     hunks: int = 0
+    #: Records of the target that were passed as those of other sources.
+    others: int = 0
     #: Hunks in which the other side has lost records to retention during the walk.
     expired: set[int] = field(default_factory=set)
 
@@ -145,6 +147,7 @@ class Alignment:
         marks: tuple[Iterable[int], Iterable[int]] = ((), ()),
         most_unmatched: int = MOST_UNMATCHED,
         rewrite: Rewrite | None = None,
+        merged: bool = False,
     ) -> None:
         """Begin at the start of both.
 
@@ -154,8 +157,10 @@ class Alignment:
             marks: offsets of the source, and of the target, whose places are wanted.
             most_unmatched: number of records without an equal after which the comparison ends.
             rewrite: changes what is compared of a record.
+            merged: the target has records of other sources, too; they are only counted.
         """
         self._rewrite = rewrite
+        self._merged = merged
         self.source = Side(*source, rewrite=rewrite)
         self.target = Side(*target, hide_append_times=True, rewrite=rewrite)
         self.source_ended = self.target_ended = False
@@ -367,13 +372,20 @@ class Alignment:
 
     def _drop(self, source: int, target: int) -> None:
         """Note the next records of each side as unmatched."""
-        if source or target:
+        if self._merged and not source:
+            self._pass_others(target)
+        elif source or target:
             self.account.hunks += 1
             for side, count, unmatched in (
                 (self.source, source, self.account.only_source),
                 (self.target, target, self.account.only_target),
             ):
                 self._note(side, count, unmatched)
+
+    def _pass_others(self, count: int) -> None:
+        if count:
+            self.account.others += count
+            self.target.advance(count)
 
     def _note(self, side: Side, count: int, unmatched: UnmatchedRecords) -> None:
         before = self.account.equal + len(unmatched)
@@ -415,7 +427,7 @@ class Alignment:
             if along_source
             else (self.target, self.source, Need.TARGET, account.only_target, account.only_source)
         )
-        mark, start = len(unmatched), moving.offsets[moving.at]
+        mark, others, start = len(unmatched), account.others, moving.offsets[moving.at]
         sought = _Sought(still.tails[still.at : still.at + still.visible(min(_SOUGHT, still.pending_records))])
         passed, limit = 0, min(limit, self._room)
         while passed < limit:
@@ -428,12 +440,16 @@ class Alignment:
             if not count:
                 break
             before, place = sought.find(moving.tails[moving.at : moving.at + count], is_whole=moving.is_exhausted)
-            self._note(moving, before, unmatched)
+            if self._merged and not along_source:
+                self._pass_others(before)
+            else:
+                self._note(moving, before, unmatched)
             passed += before
             if place is not None:
                 self._note(still, place, kept)
                 return _Search.FOUND
         unmatched.shorten(mark)
+        account.others = others
         self.translation.rewind(start, of_source=along_source)
         if along_source:
             self.source = Side(start, moving.end, rewrite=self._rewrite)

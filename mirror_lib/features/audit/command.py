@@ -74,6 +74,9 @@ def audit_command(
     uncommitted: Annotated[
         bool, typer.Option("--uncommitted", help="Compare as readers of uncommitted records see both sides.")
     ] = False,
+    merged: Annotated[
+        bool, typer.Option("--merged", help="Other sources write to the copies, too: their records are only counted.")
+    ] = False,
     ignore_header: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A header that is not compared; repeatable.")
     ] = None,
@@ -106,6 +109,7 @@ def audit_command(
         memory_bytes=memory * _MEGABYTE,
         read_committed=not uncommitted,
         ignored_headers=tuple(ignore_header or ()),
+        merged=merged,
         processes=processes or len(os.sched_getaffinity(0)),
     )
     with output.progress("Auditing: reading the offsets") as progress:

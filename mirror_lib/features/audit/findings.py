@@ -17,6 +17,7 @@ from mirror_lib.features.verify.compare.side import REPLACED
 UNORDERED = -1
 _PARTS = ("key", "value", "headers")
 _Content = tuple[int, int, int]
+_Alike = Callable[["Unmatched"], tuple[int, ...] | None]
 
 
 class Kind(StrEnum):
@@ -113,6 +114,8 @@ class Facts:
     #: Epoch milliseconds: retention has removed records before that time from the source, or from the target.
     source_edge: int | None = None
     target_edge: int | None = None
+    #: True if other sources write to the target, too: what only the target has is not judged.
+    merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,8 @@ class Unpaired:
             waiting[self._identity(each)].append(each)
         #: Number of those that are in order after all: a permutation has as few displaced records as possible.
         self.in_order = 0
+        #: Number of records that are taken for those of other sources.
+        self.others = 0
         self.target: list[Unmatched] = []
         for each in target:
             same = waiting.get(self._identity(each))
@@ -205,7 +210,8 @@ class Unpaired:
         # What compaction may have removed is judged first: a removed record and another of its key are no changed one.
         wanted = [each for each in self.source if not self._is_superseded(each, answer)]
         unknown = [each for each, found in surely if found is None and not self._is_removed_on_source(each, answer)]
-        changed, missing, rest = _changed(wanted, unknown)
+        # Another source may have the same key at the same place; at the same time, too, it is hardly another record.
+        changed, missing, rest = _changed(wanted, unknown, _ALIKE[:1] if self._facts.merged else _ALIKE)
         # Who writes copies with other timestamps repeats them so, too.
         perhaps = [(each, answer.occurrences.get((each.content, REPLACED))) for each in rest]
         held = [(each, found) for each, found in (*surely, *perhaps) if found is not None]
@@ -217,6 +223,8 @@ class Unpaired:
         ]
         aborted = [each for each, found in held if found.aborted]
         extra = [each for each, found in perhaps if found is None]
+        if self._facts.merged:
+            self.others, extra = len(extra), []
         before_source, before_target = self._before_first_pair()
         late = [each for each in missing if each.offset < self._judged_end(each.partition)]
         unknown_source, lost = _split(late, before_source, self._facts.target_edge)
@@ -321,11 +329,11 @@ _ABORTED = "of transactions that were aborted on the source"
 
 
 def _changed(
-    source: Sequence[Unmatched], target: Sequence[Unmatched]
+    source: Sequence[Unmatched], target: Sequence[Unmatched], likenesses: Sequence[_Alike]
 ) -> tuple[list[tuple[Unmatched, Unmatched]], list[Unmatched], list[Unmatched]]:
     """Pair records at the same place that are the same in part; return the pairs and what is left of each side."""
     pairs: list[tuple[Unmatched, Unmatched]] = []
-    for alike in _ALIKE:
+    for alike in likenesses:
         waiting: dict[tuple[int, ...], deque[Unmatched]] = defaultdict(deque)
         for each in source:
             if (likeness := alike(each)) is not None:
@@ -345,7 +353,7 @@ def _changed(
 
 
 #: What two records have in common that are one, which was changed; the surest first. None if that says nothing.
-_ALIKE: tuple[Callable[[Unmatched], tuple[int, ...] | None], ...] = (
+_ALIKE: tuple[_Alike, ...] = (
     lambda each: None if each.key == NULL else (each.key, each.time),
     lambda each: None if each.key == NULL else (each.key,),
     lambda each: None if each.value == NULL else (each.value,),

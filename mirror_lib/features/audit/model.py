@@ -39,6 +39,8 @@ class PartitionPair:
     target_end: int
     source_compacted: bool = False
     target_compacted: bool = False
+    #: True if other sources write to the copy, too.
+    merged: bool = False
     #: Offsets whose places are wanted, ascending.
     source_marks: tuple[int, ...] = ()
     target_marks: tuple[int, ...] = ()
@@ -95,6 +97,8 @@ class PartitionReport:
     verdict: Verdict
     #: Pairs of equal records.
     equal: int = 0
+    #: Records of a merged copy that are not of this source.
+    others: int = 0
     source_range: Offsets | None = None
     target_range: Offsets | None = None
     findings: tuple[Finding, ...] = ()
@@ -128,6 +132,7 @@ class PartitionReport:
             "target_partition": self.target.partition,
             "verdict": self.verdict.value,
             "equal": self.equal,
+            "others": self.others,
             **{kind.value: self.counts.get(kind, 0) for kind in Kind},
             "source": None if self.source_range is None else self.source_range.to_dict(),
             "target": None if self.target_range is None else self.target_range.to_dict(),

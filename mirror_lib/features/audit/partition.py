@@ -49,6 +49,7 @@ class PartitionAudit:
             marks=(pair.source_marks, pair.target_marks),
             rewrite=self._source.rewrite,
             most_unmatched=max(job.memory_bytes // _UNMATCHED_BYTES, 10_000),
+            merged=pair.merged,
         )
         self._streams: dict[bool, LogStream] = {}
         self._passes = 1
@@ -156,12 +157,15 @@ class PartitionAudit:
                 target_log_start=max(pair.target_start, self._walk.target.log_start),
                 source_compacted=pair.source_compacted,
                 target_compacted=pair.target_compacted,
+                merged=pair.merged,
             ),
             account,
         )
         self._in_order = unpaired.in_order
         question = unpaired.question()
-        return unpaired.findings(Answer() if question.is_empty else await self._look_up(question))
+        findings = unpaired.findings(Answer() if question.is_empty else await self._look_up(question))
+        account.others += unpaired.others
+        return findings
 
     async def _look_up(self, question: Question) -> Answer:
         """Read the logs once more for what the walk could not know."""
@@ -205,6 +209,7 @@ class PartitionAudit:
             target=self._pair.target,
             verdict=verdict,
             equal=account.equal + self._in_order,
+            others=account.others,
             source_range=_range(account.source),
             target_range=_range(account.target),
             findings=findings,

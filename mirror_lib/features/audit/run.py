@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
@@ -44,6 +44,7 @@ _PARTITION_BYTES = 20 * CHUNK_BYTES
 _ALL = 1 << 62
 #: Groups of partitions for each process: more make the progress smoother, but each connects anew.
 _PER_PROCESS = 4
+_MERGED_BY_KEY = "the copy has other partitions and records of other sources: which belong together cannot be seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class AuditOptions:
     read_committed: bool = True
     processes: int = 1
     ignored_headers: tuple[str, ...] = ()
+    #: Other sources write to the copies, too.
+    merged: bool = False
 
 
 def plan_audit(source: Connection, target: Connection, options: AuditOptions) -> tuple[AuditJob, AuditReport]:
@@ -119,7 +122,8 @@ def audit(
     """
     began = time.monotonic()
     job, report = plan_audit(source, target, options)
-    groups = read_groups(source, target, job.pairs)
+    # Among records of others the number of records before an offset says nothing.
+    groups = read_groups(source, target, [each for each in job.pairs if not each.merged])
     job = replace(job, pairs=groups.with_marks(job.pairs))
     on_read = on_read or (lambda _: None)
     if on_plan is not None:
@@ -171,7 +175,7 @@ def _in_other_partitions(job: AuditJob, reports: Sequence[PartitionReport]) -> t
             times=names not in untimed,
         )
         for names, found in pairs.items()
-        if len(found) > 1 and counts[names][0] < counts[names][1]
+        if len(found) > 1 and counts[names][0] < counts[names][1] and not found[0].merged
     )
 
 
@@ -309,6 +313,7 @@ def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, opti
         found.differences += _differences(options.rules, pairing.pairs, (source, here.configs), (target, there.configs))
     except MirrorError as error:
         found.notes.append(f"ACLs are not compared: {error}")
+    sources = Counter(each.target for each in pairing.pairs)
     for pair in pairing.pairs:
         failed = here.errors.get(pair.source) or there.errors.get(pair.target)
         if isinstance(failed, TopicMissingError):
@@ -318,13 +323,17 @@ def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, opti
             found.problems.append(_impossible(pair, str(failed), failed.action))
             continue
         mine, theirs = here.of(pair.source), there.of(pair.target)
+        merged = options.merged or sources[pair.target] > 1
+        if merged and len(mine) != len(theirs):
+            found.problems.append(_impossible(pair, _MERGED_BY_KEY, "Compare the topics by a program that knows them."))
+            continue
         compacted = pair.source in here.compacted, pair.target in there.compacted
         if len(mine) != len(theirs):
             times = pair.target not in there.append_times
             found.topics.append(KeyedTopic(*pair, mine, theirs, *compacted, times))
             continue
         found.pairs += [
-            PartitionPair(TopicPartition(pair.source, n), TopicPartition(pair.target, n), *a, *b, *compacted)
+            PartitionPair(TopicPartition(pair.source, n), TopicPartition(pair.target, n), *a, *b, *compacted, merged)
             for n, (a, b) in enumerate(zip(mine, theirs, strict=True))
         ]
     return found

@@ -13,6 +13,8 @@ from mirror_lib.planning.model import WHOLE_TOPIC
 
 PARTITION_COLUMNS = ("topic", "partition", "on the target", "verdict", "equal", *(kind.value for kind in Kind), "why")
 FINDING_COLUMNS = ("topic", "partition", "kind", "records", "source offsets", "target offsets", "times", "what")
+#: Share of the records, and their number, from which on extra ones suggest another source.
+_MUCH, _MANY = 0.05, 100
 DIFFERENCE_COLUMNS = ("copy", "config or ACL", "on the source", "on the target")
 GROUP_COLUMNS = (
     "group",
@@ -150,6 +152,13 @@ def remarks(report: AuditReport) -> Iterator[str]:
             f"Timestamps of {counted(len(untimed), 'partition')} are not compared: the target's brokers replace them "
             "(message.timestamp.type=LogAppendTime)."
         )
+    if others := sum(each.others for each in report.partitions):
+        yield (
+            f"{counted(others, 'record')} of merged copies are not of these topics. Whether some of them are repeats is "
+            "not known."
+        )
+    elif report.counts.get(Kind.EXTRA, 0) > max(report.equal * _MUCH, _MANY):
+        yield "If other sources write to the copies, too, compare with --merged: only their number is said then."
     passes = max((each.passes for each in report.partitions), default=1)
     if passes > 1:
         yield f"The source was read up to {passes} times, to find the originals of what the target has once more."

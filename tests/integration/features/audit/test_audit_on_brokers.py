@@ -17,6 +17,7 @@ from mirror_lib.features.audit.clusters import connection_to
 from mirror_lib.features.audit.command import app
 from mirror_lib.features.audit.findings import Kind
 from mirror_lib.features.audit.model import AuditJob, AuditReport, Jump, Verdict
+from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.features.audit.run import AuditOptions, audit
 from tests.support.brokers.groups import commit_offset
 from tests.support.kafka import Record, create_topic, delete_records, open_transaction, produce, records, transaction
@@ -370,3 +371,23 @@ def test_given_a_copy_with_another_retention_then_the_difference_is_said_and_cou
         (mirrored.remote, "retention.ms", "-1", "604800000"),
     ]
     assert (report.exit_code(), report.exit_code(strict=True)) == (0, 3)
+
+
+def test_given_two_topics_that_are_copied_into_one_then_each_is_judged_and_the_other_is_not(
+    mirrored: MirroredTopic,
+) -> None:
+    ours = mirrored.create(records(500))
+    other = f"{mirrored.name}-other"
+    create_topic(mirrored.source, other)
+    theirs = produce(mirrored.source, other, records(300, start=10_000))
+    mirrored.create_remote()
+    for place in range(5):
+        mirrored.produce_remote([*ours[place * 100 : place * 100 + 99], *theirs[place * 60 : place * 60 + 60]])
+
+    report = audited(mirrored, named=tuple(TopicPair(each, mirrored.remote) for each in (mirrored.name, other)))
+
+    assert [(each.source.topic, each.equal, each.others) for each in report.partitions] == [
+        (mirrored.name, 495, 300),
+        (other, 300, 495),
+    ]
+    assert found(report) == [(0, Kind.MISSING, 1, 99 + 100 * place, None) for place in range(5)]

@@ -292,3 +292,30 @@ def test_given_any_two_logs_with_many_equal_records_then_the_numbers_are_those_o
     assert counts[Kind.REPEATED] + counts[Kind.EXTRA] + counts[Kind.CHANGED] == only_target.total()
     assert (source == target) == (not findings)
     assert not counts[Kind.UNVERIFIABLE]
+
+
+@given(st.data())
+def test_given_a_copy_with_records_of_other_sources_then_only_the_own_ones_are_judged(data: st.DataObject) -> None:
+    records = numbered(data.draw(st.integers(1, 80)))
+    lost = data.draw(st.sets(st.integers(0, len(records) - 1), max_size=3))
+    copy = [each for place, each in enumerate(records) if place not in lost]
+    for other in _others(data.draw(st.integers(0, 80))):
+        copy.insert(data.draw(st.integers(0, len(copy))), other)
+
+    findings = audited(records, renumbered(copy), merged=True, size=data.draw(st.integers(1, 9)))
+
+    assert {each.kind for each in findings} <= {Kind.MISSING}
+    missing = Counter(each.source.first for each in findings if each.source is not None and each.records == 1)
+    assert sum(each.records for each in findings) == len(lost)
+    assert set(missing) <= lost
+
+
+def test_given_a_long_stretch_of_another_source_then_it_takes_no_memory() -> None:
+    records = numbered(1_000)
+    copy = [*records[:500], *_others(12_000), *records[500:]]
+
+    walk = walked(log(records), log(renumbered(copy)), most_unmatched=2_000, merged=True)
+
+    account = walk.account
+    assert (account.equal, account.others, account.gave_up) == (1_000, 12_000, False)
+    assert not len(account.only_source) + len(account.only_target)
