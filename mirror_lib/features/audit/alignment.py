@@ -11,7 +11,7 @@ Pure: spans of both logs in, an account out. `walk` yields what it needs.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from mirror_lib.features.audit.ignored_headers import Rewrite
@@ -68,6 +68,20 @@ class Bounds:
         if self.first is None:
             self.first, self.first_time = first, first_time
         self.last, self.last_time = last, last_time
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A place up to which both logs are equal, without any fault."""
+
+    #: The next offsets.
+    source_next: int
+    target_next: int
+    equal: int
+    others: int
+    replaced_times: bool
+    source: Bounds
+    target: Bounds
 
 
 @dataclass(slots=True)
@@ -148,6 +162,7 @@ class Alignment:
         most_unmatched: int = MOST_UNMATCHED,
         rewrite: Rewrite | None = None,
         merged: bool = False,
+        to_source_end: bool = False,
     ) -> None:
         """Begin at the start of both.
 
@@ -158,12 +173,14 @@ class Alignment:
             most_unmatched: number of records without an equal after which the comparison ends.
             rewrite: changes what is compared of a record.
             merged: the target has records of other sources, too; they are only counted.
+            to_source_end: the walk ends with the source: what follows on the target is of other records.
         """
         self._rewrite = rewrite
         self._merged = merged
         self.source = Side(*source, rewrite=rewrite)
         self.target = Side(*target, hide_append_times=True, rewrite=rewrite)
-        self.source_ended = self.target_ended = False
+        self.source_ended = self._to_source_end = to_source_end
+        self.target_ended = False
         self.account = Account(partitions)
         self.translation = Translation(*marks)
         self._has_marks = any(marks)
@@ -185,6 +202,8 @@ class Alignment:
             if source and target:
                 if not (self._pass_equal() or self._pass_retimed()):
                     yield from self._realign()
+            elif self._to_source_end and self.source.is_exhausted and not source:
+                return
             elif source or target:
                 if (yield from self._grows(of_source=not source)):
                     continue
@@ -195,6 +214,28 @@ class Alignment:
             self.account.gave_up |= self._room <= 0
             if self.account.gave_up:
                 return
+
+    def reached(self) -> Reached | None:
+        """Where another walk could continue; None at the start, and if it would have to know of faults, too."""
+        account = self.account
+        if not account.equal or account.hunks or account.retimed or account.expired:
+            return None
+        return Reached(
+            self.source.position,
+            self.target.position,
+            account.equal,
+            account.others,
+            account.replaced_times,
+            replace(account.source),
+            replace(account.target),
+        )
+
+    def resume(self, reached: Reached) -> None:
+        """Begin with what an earlier walk has found; this one was made for its next offsets."""
+        account = self.account
+        account.equal, account.others = reached.equal, reached.others
+        account.replaced_times = reached.replaced_times
+        account.source, account.target = replace(reached.source), replace(reached.target)
 
     @property
     def _room(self) -> int:

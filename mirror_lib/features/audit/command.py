@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from mirror_lib.features.audit.html import to_html
 from mirror_lib.features.audit.model import DEFAULT_MEMORY_BYTES, AuditJob, AuditReport
 from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.features.audit.run import AuditOptions, audit
+from mirror_lib.features.audit.sampling import Sample
 from mirror_lib.features.audit.text import (
     DIFFERENCE_COLUMNS,
     FINDING_COLUMNS,
@@ -68,6 +70,10 @@ def audit_command(
     since: Annotated[
         str | None, typer.Option(help="Compare only newer records: 30m, 1h, 2d, or a time (epoch ms or ISO 8601).")
     ] = None,
+    sample: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Compare only ranges of so much of each partition: 1%.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of --sample: the same one chooses the same ranges.")] = None,
     wait: Annotated[float, typer.Option(min=0, help="Seconds that records are awaited on the target.")] = 60.0,
     memory: Annotated[int, typer.Option(min=16, help="Memory in MiB.")] = DEFAULT_MEMORY_BYTES // _MEGABYTE,
     processes: Annotated[int | None, typer.Option(min=1, help="Number of processes; default one per core.")] = None,
@@ -79,6 +85,9 @@ def audit_command(
     ] = False,
     ignore_header: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A header that is not compared; repeatable.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep in this file what is done; continue from it after Ctrl-C.")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as an HTML page to this file.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="The rest counts, too, not only records.")] = False,
@@ -110,6 +119,8 @@ def audit_command(
         read_committed=not uncommitted,
         ignored_headers=tuple(ignore_header or ()),
         merged=merged,
+        sample=None if sample is None else _sample(sample, seed),
+        resume=resume,
         processes=processes or len(os.sched_getaffinity(0)),
     )
     with output.progress("Auditing: reading the offsets") as progress:
@@ -119,6 +130,8 @@ def audit_command(
 
         report = audit(here, there, options, on_plan=begin, on_read=progress.advance)
     _show(output, report)
+    if options.sample is not None:
+        output.note(f"The ranges were chosen by --seed {options.sample.seed}.")
     if html is not None:
         write_private(html, to_html(report, f"Audit of {flow or f'{source} and {target}'}"))
         output.note(f"Report: {html}")
@@ -140,6 +153,16 @@ def _since(text: str) -> int:
     if isinstance(interval, timedelta):
         return int((datetime.now(UTC) - interval).timestamp() * 1000)
     return parse_time(text)
+
+
+def _sample(text: str, seed: int | None) -> Sample:
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise ConfigurationError(f"--sample {text} is no share.", action="Write it as 1% or 0.01.")
+    return Sample(share, random.SystemRandom().randrange(1 << 31) if seed is None else seed)
 
 
 def _pair(text: str) -> TopicPair:

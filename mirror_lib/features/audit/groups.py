@@ -49,17 +49,22 @@ class GroupFacts:
         for (group, partition), offset in sorted(self.committed.items()):
             groups[partition].append((group, offset))
         for each in partitions:
-            for group, offset in groups.get(each.source, ()) if each.positions is not None else ():
-                assert each.positions is not None
+            places = each.positions
+            for group, offset in groups.get(each.source, ()) if places is not None else ():
+                assert places is not None
                 key = group, each.target
+                there = {self.checkpoints.get(key), self.there.get(key)} - {None}
+                if offset not in places.exact or not there <= places.target.keys():
+                    # The partition was compared by an interrupted audit, and the group has moved since.
+                    continue
                 yield GroupReport(
                     group,
                     each.source,
                     each.target,
                     offset,
-                    each.positions.exact[offset].offset,
-                    _jump(each.positions, offset, self.checkpoints.get(key)),
-                    _jump(each.positions, offset, self.there.get(key)),
+                    places.exact[offset].offset,
+                    _jump(places, offset, self.checkpoints.get(key)),
+                    _jump(places, offset, self.there.get(key)),
                 )
 
 

@@ -72,6 +72,22 @@ class Log:
 
         return await asyncio.to_thread(ask)
 
+    async def offset_at(self, time: int) -> int | None:
+        """The offset of the first record with this timestamp or a later one; None if there is none.
+
+        Raises:
+            MirrorError: the cluster does not say it.
+        """
+
+        def ask() -> int | None:
+            with ClusterAdmin(self.connection) as admin:
+                fact = admin.offsets_at({self.partition: time})[self.partition]
+            if fact.error is not None:
+                raise fact.error
+            return None if fact.offset < 0 else fact.offset
+
+        return await asyncio.to_thread(ask)
+
     async def records(self, first: int, end: int, *, read_committed: bool) -> AsyncIterator[Columns]:
         """All records of [first, end), batch by batch."""
         stream = LogStream(self._reader(read_committed=read_committed), first, end)

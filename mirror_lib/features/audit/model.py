@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import MirrorError
+from mirror_lib.features.audit.alignment import Reached
 from mirror_lib.features.audit.differences import Difference
 from mirror_lib.features.audit.findings import WRONG, Finding, Kind, Offsets, count_by_kind
 from mirror_lib.features.audit.marks import Positions
+from mirror_lib.features.audit.sampling import Sample
 from mirror_lib.topology.names import TopicPartition
 
 DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
@@ -25,6 +28,10 @@ class Verdict(StrEnum):
     UNVERIFIABLE = "unverifiable"
     #: Hardly a record of one side is on the other.
     NO_COPY = "not a copy"
+
+
+#: Ids of a topic and of its copy; None before Kafka 2.8.
+TopicIds = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,16 @@ class PartitionPair:
     #: Offsets whose places are wanted, ascending.
     source_marks: tuple[int, ...] = ()
     target_marks: tuple[int, ...] = ()
+    ids: TopicIds = (None, None)
+    #: How far an earlier audit has come.
+    reached: Reached | None = None
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """Where the comparison begins on each side."""
+        if self.reached is None:
+            return self.source_start, self.target_start
+        return self.reached.source_next, self.reached.target_next
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +75,7 @@ class KeyedTopic:
     target_compacted: bool = False
     #: False if the target's brokers replace timestamps.
     times: bool = True
+    ids: TopicIds = (None, None)
 
     @property
     def offsets(self) -> int:
@@ -81,11 +99,17 @@ class AuditJob:
     read_committed: bool = True
     #: Names of headers that are not compared.
     ignored_headers: tuple[str, ...] = ()
+    #: Compare only ranges, as long as they are equal.
+    sample: Sample | None = None
+    #: Ids of the clusters.
+    clusters: tuple[str | None, str | None] = (None, None)
+    #: File of a `Journal`.
+    journal: Path | None = None
 
     @property
     def offsets(self) -> int:
         """Number of offsets of the source."""
-        return sum(each.source_end - each.source_start for each in self.pairs) + sum(e.offsets for e in self.topics)
+        return sum(each.source_end - each.first[0] for each in self.pairs) + sum(e.offsets for e in self.topics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +139,8 @@ class PartitionReport:
     source_bytes: int = 0
     target_bytes: int = 0
     seconds: float = 0.0
+    #: The ranges of the source that were compared; empty if all was.
+    sampled: tuple[Offsets, ...] = ()
     #: The places of the pair's marks; None if the comparison has not come to its end.
     positions: Positions | None = None
 
@@ -139,6 +165,7 @@ class PartitionReport:
             "findings": [each.to_dict() for each in self.findings],
             "why": self.why,
             "action": self.action,
+            "sampled": [each.to_dict() for each in self.sampled],
             "passes": self.passes,
             "by_key": self.by_key,
             "times_compared": self.times_compared,

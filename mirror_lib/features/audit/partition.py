@@ -10,6 +10,7 @@ from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.features.audit.alignment import Account, Alignment, Bounds, Need
 from mirror_lib.features.audit.findings import Answer, Facts, Finding, Kind, Occurrence, Offsets, Question, Unpaired
+from mirror_lib.features.audit.journal import Done, Journal, Place
 from mirror_lib.features.audit.log import Log
 from mirror_lib.features.audit.marks import Positions
 from mirror_lib.features.audit.model import AuditJob, PartitionPair, PartitionReport, Verdict, verdict_of
@@ -22,6 +23,7 @@ from mirror_lib.records.compression.codecs import CodecError
 from mirror_lib.records.records import RecordError
 
 _POLL_SECONDS = 0.5
+_NOTE_SECONDS = 5.0
 #: Memory of a record without an equal while it is judged.
 _UNMATCHED_BYTES = 600
 #: Below this share of equal records it is no copy.
@@ -37,20 +39,30 @@ class PartitionAudit:
     """The audit of one partition."""
 
     def __init__(
-        self, job: AuditJob, pair: PartitionPair, source: RawClient, target: RawClient, on_read: OnRead
+        self,
+        job: AuditJob,
+        pair: PartitionPair,
+        source: RawClient,
+        target: RawClient,
+        on_read: OnRead = lambda _: None,
     ) -> None:
         self._job, self._pair, self._on_read = job, pair, on_read
         self._source = Log.of(job, pair.source, source, of_source=True)
         self._target = Log.of(job, pair.target, target, of_source=False)
         self._walk = Alignment(
-            (pair.source_start, pair.source_end),
-            (pair.target_start, pair.target_end),
+            (pair.first[0], pair.source_end),
+            (pair.first[1], pair.target_end),
             partitions=(pair.source.partition, pair.target.partition),
             marks=(pair.source_marks, pair.target_marks),
             rewrite=self._source.rewrite,
             most_unmatched=max(job.memory_bytes // _UNMATCHED_BYTES, 10_000),
             merged=pair.merged,
+            to_source_end=job.sample is not None,
         )
+        if pair.reached is not None:
+            self._walk.resume(pair.reached)
+        self._journal = None if job.journal is None else Journal(job.journal)
+        self._noted_at = time.monotonic()
         self._streams: dict[bool, LogStream] = {}
         self._passes = 1
         self._in_order = 0
@@ -64,12 +76,10 @@ class PartitionAudit:
         why = action = ""
         findings: tuple[Finding, ...] = ()
         try:
-            try:
-                await self._follow(self._walk.walk())
-            finally:
-                await asyncio.gather(*(each.close() for each in self._streams.values()))
+            await self._walk_along()
             findings = tuple(await self._findings())
-            if not self._walk.account.gave_up:
+            # What was before the place at which it continues was not counted.
+            if not self._walk.account.gave_up and self._pair.reached is None:
                 self._positions = self._walk.translation.end(*self._walk.account.passed, self._walk.target.end)
         except (RecordError, CodecError) as error:
             damaged = CorruptBatchError(
@@ -80,9 +90,36 @@ class PartitionAudit:
             why, action = str(damaged), damaged.action
         except MirrorError as error:
             why, action = str(error), error.action
-        return self._report(findings, why, action, time.monotonic() - began)
+        report = self._report(findings, why, action, time.monotonic() - began)
+        if self._journal is not None and not action:
+            self._journal.write(Done(report, self._pair.ids))
+        return report
+
+    async def up_to_source_end(self) -> PartitionReport | None:
+        """Compare up to the end of the range of the source; None if it is not equal. Errors are raised.
+
+        Raises:
+            MirrorError: a cluster does not answer.
+            RecordError, CodecError: a batch cannot be read.
+        """
+        began = time.monotonic()
+        await self._walk_along()
+        account = self._walk.account
+        before_source, before_target = account.before
+        # The place where it begins on the target is the earliest that is possible.
+        if len(account.only_target) > before_target or len(account.only_source) or before_source or account.retimed:
+            return None
+        if not account.equal and self._pair.source_start < self._pair.source_end:
+            return None
+        return self._report((), "", "", time.monotonic() - began)
 
     # ---------------------------------------------------------------- the walk
+
+    async def _walk_along(self) -> None:
+        try:
+            await self._follow(self._walk.walk())
+        finally:
+            await asyncio.gather(*(each.close() for each in self._streams.values()))
 
     async def _follow(self, needs: Iterator[Need]) -> None:
         for of_source in (True, False):
@@ -98,8 +135,17 @@ class PartitionAudit:
                 await self._await_target()
             else:
                 await self._look_beyond()
+            self._note_place()
             # Responses that arrived meanwhile must be requested again before the next long comparison.
             await asyncio.sleep(0)
+
+    def _note_place(self) -> None:
+        """Note now and then how far both logs are equal, as long as there is no fault to be remembered, too."""
+        if self._journal is None or time.monotonic() < self._noted_at + _NOTE_SECONDS:
+            return
+        self._noted_at = time.monotonic()
+        if (reached := self._walk.reached()) is not None:
+            self._journal.write(Place(self._pair.source, self._pair.target, reached, self._pair.ids))
 
     def _open(self, *, of_source: bool) -> None:
         log, side = (self._source, self._walk.source) if of_source else (self._target, self._walk.target)

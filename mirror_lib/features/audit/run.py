@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.admin.model import OffsetSpec, TopicConfigs
@@ -20,6 +21,7 @@ from mirror_lib.counted import counted
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
 from mirror_lib.features.audit.differences import AuditedFlow, Difference, acl_differences, config_differences
 from mirror_lib.features.audit.groups import read_groups
+from mirror_lib.features.audit.journal import Earlier, Journal, Scope
 from mirror_lib.features.audit.log import CHUNK_BYTES
 from mirror_lib.features.audit.model import (
     DEFAULT_MEMORY_BYTES,
@@ -33,6 +35,8 @@ from mirror_lib.features.audit.model import (
 )
 from mirror_lib.features.audit.pairs import Pairing, TopicPair, pair_topics
 from mirror_lib.features.audit.partition import OnRead, PartitionAudit
+from mirror_lib.features.audit.sampled_partition import audit_sample
+from mirror_lib.features.audit.sampling import Sample
 from mirror_lib.features.audit.topic_by_key import TopicAudit
 from mirror_lib.past_runs.retention import is_compacted
 from mirror_lib.planning.model import WHOLE_TOPIC
@@ -64,6 +68,10 @@ class AuditOptions:
     ignored_headers: tuple[str, ...] = ()
     #: Other sources write to the copies, too.
     merged: bool = False
+    #: Compare only some ranges of each partition, and all of it if one of them is not equal.
+    sample: Sample | None = None
+    #: File of what is done, from which an interrupted audit continues; it is deleted at the end.
+    resume: Path | None = None
 
 
 def plan_audit(source: Connection, target: Connection, options: AuditOptions) -> tuple[AuditJob, AuditReport]:
@@ -82,6 +90,7 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
             copy_of=None if options.rules is None else options.rules.topology.remote_topic,
         )
         found = _compared(pairing, here, there, options)
+        clusters = here.cluster_id(), there.cluster_id()
     job = AuditJob(
         source,
         target,
@@ -91,6 +100,9 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
         memory_bytes=options.memory_bytes,
         read_committed=options.read_committed,
         ignored_headers=options.ignored_headers,
+        sample=options.sample,
+        clusters=clusters,
+        journal=options.resume,
     )
     report = AuditReport(
         tuple(found.problems),
@@ -122,16 +134,22 @@ def audit(
     """
     began = time.monotonic()
     job, report = plan_audit(source, target, options)
-    # Among records of others the number of records before an offset says nothing.
-    groups = read_groups(source, target, [each for each in job.pairs if not each.merged])
+    # Among records of others the number of records before an offset says nothing, and a sample does not count them.
+    judged = [] if options.sample is not None else [each for each in job.pairs if not each.merged]
+    groups = read_groups(source, target, judged)
     job = replace(job, pairs=groups.with_marks(job.pairs))
     on_read = on_read or (lambda _: None)
+    earlier = Earlier() if options.resume is None else Journal(options.resume).begin(_scope(job, options))
+    left, found = _left(job, earlier)
     if on_plan is not None:
-        on_plan(job)
-    found = list(compare(job, options.processes, on_read))
+        on_plan(left)
+    found += compare(left, options.processes, on_read)
     if moved := _in_other_partitions(job, found):
-        by_key = list(compare(replace(job, pairs=(), topics=moved), options.processes, on_read))
+        left, by_key = _left(replace(job, pairs=(), topics=moved), earlier)
+        by_key += compare(left, options.processes, on_read)
         found = _the_better(found, by_key)
+    if options.resume is not None:
+        options.resume.unlink(missing_ok=True)
     partitions = tuple(sorted((*report.partitions, *found), key=lambda each: (each.source, each.target)))
     return replace(
         report,
@@ -142,6 +160,31 @@ def audit(
         group_errors=groups.errors,
         seconds=time.monotonic() - began,
     )
+
+
+def _scope(job: AuditJob, options: AuditOptions) -> Scope:
+    return Scope(*job.clusters, options.since, options.read_committed, options.ignored_headers, options.merged)
+
+
+def _left(job: AuditJob, earlier: Earlier) -> tuple[AuditJob, list[PartitionReport]]:
+    """The job without what an earlier audit has done, and the reports of that."""
+    pairs, topics, done = [], [], []
+    for pair in job.pairs:
+        if (report := earlier.report(pair.source, pair.target, pair.ids)) is not None:
+            done.append(report)
+            continue
+        reached = earlier.place(pair.source, pair.target, pair.ids)
+        # Shorter logs were truncated since.
+        if reached and reached.source_next <= pair.source_end and reached.target_next <= pair.target_end:
+            pair = replace(pair, reached=reached)
+        pairs.append(pair)
+    for topic in job.topics:
+        here, there = (TopicPartition(each, WHOLE_TOPIC) for each in (topic.source, topic.target))
+        if (report := earlier.report(here, there, topic.ids)) is not None:
+            done.append(report)
+        else:
+            topics.append(topic)
+    return replace(job, pairs=tuple(pairs), topics=tuple(topics)), done
 
 
 def _is_compared(group: GroupReport, pairs: Sequence[PartitionPair]) -> bool:
@@ -172,6 +215,7 @@ def _in_other_partitions(job: AuditJob, reports: Sequence[PartitionReport]) -> t
             tuple((each.target_start, each.target_end) for each in found),
             found[0].source_compacted,
             found[0].target_compacted,
+            ids=found[0].ids,
             times=names not in untimed,
         )
         for names, found in pairs.items()
@@ -218,7 +262,12 @@ async def _compare(job: AuditJob, on_read: OnRead) -> list[PartitionReport]:
 
             async def one(pair: PartitionPair) -> PartitionReport:
                 async with at_a_time:
-                    return await PartitionAudit(job, pair, source, target, on_read).run()
+                    if job.sample is not None:
+                        report = await audit_sample(job, job.sample, pair, source, target)
+                        if report is not None:
+                            on_read(pair.source_end - pair.first[0])
+                            return report
+                    return await PartitionAudit(replace(job, sample=None), pair, source, target, on_read).run()
 
             reports = list(await asyncio.gather(*(one(pair) for pair in job.pairs)))
             # One after the other: each takes all of the memory.
@@ -272,6 +321,7 @@ class _Side:
     def __init__(self, admin: ClusterAdmin, topics: Collection[str], options: AuditOptions) -> None:
         described, configs = admin.describe_topics(topics), admin.topic_configs(topics)
         self.errors: dict[str, MirrorError] = dict(described.errors)
+        self.ids = {name: found.topic_id for name, found in described.items()}
         self.partitions = {name: len(found.partitions) for name, found in described.items()}
         self.unread = [each for each in configs.errors.values() if isinstance(each, AuthorizationError)]
         self.configs = dict(configs)
@@ -327,13 +377,16 @@ def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, opti
         if merged and len(mine) != len(theirs):
             found.problems.append(_impossible(pair, _MERGED_BY_KEY, "Compare the topics by a program that knows them."))
             continue
+        ids = here.ids[pair.source], there.ids[pair.target]
         compacted = pair.source in here.compacted, pair.target in there.compacted
         if len(mine) != len(theirs):
             times = pair.target not in there.append_times
-            found.topics.append(KeyedTopic(*pair, mine, theirs, *compacted, times))
+            found.topics.append(KeyedTopic(*pair, mine, theirs, *compacted, times, ids))
             continue
         found.pairs += [
-            PartitionPair(TopicPartition(pair.source, n), TopicPartition(pair.target, n), *a, *b, *compacted, merged)
+            PartitionPair(
+                TopicPartition(pair.source, n), TopicPartition(pair.target, n), *a, *b, *compacted, merged, ids=ids
+            )
             for n, (a, b) in enumerate(zip(mine, theirs, strict=True))
         ]
     return found

@@ -125,7 +125,8 @@ def sentence(report: AuditReport) -> str:
     topics = len({each.source.topic for each in report.partitions})
     where = f"{counted(topics, 'topic')}, {counted(len(report.partitions), 'partition')}"
     if report.verdict is Verdict.EQUAL:
-        return f"Right: {counted(report.equal, 'record')} of {where} are on the target, in order, once, unchanged."
+        right = "Right in the sample" if any(each.sampled for each in report.partitions) else "Right"
+        return f"{right}: {counted(report.equal, 'record')} of {where} are on the target, in order, once, unchanged."
     if report.verdict is Verdict.WRONG:
         faults = [
             f"{counts[kind]:,} {kind.value}" for kind in Kind if counts.get(kind) and kind is not Kind.UNVERIFIABLE
@@ -152,10 +153,16 @@ def remarks(report: AuditReport) -> Iterator[str]:
             f"Timestamps of {counted(len(untimed), 'partition')} are not compared: the target's brokers replace them "
             "(message.timestamp.type=LogAppendTime)."
         )
+    if sampled := [each for each in report.partitions if each.sampled]:
+        records = counted(sum(each.equal for each in sampled), "record")
+        yield (
+            f"A sample: of {counted(len(sampled), 'partition')} only {records} in some ranges were compared, which are "
+            "equal; nothing is known of the others, nor of groups."
+        )
     if others := sum(each.others for each in report.partitions):
         yield (
-            f"{counted(others, 'record')} of merged copies are not of these topics. Whether some of them are repeats is "
-            "not known."
+            f"{counted(others, 'record')} of merged copies are not of these topics. Whether some of them are repeats "
+            "is not known."
         )
     elif report.counts.get(Kind.EXTRA, 0) > max(report.equal * _MUCH, _MANY):
         yield "If other sources write to the copies, too, compare with --merged: only their number is said then."

@@ -10,6 +10,7 @@ from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.errors import MirrorError
 from mirror_lib.features.audit.by_key import BUCKET_BYTES, MOST_RECORDS, Chosen, Digests, compare_chosen, differing
 from mirror_lib.features.audit.findings import Facts, Finding, Kind
+from mirror_lib.features.audit.journal import Done, Journal
 from mirror_lib.features.audit.log import Log
 from mirror_lib.features.audit.model import AuditJob, KeyedTopic, PartitionReport, verdict_of
 from mirror_lib.features.audit.partition import OnRead
@@ -58,7 +59,7 @@ class TopicAudit:
             why, action = f"a batch cannot be decoded: {error}.", "Compare the replicas (kafka-dump-log)."
         except MirrorError as error:
             why, action = str(error), error.action
-        return PartitionReport(
+        report = PartitionReport(
             source=TopicPartition(self._topic.source, WHOLE_TOPIC),
             target=TopicPartition(self._topic.target, WHOLE_TOPIC),
             verdict=verdict_of(tuple(findings), why=why),
@@ -73,6 +74,9 @@ class TopicAudit:
             target_bytes=sum(each.bytes for each in self._target),
             seconds=time.monotonic() - began,
         )
+        if self._job.journal is not None and not action:
+            Journal(self._job.journal).write(Done(report, self._topic.ids))
+        return report
 
     async def _compare_until_complete(self) -> tuple[int, Sequence[Finding], str]:
         """Compare again while records lack that may still come."""

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Any
 
@@ -13,27 +14,44 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.audit import log, partition, sampling
 from mirror_lib.features.audit.clusters import connection_to
 from mirror_lib.features.audit.command import app
 from mirror_lib.features.audit.findings import Kind
 from mirror_lib.features.audit.model import AuditJob, AuditReport, Jump, Verdict
 from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.features.audit.run import AuditOptions, audit
+from mirror_lib.features.audit.sampling import Sample
+from mirror_lib.features.audit.text import remarks, sentence
 from tests.support.brokers.groups import commit_offset
-from tests.support.kafka import Record, create_topic, delete_records, open_transaction, produce, records, transaction
+from tests.support.kafka import (
+    Record,
+    create_topic,
+    delete_records,
+    delete_topic,
+    open_transaction,
+    produce,
+    records,
+    transaction,
+)
 from tests.support.mirrored_topic import MirroredTopic
 
 _Records = list[Record]
 
 
 def audited(
-    mirrored: MirroredTopic, *, on_plan: Callable[[AuditJob], None] | None = None, **options: Any
+    mirrored: MirroredTopic,
+    *,
+    on_plan: Callable[[AuditJob], None] | None = None,
+    on_read: Callable[[int], None] | None = None,
+    **options: Any,
 ) -> AuditReport:
     """An audit of the topic of a test."""
     here = connection_to("source", mirrored.source.bootstrap_servers, None)
     there = connection_to("target", mirrored.target.bootstrap_servers, None)
     chosen = AuditOptions(**{"selected": lambda topic: topic == mirrored.name, "wait_seconds": 0, **options})
-    return audit(here, there, chosen, on_plan=on_plan)
+    return audit(here, there, chosen, on_plan=on_plan, on_read=on_read)
 
 
 def found(report: AuditReport) -> list[tuple[int, Kind, int, int | None, int | None]]:
@@ -391,3 +409,143 @@ def test_given_two_topics_that_are_copied_into_one_then_each_is_judged_and_the_o
         (other, 300, 495),
     ]
     assert found(report) == [(0, Kind.MISSING, 1, 99 + 100 * place, None) for place in range(5)]
+
+
+def interrupted(mirrored: MirroredTopic, journal: Path, *, after: int) -> None:
+    """An audit that is stopped once it has read so many offsets of the source."""
+    read = 0
+
+    def stop(offsets: int) -> None:
+        nonlocal read
+        read += offsets
+        if read >= after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        audited(mirrored, resume=journal, on_read=stop)
+
+
+@pytest.fixture
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file to continue from; places are noted in it at once."""
+    monkeypatch.setattr(partition, "_NOTE_SECONDS", 0.0)
+    monkeypatch.setattr(log, "CHUNK_BYTES", 16 * 1024)
+    return tmp_path / "audit.journal"
+
+
+def copied_in_two_partitions(mirrored: MirroredTopic, change: Callable[[_Records], _Records] = list) -> None:
+    written = mirrored.create([*records(900), *records(900, partition=1, start=5_000)], partitions=2)
+    mirrored.create_remote(partitions=2)
+    mirrored.produce_remote(change(written))
+
+
+def test_given_an_audit_that_was_interrupted_then_it_continues_where_it_was(
+    mirrored: MirroredTopic, journal: Path
+) -> None:
+    copied_in_two_partitions(mirrored, lambda r: [*r[:880], *r[881:1_790], *r[1_791:]])
+    interrupted(mirrored, journal, after=1_000)
+    jobs: list[AuditJob] = []
+
+    report = audited(mirrored, resume=journal, on_plan=jobs.append)
+
+    assert jobs[0].offsets < 1_800
+    assert found(report) == [(0, Kind.MISSING, 1, 880, None), (1, Kind.MISSING, 1, 890, None)]
+    assert [(each.equal, each.source_range and each.source_range.first) for each in report.partitions] == [(899, 0)] * 2
+    assert not journal.exists()
+
+
+def test_given_topics_that_were_created_again_meanwhile_then_they_are_compared_as_a_whole(
+    mirrored: MirroredTopic, journal: Path
+) -> None:
+    copied_in_two_partitions(mirrored)
+    interrupted(mirrored, journal, after=1_000)
+    delete_topic(mirrored.target, mirrored.remote)
+    mirrored.create_remote(partitions=2)
+    jobs: list[AuditJob] = []
+
+    report = audited(mirrored, resume=journal, on_plan=jobs.append)
+
+    assert jobs[0].offsets == 1_800
+    assert report.counts == {Kind.MISSING: 1_800}
+
+
+def test_given_the_journal_of_another_audit_then_that_is_an_error_and_the_file_stays(
+    mirrored: MirroredTopic, journal: Path
+) -> None:
+    copied_in_two_partitions(mirrored)
+    interrupted(mirrored, journal, after=1_000)
+    before = journal.read_bytes()
+
+    with pytest.raises(ConfigurationError, match="other options"):
+        audited(mirrored, resume=journal, read_committed=False)
+
+    assert journal.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"# notes\n", b"{}\n", b"\xff\x00"])
+def test_given_a_file_of_something_else_then_it_is_not_written_to(
+    mirrored: MirroredTopic, tmp_path: Path, content: bytes
+) -> None:
+    copied_in_two_partitions(mirrored)
+    (tmp_path / "notes").write_bytes(content)
+
+    with pytest.raises(ConfigurationError, match="not the file of an audit"):
+        audited(mirrored, resume=tmp_path / "notes")
+
+    assert (tmp_path / "notes").read_bytes() == content
+
+
+def sampled(mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch) -> AuditReport:
+    """An audit of a tenth."""
+    monkeypatch.setattr(sampling, "_FEWEST", 20)
+    return audited(mirrored, sample=Sample(0.1, 1))
+
+
+def shuffled(written: _Records) -> _Records:
+    """Timestamps out of order, as those of many producers."""
+    return [
+        replace(each, timestamp_ms=(each.timestamp_ms or 0) + (place * 7_919) % 90_000)
+        for place, each in enumerate(written)
+    ]
+
+
+@pytest.mark.parametrize("times", ["as written", "out of order", "replaced"])
+def test_given_a_copy_without_a_fault_then_a_sample_reads_a_part_and_says_so(
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch, times: str
+) -> None:
+    written = records(20_000)
+    written = mirrored.create(shuffled(written) if times == "out of order" else written)
+    mirrored.create_remote(configs={"message.timestamp.type": "LogAppendTime"} if times == "replaced" else None)
+    mirrored.produce_remote(written, linger_ms=20)
+
+    report = sampled(mirrored, monkeypatch)
+
+    (partition,) = report.partitions
+    assert (report.verdict, report.exit_code()) == (Verdict.EQUAL, 0)
+    assert 1_000 < partition.equal <= 2_000
+    assert len(partition.sampled) == 5
+    assert any("only" in each and "nothing is known of the others" in each for each in remarks(report))
+    assert sentence(report).startswith("Right in the sample: ")
+
+
+def test_given_a_fault_at_the_end_then_a_sample_is_followed_by_the_comparison_of_all(
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_by_hand(mirrored, mirrored.create(records(3_000)), lambda r: [*r[:10], *r[11:2_990], *r[2_991:]])
+
+    report = sampled(mirrored, monkeypatch)
+
+    assert found(report) == [(0, Kind.MISSING, 1, 10, None), (0, Kind.MISSING, 1, 2_990, None)]
+    assert report.partitions[0].sampled == ()
+
+
+def test_given_a_fault_between_the_ranges_then_a_sample_does_not_claim_to_have_seen_it(
+    mirrored: MirroredTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_by_hand(mirrored, mirrored.create(records(3_000)), lambda r: [*r[:1], *r[2:]])
+
+    report = sampled(mirrored, monkeypatch)
+
+    (partition,) = report.partitions
+    assert partition.verdict is Verdict.EQUAL
+    assert all(each.first > 1 for each in partition.sampled)
