@@ -78,7 +78,8 @@ def plan_flow(
             ),
             *_topics_not_creatable(flow, clusters),
         )
-        warnings = (*limits, *about_empty_selection(flow, flow_topology(flow, options.topics), topics))
+        topology = flow_topology(flow, options.topics)
+        warnings = (*limits, *about_empty_selection(flow, topology, topics))
         # Warnings about replaced timestamps are in both.
         warnings = tuple(each for each in warnings if each not in plan.warnings)
     expected = expectation(plan, ledger, str(flow.flow))
@@ -88,7 +89,7 @@ def plan_flow(
         limits=tuple(dict.fromkeys((*plan.limits, *limits))),
         expected=expected,
         paths=_paths(flow, (*facts, *plan.problems)),
-        copied_transactions=copied_transactions(ledger, flow.flow, topics),
+        copied_transactions=copied_transactions(ledger, flow.flow, topology.replicates),
     )
 
 

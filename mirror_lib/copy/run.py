@@ -465,7 +465,7 @@ class _Run:
         for each in results:
             aborted[each.source.topic] += each.aborted
         by_run = [(topic, records) for topic, records in aborted.items() if records]
-        copied = copied_transactions(self._ledger, self._flow.flow, aborted)
+        copied = copied_transactions(self._ledger, self._flow.flow, aborted.__contains__)
         return tuple(aborted_notes(self._flow.flow, copied, by_run=by_run))
 
     def report(self, seconds: float) -> RunReport:

@@ -6,7 +6,7 @@ then see more there than on the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mirror_lib.counted import counted
 from mirror_lib.ledger.offset_rows import TransactionCountRow
@@ -18,16 +18,15 @@ _NAMED = 3
 
 
 def copied_transactions(
-    ledger: Ledger | None, flow: FlowId, topics: Iterable[str] | None = None
+    ledger: Ledger | None, flow: FlowId, selects: Callable[[str], bool] = lambda _: True
 ) -> tuple[CopiedTransactions, ...]:
     """What the last runs have counted, by topic.
 
     Args:
-        topics: that the flow selects; None for all that it has copied.
+        selects: whether a topic counts. One that was deleted at the source still has its records on the target.
     """
-    chosen = None if topics is None else frozenset(topics)
     rows = () if ledger is None else ledger.transaction_counts(str(flow))
-    return by_topic(row for row in rows if chosen is None or row.topic in chosen)
+    return by_topic(row for row in rows if selects(row.topic))
 
 
 def by_topic(rows: Iterable[TransactionCountRow]) -> tuple[CopiedTransactions, ...]:

@@ -78,7 +78,7 @@ def at_the_end(flow: FlowConfig, found: Open) -> Gate:
 def aborted_notes_of(context: CutoverContext) -> tuple[str, ...]:
     """What runs have counted of aborted and open transactions among the copied records of the scope."""
     flow = context.flow.flow
-    copied = copied_transactions(context.ledger, flow, (topic.source for topic in context.topics))
+    copied = copied_transactions(context.ledger, flow, {topic.source for topic in context.topics}.__contains__)
     return tuple(aborted_notes(flow, copied))
 
 

@@ -135,6 +135,21 @@ def test_aborted_and_open_records_are_told_until_they_are_copied_again(mirrored:
     assert mirror(flow, "plan")["copied_transactions"] == []
 
 
+def test_aborted_and_open_records_are_told_after_their_topic_was_deleted_at_the_source(mirrored: MirroredTopic) -> None:
+    mirrored.create()
+    transaction(mirrored.source, mirrored.name, [b"998", b"999"], commit=False)
+    open_transaction(mirrored.source, mirrored.name, [b"5"], name="waiting")
+    flow = mirrored.flow()
+    flow.run()
+    (before,) = mirror(flow, "plan")["copied_transactions"]
+
+    delete_topic(mirrored.source, mirrored.name)
+    flow.run()
+
+    assert mirror(flow, "plan")["copied_transactions"] == [before]
+    assert (before["aborted"], before["undecided"]) == (2, 1)
+
+
 @pytest.mark.parametrize(
     "decision",
     [("gaps", "accept", "--all"), ("position", "set", "--to", "earliest")],
