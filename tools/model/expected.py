@@ -58,6 +58,8 @@ class History:
     begun: bool = False
     #: True if the topic had been copied before the partition was added: then its first start is its beginning.
     late: bool = False
+    #: Ids of transactions that were open until the topic was deleted: nobody can read that they ended.
+    end_unread: set[str] = field(default_factory=set)
     #: Ids that were written to the target after a cutover and have not been copied back.
     away: set[str] = field(default_factory=set)
     _came_home: int = -1

@@ -130,6 +130,9 @@ class Happenings(State):
 
     def _delete_source(self, topic: str) -> int:
         """Delete a topic; return its number of partitions."""
+        for place, transaction in self._open:
+            if place[0] == topic:
+                self._histories[place].end_unread |= set(transaction.ids)
         self._do_unhang(commit=False)
         name = self._topic(topic)
         partitions = len(self._source.partitions(name))

@@ -244,7 +244,8 @@ class Operations(Happenings):
             aborted = sum(len(self._histories[place].aborted & ids) for place, ids in copied.items())
             opened = {(place, each) for place, transaction in self._open for each in transaction.ids}
             undecided = sum(each in copied.get(place, ()) for place, each in opened)
-            if (counts["aborted"], counts["undecided"]) != (aborted, undecided):
+            unread = sum(len(self._histories[place].end_unread & ids) for place, ids in copied.items())
+            if (counts["aborted"], counts["undecided"]) != (aborted - unread, undecided + unread):
                 text = f"{topic}: {counts}, and the target has {aborted} aborted records, and {undecided} open ones"
                 raise ViolationError("unnamed", text)
 
