@@ -128,7 +128,12 @@ def audit_command(
         def begin(job: AuditJob) -> None:
             progress.update(0, total=job.offsets or None, description="Auditing: source offsets")
 
-        report = audit(here, there, options, on_plan=begin, on_read=progress.advance)
+        try:
+            report = audit(here, there, options, on_plan=begin, on_read=progress.advance)
+        except KeyboardInterrupt:
+            if resume is not None:
+                output.note(f"Interrupted. The same command continues from {resume}.")
+            raise
     _show(output, report)
     if options.sample is not None:
         output.note(f"The ranges were chosen by --seed {options.sample.seed}.")

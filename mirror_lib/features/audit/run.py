@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,6 +37,7 @@ from mirror_lib.features.audit.partition import OnRead, PartitionAudit
 from mirror_lib.features.audit.sampled_partition import audit_sample
 from mirror_lib.features.audit.sampling import Sample
 from mirror_lib.features.audit.topic_by_key import TopicAudit
+from mirror_lib.features.verify.worker_processes import worker_processes
 from mirror_lib.past_runs.retention import is_compacted
 from mirror_lib.planning.model import WHOLE_TOPIC
 from mirror_lib.topology.names import TopicPartition
@@ -241,9 +241,7 @@ def compare(job: AuditJob, processes: int, on_read: OnRead) -> Iterator[Partitio
         for each in jobs:
             yield from compare_here(each, on_read)
         return
-    # Threads of the clients would not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:
+    with worker_processes(min(processes, len(jobs))) as pool:
         futures = {pool.submit(compare_here, each): each for each in jobs}
         for future in as_completed(futures):
             on_read(futures[future].offsets)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 
 from mirror_lib.features.verify.findings import PartitionVerdict, RoutedVerdict, Verdict
 from mirror_lib.features.verify.model import VerifyJob
 from mirror_lib.features.verify.planning.by_transform_chain import split_job
 from mirror_lib.features.verify.planning.chains import NEEDED_FOR_ROUTED, NEEDS_SPARK, needs_spark
 from mirror_lib.features.verify.raw.task import OnBytesRead, verify_bin
+from mirror_lib.features.verify.worker_processes import worker_processes
 
 #: Bins for each process: more bins give smoother progress, but each connects anew.
 BINS_PER_PROCESS = 4
@@ -55,10 +55,8 @@ def run_locally(
         numbers = range(len(job.bins))
         if processes == 1 or len(job.bins) == 1:
             return [verdict for number in numbers for verdict in verify_bin(job, number, on_read)]
-        # Threads of the clients would not survive a fork.
-        context = multiprocessing.get_context("spawn")
         found: list[PartitionVerdict] = []
-        with ProcessPoolExecutor(min(processes, len(job.bins)), mp_context=context) as pool:
+        with worker_processes(min(processes, len(job.bins))) as pool:
             for future in as_completed([pool.submit(verify_bin, job, number) for number in numbers]):
                 verdicts = future.result()
                 found += verdicts
