@@ -30,6 +30,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "frame": ["begin_with"],
         "gaps": ["GapPartitionOption"],
         "written": ["ForceOption", "read_bytes", "write_file"],
-        "output": ["JsonOption", "JsonOutput", "Output", "Progress", "report_errors"],
+        "output": ["ConsoleOutput", "JsonOption", "JsonOutput", "Output", "Progress", "report_errors"],
     },
 )

@@ -22,6 +22,7 @@ from .flow_options import TasksOption as TasksOption
 from .flow_options import TopicsOption as TopicsOption
 from .frame import begin_with as begin_with
 from .gaps import GapPartitionOption as GapPartitionOption
+from .output import ConsoleOutput as ConsoleOutput
 from .output import JsonOption as JsonOption
 from .output import JsonOutput as JsonOutput
 from .output import Output as Output

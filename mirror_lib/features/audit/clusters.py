@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.file.properties import read_properties
 from mirror_lib.config.loader import load_flow
-from mirror_lib.config.model import ClientSettings
+from mirror_lib.config.model import ClientSettings, FlowConfig
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.audit.differences import AuditedFlow
@@ -36,8 +36,17 @@ def clusters_of_flow(config: Path, flow: str) -> tuple[Connection, Connection, A
         ConfigurationError: the file or the flow has an error.
     """
     _, settings = load_flow(config, flow)
+    return clusters_of(settings)
+
+
+def clusters_of(settings: FlowConfig, topics: Sequence[str] = ()) -> tuple[Connection, Connection, AuditedFlow]:
+    """As `clusters_of_flow`, of a flow that is loaded already.
+
+    Args:
+        topics: Java regexes that limit the selection; empty selects all topics of the flow.
+    """
     source, target = settings.clients.data_consumer, settings.clients.data_producer
-    rules = AuditedFlow(settings, flow_topology(settings))
+    rules = AuditedFlow(settings, flow_topology(settings, topics))
     return Connection.from_settings(source), Connection.from_settings(target), rules
 
 

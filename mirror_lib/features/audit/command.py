@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import random
 import re
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mirror_lib.cli import Output, begin_with, capped_table, report_errors
-from mirror_lib.config.first_start import parse_time
-from mirror_lib.config.schedule import parse_schedule
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.features.audit.chosen import since_ms
 from mirror_lib.features.audit.clusters import clusters_of_flow, connection_to
 from mirror_lib.features.audit.html import to_html
 from mirror_lib.features.audit.model import DEFAULT_MEMORY_BYTES, AuditJob, AuditReport
@@ -90,6 +88,10 @@ def audit_command(
         Path | None, typer.Option(metavar="FILE", help="Keep in this file what is done; continue from it after Ctrl-C.")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as an HTML page to this file.")] = None,
+    metrics: Annotated[
+        Path | None,
+        typer.Option(help="Output file for node_exporter's textfile collector, ending in .prom.", metavar="PATH"),
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="The rest counts, too, not only records.")] = False,
 ) -> None:
     """Compare copies of topics by any replicator. Exit codes: 0 right, 1 not verifiable, 3 wrong.
@@ -113,7 +115,7 @@ def audit_command(
         ),
         named=tuple(_pair(text) for text in pair or ()),
         rules=rules,
-        since=None if since is None else _since(since),
+        since=None if since is None else since_ms(since),
         wait_seconds=wait,
         memory_bytes=memory * _MEGABYTE,
         read_committed=not uncommitted,
@@ -134,9 +136,14 @@ def audit_command(
             if resume is not None:
                 output.note(f"Interrupted. The same command continues from {resume}.")
             raise
-    _show(output, report)
+    show(output, report)
     if options.sample is not None:
         output.note(f"The ranges were chosen by --seed {options.sample.seed}.")
+    if metrics is not None:
+        # prometheus_client is imported only if it is needed: it takes a while.
+        from mirror_lib.features.audit.metrics_text import metrics_text, write_metrics
+
+        write_metrics(metrics, metrics_text(report, flow or f"{source}->{target}", strict=strict))
     if html is not None:
         write_private(html, to_html(report, f"Audit of {flow or f'{source} and {target}'}"))
         output.note(f"Report: {html}")
@@ -148,16 +155,6 @@ def _pattern(text: str) -> BoundedPattern:
         return compile_java(text)
     except ValueError as error:
         raise ConfigurationError(f"--topics: {error}.", action="Correct the expression.") from error
-
-
-def _since(text: str) -> int:
-    try:
-        interval = parse_schedule(text)
-    except ValueError:
-        interval = None
-    if isinstance(interval, timedelta):
-        return int((datetime.now(UTC) - interval).timestamp() * 1000)
-    return parse_time(text)
 
 
 def _sample(text: str, seed: int | None) -> Sample:
@@ -176,7 +173,8 @@ def _pair(text: str) -> TopicPair:
     return TopicPair(*text.split("="))
 
 
-def _show(output: Output, report: AuditReport) -> None:
+def show(output: Output, report: AuditReport) -> None:
+    """Show the report."""
     output.document(report.to_dict())
     capped_table(output, "verdicts", PARTITION_COLUMNS, partition_rows(report))
     if rows := finding_rows(report):

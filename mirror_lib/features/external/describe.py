@@ -15,7 +15,7 @@ from mirror_lib.features.external.stand_ins import DAG, AssetAlias, BaseOperator
 
 #: Kinds of DAGs that have external tasks, as far as their features are there. The others ask questions on Airflow's
 #: page of required actions.
-_KINDS: Final = ("flows", "verifications", "backfills", "heartbeats")
+_KINDS: Final = ("flows", "verifications", "audits", "backfills", "heartbeats")
 _DURATIONS = ("retry_delay", "max_retry_delay", "execution_timeout")
 _DEFAULT_RUNS = 16
 

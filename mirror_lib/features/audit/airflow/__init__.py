@@ -1,0 +1,1 @@
+"""The DAGs that audit copies, and the operator for DAGs of your own."""

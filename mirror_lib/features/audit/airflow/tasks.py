@@ -1,0 +1,133 @@
+"""The tasks that audit: a flow of a file, or two clusters."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.loader import load_flow
+from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.features.audit.airflow.form import AuditChoices
+from mirror_lib.features.audit.airflow.outcome import judge, log_report, xcom_value
+from mirror_lib.features.audit.chosen import since_ms, twice_the_interval
+from mirror_lib.features.audit.clusters import clusters_of, connection_to
+from mirror_lib.features.audit.manifest import METRICS, SCHEDULE, SINCE
+from mirror_lib.features.audit.metrics_text import metrics_text, write_metrics
+from mirror_lib.features.audit.pairs import TopicPair
+from mirror_lib.features.audit.run import AuditOptions, audit
+from mirror_lib.topology.java_regex import compile_java
+
+_log = logging.getLogger(__name__)
+_MEBIBYTE = 1 << 20
+#: XCom key of the result, also when something is wrong.
+RESULT_KEY = "audit"
+
+
+def audit_flow(flow: str, config_path: str, params: Mapping[str, Any], ti: Any) -> None:
+    """Audit the copies of a flow's topics, as `mirror audit --config` does."""
+    _, settings = load_flow(Path(config_path), flow)
+    chosen = AuditChoices.from_params(params)
+    since = chosen.since.strip() or SINCE.of(settings).strip() or twice_the_interval(SCHEDULE.of(settings))
+    source, target, rules = clusters_of(settings, chosen.topics)
+    options = AuditOptions(
+        selected=rules.topology.replicates,
+        rules=rules,
+        since=since_ms(since),
+        wait_seconds=chosen.wait,
+    )
+    # Metrics of some topics would say nothing about the flow.
+    metrics = "" if chosen.topics else METRICS.of(settings).strip()
+    limits = ["--topics", "|".join(chosen.topics)] if chosen.topics else []
+    again = ["--config", config_path, "--flow", flow, *limits, "--since", since]
+    _run(source, target, options, ti, f"flow {flow}", flow, again, metrics)
+
+
+def audit_clusters(
+    ti: Any,
+    *,
+    source: str,
+    target: str,
+    topics: str,
+    pairs: Mapping[str, str],
+    client_config: str | None,
+    source_config: str | None,
+    target_config: str | None,
+    since: str | None,
+    wait: float,
+    ignored_headers: Sequence[str],
+    uncommitted: bool,
+    strict: bool,
+    memory_mib: int,
+    processes: int,
+    metrics: str | None,
+) -> None:
+    """Audit the copies of topics between two clusters, as `mirror audit --source --target` does."""
+    try:
+        pattern = compile_java(topics)
+    except ValueError as error:
+        raise ConfigurationError(f"topics: {error}.", action="Correct the expression.") from error
+    options = AuditOptions(
+        selected=lambda topic: pattern.fullmatch(topic) is not None,
+        named=tuple(TopicPair(*each) for each in pairs.items()),
+        since=since_ms(since) if since else None,
+        wait_seconds=float(wait),
+        memory_bytes=memory_mib * _MEBIBYTE,
+        read_committed=not uncommitted,
+        processes=processes,
+        ignored_headers=tuple(ignored_headers),
+    )
+    files = {"--client.config": client_config, "--source.config": source_config, "--target.config": target_config}
+    again = ["--source", source, "--target", target, "--topics", topics]
+    again += [word for name, file in files.items() if file for word in (name, file)]
+    again += [word for pair in pairs.items() for word in ("--pair", "=".join(pair))]
+    again += ["--since", since] if since else []
+    _run(
+        connection_to("source", source, _path(source_config or client_config)),
+        connection_to("target", target, _path(target_config or client_config)),
+        options,
+        ti,
+        f"copies of {source} on {target}",
+        f"{source}->{target}",
+        again,
+        metrics or "",
+        strict=strict,
+    )
+
+
+def _run(
+    source: Connection,
+    target: Connection,
+    options: AuditOptions,
+    ti: Any,
+    subject: str,
+    flow: str,
+    again: Sequence[str],
+    metrics: str,
+    *,
+    strict: bool = False,
+) -> None:
+    report = audit(source, target, options)
+    log_report(report)
+    ti.xcom_push(key=RESULT_KEY, value=xcom_value(report, strict=strict))
+    unwritten = _write(metrics, metrics_text(report, flow, strict=strict)) if metrics else None
+    judge(report, subject, shlex.join(["mirror", "audit", *again]), strict=strict)
+    if unwritten is not None:
+        raise unwritten
+
+
+def _write(path: str, text: bytes) -> MirrorError | None:
+    """Write the metrics; return why that has failed, since the verdict comes first."""
+    try:
+        write_metrics(Path(path), text)
+    except MirrorError as error:
+        _log.error("%s", error)
+        return error
+    return None
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
