@@ -48,6 +48,7 @@ RECORDS = AuditMetric("mirror_audit_records", "Records by kind in the last audit
 ALONE = AuditMetric(
     "mirror_audit_topics_without_copy", "Topics that the last audit did not compare: without a copy, or with several."
 )
+DIFFERENCES = AuditMetric("mirror_audit_differences", "Configs and ACLs of copies that differ, in the last audit.")
 TOPIC_VERDICT = AuditMetric(
     "mirror_audit_topic_verdict",
     "1 for the verdict of the topic in the last audit.",
@@ -58,7 +59,7 @@ TOPIC_RECORDS = AuditMetric(
     "Records of the topic by kind in the last audit; kinds without records are absent, but for `equal`.",
     ("topic", "target_topic", "kind"),
 )
-METRICS = (VERDICT, EXIT_CODE, TIMESTAMP, DURATION, RECORDS, ALONE, TOPIC_VERDICT, TOPIC_RECORDS)
+METRICS = (VERDICT, EXIT_CODE, TIMESTAMP, DURATION, RECORDS, ALONE, DIFFERENCES, TOPIC_VERDICT, TOPIC_RECORDS)
 
 _Labels = tuple[str, ...]
 
@@ -120,6 +121,7 @@ def _samples(report: AuditReport, *, strict: bool) -> Iterator[tuple[AuditMetric
     for kind in Kind:
         yield RECORDS, (kind.value,), counts.get(kind, 0)
     yield ALONE, (), len(report.alone) + len(report.ambiguous)
+    yield DIFFERENCES, (), len(report.differences)
     for names, topic in _worst_topics(report):
         yield TOPIC_VERDICT, (*names, topic.verdict.value), 1
         yield TOPIC_RECORDS, (*names, EQUAL), topic.equal

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from mirror_lib.features.audit.metrics_text import METRICS as AUDIT_METRICS
 from mirror_lib.features.metrics.exported import METRICS, UNSYNCED
 from mirror_lib.offsets.group_standing import GroupReason
 
@@ -16,7 +17,7 @@ DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 PROMETHEUS = DEPLOY / "prometheus"
 DASHBOARD = DEPLOY / "grafana" / "mirror.json"
 NAME = re.compile(r"\bmirror_[a-z_]+\b")
-EXPORTED = {metric.name for metric in METRICS}
+EXPORTED = {metric.name for metric in (*METRICS, *AUDIT_METRICS)}
 
 
 def alerts() -> list[dict[str, Any]]:
