@@ -32,6 +32,8 @@ _EXISTING = (
     "primary->backup.mirror.airflow.deadline.seconds = 3",
     "primary->backup.mirror.spark.connection = our_spark",
 )
+#: Records of the tests are years old.
+_AUDITED = ("mirror.audit.schedule = 1d", "mirror.audit.since = all")
 #: What docs/deployment.md tells people to write.
 _DAG_FILE = """\
 # The replication DAGs of our clusters.
@@ -72,6 +74,10 @@ class Files:
     #: Of the flow primary->backup, whose DAGs have a file of their own, with the same ledger.
     existing: Path
     existing_topic: str
+    #: Of the flow E->F, which is audited and never run, and the metrics of its audits.
+    audited: Path
+    audited_topic: str
+    audit_metrics: Path
     #: Of the flows A->B and B->A, with a ledger of their own.
     moving: Migration
     moving_topics: tuple[str, str, str]
@@ -94,11 +100,12 @@ def files(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> It
         usual = ("offset.flush.interval.ms = 1000", "tasks.max = 1", ledger)
         return flow_between(kafka_pair, flow, topics or topic, topic, *usual, *lines)
 
-    topic, marked_topic, others, quiet_topic, watched_topic, waiting_topic, existing_topic = (
-        unique_name(name) for name in ("orders", "marked", "others", "quiet", "watched", "waiting", "existing")
+    topic, marked_topic, others, quiet_topic, watched_topic, waiting_topic, existing_topic, audited_topic = (
+        unique_name(name)
+        for name in ("orders", "marked", "others", "quiet", "watched", "waiting", "existing", "audited")
     )
-    one, other, quiet, watched, waiting, existing = (
-        folder / f"{name}.properties" for name in ("one", "other", "quiet", "watched", "waiting", "existing")
+    one, other, quiet, watched, waiting, existing, audited = (
+        folder / f"{name}.properties" for name in ("one", "other", "quiet", "watched", "waiting", "existing", "audited")
     )
     servers = kafka_pair.source.bootstrap_servers
     one.write_text(_with_flow(text("N->S", topic, _SHORT_LEASE), "M->S", servers, marked_topic))
@@ -110,13 +117,15 @@ def files(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> It
         flows = _with_flow(flows, f"{alias}->X", servers, waiting_topic)
     waiting.write_text(flows)
     existing.write_text(text("primary->backup", existing_topic, *_EXISTING, topics=f"{existing_topic}.*"))
+    metrics = folder / "audit.prom"
+    audited.write_text(text("E->F", audited_topic, *_AUDITED, f"mirror.audit.metrics = {metrics}"))
     (folder / "moving").mkdir()
     moving_topics = unique_name("moving"), unique_name("lost"), unique_name("kept")
     moving = migration(folder / "moving", kafka_pair, ",".join(moving_topics))
     yield Files(
         folder,
         *(one, topic, marked_topic, other, quiet, quiet_topic, watched, watched_topic, waiting, waiting_topic),
-        *(existing, existing_topic, moving, moving_topics),
+        *(existing, existing_topic, audited, audited_topic, metrics, moving, moving_topics),
         free_ports(1)[0],
         folder / "private" / "drivers",
     )
@@ -145,7 +154,7 @@ def installed(files: Files) -> Installed:
 
 
 @pytest.fixture(scope="package")
-def airflow(files: Files, installed: Installed) -> Iterator[SharedAirflow]:
+def airflow(files: Files, installed: Installed, kafka_pair: KafkaPair) -> Iterator[SharedAirflow]:
     warm = {"conn_type": "spark_connect", "host": LOOPBACK, "port": files.spark_port}
     programs = (str(installed.airflow.python.parent), "/usr/local/bin", "/usr/bin", "/bin")
     more = {
@@ -160,12 +169,26 @@ def airflow(files: Files, installed: Installed) -> Iterator[SharedAirflow]:
         "PYSPARK_DRIVER_PYTHON": str(installed.spark.python),
         "SPARK_LOCAL_IP": LOOPBACK,
     }
-    example = (_PROJECT / "examples" / "dags" / "new_orders.py").read_text()
+    example, audit = (
+        (_PROJECT / "examples" / "dags" / f"{name}.py").read_text() for name in ("new_orders", "audit_mm2")
+    )
+    for ours, name in (
+        ("old-1:9092,old-2:9092", kafka_pair.source.bootstrap_servers),
+        ("new-1:9092,new-2:9092", kafka_pair.target.bootstrap_servers),
+        ("orders.*", files.audited_topic),
+        # Airflow would start a run as soon as somebody unpauses it.
+        ("schedule=timedelta(hours=1)", "schedule=None"),
+        ('since="2h"', 'since="2024-01-01"'),
+    ):
+        assert ours in audit
+        audit = audit.replace(ours, name)
     dag_files = {
         "replication.py": _DAG_FILE.format(config=str(files.existing)),
         "new_orders.py": example.replace('"primary.orders"', f'"primary.{files.existing_topic}"'),
+        "audit_mm2.py": audit,
     }
-    watched = [files.one, files.other, files.quiet, files.watched, files.waiting, files.moving.there.path]
+    watched = [files.one, files.other, files.quiet, files.watched, files.waiting, files.audited]
+    watched.append(files.moving.there.path)
     python = installed.airflow.python
     with shared_airflow(files.folder, watched, more, dag_files=dag_files, python=python) as running:
         yield running

@@ -34,6 +34,7 @@ A->B.enabled = true
 A->B.topics = orders, payments-.*
 A->B.mirror.airflow.pool = kafka
 mirror.schedule = */5 * * * *
+mirror.audit.schedule = 1h
 mirror.airflow.execution = {execution}
 mirror.ledger.url = sqlite:///{folder}/ledger.sqlite3
 """

@@ -16,7 +16,8 @@ HEAVY = ("confluent_kafka", "aiokafka", "pyarrow", "pyspark", "alembic")
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    return write_flow(tmp_path, "A->B.mirror.failback = false", "B->A.enabled = true", "B->A.mirror.failback = true")
+    lines = ("A->B.mirror.failback = false", "B->A.enabled = true", "B->A.mirror.failback = true")
+    return write_flow(tmp_path, *lines, "mirror.audit.schedule = 1h")
 
 
 def test_every_task_of_every_dag_has_a_function_that_takes_its_arguments(config: Path) -> None:
@@ -25,6 +26,7 @@ def test_every_task_of_every_dag_has_a_function_that_takes_its_arguments(config:
 
     assert {task.dag.dag_id.split("__")[0] for task in tasks} == {
         "mirror",
+        "mirror_audit",
         "mirror_backfill",
         "mirror_cutover",
         "mirror_heartbeats",

@@ -79,11 +79,13 @@ def test_no_task_that_fails_for_its_configuration_is_tried_again(config):
 
 def test_no_scheduled_dag_takes_airflows_backfills(config):
     """They would be many runs of the same work, ten at a time by default: `max_active_runs` does not count them."""
-    write_flow(config.parent, "A->B.mirror.schedule = 5m", "A->B.mirror.verify.schedule = @daily")
+    write_flow(config.parent, "mirror.schedule = 5m", "mirror.verify.schedule = @daily", "mirror.audit.schedule = 1h")
 
     scheduled = {dag_id: dag for dag_id, dag in mirror_dags(config).items() if dag.schedule is not None}
 
-    assert set(scheduled) == {"mirror__A__B", "mirror_verify__A__B", "mirror_heartbeats__mirror"}
+    assert set(scheduled) == {f"mirror{kind}__A__B" for kind in ("", "_verify", "_audit")} | {
+        "mirror_heartbeats__mirror"
+    }
     for dag in scheduled.values():
         assert {kind.value for kind in DagRunType} - set(dag.allowed_run_types) == {"backfill"}
 
