@@ -205,14 +205,16 @@ def test_given_the_command_then_it_says_what_is_wrong_and_ends_with_its_exit_cod
     ]
 
     text = CliRunner().invoke(app, brokers)
-    page = mirrored.folder / "report.html"
-    data = CliRunner().invoke(app, [*brokers, "--json", "--html", str(page)])
+    page, metrics = mirrored.folder / "report.html", mirrored.folder / "audit.prom"
+    data = CliRunner().invoke(app, [*brokers, "--json", "--html", str(page), "--metrics", str(metrics)])
 
     assert (text.exit_code, data.exit_code) == (3, 3)
     assert "Wrong: 1 missing; 299 records of 1 topic, 1 partition are equal." in text.stdout
     document = json.loads(data.stdout)
     (finding,) = document["partitions"][0]["findings"]
     assert "<td>missing</td>" in page.read_text()
+    names = f"{mirrored.source.bootstrap_servers}->{mirrored.target.bootstrap_servers}"
+    assert f'mirror_audit_records{{flow="{names}",kind="missing"}} 1.0' in metrics.read_text()
     assert (document["verdict"], document["missing"], finding["source"]["first_offset"]) == ("wrong", 1, 100)
 
 
@@ -221,12 +223,15 @@ def test_given_a_flow_of_a_file_then_its_topics_and_names_are_those_of_the_flow(
     flow = mirrored.flow()
     assert flow.run().errors == ()
 
-    said = CliRunner().invoke(app, ["--config", str(flow.path), "--flow", "A->B", "--wait", "0", "--json"])
+    metrics = mirrored.folder / "audit.prom"
+    options = ["--wait", "0", "--json", "--metrics", str(metrics)]
+    said = CliRunner().invoke(app, ["--config", str(flow.path), "--flow", "A->B", *options])
 
     document = json.loads(said.stdout)
     assert [(each["topic"], each["target_topic"], each["equal"]) for each in document["partitions"]] == [
         (mirrored.name, mirrored.remote, 50)
     ]
+    assert 'mirror_audit_records{flow="A->B",kind="equal"} 50.0' in metrics.read_text()
     assert said.exit_code == 0
 
 
