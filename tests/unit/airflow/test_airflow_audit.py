@@ -20,8 +20,9 @@ from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.features.audit.airflow import tasks
 from mirror_lib.features.audit.airflow.operator import AuditOperator
 from mirror_lib.features.audit.airflow.outcome import NotAuditedError, WrongCopyError, judge
+from mirror_lib.features.audit.differences import Difference
 from mirror_lib.features.audit.findings import Finding, Kind, Offsets
-from mirror_lib.features.audit.model import AuditReport, PartitionReport, Verdict
+from mirror_lib.features.audit.model import AuditReport, GroupReport, Jump, PartitionReport, Verdict
 from mirror_lib.features.audit.run import AuditOptions
 from mirror_lib.planning.model import WHOLE_TOPIC
 from mirror_lib.topology.names import TopicPartition
@@ -113,8 +114,8 @@ def test_it_compares_the_records_of_two_intervals_unless_the_setting_says_otherw
         assert options.since is not None
         assert time() - options.since / 1000 == pytest.approx(age.total_seconds(), abs=60)
     assert (options.wait_seconds, options.processes) == (60, 1)
-    assert options.copy_of is not None
-    assert (options.copy_of("orders"), options.selected("orders")) == ("A.orders", True)
+    assert options.rules is not None
+    assert (options.rules.topology.remote_topic("orders"), options.selected("orders")) == ("A.orders", True)
 
 
 def test_the_form_chooses_topics_time_and_wait_and_a_part_of_the_topics_writes_no_metrics(
@@ -217,7 +218,20 @@ def test_topics_without_a_copy_are_wrong_if_that_is_strict() -> None:
     report = AuditReport(RIGHT.partitions, alone=("new",))
 
     judge(report, "copies", "mirror audit")
-    with pytest.raises(WrongCopyError, match="Without a copy: new"):
+    with pytest.raises(WrongCopyError, match="Without a copy, or with several: new") as caught:
+        judge(report, "copies", "mirror audit", strict=True)
+    assert str(caught.value).endswith("`mirror audit --strict` lists all.")
+
+
+def test_configs_that_differ_and_groups_that_would_skip_records_are_wrong_if_that_is_strict() -> None:
+    place = RIGHT.partitions[0]
+    group = GroupReport("billing", place.source, place.target, committed=5, exact=5, checkpoint=Jump(9, 4, 0))
+    report = AuditReport(
+        RIGHT.partitions, groups=(group,), differences=(Difference("A.orders", "retention.ms", "1", "2"),)
+    )
+
+    judge(report, "copies", "mirror audit")
+    with pytest.raises(WrongCopyError, match=r"differ of A\.orders\. Groups would skip records: billing\."):
         judge(report, "copies", "mirror audit", strict=True)
 
 
@@ -238,6 +252,7 @@ def test_the_operator_audits_two_clusters_with_files_of_java_clients(
         since="2h",
         wait=1,
         ignored_headers=["origin"],
+        merged=True,
         metrics=str(metrics),
         retries=5,
     )
@@ -254,7 +269,7 @@ def test_the_operator_audits_two_clusters_with_files_of_java_clients(
     audits.report = MISSING
     with pytest.raises(WrongCopyError, match="mirror audit --source old:9092 --target new:9092") as caught:
         operator.execute({"ti": SimpleNamespace(xcom_push=lambda **_: None)})
-    assert f"--client.config {both} --source.config {one} --pair orders=copy --since 2h" in str(caught.value)
+    assert f"--client.config {both} --source.config {one} --pair orders=copy --since 2h --merged" in str(caught.value)
 
 
 def test_airflow_parses_the_example_without_kafka_or_a_file(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
 
     template_fields = (
         *("source", "target", "topics", "pairs", "client_config", "source_config", "target_config", "since", "wait"),
-        *("ignored_headers", "uncommitted", "strict", "memory_mib", "processes", "metrics"),
+        *("ignored_headers", "uncommitted", "merged", "strict", "memory_mib", "processes", "metrics"),
     )
 
     def __init__(
@@ -36,6 +36,7 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
         wait: float = 60.0,
         ignored_headers: Sequence[str] = (),
         uncommitted: bool = False,
+        merged: bool = False,
         strict: bool = False,
         memory_mib: int = 256,
         processes: int = 1,
@@ -56,7 +57,8 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
             wait: seconds that records are awaited on the target.
             ignored_headers: names of headers that are not compared.
             uncommitted: compare as readers of uncommitted records see both sides.
-            strict: topics without a copy, and groups that would skip records, are wrong.
+            merged: other sources write to the copies, too; their records are only counted.
+            strict: topics without a copy, groups that would skip records, and differing configs and ACLs are wrong.
             memory_mib: shared by the processes.
             processes: 1 compares in the task's own process.
             metrics: path of a file for node_exporter's textfile collector.
@@ -65,8 +67,9 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
         super().__init__(**{**retry_policy(), **kwargs})
         self.source, self.target, self.topics, self.pairs = source, target, topics, dict(pairs or {})
         self.client_config, self.source_config, self.target_config = client_config, source_config, target_config
-        self.since, self.wait, self.ignored_headers, self.uncommitted = since, wait, list(ignored_headers), uncommitted
-        self.strict, self.memory_mib, self.processes, self.metrics = strict, memory_mib, processes, metrics
+        self.since, self.wait, self.ignored_headers = since, wait, list(ignored_headers)
+        self.uncommitted, self.merged, self.strict = uncommitted, merged, strict
+        self.memory_mib, self.processes, self.metrics = memory_mib, processes, metrics
 
     def execute(self, context: Context) -> None:
         """Audit; called by Airflow."""

@@ -68,6 +68,7 @@ def xcom_value(report: AuditReport, *, strict: bool = False) -> dict[str, Any]:
         "faults": list(_faults(report))[:_KEPT],
         "not_verified": list(_obstacles(report))[:_KEPT],
         "topics_without_copy": list(report.alone)[:_KEPT],
+        "differences": len(report.differences),
     }
 
 
@@ -88,13 +89,26 @@ def judge(report: AuditReport, subject: str, again: str, *, strict: bool = False
         faults = "; ".join(each for each in (_first(_faults(report)), _topics(report)) if each)
         raise WrongCopyError(f"{subject}: {sentence(report)} {faults}.", action=f"{ways} `{again}` lists all.".lstrip())
     if code == WrongCopyError.exit_code:
-        notes = " ".join(list(remarks(report))[:_SHOWN]) or "Consumer groups would skip records."
+        notes = " ".join(_strictly_wrong(report))
         raise WrongCopyError(f"{subject}: {sentence(report)} {notes}", action=f"`{again} --strict` lists all.")
     if not any(each.equal or not each.why for each in report.partitions):
         notes = _first(_obstacles(report)) or " ".join(list(remarks(report))[:_SHOWN])
         raise NotAuditedError(f"{subject}: {sentence(report)} {notes}".rstrip(), action=f"Check it with `{again}`.")
     if code:
         _log.warning("%s: %s %s", subject, sentence(report), _first(_obstacles(report)))
+
+
+def _strictly_wrong(report: AuditReport) -> Iterator[str]:
+    """Yield what is wrong besides the records."""
+    if found := [*report.alone, *report.ambiguous]:
+        yield f"Without a copy, or with several: {_first(iter(found), _KEPT)}."
+    if report.differences:
+        names = dict.fromkeys(each.topic for each in report.differences)
+        yield f"Configs or ACLs differ of {_first(iter(names), _KEPT)}."
+    if groups := dict.fromkeys(
+        each.group for each in report.groups if any(jump and jump.skips for jump in (each.checkpoint, each.commit))
+    ):
+        yield f"Groups would skip records: {_first(iter(groups), _KEPT)}."
 
 
 def _faults(report: AuditReport) -> Iterator[str]:

@@ -60,6 +60,7 @@ def audit_clusters(
     wait: float,
     ignored_headers: Sequence[str],
     uncommitted: bool,
+    merged: bool,
     strict: bool,
     memory_mib: int,
     processes: int,
@@ -77,6 +78,7 @@ def audit_clusters(
         wait_seconds=float(wait),
         memory_bytes=memory_mib * _MEBIBYTE,
         read_committed=not uncommitted,
+        merged=merged,
         processes=processes,
         ignored_headers=tuple(ignored_headers),
     )
@@ -85,6 +87,7 @@ def audit_clusters(
     again += [word for name, file in files.items() if file for word in (name, file)]
     again += [word for pair in pairs.items() for word in ("--pair", "=".join(pair))]
     again += ["--since", since] if since else []
+    again += [name for name, is_set in (("--uncommitted", uncommitted), ("--merged", merged)) if is_set]
     _run(
         connection_to("source", source, _path(source_config or client_config)),
         connection_to("target", target, _path(target_config or client_config)),
