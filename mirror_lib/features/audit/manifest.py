@@ -18,7 +18,8 @@ SINCE = Setting(
 )
 METRICS = Setting(
     "mirror.audit.metrics",
-    "Absolute path of the file that it writes for node_exporter's textfile collector, ending in `.prom`. Empty: none.",
+    "Absolute path of the file that it writes for node_exporter's textfile collector, ending in `.prom`; each flow "
+    "needs its own. Empty: none.",
     check="mirror_lib.features.audit.chosen:check_metrics",
     after="mirror.audit.since",
 )
