@@ -16,7 +16,8 @@ from enum import Enum, auto
 
 from mirror_lib.features.audit.ignored_headers import Rewrite
 from mirror_lib.features.audit.marks import Offsets, Translation
-from mirror_lib.features.audit.unmatched import UnmatchedRecords
+from mirror_lib.features.audit.unmatched import UnmatchedRecords, key_of
+from mirror_lib.features.verify.compare.realignment import differing_parts
 from mirror_lib.features.verify.compare.side import REPLACED, Side
 from mirror_lib.features.verify.compare.whole_batches import same_batch
 from mirror_lib.records.spans import Span
@@ -85,14 +86,16 @@ class Reached:
 
 
 @dataclass(slots=True)
-class Retimed:
-    """Consecutive pairs of records that differ in nothing but their timestamps."""
+class Altered:
+    """Consecutive pairs of records that differ in the same parts."""
 
     source_first: int
     source_last: int
     target_first: int
     target_last: int
     records: int
+    #: key, value, headers, timestamp.
+    parts: tuple[str, ...]
     #: Milliseconds: target minus source, of the first pair.
     shift: int
 
@@ -111,7 +114,10 @@ class Account:
     only_target: UnmatchedRecords = field(init=False)
     #: The number of records before the first pair.
     before: tuple[int, int] = (0, 0)
-    retimed: list[Retimed] = field(default_factory=list)
+    #: Where differences are the rule. Single ones are unmatched records.
+    altered: list[Altered] = field(default_factory=list)
+    #: Number of pairs that differ in more than their timestamps.
+    changed: int = 0
     #: True if a broker has replaced timestamps on the target: they are not compared.
     replaced_times: bool = False
     #: Places from which on nothing of either log was found on the other.
@@ -131,7 +137,8 @@ class Account:
     @property
     def passed(self) -> tuple[int, int]:
         """Number of records of each side so far."""
-        return self.equal + len(self.only_source), self.equal + len(self.only_target)
+        pairs = self.equal + self.changed
+        return pairs + len(self.only_source), pairs + len(self.only_target)
 
     def pair(self, source: tuple[int, int, int, int], target: tuple[int, int, int, int], records: int) -> None:
         """Count equal records.
@@ -139,7 +146,7 @@ class Account:
         Args:
             source: first and last offset, first and last time; of the target likewise.
         """
-        if not self.equal:
+        if not self.equal + self.changed:
             self.before = len(self.only_source), len(self.only_target)
         self.equal += records
         self.source.extend(*source)
@@ -187,6 +194,10 @@ class Alignment:
         self._most_unmatched = most_unmatched
         #: Pairs with other timestamps in a row: then they are the rule, and nothing is searched for.
         self._retimed_in_a_row = 0
+        #: True where no record is equal, but each is like the one at its place.
+        self._is_altered = False
+        #: Number of hunks before the last of those ranges.
+        self._altered_hunk = 0
 
     def walk(self) -> Iterator[Need]:
         """Go along both logs; ends at the ends of both.
@@ -200,7 +211,7 @@ class Alignment:
             yield from self._have(1)
             source, target = self.source.visible(1), self.target.visible(1)
             if source and target:
-                if not (self._pass_equal() or self._pass_retimed()):
+                if not (self._pass_equal() or self._pass_retimed() or self._pass_altered()):
                     yield from self._realign()
             elif self._to_source_end and self.source.is_exhausted and not source:
                 return
@@ -218,7 +229,7 @@ class Alignment:
     def reached(self) -> Reached | None:
         """Where another walk could continue; None at the start, and if it would have to know of faults, too."""
         account = self.account
-        if not account.equal or account.hunks or account.retimed or account.expired:
+        if not account.equal or account.hunks or account.altered or account.expired:
             return None
         return Reached(
             self.source.position,
@@ -239,7 +250,8 @@ class Alignment:
 
     @property
     def _room(self) -> int:
-        return self._most_unmatched - len(self.account.only_source) - len(self.account.only_target)
+        account = self.account
+        return self._most_unmatched - len(account.only_source) - len(account.only_target) - len(account.altered)
 
     # ---------------------------------------------------------------- feeding
 
@@ -345,14 +357,48 @@ class Alignment:
         if self._retimed_in_a_row < _FIRST_LOOK and self._is_near():
             return False
         self._retimed_in_a_row += 1
-        here, there, retimed = source.offsets[i], target.offsets[j], self.account.retimed
-        if retimed and self.account.source.last == retimed[-1].source_last:
-            retimed[-1].source_last, retimed[-1].target_last = here, there
-            retimed[-1].records += 1
-        else:
-            retimed.append(Retimed(here, here, there, there, 1, target.times[j] - source.times[i]))
+        self._note_altered(("timestamp",), target.times[j] - source.times[i])
         self._pair(1)
         return True
+
+    def _note_altered(self, parts: tuple[str, ...], shift: int) -> None:
+        source, target, altered = self.source, self.target, self.account.altered
+        here, there = source.offsets[source.at], target.offsets[target.at]
+        last = altered[-1] if altered else None
+        is_next = self.account.source.last, self.account.hunks
+        if last is not None and last.parts == parts and is_next == (last.source_last, self._altered_hunk):
+            last.source_last, last.target_last = here, there
+            last.records += 1
+        else:
+            altered.append(Altered(here, here, there, there, 1, parts, shift))
+            self._altered_hunk = self.account.hunks
+
+    def _pass_altered(self) -> bool:
+        """Pass records that are like each other, as long as they are; that this is the rule was found before."""
+        source, target = self.source, self.target
+        count = min(source.visible(source.pending_records), target.visible(target.pending_records))
+        passed = 0
+        while self._is_altered and passed < count:
+            (mine, theirs), i, j = self._likenesses(1), source.at, target.at
+            self._is_altered = mine == theirs
+            if not self._is_altered or (source.tails[i] == target.tails[j] and passed):
+                break
+            self._note_altered(differing_parts(source.tails[i], target.tails[j], times_differ=False), 0)
+            self._pair(1)
+            self.account.equal -= 1
+            self.account.changed += 1
+            passed += 1
+        return passed > 0
+
+    def _likenesses(self, count: int) -> tuple[list[object], list[object]]:
+        """What is the same of the next records of both sides if only a part of them was changed: key and timestamp."""
+        sides = self.source, self.target
+        lists: list[list[object]] = []
+        for side in sides:
+            places = range(side.at, side.at + side.visible(min(count, side.pending_records)))
+            times = [REPLACED] * len(places) if self.account.replaced_times else [side.times[each] for each in places]
+            lists.append([(key_of(side.tails[each]), when) for each, when in zip(places, times, strict=True)])
+        return lists[0], lists[1]
 
     def _is_near(self) -> bool:
         """Return True if the next records are nearby on the other side, with the same timestamps."""
@@ -386,12 +432,25 @@ class Alignment:
                 if (found := _nearest(source, target, to_an_end=True)) is not None:
                     self._drop_before(source[: found[0]], target[: found[1]])
                     return
+                if self._find_altered():
+                    return
                 if is_end:
                     self._drop(len(source), len(target))
                     return
                 break
             look *= _LOOK_GROWTH
         yield from self._search_far()
+
+    def _find_altered(self) -> bool:
+        """Go to the nearest place at which records are like each other, if that says which ones belong together."""
+        source, target = self._likenesses(_FIRST_LOOK * _LOOK_GROWTH)
+        if len(set(source)) < len(source) or len(set(target)) < len(target):
+            return False
+        found = _nearest(source, target, certain=_FIRST_LOOK)
+        if found is not None:
+            self._drop(*found)
+            self._is_altered = True
+        return found is not None
 
     def _drop_before(self, source: Sequence[Token], target: Sequence[Token]) -> None:
         """Drop these records, except single ones that are equal: between two faults there may be one that is right."""
@@ -551,14 +610,14 @@ def _windows(source: Side, target: Side, look: int) -> tuple[list[Token], list[T
 
 
 def _nearest(
-    source: Sequence[Token], target: Sequence[Token], *, certain: int = _CERTAIN, to_an_end: bool = False
+    source: Sequence[object], target: Sequence[object], *, certain: int = _CERTAIN, to_an_end: bool = False
 ) -> tuple[int, int] | None:
     """Return the number of records of each side before the nearest place at which both agree.
 
     Args:
         to_an_end: also with fewer equal records at the end of one side, which prove less.
     """
-    places: dict[Token, list[int]] = {}
+    places: dict[object, list[int]] = {}
     for place, token in enumerate(source):
         places.setdefault(token, []).append(place)
     best: tuple[int, int] | None = None

@@ -238,7 +238,7 @@ class Unpaired:
             *_ranges(Kind.REORDERED, self.reordered),
             *_ranges(Kind.REPEATED, repeated),
             *_changed_ranges(changed),
-            *(_retimed(account)),
+            *_altered(account),
         ]
         return sorted(ranges, key=_place)
 
@@ -405,15 +405,15 @@ def _changed_ranges(pairs: Sequence[tuple[Unmatched, Unmatched]]) -> Iterator[Fi
         yield from _ranges(Kind.CHANGED, each, parts=parts)
 
 
-def _retimed(account: Account) -> Iterator[Finding]:
-    for each in account.retimed:
+def _altered(account: Account) -> Iterator[Finding]:
+    for each in account.altered:
         yield Finding(
             Kind.CHANGED,
             each.records,
             Offsets(each.source_first, each.source_last, None, None, account.partitions[0]),
             Offsets(each.target_first, each.target_last, None, None, account.partitions[1]),
-            ("timestamp",),
-            f"by {each.shift:+,} ms at the first of them",
+            each.parts,
+            f"by {each.shift:+,} ms at the first of them" if each.shift else "",
         )
 
 

@@ -107,7 +107,7 @@ class PartitionAudit:
         account = self._walk.account
         before_source, before_target = account.before
         # The place where it begins on the target is the earliest that is possible.
-        if len(account.only_target) > before_target or len(account.only_source) or before_source or account.retimed:
+        if len(account.only_target) > before_target or len(account.only_source) or before_source or account.altered:
             return None
         if not account.equal and self._pair.source_start < self._pair.source_end:
             return None
@@ -299,7 +299,9 @@ def _share_of(account: Account, findings: Sequence[Finding]) -> float:
     shorter = min(len(account.only_source), len(account.only_target))
     if shorter < _FEWEST:
         return 1.0
-    related = account.equal + sum(
-        each.records for each in findings if each.kind in (Kind.CHANGED, Kind.REORDERED, Kind.REPEATED)
+    related = (
+        account.equal
+        + account.changed
+        + sum(each.records for each in findings if each.kind in (Kind.CHANGED, Kind.REORDERED, Kind.REPEATED))
     )
-    return related / (account.equal + shorter)
+    return related / (account.equal + account.changed + shorter)

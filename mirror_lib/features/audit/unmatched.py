@@ -50,6 +50,14 @@ def content_of(tail: bytes) -> tuple[int, int, int]:
     return part_hash(key), part_hash(value), part_hash(headers)
 
 
+def key_of(tail: bytes) -> bytes | None:
+    """The key in what follows a record's deltas on the wire; all of it if it is no record."""
+    try:
+        return parts(tail)[0]
+    except ValueError:
+        return tail
+
+
 class UnmatchedRecords:
     """Such records of one partition, in the order in which they were found."""
 

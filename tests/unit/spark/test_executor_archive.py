@@ -93,7 +93,7 @@ def test_the_extra_of_the_package_names_the_same_distributions() -> None:
     extra = project["optional-dependencies"]["executor"]
 
     assert tuple(Requirement(text).name for text in extra) == EXECUTOR_DISTRIBUTIONS
-    assert set(extra) <= set(project["dependencies"])
+    assert set(extra) <= {*project["dependencies"], *project["optional-dependencies"]["spark"]}
 
 
 def test_what_a_distribution_needs_comes_along_and_what_is_not_installed_cannot_be_packed() -> None:

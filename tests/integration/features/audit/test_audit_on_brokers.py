@@ -555,3 +555,24 @@ def test_given_a_fault_between_the_ranges_then_a_sample_does_not_claim_to_have_s
     (partition,) = report.partitions
     assert partition.verdict is Verdict.EQUAL
     assert all(each.first > 1 for each in partition.sampled)
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        # mirrormaker_topic_rename#5 and brooklin#665: headers are not copied.
+        (lambda each: replace(each, headers=()), "headers"),
+        # kafka#1466: timestamps of the copy, not of the record.
+        (lambda each: replace(each, timestamp_ms=each.timestamp_ms + 60_000), "timestamp"),
+    ],
+    ids=["headers", "timestamps"],
+)
+def test_given_a_replicator_that_changes_every_record_then_that_is_one_finding_however_many_there_are(
+    mirrored: MirroredTopic, change: Callable[[Record], Record], part: str
+) -> None:
+    copied_by_hand(mirrored, mirrored.create(records(20_000)), lambda r: list(map(change, r)))
+
+    report = audited(mirrored)
+
+    assert found(report) == [(0, Kind.CHANGED, 20_000, 0, 0)]
+    assert report.partitions[0].findings[0].parts == (part,)

@@ -61,7 +61,7 @@ def test_given_timestamps_that_the_target_has_replaced_then_they_are_not_compare
     account = aligned(log(records, [4] * 8), log(renumbered(records), [7] * 5, attributes=LOG_APPEND_TIME))
 
     assert (account.equal, account.replaced_times) == (30, True)
-    assert account.retimed == []
+    assert account.altered == []
 
 
 _AT = 500
@@ -319,3 +319,33 @@ def test_given_a_long_stretch_of_another_source_then_it_takes_no_memory() -> Non
     account = walk.account
     assert (account.equal, account.others, account.gave_up) == (1_000, 12_000, False)
     assert not len(account.only_source) + len(account.only_target)
+
+
+def test_given_headers_that_a_replicator_drops_everywhere_then_that_is_found_and_other_faults_beside_it() -> None:
+    records = [replace(each, headers=(("trace", b"1"),)) for each in numbered(12_000)]
+    dropped = [replace(each, headers=()) for each in records]
+    copy = [
+        *dropped[:9_000],
+        *dropped[9_001:10_500],
+        SourceRecord(0, key=b"x", value=b"y", timestamp=1),
+        *dropped[10_500:],
+    ]
+
+    findings = audited(records, renumbered(copy), size=400, at_once=20)
+
+    assert [(*each, finding.parts) for each, finding in zip(found(findings), findings, strict=True)] == [
+        (Kind.EXTRA, 1, None, 10_499, ()),
+        (Kind.CHANGED, 9_000, 0, 0, ("headers",)),
+        (Kind.MISSING, 1, 9_000, None, ()),
+        (Kind.CHANGED, 1_499, 9_001, 9_000, ("headers",)),
+        (Kind.CHANGED, 1_500, 10_500, 10_500, ("headers",)),
+    ]
+
+
+def test_given_keys_in_turn_at_one_time_then_records_that_lack_are_not_taken_for_changed_ones() -> None:
+    records = [replace(each, key=b"%d" % (each.offset % 100), timestamp=7) for each in numbered(21_000)]
+    copy = [*records[:500], *records[10_500:]]
+
+    findings = audited(records, renumbered(copy), size=400, at_once=20)
+
+    assert found(findings) == [(Kind.MISSING, 10_000, 500, None)]
