@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not marked so for type checkers
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -115,7 +115,8 @@ def _wait_for_leaders(client: AdminClient, topic: str, partitions: int) -> None:
 
 def _led(client: AdminClient, topic: str, partitions: int) -> bool:
     """Whether the leader of every partition answers as such: metadata name it before it has taken over."""
-    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    asked = {TopicPartition(topic, number): latest for number in range(partitions)}
     answers = client.list_offsets(asked, request_timeout=_WAIT_SECONDS)
     return all(answer.exception() is None for answer in answers.values())
 
@@ -199,7 +200,7 @@ def produce(cluster: KafkaCluster, topic: str, written: Iterable[Record], **sett
             else:
                 problems.append(error)
 
-        more = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
+        more: dict[str, Any] = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
         producer.produce(
             topic,
             value=record.value,
