@@ -222,14 +222,14 @@ class PartitionAudit:
             async for found in self._source.records(
                 pair.source_start, source.end, read_committed=self._job.read_committed
             ):
-                _note_contents(found, question, answer, aborted=False)
+                _note_contents(found, question, answer, pair.source.partition, aborted=False)
                 _note_keys(found, question.source_keys, answer.source_keys)
         left = {each for each in question.contents if (each, REPLACED) not in answer.occurrences}
         if left and self._job.read_committed:
             self._passes += 1
             question.contents = left
             async for found in self._source.records(pair.source_start, source.end, read_committed=False):
-                _note_contents(found, question, answer, aborted=True)
+                _note_contents(found, question, answer, pair.source.partition, aborted=True)
         if question.target_keys:
             target = self._walk.target
             async for found in self._target.records(
@@ -276,13 +276,13 @@ def _range(bounds: Bounds) -> Offsets | None:
     return Offsets(bounds.first, bounds.last, bounds.first_time, bounds.last_time)
 
 
-def _note_contents(found: Columns, question: Question, answer: Answer, *, aborted: bool) -> None:
+def _note_contents(found: Columns, question: Question, answer: Answer, partition: int, *, aborted: bool) -> None:
     if not question.contents:
         return
     for offset, at, tail in zip(found.offsets, found.times, found.tails, strict=True):
         content = content_of(tail)
         if content in question.contents:
-            answer.add(content, at, Occurrence(offset, aborted=aborted))
+            answer.add(content, at, Occurrence(offset, aborted=aborted, partition=partition))
 
 
 def _note_keys(found: Columns, wanted: set[int], last: dict[int, int]) -> None:

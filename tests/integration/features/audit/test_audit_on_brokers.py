@@ -111,6 +111,21 @@ def test_given_a_fault_then_it_is_found_at_its_offsets(
     assert report.exit_code() == 3
 
 
+def test_given_repeats_in_the_second_partition_then_their_originals_are_in_it_too(mirrored: MirroredTopic) -> None:
+    written = mirrored.create(
+        [each for partition in range(2) for each in records(300, partition=partition)], partitions=2
+    )
+    mirrored.create_remote(partitions=2)
+    mirrored.produce_remote([*written, *written[400:410]])
+
+    (finding,) = audited(mirrored).partitions[1].findings
+
+    assert finding.source is not None
+    assert finding.target is not None
+    assert (finding.kind, finding.source.partition, finding.source.first) == (Kind.REPEATED, 1, 100)
+    assert (finding.target.partition, finding.target.first) == (1, 300)
+
+
 def test_given_aborted_transactions_then_a_reader_of_committed_records_misses_nothing(mirrored: MirroredTopic) -> None:
     written = mirrored.create(records(100))
     transaction(mirrored.source, mirrored.name, [b"one", b"two"], commit=False)
