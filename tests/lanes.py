@@ -24,6 +24,7 @@ OWN_TOOLS = (
     "security",
     "supply",
     "testbed",
+    "trials",
 )
 SHORT, ALL = "short", "all"
 _TESTS = Path(__file__).parent

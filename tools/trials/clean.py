@@ -17,7 +17,12 @@ _COUNT = 3_000
 _ALL_EQUAL = Expected(equal=2 * _COUNT)
 _LOOP, _OWN = "own loop", "batch-mirror"
 #: The cleaner removes old values within about a second.
-_COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
+_COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "100",
+    "min.cleanable.dirty.ratio": "0.001",
+    "min.compaction.lag.ms": "0",
+}
 #: A compacted topic that the cleaner leaves alone.
 _TO_BE_COMPACTED = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**50)}
 
@@ -57,6 +62,16 @@ def named_pair(scene: Scene) -> Copy:
     write_source(scene, PLAIN, _COUNT)
     copy_loop(scene, copy=copy)
     return Copy(Expected(equal=_COUNT), ("--pair", f"{scene.topic}={copy}"))
+
+
+def merged(scene: Scene) -> Copy:
+    """Somebody else writes to the copy, too."""
+    scene.create_both()
+    write_source(scene, PLAIN, _COUNT)
+    others = Shape(keys=0, size=50).records(500, start=1_000_000)
+    for number, batch in enumerate(Batches((700,)).divided(scene.written())):
+        write(scene.target, scene.copy, [batch, others[number * 100 : number * 100 + 100]])
+    return Copy(Expected(equal=_COUNT), ("--merged",))
 
 
 def every_codec(scene: Scene) -> Copy:
@@ -163,55 +178,50 @@ def with_deletions(count: int) -> list[Record]:
     ]
 
 
-def compacted(*, source: bool, target: bool) -> Callable[[Scene], Copy]:
-    """Both topics are to be compacted, and the cleaner has come to one of them, or to both at different times."""
+def compacted(*sides: str) -> Callable[[Scene], Copy]:
+    """Both topics may be compacted, and the cleaner comes to these sides, one after the other."""
 
     def make(scene: Scene) -> Copy:
         scene.create_both(source=_TO_BE_COMPACTED, target=_TO_BE_COMPACTED)
         write(scene.source, scene.topic, SMALL.divided(with_deletions(2_000)))
         copy_loop(scene, batches=Batches((100,)))
-        if target:
-            _compact(scene, of_source=False)
-        if source:
-            _compact(scene, of_source=True)
-        left = [{replace(each, offset=None) for each in side} for side in (scene.written(), scene.copied())]
-        return Copy(Expected(equal=len(left[0] & left[1])))
+        for number, side in enumerate(sides):
+            _compact(scene, number, of_source=side == "source")
+        here, there = ({replace(each, offset=None) for each in side} for side in (scene.written(), scene.copied()))
+        return Copy(Expected(equal=len(here & there)))
 
     return make
 
 
 def compacted_and_missing(scene: Scene) -> Copy:
     """The newest record of a key is missing on the compacted target, where only older ones may be absent."""
-    copy = compacted(source=False, target=True)
     scene.create_both(source=_TO_BE_COMPACTED, target=_TO_BE_COMPACTED)
-    records = PLAIN.records(1_900)
-    write(scene.source, scene.topic, SMALL.divided(records))
-    # The last record of its key: the key of every number comes again after 97 others.
+    write(scene.source, scene.topic, SMALL.divided(PLAIN.records(1_900)))
+    # The last record of its key: keys are used in turn, and there are 97.
     lost = 1_850
-    written = [each for number, each in enumerate(scene.written()) if number != lost]
-    write(scene.target, scene.copy, LARGE.divided(written))
-    del copy
-    _compact(scene, of_source=False)
-    left = {replace(each, offset=None) for each in scene.copied()}
-    return Copy(Expected((Finding(Kind.MISSING, 1, Offsets(0, lost, lost)),), equal=len(left)))
+    written = scene.written()
+    write(scene.target, scene.copy, LARGE.divided([*written[:lost], *written[lost + 1 :]]))
+    _compact(scene, 0, of_source=False)
+    finding = Finding(Kind.MISSING, 1, Offsets(0, lost, lost))
+    return Copy(Expected((finding,), equal=len(scene.copied())))
 
 
-def _compact(scene: Scene, *, of_source: bool) -> None:
+def _compact(scene: Scene, number: int, *, of_source: bool) -> None:
     """Let the cleaner remove what it may of all but the active segment, and wait until it has."""
     cluster, topic = (scene.source, scene.topic) if of_source else (scene.target, scene.copy)
     before = len(consume(cluster, topic))
-    for name, value in {**_COMPACTED, "min.compaction.lag.ms": "0"}.items():
+    for name, value in _COMPACTED.items():
         set_config(cluster, topic, name, value)
-    # It rolls the segment; its key is of nobody else, so that it is never removed, and both sides get it.
-    record = replace(PLAIN.record(5_000, 0), key=b"roll")
+    # A much later record makes the broker begin a segment. Its key is nobody else's, so that it is never removed.
+    record = replace(PLAIN.record(5_000 * (number + 1), 0), key=b"roll-%d" % number)
     write(scene.source, scene.topic, [[record]])
     write(scene.target, scene.copy, [[record]])
-    last = [before]
+    last = before
 
     def is_settled() -> bool:
-        now = len(consume(cluster, topic))
-        is_same, last[0] = now == last[0], now
-        return now < before // 2 and is_same
+        nonlocal last
+        earlier, last = last, len(consume(cluster, topic))
+        return last == earlier < before // 2
 
     scene.wait(is_settled, f"the compaction of {topic}")
 
@@ -254,9 +264,10 @@ TRIALS = (
     Trial("clean: retention on the target: not verifiable", _LOOP, retention(of_source=False)),
     Trial("clean: retention on both sides: not verifiable", _LOOP, retention_of_both),
     Trial("clean: the source has nothing left: not verifiable", _LOOP, source_all_gone),
-    Trial("clean: compacted target", _LOOP, compacted(source=False, target=True)),
-    Trial("clean: compacted source", _LOOP, compacted(source=True, target=False)),
-    Trial("clean: both compacted, one after the other", _LOOP, compacted(source=True, target=True)),
+    Trial("clean: compacted target", _LOOP, compacted("target")),
+    Trial("clean: compacted source", _LOOP, compacted("source")),
+    Trial("clean: both compacted, one after the other", _LOOP, compacted("target", "source")),
+    Trial("clean: records of others in the copy, with --merged", _LOOP, merged),
     Trial("clean: plain", _OWN, own_flow({})),
     Trial("clean: exactly once, in transactions", _OWN, own_flow({"B.exactly.once.source.support": "enabled"})),
 )

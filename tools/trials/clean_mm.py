@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import Producer
 
-from tests.support.kafka import Record, add_partitions, create_topic, produce
+from tests.support.kafka import Record, add_partitions, create_topic
 from tools.trials.mirror_makers import MM2, copy_by_mm1, copy_once
 from tools.trials.model import Expected, Finding, Kind, Offsets
 from tools.trials.observer import must_be_equal, repeats
@@ -177,13 +177,13 @@ def writer(scene: Scene, *, start: int) -> Iterator[None]:
     """A producer that goes on writing for the duration of the context."""
     stop = threading.Event()
 
-    def write_on() -> None:
+    def batches() -> Iterator[list[Record]]:
         number = start
         while not stop.wait(0.05):
-            produce(scene.source, scene.topic, [PLAIN.record(n, p) for n in range(number, number + 20) for p in (0, 1)])
+            yield from (PLAIN.records(20, partition, start=number) for partition in range(2))
             number += 20
 
-    thread = threading.Thread(target=write_on)
+    thread = threading.Thread(target=write, args=(scene.source, scene.topic, batches()))
     thread.start()
     try:
         yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tools.trials.clean import compacted_and_missing
 from tools.trials.damage import Changed, Damage, Extra, Missing, Reordered, Repeated
 from tools.trials.planter import LARGE, PLAIN_BATCHES, SMALL, Batches, Planting
 from tools.trials.records import Shape
@@ -46,6 +47,7 @@ MISSING = (
         replace(_PLAIN, shape=_BEATS_AT_ONCE),
         Missing(1_209, 1_209),
     ),
+    Trial("missing: the newest record of a key on a compacted target", _BY, compacted_and_missing),
 )
 REPEATED = (
     _trial("repeated: one record right behind itself", _SAME, Repeated(700, 700, 700)),

@@ -17,11 +17,11 @@ from tools.trials.scene import Copy, Scene, Trial
 _COUNT = 2_000
 _APACHE = "org.apache.kafka.connect.transforms"
 #: The header that the predicate of a transform looks for.
-_MARK = "mark"
+MARK = "mark"
 _MARKED = {
     "{source}->{target}.predicates": "marked",
     "{source}->{target}.predicates.marked.type": f"{_APACHE}.predicates.HasHeaderKey",
-    "{source}->{target}.predicates.marked.name": _MARK,
+    "{source}->{target}.predicates.marked.name": MARK,
 }
 
 
@@ -33,6 +33,10 @@ def _transform(kind: str, **more: str) -> dict[str, str]:
         "{source}->{target}.transforms": "planted",
         **{f"{{source}}->{{target}}.transforms.planted.{name}": value for name, value in settings.items()},
     }
+
+
+#: Removes the marked records.
+FILTER = _transform("Filter")
 
 
 def by_transform(
@@ -49,7 +53,7 @@ def by_transform(
         for partition in range(2):
             records = PLAIN.records(_COUNT, partition)
             for each in marked if partition else ():
-                records[each] = replace(records[each], headers=((_MARK, b"1"), ("kept", b"2")))
+                records[each] = replace(records[each], headers=((MARK, b"1"), ("kept", b"2")))
             write(scene.source, scene.topic, SMALL.divided(records), SMALL.codec)
         lost = len(marked) if kind is Kind.MISSING else 0
         copy_once(scene, {0: _COUNT, 1: _COUNT - lost}, settings)
@@ -178,12 +182,12 @@ TRIALS = (
     Trial(
         "missing: a filter with a predicate",
         "MM2",
-        by_transform(_transform("Filter"), Kind.MISSING, (0, 500, 501, 502, _COUNT - 1)),
+        by_transform(FILTER, Kind.MISSING, (0, 500, 501, 502, _COUNT - 1)),
     ),
     Trial(
         "changed: a transform drops a header",
         "MM2",
-        by_transform(_transform("DropHeaders", headers=_MARK), Kind.CHANGED, (0, 77, 1_200, 1_201), parts=("headers",)),
+        by_transform(_transform("DropHeaders", headers=MARK), Kind.CHANGED, (0, 77, 1_200, 1_201), parts=("headers",)),
     ),
     Trial("changed: a transform adds a header to deletions", "MM2", deletions_with_a_header),
     Trial("missing: it began at the end of the source", "MM2", began_late),

@@ -34,6 +34,8 @@ class Scene:
     topic: str
     #: An empty folder.
     folder: Path
+    #: The source's alias; by default one for the topic alone.
+    source_alias: str = ""
     #: Closed when the audit has ended.
     stack: ExitStack = field(default_factory=ExitStack)
     #: Set when all trials are to end.
@@ -47,7 +49,7 @@ class Scene:
     @property
     def alias(self) -> str:
         """The alias of the source: internal topics of MirrorMaker are named for it."""
-        return f"from-{self.topic}"
+        return self.source_alias or f"from-{self.topic}"
 
     def create_both(
         self,
