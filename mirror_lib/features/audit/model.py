@@ -149,6 +149,11 @@ class PartitionReport:
         """Number of records of each kind."""
         return count_by_kind(self.findings)
 
+    @property
+    def paired(self) -> int:
+        """Number of pairs of records that are equal, or were with the same timestamps."""
+        return self.equal + sum(each.records for each in self.findings if each.parts == ("timestamp",))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {

@@ -203,7 +203,7 @@ def _in_other_partitions(job: AuditJob, reports: Sequence[PartitionReport]) -> t
     untimed = {TopicPair(each.source.topic, each.target.topic) for each in reports if not each.times_compared}
     for each in reports:
         count = counts[TopicPair(each.source.topic, each.target.topic)]
-        count[0] += each.equal
+        count[0] += each.paired
         count[1] += sum(each.counts.values()) if each.verdict is not Verdict.NO_COPY else _ALL
     pairs: dict[TopicPair, list[PartitionPair]] = defaultdict(list)
     for pair in job.pairs:

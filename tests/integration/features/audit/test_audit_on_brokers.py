@@ -126,6 +126,18 @@ def test_given_repeats_in_the_second_partition_then_their_originals_are_in_it_to
     assert (finding.target.partition, finding.target.first) == (1, 300)
 
 
+def test_given_other_timestamps_then_these_records_are_changed_and_not_equal(mirrored: MirroredTopic) -> None:
+    def later(written: _Records) -> _Records:
+        return [replace(each, timestamp_ms=(each.timestamp_ms or 0) + 3) for each in written]
+
+    copied_by_hand(mirrored, mirrored.create(records(3_000)), lambda r: [*r[:400], *later(r[400:450]), *r[450:]])
+
+    report = audited(mirrored)
+
+    assert sum(report.counts.values()) == report.counts[Kind.CHANGED] == 50
+    assert report.equal == 2_950
+
+
 def test_given_aborted_transactions_then_a_reader_of_committed_records_misses_nothing(mirrored: MirroredTopic) -> None:
     written = mirrored.create(records(100))
     transaction(mirrored.source, mirrored.name, [b"one", b"two"], commit=False)
