@@ -256,6 +256,7 @@ TRIALS = (
             expected=Expected(equal=60),
         ),
     ),
+    Trial("clean: a sample", _LOOP, ByLoop(options=("--sample", "10%"), expected=Expected())),
     Trial("clean: every codec", _LOOP, every_codec),
     Trial("clean: a pair of other names", _LOOP, named_pair),
     Trial("clean: an empty topic", _LOOP, empty),

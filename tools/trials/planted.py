@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from tools.trials.clean import compacted_and_missing
 from tools.trials.damage import Changed, Damage, Extra, Missing, Reordered, Repeated
+from tools.trials.model import Expected, Finding, Kind, Offsets
 from tools.trials.planter import LARGE, PLAIN_BATCHES, SMALL, Batches, Planting
 from tools.trials.records import Shape
-from tools.trials.scene import Trial
+from tools.trials.scene import Copy, Scene, Trial
 
 _BY = "own loop"
 _COUNT = 3_000
@@ -153,4 +154,23 @@ MIXED = (
         ),
     ),
 )
-TRIALS = (*MISSING, *REPEATED, *REORDERED, *CHANGED, *EXTRA, *MIXED)
+
+
+def since(scene: Scene) -> Copy:
+    """One record is missing before the time from which on records are compared, and one behind it."""
+    options = ("--since", "2024-01-01T00:00:15Z")
+    copy = replace(_PLAIN, damage=(Missing(1_000, 1_000), Missing(2_000, 2_000)), options=options)(scene)
+    # A hundred records a second.
+    expected = Expected((Finding(Kind.MISSING, 1, Offsets(0, 2_000, 2_000)),), equal=_COUNT - 1_500 - 1)
+    return replace(copy, expected=expected)
+
+
+SOME = (
+    Trial("missing: only what is newer than --since", _BY, since),
+    _trial(
+        "missing: the last record, with --sample",
+        replace(_PLAIN, partitions=2, options=("--sample", "10%")),
+        Missing(_LAST, _LAST, 1),
+    ),
+)
+TRIALS = (*MISSING, *REPEATED, *REORDERED, *CHANGED, *EXTRA, *MIXED, *SOME)
