@@ -247,7 +247,10 @@ class Unpaired:
         return end if isinstance(end, int) else end[partition]
 
     def _before_first_pair(self) -> tuple[set[int], set[int]]:
-        """Return the hunks of records of the source, and of the target, whose copies retention may have removed."""
+        """Return the hunks of records of the source, and of the target, whose copies retention may have removed.
+
+        Without any pair these are all of a side: the other one may have nothing left.
+        """
         account, facts = self._account, self._facts
         before_source = set(account.expired)
         before_target = set(account.expired)
@@ -255,8 +258,9 @@ class Unpaired:
             (account.only_source, account.before[0], before_source, facts.target_log_start),
             (account.only_target, account.before[1], before_target, facts.source_log_start),
         ):
-            if start > 0 and account.equal:
-                into |= {each.hunk for each, _ in zip(records, range(count), strict=False)}
+            if start > 0:
+                first = zip(records, range(count if account.equal else len(records)), strict=False)
+                into |= {each.hunk for each, _ in first}
         return before_source, before_target
 
     def _is_superseded(self, each: Unmatched, answer: Answer) -> bool:

@@ -221,7 +221,8 @@ def test_given_compaction_on_either_side_then_nothing_is_wrong(data: st.DataObje
 @given(st.data())
 def test_given_retention_on_either_side_then_nothing_is_wrong(data: st.DataObject) -> None:
     records = numbered(200)
-    cuts = data.draw(st.integers(0, 190)), data.draw(st.integers(0, 190))
+    # Up to nothing: idle topics are empty after a while.
+    cuts = data.draw(st.integers(0, 190) | st.just(200)), data.draw(st.integers(0, 190) | st.just(200))
     source, target = records[cuts[0] :], renumbered(records)[cuts[1] :]
 
     findings = audited(source, target, source_log_start=cuts[0], target_log_start=cuts[1])
