@@ -25,6 +25,8 @@ _TOPIC, _ALIAS = "orders", "old"
 _COUNT = 100_000
 #: What a filter of MirrorMaker removes.
 _LOST = 47_112
+#: The heading of the table, and how the sentence about passes begins.
+_FINDINGS, _REMARK = "findings", "The source was read"
 _SHOWN = "mirror audit --source old-1:9092 --target new-1:9092"
 
 
@@ -44,7 +46,7 @@ def write_example(folder: Path) -> str:
         write(scene.source, _TOPIC, SMALL.divided(records[-1_000:]), SMALL.codec)
         copy_once(scene, {0: _COUNT - 1}, FILTER)
         last = records[-1].timestamp_ms or 0
-        write(scene.target, scene.copy, [records[1_000:1_200], [foreign(n, 0, last) for n in range(2)]])
+        write(scene.target, scene.copy, [records[1_000:1_100], [foreign(n, 0, last) for n in range(2)]])
         printed = run(*brokers(scene), "--topics", _TOPIC, "--wait", "0")
     if printed.returncode != 3:
         raise TrialError(f"mirror audit ended with {printed.returncode}: {printed.stderr}")
@@ -54,9 +56,16 @@ def write_example(folder: Path) -> str:
 
 
 def example(printed: str) -> str:
-    """Return the output of the command as a block of Markdown."""
-    lines = [f"$ {_SHOWN}", *printed.splitlines()]
-    return "".join(f"    {line}".rstrip() + "\n" for line in lines)
+    """Return the findings and the verdict of what the command printed, as a block of Markdown.
+
+    Raises:
+        TrialError: it printed no findings.
+    """
+    lines = printed.splitlines()
+    if _FINDINGS not in lines:
+        raise TrialError(f"mirror audit printed no table of {_FINDINGS}: {printed}")
+    shown = [each for each in lines[lines.index(_FINDINGS) :] if not each.startswith(_REMARK)]
+    return "\n".join(f"    {line}".rstrip() for line in (f"$ {_SHOWN}", *shown))
 
 
 def between_marks(readme: str, text: str) -> str:
@@ -68,4 +77,4 @@ def between_marks(readme: str, text: str) -> str:
     marks = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
     if not marks.search(readme):
         raise TrialError(f"README.md has no {BEGIN}, or no {END} behind it")
-    return marks.sub(lambda _: f"{BEGIN}\n\n{text}\n{END}", readme, count=1)
+    return marks.sub(lambda _: f"{BEGIN}\n\n{text}\n\n{END}", readme, count=1)
