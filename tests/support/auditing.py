@@ -9,18 +9,21 @@ from mirror_lib.features.audit.alignment import MOST_UNMATCHED, Account, Alignme
 from mirror_lib.features.audit.by_key import Chosen, Digests, compare_chosen, differing
 from mirror_lib.features.audit.findings import Answer, Facts, Finding, Occurrence, Unpaired
 from mirror_lib.features.audit.unmatched import content_of
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
 from mirror_lib.features.verify.compare.record_columns import Columns, columns
 from mirror_lib.features.verify.compare.side import Side
 from mirror_lib.records.spans import Span
-from tests.support.records.logs import log, spans
+from tests.support.records.logs import blocks, log, spans
 from tests.support.records.record_batches import SourceRecord
 
-_Spans = Sequence[Span]
+_Spans = Sequence[Span | RecordBlock]
 
 
-def aligned(source: bytes, target: bytes, *, at_once: int = 3, merged: bool = False) -> Account:
+def aligned(
+    source: bytes, target: bytes, *, at_once: int = 3, merged: bool = False, gathered: bool = False
+) -> Account:
     """The account of a walk that is fed so many spans at a time."""
-    return walked(source, target, at_once=at_once, merged=merged).account
+    return walked(source, target, at_once=at_once, merged=merged, gathered=gathered).account
 
 
 def walked(
@@ -31,9 +34,11 @@ def walked(
     marks: tuple[Iterable[int], Iterable[int]] = ((), ()),
     most_unmatched: int = MOST_UNMATCHED,
     merged: bool = False,
+    gathered: bool = False,
 ) -> Alignment:
-    """A whole walk."""
-    logs = {True: spans(source), False: spans(target)}
+    """A whole walk; `gathered` makes blocks of small batches, as an audit reads logs."""
+    read = blocks if gathered else spans
+    logs: dict[bool, _Spans] = {True: read(source), False: read(target)}
     ends = ((each[0].first, each[-1].next_offset) if each else (0, 0) for each in logs.values())
     walk = Alignment(*ends, marks=marks, most_unmatched=most_unmatched, merged=merged)
     for need in walk.walk():

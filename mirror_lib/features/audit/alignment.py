@@ -280,7 +280,7 @@ class Alignment:
         span = side.decode_next(1 << 16)
         if span is None:
             return False
-        if side is self.target and isinstance(span, Span):
+        if side is self.target:
             self.account.replaced_times |= span.log_append_time
         return True
 

@@ -85,6 +85,8 @@ class RecordBlock:
     ends: Int64s
     #: True if the content is larger than the fetched bytes.
     is_decompressed: bool = False
+    #: True if a broker has replaced timestamps of them.
+    log_append_time: bool = False
 
     @property
     def is_hidden(self) -> bool:
@@ -115,6 +117,7 @@ class RecordBlock:
             self.content,
             self.starts[start:stop],
             self.ends[start:stop],
+            log_append_time=self.log_append_time,
         )
 
 
@@ -237,7 +240,15 @@ def _decode(headers: NDArray[np.void], piece: bytes, bounds: Int64s, room: int) 
         given = np.repeat(headers["max_timestamp"].astype(np.int64), counts)
         times = np.where(np.repeat(appended, counts), given, times)
     return RecordBlock(
-        first, next_offset, offsets, times, content, tail_starts, tail_ends, is_decompressed=content is not piece
+        first,
+        next_offset,
+        offsets,
+        times,
+        content,
+        tail_starts,
+        tail_ends,
+        is_decompressed=content is not piece,
+        log_append_time=bool(appended.any()),
     )
 
 

@@ -144,8 +144,8 @@ class Side:
             found = columns(span)
         else:
             found = self._within(columns(span))
-            if self._hide_append_times and span.log_append_time:
-                found = found._replace(times=[REPLACED] * len(found.offsets))
+        if self._hide_append_times and span.log_append_time:
+            found = found._replace(times=[REPLACED] * len(found.offsets))
         self._queue.popleft()
         if rest is not None:
             self._queue.appendleft(rest)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.features.audit.findings import Finding, Kind
+from mirror_lib.features.transforms.arrow.record_blocks import RecordBlock
 from tests.support.auditing import aligned, audited, renumbered, walked
-from tests.support.records.logs import log, numbered
+from tests.support.records.logs import blocks, log, numbered
 from tests.support.records.record_batches import LOG_APPEND_TIME, SourceRecord
 
 _Records = list[SourceRecord]
@@ -62,6 +63,17 @@ def test_given_timestamps_that_the_target_has_replaced_then_they_are_not_compare
 
     assert (account.equal, account.replaced_times) == (30, True)
     assert account.altered == []
+
+
+def test_given_small_batches_with_replaced_timestamps_then_they_are_not_compared_either() -> None:
+    records = numbered(30)
+    target = log(renumbered(records), [2] * 15, attributes=LOG_APPEND_TIME)
+    assert [type(each) for each in blocks(target)] == [RecordBlock]
+
+    account = aligned(log(records, [4] * 8), target, gathered=True)
+
+    assert (account.equal, account.replaced_times) == (30, True)
+    assert account.retimed == []
 
 
 _AT = 500
