@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tools.trials import clean, clean_mm, planted, planted_mm
+from tools.trials import clean, clean_mm, planted, planted_by_key, planted_mm
 from tools.trials import large as large_trials
 from tools.trials.scene import Trial
 
 _GROUPS: Mapping[str, tuple[Trial, ...]] = {
     "clean": (*clean.TRIALS, *clean_mm.TRIALS),
-    "planted": (*planted.TRIALS, *planted_mm.TRIALS, *large_trials.TRIALS),
+    "planted": (*planted.TRIALS, *planted_by_key.TRIALS, *planted_mm.TRIALS, *large_trials.TRIALS),
 }
 KINDS = tuple(_GROUPS)
 

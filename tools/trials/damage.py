@@ -94,11 +94,12 @@ class Plan:
         """Number of records that are right."""
         return sum(each.count for each in self.pieces if each.kind is None)
 
-    def findings(self, *, among_equal: int = 1) -> tuple[Finding, ...]:
-        """Return what an audit must find, if the target's offsets begin at 0 and have no holes.
+    def findings(self, *, among_equal: int = 1, marker_every: int = 0) -> tuple[Finding, ...]:
+        """Return what an audit must find, if the target's offsets begin at 0.
 
         Args:
             among_equal: length of the runs of equal records in which every damage is.
+            marker_every: number of records of a transaction on the target, behind which comes a marker; 0: none.
         """
         found = [
             Finding(Kind.MISSING, each.last - each.first + 1, self._at(each.first, each.last)) for each in self.missing
@@ -107,7 +108,7 @@ class Plan:
         for each in self.pieces:
             if each.kind is not None:
                 source = None if each.source is None else self._at(each.source, each.source + each.count - 1)
-                target = self._at(offset, offset + each.count - 1)
+                target = self._at(*(_behind_markers(at, marker_every) for at in (offset, offset + each.count - 1)))
                 found.append(Finding(each.kind, each.count, source, target, (each.part,) if each.part else ()))
             offset += each.count
         if among_equal > 1:
@@ -116,6 +117,11 @@ class Plan:
 
     def _at(self, first: int, last: int) -> Offsets:
         return Offsets(self.partition, first, last)
+
+
+def _behind_markers(record: int, every: int) -> int:
+    """The offset of the record of this number."""
+    return record + record // every if every else record
 
 
 def _enclosed(finding: Finding, run: int) -> Finding:

@@ -109,6 +109,24 @@ MIXED = (
         Extra(2_000, 3),
     ),
     _trial(
+        "mixed: every kind in a copy of transactions",
+        replace(_PLAIN, transaction=70),
+        Missing(100, 104),
+        Repeated(400, 401, 401),
+        Reordered(900, 901, 909),
+        Changed(1_500, 1_500, "value"),
+        Extra(2_000, 2),
+    ),
+    _trial(
+        "mixed: every kind, and timestamps of the target's brokers",
+        replace(_PLAIN, target_configs={"message.timestamp.type": "LogAppendTime"}),
+        Missing(100, 104),
+        Repeated(400, 419, 430),
+        Reordered(900, 901, 950),
+        Changed(1_500, 1_500, "value"),
+        Extra(2_000, 3),
+    ),
+    _trial(
         "mixed: every kind within forty records",
         _PLAIN,
         Missing(1_003, 1_003),
@@ -169,8 +187,8 @@ SOME = (
     Trial("missing: only what is newer than --since", _BY, since),
     _trial(
         "missing: the last record, with --sample",
-        replace(_PLAIN, partitions=2, options=("--sample", "10%")),
-        Missing(_LAST, _LAST, 1),
+        replace(_PLAIN, options=("--sample", "10%")),
+        Missing(_LAST, _LAST),
     ),
 )
 TRIALS = (*MISSING, *REPEATED, *REORDERED, *CHANGED, *EXTRA, *MIXED, *SOME)

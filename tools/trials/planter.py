@@ -41,8 +41,18 @@ LARGE = Batches((2_000,), "zstd")
 PLAIN_BATCHES = Batches()
 
 
-def write(cluster: KafkaCluster, topic: str, batches: Iterable[Sequence[Record]], codec: str = "none") -> None:
-    """Write batches of records, each of one partition, as batches of these very records.
+def write(
+    cluster: KafkaCluster,
+    topic: str,
+    batches: Iterable[Sequence[Record]],
+    codec: str = "none",
+    *,
+    transactional: str = "",
+) -> None:
+    """Write batches of records as batches of these very records.
+
+    Args:
+        transactional: a transactional id; then each batch is a transaction.
 
     Raises:
         KafkaException: the cluster refuses a record.
@@ -59,8 +69,11 @@ def write(cluster: KafkaCluster, topic: str, batches: Iterable[Sequence[Record]]
             "batch.size": 4_000_000,
             "message.max.bytes": 4_000_000,
             "log_level": 3,
+            **({"transactional.id": transactional} if transactional else {}),
         }
     )
+    if transactional:
+        producer.init_transactions(_FLUSH_SECONDS)
     errors: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -68,6 +81,8 @@ def write(cluster: KafkaCluster, topic: str, batches: Iterable[Sequence[Record]]
             errors.append(error)
 
     for batch in batches:
+        if transactional:
+            producer.begin_transaction()
         for each in batch:
             timed: dict[str, Any] = {} if each.timestamp_ms is None else {"timestamp": each.timestamp_ms}
             producer.produce(
@@ -83,6 +98,8 @@ def write(cluster: KafkaCluster, topic: str, batches: Iterable[Sequence[Record]]
             raise TrialError(f"{topic} did not take {left} records within {_FLUSH_SECONDS:.0f} s")
         if errors:
             raise KafkaException(errors[0])
+        if transactional:
+            producer.commit_transaction(_FLUSH_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +116,8 @@ class Planting:
     target_batches: Batches | None = PLAIN_BATCHES
     source_configs: Mapping[str, str] = field(default_factory=dict)
     target_configs: Mapping[str, str] = field(default_factory=dict)
+    #: Number of records of each transaction on the target; 0: none.
+    transaction: int = 0
     options: tuple[str, ...] = ()
 
     def plans(self) -> tuple[Plan, ...]:
@@ -110,8 +129,9 @@ class Planting:
         plans = self.plans()
         found: list[Finding] = []
         for each in plans:
-            found += each.findings(among_equal=self.shape.run)
-        return Expected(tuple(found), equal=sum(each.equal for each in plans))
+            found += each.findings(among_equal=self.shape.run, marker_every=self.transaction)
+        are_replaced = self.target_configs.get("message.timestamp.type") == "LogAppendTime"
+        return Expected(tuple(found), equal=sum(each.equal for each in plans), times_compared=not are_replaced)
 
     def __call__(self, scene: Scene) -> Copy:
         """Write the source, and copy it with the damage."""
@@ -120,7 +140,9 @@ class Planting:
         read = by_partition(scene.written())
         for each in self.plans():
             records = list(planted(each, read[each.partition]))
-            write(scene.target, scene.copy, self._batches(records), (self.target_batches or self.source_batches).codec)
+            batches = Batches((self.transaction,)).divided(records) if self.transaction else self._batches(records)
+            codec = (self.target_batches or self.source_batches).codec
+            write(scene.target, scene.copy, batches, codec, transactional=scene.topic if self.transaction else "")
         return Copy(self.expected(), self.options)
 
     def _batches(self, records: Sequence[Record]) -> Iterator[Sequence[Record]]:
