@@ -118,6 +118,11 @@ _TRANSACTIONS = ((50, True), (20, False), (1, True), (1, False), (300, True), (3
 def write_transactions(scene: Scene) -> None:
     """Write committed and aborted transactions, with other records between them, into both partitions."""
     create_topic(scene.source, scene.topic, partitions=2)
+    write(scene.source, scene.topic, _after_transactions(scene))
+
+
+def _after_transactions(scene: Scene) -> Iterator[list[Record]]:
+    """Write transaction after transaction; yield batches to write behind each by another producer."""
     producer = Producer(
         {"bootstrap.servers": scene.source.bootstrap_servers, "transactional.id": scene.topic, "log_level": 3}
     )
@@ -125,23 +130,17 @@ def write_transactions(scene: Scene) -> None:
     number = 0
     for count, is_committed in _TRANSACTIONS * 3:
         producer.begin_transaction()
-        for each in range(number, number + count):
-            for partition in range(2):
-                record = PLAIN.record(each, partition)
-                producer.produce(
-                    scene.topic,
-                    record.value,
-                    record.key,
-                    partition=partition,
-                    timestamp=record.timestamp_ms or 0,
-                )
-        number += count
+        for partition in range(2):
+            for record in PLAIN.records(count, partition, start=number):
+                time = record.timestamp_ms or 0
+                producer.produce(scene.topic, record.value, record.key, partition=partition, timestamp=time)
         producer.flush(60)
         if is_committed:
             producer.commit_transaction(60)
         else:
             producer.abort_transaction(60)
-        write_source(scene, PLAIN, 10, 2, start=number)
+        number += count
+        yield from (PLAIN.records(10, partition, start=number) for partition in range(2))
         number += 10
 
 

@@ -33,7 +33,7 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
-    """Records that are not written at their place, but behind another one."""
+    """Records that are not written at their place, but behind another one, which may be an earlier one."""
 
     first: int
     last: int

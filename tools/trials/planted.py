@@ -40,6 +40,7 @@ MISSING = (
     _trial("missing: a whole batch", _SAME, Missing(1_200, 1_299)),
     _trial("missing: three ranges", _PLAIN, Missing(10, 19), Missing(1_000, 1_001), Missing(2_990, 2_995)),
     _trial("missing: the end of one partition of three", replace(_PLAIN, partitions=3), Missing(2_500, _LAST, 1)),
+    _trial("missing: one partition of three was never copied", replace(_PLAIN, partitions=3), Missing(0, _LAST, 1)),
     _trial("missing: every second record for a while", _PLAIN, *(Missing(n, n) for n in range(1_000, 1_100, 2))),
     _trial("missing: one of a run of equal records", replace(_PLAIN, shape=_RUNS), Missing(1_203, 1_203)),
     _trial("missing: one record between runs of equal ones", replace(_PLAIN, shape=_BEATS), Missing(1_209, 1_209)),
@@ -66,6 +67,7 @@ REORDERED = (
     _trial("reordered: the last two records", _BY_SMALL, Reordered(_LAST - 1, _LAST - 1, _LAST)),
     _trial("reordered: a block that comes later", _TO_LARGE, Reordered(700, 704, 799)),
     _trial("reordered: one record far later", _PLAIN, Reordered(5, 5, 2_900)),
+    _trial("reordered: one record that comes earlier", _SAME, Reordered(800, 800, 699)),
     _trial("reordered: one record to the end", _PLAIN, Reordered(1_500, 1_500, _LAST)),
     _trial(
         "reordered: neighbours in several places", _PLAIN, *(Reordered(n, n, n + 1) for n in range(100, 2_900, 400))
@@ -81,6 +83,7 @@ CHANGED = (
     _trial("changed: headers of the last record", _PLAIN, Changed(_LAST, _LAST, "headers")),
     _trial("changed: timestamps of a range", _PLAIN, Changed(400, 449, "timestamp")),
     _trial("changed: values of a range", _PLAIN, Changed(400, 449, "value")),
+    _trial("changed: headers of all records", _TO_LARGE, Changed(0, _LAST, "headers")),
     _trial("changed: one value without a key", replace(_PLAIN, shape=Shape(keys=0)), Changed(1_111, 1_111, "value")),
     _trial(
         "changed: different parts of neighbours",

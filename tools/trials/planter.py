@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import cycle, groupby
+from itertools import chain, cycle, groupby
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -138,14 +138,15 @@ class Planting:
         scene.create_both(partitions=self.partitions, source=self.source_configs, target=self.target_configs)
         write_source(scene, self.shape, self.records, self.partitions, self.source_batches)
         read = by_partition(scene.written())
-        for each in self.plans():
-            records = list(planted(each, read[each.partition]))
-            batches = Batches((self.transaction,)).divided(records) if self.transaction else self._batches(records)
-            codec = (self.target_batches or self.source_batches).codec
-            write(scene.target, scene.copy, batches, codec, transactional=scene.topic if self.transaction else "")
+        batches = chain.from_iterable(self._batches(list(planted(each, read[each.partition]))) for each in self.plans())
+        codec = (self.target_batches or self.source_batches).codec
+        write(scene.target, scene.copy, batches, codec, transactional=scene.topic if self.transaction else "")
         return Copy(self.expected(), self.options)
 
     def _batches(self, records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+        if self.transaction:
+            yield from Batches((self.transaction,)).divided(records)
+            return
         if self.target_batches is not None:
             yield from self.target_batches.divided(records)
             return
@@ -167,9 +168,9 @@ def write_source(
     scene: Scene, shape: Shape, count: int, partitions: int = 1, batches: Batches = PLAIN_BATCHES, *, start: int = 0
 ) -> None:
     """Write records of a shape into each partition of the source."""
-    for partition in range(partitions):
-        records = shape.records(count, partition, start=start)
-        write(scene.source, scene.topic, batches.divided(records), batches.codec)
+    # One producer: each asks for its id half a second after its start.
+    divided = (batches.divided(shape.records(count, each, start=start)) for each in range(partitions))
+    write(scene.source, scene.topic, chain.from_iterable(divided), batches.codec)
 
 
 def planted(wanted: Plan, read: Sequence[Record]) -> Iterator[Record]:
@@ -211,8 +212,9 @@ def copy_loop(
 ) -> list[Record]:
     """Copy every committed record of the source, partition by partition; return them."""
     read = scene.written()
-    for _, mine in groupby(read, key=lambda each: each.partition):
-        write(scene.target, copy or scene.copy, batches.divided([change(each) for each in mine]), batches.codec)
+    by_partitions = groupby(map(change, read), key=lambda each: each.partition)
+    divided = (batches.divided(list(mine)) for _, mine in by_partitions)
+    write(scene.target, copy or scene.copy, chain.from_iterable(divided), batches.codec)
     return read
 
 
