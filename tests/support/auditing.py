@@ -19,9 +19,7 @@ from tests.support.records.record_batches import SourceRecord
 _Spans = Sequence[Span | RecordBlock]
 
 
-def aligned(
-    source: bytes, target: bytes, *, at_once: int = 3, merged: bool = False, gathered: bool = False
-) -> Account:
+def aligned(source: bytes, target: bytes, *, at_once: int = 3, merged: bool = False, gathered: bool = False) -> Account:
     """The account of a walk that is fed so many spans at a time."""
     return walked(source, target, at_once=at_once, merged=merged, gathered=gathered).account
 

@@ -106,7 +106,7 @@ class Account:
 
     #: Of the source and of the target.
     partitions: tuple[int, int] = (0, 0)
-    #: Pairs of equal records, those with other timestamps included.
+    #: Pairs of equal records.
     equal: int = 0
     source: Bounds = field(default_factory=Bounds)
     target: Bounds = field(default_factory=Bounds)
@@ -116,7 +116,7 @@ class Account:
     before: tuple[int, int] = (0, 0)
     #: Where differences are the rule. Single ones are unmatched records.
     altered: list[Altered] = field(default_factory=list)
-    #: Number of pairs that differ in more than their timestamps.
+    #: Number of these pairs.
     changed: int = 0
     #: True if a broker has replaced timestamps on the target: they are not compared.
     replaced_times: bool = False
@@ -357,11 +357,10 @@ class Alignment:
         if self._retimed_in_a_row < _FIRST_LOOK and self._is_near():
             return False
         self._retimed_in_a_row += 1
-        self._note_altered(("timestamp",), target.times[j] - source.times[i])
-        self._pair(1)
+        self._pass_pair_that_differs(("timestamp",), target.times[j] - source.times[i])
         return True
 
-    def _note_altered(self, parts: tuple[str, ...], shift: int) -> None:
+    def _pass_pair_that_differs(self, parts: tuple[str, ...], shift: int) -> None:
         source, target, altered = self.source, self.target, self.account.altered
         here, there = source.offsets[source.at], target.offsets[target.at]
         last = altered[-1] if altered else None
@@ -372,6 +371,9 @@ class Alignment:
         else:
             altered.append(Altered(here, here, there, there, 1, parts, shift))
             self._altered_hunk = self.account.hunks
+        self._pair(1)
+        self.account.equal -= 1
+        self.account.changed += 1
 
     def _pass_altered(self) -> bool:
         """Pass records that are like each other, as long as they are; that this is the rule was found before."""
@@ -383,10 +385,7 @@ class Alignment:
             self._is_altered = mine == theirs
             if not self._is_altered or (source.tails[i] == target.tails[j] and passed):
                 break
-            self._note_altered(differing_parts(source.tails[i], target.tails[j], times_differ=False), 0)
-            self._pair(1)
-            self.account.equal -= 1
-            self.account.changed += 1
+            self._pass_pair_that_differs(differing_parts(source.tails[i], target.tails[j], times_differ=False), 0)
             passed += 1
         return passed > 0
 

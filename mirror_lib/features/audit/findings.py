@@ -259,7 +259,7 @@ class Unpaired:
             (account.only_target, account.before[1], before_target, facts.source_log_start),
         ):
             if start > 0:
-                first = zip(records, range(count if account.equal else len(records)), strict=False)
+                first = zip(records, range(count if account.equal + account.changed else len(records)), strict=False)
                 into |= {each.hunk for each, _ in first}
         return before_source, before_target
 

@@ -254,7 +254,7 @@ class PartitionAudit:
             source=self._pair.source,
             target=self._pair.target,
             verdict=verdict,
-            equal=account.equal - sum(each.records for each in account.retimed) + self._in_order,
+            equal=account.equal + self._in_order,
             others=account.others,
             source_range=_range(account.source),
             target_range=_range(account.target),

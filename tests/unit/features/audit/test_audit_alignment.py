@@ -73,7 +73,7 @@ def test_given_small_batches_with_replaced_timestamps_then_they_are_not_compared
     account = aligned(log(records, [4] * 8), target, gathered=True)
 
     assert (account.equal, account.replaced_times) == (30, True)
-    assert account.retimed == []
+    assert account.altered == []
 
 
 _AT = 500
