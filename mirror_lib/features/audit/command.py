@@ -17,7 +17,8 @@ from mirror_lib.features.audit.clusters import clusters_of_flow, connection_to
 from mirror_lib.features.audit.html import to_html
 from mirror_lib.features.audit.model import DEFAULT_MEMORY_BYTES, AuditJob, AuditReport
 from mirror_lib.features.audit.pairs import TopicPair
-from mirror_lib.features.audit.run import AuditOptions, audit
+from mirror_lib.features.audit.plan import AuditOptions
+from mirror_lib.features.audit.run import audit
 from mirror_lib.features.audit.sampling import Sample
 from mirror_lib.features.audit.text import (
     DIFFERENCE_COLUMNS,

@@ -11,7 +11,8 @@ from confluent_kafka.admin import AclBinding
 from mirror_lib.features.access.model import AccessTask
 from mirror_lib.features.audit.clusters import clusters_of_flow
 from mirror_lib.features.audit.model import AuditReport, Verdict
-from mirror_lib.features.audit.run import AuditOptions, audit
+from mirror_lib.features.audit.plan import AuditOptions
+from mirror_lib.features.audit.run import audit
 from mirror_lib.topology.access import Grant, Operation
 from tests.support.clusters import start_together
 from tests.support.security.restricted import Granter, RestrictedPair, World, binding, new_world, restricted_cluster

@@ -10,7 +10,8 @@ import pytest
 from mirror_lib.features.audit.clusters import connection_to
 from mirror_lib.features.audit.findings import Kind
 from mirror_lib.features.audit.model import AuditReport, Verdict
-from mirror_lib.features.audit.run import AuditOptions, audit
+from mirror_lib.features.audit.plan import AuditOptions
+from mirror_lib.features.audit.run import audit
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, consume, create_topic, produce, records
 from tests.support.mirror_maker import SharedFlow, shared_flow, wait_until

@@ -23,7 +23,7 @@ from mirror_lib.features.audit.airflow.outcome import NotAuditedError, WrongCopy
 from mirror_lib.features.audit.differences import Difference
 from mirror_lib.features.audit.findings import Finding, Kind, Offsets
 from mirror_lib.features.audit.model import AuditReport, GroupReport, Jump, PartitionReport, Verdict
-from mirror_lib.features.audit.run import AuditOptions
+from mirror_lib.features.audit.plan import AuditOptions
 from mirror_lib.planning.model import WHOLE_TOPIC
 from mirror_lib.topology.names import TopicPartition
 from tests.support.flow_files import write_flow

@@ -18,7 +18,8 @@ from mirror_lib.features.audit.clusters import clusters_of, connection_to
 from mirror_lib.features.audit.manifest import METRICS, SCHEDULE, SINCE
 from mirror_lib.features.audit.metrics_text import metrics_text, write_metrics
 from mirror_lib.features.audit.pairs import TopicPair
-from mirror_lib.features.audit.run import AuditOptions, audit
+from mirror_lib.features.audit.plan import AuditOptions
+from mirror_lib.features.audit.run import audit
 from mirror_lib.topology.java_regex import compile_java
 
 _log = logging.getLogger(__name__)

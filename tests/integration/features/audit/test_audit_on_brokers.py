@@ -21,7 +21,8 @@ from mirror_lib.features.audit.command import app
 from mirror_lib.features.audit.findings import Kind
 from mirror_lib.features.audit.model import AuditJob, AuditReport, Jump, Verdict
 from mirror_lib.features.audit.pairs import TopicPair
-from mirror_lib.features.audit.run import AuditOptions, audit
+from mirror_lib.features.audit.plan import AuditOptions
+from mirror_lib.features.audit.run import audit
 from mirror_lib.features.audit.sampling import Sample
 from mirror_lib.features.audit.text import remarks, sentence
 from tests.support.brokers.groups import commit_offset

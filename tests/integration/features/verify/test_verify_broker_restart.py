@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.features.audit.clusters import clusters_of_flow
-from mirror_lib.features.audit.run import AuditOptions, audit
+from mirror_lib.features.audit.plan import AuditOptions
+from mirror_lib.features.audit.run import audit
 from mirror_lib.features.demo.broker import KafkaCluster
 from mirror_lib.features.verify.findings import Verdict
 from mirror_lib.features.verify.raw.local import run_locally
