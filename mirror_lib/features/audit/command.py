@@ -142,9 +142,10 @@ def audit_command(
         output.note(f"The ranges were chosen by --seed {options.sample.seed}.")
     if metrics is not None:
         # prometheus_client is imported only if it is needed: it takes a while.
-        from mirror_lib.features.audit.metrics_text import metrics_text, write_metrics
+        from mirror_lib.features.audit.metrics_text import metrics_text
+        from mirror_lib.features.metrics_file import write_metrics_file
 
-        write_metrics(metrics, metrics_text(report, flow or f"{source}->{target}", strict=strict))
+        write_metrics_file(metrics, metrics_text(report, flow or f"{source}->{target}", strict=strict))
     if html is not None:
         write_private(html, to_html(report, f"Audit of {flow or f'{source} and {target}'}"))
         output.note(f"Report: {html}")

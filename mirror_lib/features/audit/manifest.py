@@ -35,5 +35,5 @@ FEATURE = Feature(
     },
     dags={"audits": "mirror_lib.features.audit.airflow.dag:build_audit_dags"},
     settings=(SCHEDULE, SINCE, METRICS),
-    imports=("mirror_lib.features.verify",),
+    imports=("mirror_lib.features.metrics_file", "mirror_lib.features.verify"),
 )

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from mirror_lib.errors import MirrorError
 from mirror_lib.features.audit.findings import Kind
 from mirror_lib.features.audit.model import AuditReport, PartitionReport, Verdict
 from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.printable import printable
-from mirror_lib.private_files import draft_of
 
 #: Topics with series of their own: the number of series is to be bounded.
 MOST_TOPICS = 1000
 EQUAL = "equal"
-#: Readable by other users: node_exporter runs as its own user.
-_READABLE = 0o644
 _WORST_FIRST = (Verdict.NO_COPY, Verdict.WRONG, Verdict.UNVERIFIABLE, Verdict.EQUAL)
 
 
@@ -74,23 +69,6 @@ def metrics_text(report: AuditReport, flow: str, *, strict: bool = False) -> byt
     registry = CollectorRegistry()
     registry.register(_Collected(report, flow, strict=strict))
     return generate_latest(registry)
-
-
-def write_metrics(path: Path, text: bytes) -> None:
-    """Replace the file at once: node_exporter never reads a part.
-
-    Raises:
-        MirrorError: the file cannot be written.
-    """
-    try:
-        with draft_of(path, _READABLE) as draft:
-            draft.write_bytes(text)
-    except OSError as error:
-        raise MirrorError(
-            f"cannot write the metrics to {path}: {error.strerror}.",
-            action="Use a file in an existing, writable folder, such as the folder of node_exporter's "
-            "--collector.textfile.directory.",
-        ) from error
 
 
 class _Collected(Collector):

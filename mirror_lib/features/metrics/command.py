@@ -10,7 +10,8 @@ import typer
 from mirror_lib.cli import ConfigOption, JsonOption, report_errors
 from mirror_lib.config.loader import load
 from mirror_lib.config.secrets.lookup_context import without_lookups
-from mirror_lib.features.metrics.prometheus import render_metrics, write_textfile
+from mirror_lib.features.metrics.prometheus import render_metrics
+from mirror_lib.features.metrics_file import write_metrics_file
 from mirror_lib.ledger.location import open_ledger
 
 app = typer.Typer()
@@ -40,7 +41,7 @@ def metrics(
         with open_ledger(file) as ledger:
             text = render_metrics(ledger, file.enabled_flows, worst_partitions=worst_partitions)
         if textfile is not None:
-            write_textfile(textfile, text)
+            write_metrics_file(textfile, text)
             output.document({"textfile": str(textfile)})
         elif as_json:
             output.document({"metrics": text.decode()})

@@ -18,4 +18,5 @@ FEATURE = Feature(
         ),
     },
     hooks={Hook.OBSERVE: "mirror_lib.features.metrics.observation:observe_flow"},
+    imports=("mirror_lib.features.metrics_file",),
 )

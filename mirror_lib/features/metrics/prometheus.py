@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -13,17 +12,13 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import MirrorError
 from mirror_lib.features.metrics.exported import Kind, Metric, Sample, samples
 from mirror_lib.features.metrics.queries import MetricsQueries
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.printable import printable
-from mirror_lib.private_files import draft_of
 
 #: The content type of `render_metrics`.
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-#: Readable by other users: node_exporter runs as its own user.
-_READABLE = 0o644
 
 
 def render_metrics(
@@ -43,23 +38,6 @@ def render_metrics(
     registry = CollectorRegistry()
     registry.register(_Collected(tuple(samples(figures, flows, now or datetime.now(UTC)))))
     return generate_latest(registry)
-
-
-def write_textfile(path: Path, text: bytes) -> None:
-    """Write metrics for node_exporter's textfile collector; it never sees a partial file.
-
-    Raises:
-        MirrorError: the file cannot be written.
-    """
-    try:
-        with draft_of(path, _READABLE) as draft:
-            draft.write_bytes(text)
-    except OSError as error:
-        raise MirrorError(
-            f"cannot write the metrics to {path}: {error.strerror}.",
-            action="Use a file in an existing, writable folder, such as the folder of node_exporter's "
-            "--collector.textfile.directory.",
-        ) from error
 
 
 class _Collected(Collector):

@@ -28,7 +28,8 @@ from mirror_lib.features.metrics.figures import (
     RunTotals,
     VerifyTotals,
 )
-from mirror_lib.features.metrics.prometheus import CONTENT_TYPE, render_metrics, write_textfile
+from mirror_lib.features.metrics.prometheus import CONTENT_TYPE, render_metrics
+from mirror_lib.features.metrics_file import write_metrics_file
 from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
@@ -345,11 +346,11 @@ def test_only_documented_names_are_exported_and_names_of_topics_survive_the_form
 def test_a_textfile_is_replaced_as_a_whole_and_others_may_read_it(tmp_path: Path) -> None:
     path = tmp_path / "mirror.prom"
 
-    write_textfile(path, b"mirror_flow_healthy 0\n")
-    write_textfile(path, b"mirror_flow_healthy 1\n")
+    write_metrics_file(path, b"mirror_flow_healthy 0\n")
+    write_metrics_file(path, b"mirror_flow_healthy 1\n")
 
     assert path.read_bytes() == b"mirror_flow_healthy 1\n"
     assert path.stat().st_mode & 0o777 == 0o644
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(MirrorError, match=r"cannot write the metrics to .*missing/mirror\.prom"):
-        write_textfile(tmp_path / "missing" / "mirror.prom", b"")
+        write_metrics_file(tmp_path / "missing" / "mirror.prom", b"")

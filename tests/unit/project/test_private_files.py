@@ -17,7 +17,7 @@ from mirror_lib.cli.written import write_file
 from mirror_lib.copy.job.report import write_report
 from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError
 from mirror_lib.features.demo.state import exclusive
-from mirror_lib.features.metrics.prometheus import write_textfile
+from mirror_lib.features.metrics_file import write_metrics_file
 from mirror_lib.features.pack.executor_archive import ExecutorEnvironment, write_archive
 from mirror_lib.features.translate.spark_checkpoint import rewrite_checkpoint
 from mirror_lib.features.warm_spark.airflow.detached_driver import FOLDER_PREFIX, show_log
@@ -115,7 +115,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path | None], P
 _WRITERS: dict[str, Callable[[Path], object]] = {
     "report": lambda path: write_report(path, {}),
     "log": lambda path: os.close(open_log(path)),
-    "metrics": lambda path: write_textfile(path, b"x"),
+    "metrics": lambda path: write_metrics_file(path, b"x"),
     "configuration": lambda path: write_file(path, b"x", force=True),
     "executors' archive": lambda path: write_archive(ExecutorEnvironment("3.11", "linux", ()), path),
     "class archive": lambda path: write_class_archive(path, submit=Path("/bin/false"), program=path, settings={}),

@@ -16,10 +16,11 @@ from mirror_lib.features.audit.airflow.outcome import judge, log_report, xcom_va
 from mirror_lib.features.audit.chosen import since_ms, twice_the_interval
 from mirror_lib.features.audit.clusters import clusters_of, connection_to
 from mirror_lib.features.audit.manifest import METRICS, SCHEDULE, SINCE
-from mirror_lib.features.audit.metrics_text import metrics_text, write_metrics
+from mirror_lib.features.audit.metrics_text import metrics_text
 from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.features.audit.plan import AuditOptions
 from mirror_lib.features.audit.run import audit
+from mirror_lib.features.metrics_file import write_metrics_file
 from mirror_lib.topology.java_regex import compile_java
 
 _log = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ def _run(
 def _write(path: str, text: bytes) -> MirrorError | None:
     """Write the metrics; return why that has failed, since the verdict comes first."""
     try:
-        write_metrics(Path(path), text)
+        write_metrics_file(Path(path), text)
     except MirrorError as error:
         _log.error("%s", error)
         return error

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mirror_lib.errors import MirrorError
 from mirror_lib.features.audit import metrics_text as metrics
 from mirror_lib.features.audit.findings import Finding, Kind, Offsets
-from mirror_lib.features.audit.metrics_text import METRICS, metrics_text, write_metrics
+from mirror_lib.features.audit.metrics_text import METRICS, metrics_text
 from mirror_lib.features.audit.model import AuditReport, PartitionReport, Verdict
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fresh_imports import loaded_after
@@ -94,19 +92,6 @@ def test_of_too_many_topics_the_worst_have_series(monkeypatch: pytest.MonkeyPatc
 
     assert [labels[0] for labels in found["mirror_audit_topic_verdict"]] == ["d", "b"]
     assert found["mirror_audit_records"]["equal",] == 4
-
-
-def test_the_file_is_replaced_as_a_whole_and_others_may_read_it(tmp_path: Path) -> None:
-    path = tmp_path / "audit.prom"
-
-    for value in (b"mirror_audit_exit_code 3\n", b"mirror_audit_exit_code 0\n"):
-        write_metrics(path, value)
-
-    assert path.read_bytes() == b"mirror_audit_exit_code 0\n"
-    assert path.stat().st_mode & 0o777 == 0o644
-    assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(MirrorError, match=r"cannot write the metrics to .*missing/audit\.prom"):
-        write_metrics(tmp_path / "missing" / "audit.prom", b"")
 
 
 def test_the_command_does_not_import_the_library_of_metrics() -> None:
