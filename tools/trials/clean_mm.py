@@ -231,7 +231,7 @@ def by_mm1(scene: Scene) -> Copy:
 
 
 TRIALS = (
-    Trial("clean: MirrorMaker 2, audited by its file", "MM2", ByMM2({}, by_file=True)),
+    Trial("clean: MirrorMaker 2, audited by its file", "MM2", ByMM2({}, by_file=True, options=("--processes", "2"))),
     Trial("clean: other batches, lz4, four tasks", "MM2", ByMM2(_TUNED, partitions=4, batches=LARGE)),
     Trial("clean: exactly once", "MM2", ByMM2(_EXACTLY_ONCE)),
     Trial("clean: IdentityReplicationPolicy", "MM2", ByMM2(_IDENTITY, same_name=True)),

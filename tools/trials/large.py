@@ -53,7 +53,7 @@ class Large:
         found: list[Finding] = []
         for each in plans:
             found += each.findings()
-        return Copy(Expected(tuple(found), equal=sum(each.equal for each in plans)))
+        return Copy(Expected(tuple(found), equal=sum(each.equal for each in plans)), ("--processes", "2"))
 
 
 def _write(servers: str, topic: str, wanted: Plan, batch: int, codec: str) -> None:
