@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -211,7 +211,10 @@ class Unpaired:
         wanted = [each for each in self.source if not self._is_superseded(each, answer)]
         unknown = [each for each, found in surely if found is None and not self._is_removed_on_source(each, answer)]
         # Another source may have the same key at the same place; at the same time, too, it is hardly another record.
-        changed, missing, rest = _changed(wanted, unknown, _ALIKE[:1] if self._facts.merged else _ALIKE)
+        before_source, before_target = self._before_first_pair()
+        changed, missing, rest = _changed(
+            wanted, unknown, _ALIKE[:1] if self._facts.merged else _ALIKE, before_source | before_target
+        )
         # Who writes copies with other timestamps repeats them so, too.
         perhaps = [(each, answer.occurrences.get((each.content, REPLACED))) for each in rest]
         held = [(each, found) for each, found in (*surely, *perhaps) if found is not None]
@@ -225,7 +228,6 @@ class Unpaired:
         extra = [each for each, found in perhaps if found is None]
         if self._facts.merged:
             self.others, extra = len(extra), []
-        before_source, before_target = self._before_first_pair()
         late = [each for each in missing if each.offset < self._judged_end(each.partition)]
         unknown_source, lost = _split(late, before_source, self._facts.target_edge)
         unknown_target, known_extra = _split(extra, before_target, self._facts.source_edge)
@@ -333,14 +335,18 @@ _ABORTED = "of transactions that were aborted on the source"
 
 
 def _changed(
-    source: Sequence[Unmatched], target: Sequence[Unmatched], likenesses: Sequence[_Alike]
+    source: Sequence[Unmatched], target: Sequence[Unmatched], likenesses: Sequence[_Alike], expired: Set[int]
 ) -> tuple[list[tuple[Unmatched, Unmatched]], list[Unmatched], list[Unmatched]]:
-    """Pair records at the same place that are the same in part; return the pairs and what is left of each side."""
+    """Pair records at the same place that are the same in part; return the pairs and what is left of each side.
+
+    Args:
+        expired: places of which retention may have removed records: two of one key may be different ones there.
+    """
     pairs: list[tuple[Unmatched, Unmatched]] = []
     for alike in likenesses:
         waiting: dict[tuple[int, ...], deque[Unmatched]] = defaultdict(deque)
         for each in source:
-            if (likeness := alike(each)) is not None:
+            if (likeness := alike(each)) is not None and not (alike is _same_key and each.hunk in expired):
                 waiting[each.hunk, *likeness].append(each)
         left: list[Unmatched] = []
         paired: set[Unmatched] = set()
@@ -356,10 +362,14 @@ def _changed(
     return sorted(pairs, key=lambda pair: _position(pair[0])), list(source), list(target)
 
 
+def _same_key(each: Unmatched) -> tuple[int, ...] | None:
+    return None if each.key == NULL else (each.key,)
+
+
 #: What two records have in common that are one, which was changed; the surest first. None if that says nothing.
 _ALIKE: tuple[_Alike, ...] = (
     lambda each: None if each.key == NULL else (each.key, each.time),
-    lambda each: None if each.key == NULL else (each.key,),
+    _same_key,
     lambda each: None if each.value == NULL else (each.value,),
     lambda each: None if each.time == REPLACED else (each.time, each.key),
 )

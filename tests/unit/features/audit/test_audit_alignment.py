@@ -243,6 +243,14 @@ def test_given_retention_on_either_side_then_nothing_is_wrong(data: st.DataObjec
     assert [(each.kind, each.records) for each in findings] == ([(Kind.UNVERIFIABLE, lost)] if lost else [])
 
 
+def test_given_a_copy_that_ended_before_what_the_source_has_left_then_the_rest_is_missing() -> None:
+    records = [replace(each, key=b"%d" % (each.offset % 7)) for each in numbered(90)]
+
+    findings = audited(records[60:], renumbered(records[:50]), source_log_start=60)
+
+    assert [(each.kind, each.records) for each in findings] == [(Kind.UNVERIFIABLE, 50), (Kind.MISSING, 30)]
+
+
 @given(st.data())
 def test_given_compaction_then_a_key_whose_newest_state_lacks_is_found(data: st.DataObject) -> None:
     keys = data.draw(st.integers(2, 20))
