@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.support.kafka import delete_records
 from tools.trials.clean import compacted_and_missing
 from tools.trials.damage import Changed, Damage, Extra, Missing, Reordered, Repeated
 from tools.trials.model import Expected, Finding, Kind, Offsets
-from tools.trials.planter import LARGE, PLAIN_BATCHES, SMALL, Batches, Planting
-from tools.trials.records import Shape
+from tools.trials.planter import LARGE, PLAIN_BATCHES, SMALL, Batches, Planting, write, write_source
+from tools.trials.records import PLAIN, Shape
 from tools.trials.scene import Copy, Scene, Trial
 
 _BY = "own loop"
@@ -186,7 +187,22 @@ def since(scene: Scene) -> Copy:
     return replace(copy, expected=expected)
 
 
+def expired_before_it_was_copied(scene: Scene) -> Copy:
+    """The copy has ended, and retention has removed more of the source than was ever copied."""
+    copied, start = 50, 700
+    scene.create_both()
+    write_source(scene, PLAIN, _COUNT)
+    write(scene.target, scene.copy, [scene.written()[:copied]])
+    delete_records(scene.source, scene.topic, before=start)
+    findings = (
+        Finding(Kind.MISSING, _COUNT - start, Offsets(0, start, _LAST)),
+        Finding(Kind.UNVERIFIABLE, copied, None, Offsets(0, 0, copied - 1)),
+    )
+    return Copy(Expected(findings, equal=0))
+
+
 SOME = (
+    Trial("missing: all that the source has left", _BY, expired_before_it_was_copied),
     Trial("missing: only what is newer than --since", _BY, since),
     _trial(
         "missing: the last record, with --sample",
