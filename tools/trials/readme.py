@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 from tests.support.kafka import create_topic
@@ -25,8 +26,8 @@ _TOPIC, _ALIAS = "orders", "old"
 _COUNT = 100_000
 #: What a filter of MirrorMaker removes.
 _LOST = 47_112
-#: The heading of the table, and how the sentence about passes begins.
-_FINDINGS, _REMARK = "findings", "The source was read"
+#: The heading of the table, and how the verdict begins; between them is what to do, which is long.
+_FINDINGS, _VERDICT = "findings", "Wrong: "
 _SHOWN = "mirror audit --source old-1:9092 --target new-1:9092"
 
 
@@ -64,7 +65,8 @@ def example(printed: str) -> str:
     lines = printed.splitlines()
     if _FINDINGS not in lines:
         raise TrialError(f"mirror audit printed no table of {_FINDINGS}: {printed}")
-    shown = [each for each in lines[lines.index(_FINDINGS) :] if not each.startswith(_REMARK)]
+    table = takewhile(lambda line: line.startswith((_FINDINGS, "topic ", _TOPIC)), lines[lines.index(_FINDINGS) :])
+    shown = [*table, *(each for each in lines if each.startswith(_VERDICT))]
     return "\n".join(f"    {line}".rstrip() for line in (f"$ {_SHOWN}", *shown))
 
 

@@ -31,7 +31,13 @@ def since_ms(text: str) -> int | None:
         interval = None
     if isinstance(interval, timedelta):
         return int((datetime.now(UTC) - interval).timestamp() * 1000)
-    return parse_time(text)
+    try:
+        return parse_time(text)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{text} is neither an interval nor a time.",
+            action="Write an interval until now (30m, 1h, 2d), or a time (epoch milliseconds or ISO 8601).",
+        ) from error
 
 
 def check_since(text: str) -> None:

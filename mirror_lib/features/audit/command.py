@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mirror_lib.cli import Output, begin_with, capped_table, report_errors
+from mirror_lib.cli import ConsoleOutput, Output, begin_with, capped_table, report_errors
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.features.audit.chosen import since_ms
 from mirror_lib.features.audit.clusters import clusters_of_flow, connection_to
@@ -31,10 +32,11 @@ from mirror_lib.features.audit.text import (
     partition_rows,
     remarks,
     sentence,
+    ways_on,
+    without_empty,
 )
 from mirror_lib.private_files import write_private
-from mirror_lib.topology.bounded_pattern import BoundedPattern
-from mirror_lib.topology.java_regex import compile_java
+from mirror_lib.topology.java_regex import PatternList, compile_list
 
 _MEGABYTE = 1024 * 1024
 
@@ -53,7 +55,7 @@ def audit_command(
         Path | None, typer.Option(metavar="FILE", help="Instead of brokers: the MirrorMaker 2 properties file.")
     ] = None,
     flow: Annotated[str | None, typer.Option(help="The flow of the file, as SOURCE->TARGET.")] = None,
-    topics: Annotated[str, typer.Option(metavar="REGEX", help="Java regex of source topics.")] = ".*",
+    topics: Annotated[str, typer.Option(metavar="REGEX", help="Source topics: names or Java regexes.")] = ".*",
     pair: Annotated[
         list[str] | None, typer.Option(metavar="SOURCE=TARGET", help="A topic and its copy; repeatable.")
     ] = None,
@@ -111,9 +113,7 @@ def audit_command(
     else:
         raise typer.BadParameter("needed: --source and --target, or --config and --flow")
     options = AuditOptions(
-        selected=lambda topic: (
-            pattern.fullmatch(topic) is not None and (rules is None or rules.topology.replicates(topic))
-        ),
+        selected=lambda topic: pattern.fullmatch(topic) and (rules is None or rules.topology.replicates(topic)),
         named=tuple(_pair(text) for text in pair or ()),
         rules=rules,
         since=None if since is None else since_ms(since),
@@ -126,6 +126,8 @@ def audit_command(
         resume=resume,
         processes=processes or len(os.sched_getaffinity(0)),
     )
+    for file in (html, metrics, resume):
+        _check_folder(file)
     with output.progress("Auditing: reading the offsets") as progress:
 
         def begin(job: AuditJob) -> None:
@@ -134,7 +136,9 @@ def audit_command(
         try:
             report = audit(here, there, options, on_plan=begin, on_read=progress.advance)
         except KeyboardInterrupt:
-            if resume is not None:
+            if resume is None:
+                output.note("Interrupted. With --resume FILE an audit can be continued.")
+            else:
                 output.note(f"Interrupted. The same command continues from {resume}.")
             raise
     show(output, report)
@@ -152,11 +156,23 @@ def audit_command(
     output.exit_code = report.exit_code(strict=strict)
 
 
-def _pattern(text: str) -> BoundedPattern:
+def _pattern(text: str) -> PatternList:
     try:
-        return compile_java(text)
+        # As in MirrorMaker 2's `topics`.
+        found = compile_list([each.strip() for each in text.split(",") if each.strip()])
+        if found is None:
+            raise ValueError("it is empty")
+        return found
     except ValueError as error:
         raise ConfigurationError(f"--topics: {error}.", action="Correct the expression.") from error
+
+
+def _check_folder(file: Path | None) -> None:
+    """Raise before the audit what would be the end of it."""
+    if file is not None and not (file.parent.is_dir() and os.access(file.parent, os.W_OK)):
+        raise ConfigurationError(
+            f"{file} cannot be written: {file.parent} is no folder that you may write to.", action="Name another file."
+        )
 
 
 def _sample(text: str, seed: int | None) -> Sample:
@@ -177,14 +193,18 @@ def _pair(text: str) -> TopicPair:
 
 def show(output: Output, report: AuditReport) -> None:
     """Show the report."""
-    output.document(report.to_dict())
-    capped_table(output, "verdicts", PARTITION_COLUMNS, partition_rows(report))
+    verdicts: tuple[Sequence[str], Sequence[Sequence[object]]] = PARTITION_COLUMNS, partition_rows(report)
+    if isinstance(output, ConsoleOutput):
+        verdicts = without_empty(PARTITION_COLUMNS, partition_rows(report))
+    capped_table(output, "verdicts", *verdicts)
     if rows := finding_rows(report):
         capped_table(output, "findings", FINDING_COLUMNS, rows)
     if report.groups:
         capped_table(output, "groups", GROUP_COLUMNS, group_rows(report.groups))
     if rows := difference_rows(report):
         capped_table(output, "differences", DIFFERENCE_COLUMNS, rows)
-    for text in remarks(report):
+    for text in (*remarks(report), *ways_on(report)):
         output.note(text)
     output.note(sentence(report))
+    # It has more than the tables of the same names.
+    output.document(report.to_dict())

@@ -137,11 +137,13 @@ class Question:
     #: Keys: which is the last record of each?
     source_keys: set[int] = field(default_factory=set)
     target_keys: set[int] = field(default_factory=set)
+    #: Contents of source records: does the target hold them where the walk did not come to?
+    beyond: set[_Content] = field(default_factory=set)
 
     @property
     def is_empty(self) -> bool:
         """True if nothing has to be looked up."""
-        return not (self.contents or self.source_keys or self.target_keys)
+        return not (self.contents or self.source_keys or self.target_keys or self.beyond)
 
 
 @dataclass(slots=True)
@@ -153,6 +155,8 @@ class Answer:
     #: The last offset of each key.
     source_keys: dict[int, int] = field(default_factory=dict)
     target_keys: dict[int, int] = field(default_factory=dict)
+    #: By content and time: the target offset of records where the walk did not come to.
+    beyond: dict[tuple[_Content, int], int] = field(default_factory=dict)
 
     def add(self, content: _Content, time: int, found: Occurrence) -> None:
         """Note a record of the source; the first one of each kind counts."""
@@ -197,6 +201,8 @@ class Unpaired:
     def question(self) -> Question:
         """Return what must be looked up."""
         question = Question(contents={each.content for each in self.target})
+        if self._account.gave_up:
+            question.beyond = {each.content for each in self.source}
         if self._facts.source_compacted or self._facts.target_compacted:
             question.source_keys = {each.key for each in self.source}
             question.target_keys = {each.key for each in self.target}
@@ -228,6 +234,9 @@ class Unpaired:
         extra = [each for each, found in perhaps if found is None]
         if self._facts.merged:
             self.others, extra = len(extra), []
+        places = [(each, answer.beyond.get(self._identity(each))) for each in missing]
+        missing = [each for each, place in places if place is None]
+        self.reordered += [(each, each._replace(offset=place)) for each, place in places if place is not None]
         late = [each for each in missing if each.offset < self._judged_end(each.partition)]
         unknown_source, lost = _split(late, before_source, self._facts.target_edge)
         unknown_target, known_extra = _split(extra, before_target, self._facts.source_edge)
@@ -235,7 +244,7 @@ class Unpaired:
             *_ranges(Kind.MISSING, [(each, None) for each in lost]),
             *_ranges(Kind.UNVERIFIABLE, [(each, None) for each in unknown_source], why=_TARGET_EXPIRED),
             *_ranges(Kind.EXTRA, [(None, each) for each in known_extra]),
-            *_ranges(Kind.EXTRA, [(None, each) for each in aborted], why=_ABORTED),
+            *_ranges(Kind.EXTRA, [(None, each) for each in aborted], why=ABORTED),
             *_ranges(Kind.UNVERIFIABLE, [(None, each) for each in unknown_target], why=_SOURCE_EXPIRED),
             *_ranges(Kind.REORDERED, self.reordered),
             *_ranges(Kind.REPEATED, repeated),
@@ -331,7 +340,8 @@ def _longest_increasing(values: Sequence[int]) -> set[int]:
 
 _TARGET_EXPIRED = "what is compared of the target begins later: retention, `--since`, or copying began here"
 _SOURCE_EXPIRED = "what is compared of the source begins later: retention, or `--since`"
-_ABORTED = "of transactions that were aborted on the source"
+#: `Finding.why` of extra records.
+ABORTED = "of transactions that were aborted on the source"
 
 
 def _changed(

@@ -17,6 +17,7 @@ from mirror_lib.features.audit.text import (
     remarks,
     sentence,
     time_text,
+    ways_on,
 )
 from mirror_lib.features.verify.html_page import page, table
 
@@ -36,7 +37,7 @@ def to_html(report: AuditReport, title: str) -> str:
         *((kind.value.capitalize(), f"{count:,}") for kind, count in sorted(report.counts.items())),
     ]
     sections = [
-        *(f"<p>{escape(each)}</p>" for each in remarks(report)),
+        *(f"<p>{escape(each)}</p>" for each in (*remarks(report), *ways_on(report))),
         "<h2>Partitions</h2>",
         table(PARTITION_COLUMNS, partition_rows(report), verdict_at=PARTITION_COLUMNS.index("verdict")),
         "<h2>Findings</h2>",

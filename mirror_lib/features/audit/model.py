@@ -251,6 +251,8 @@ class AuditReport:
     group_errors: tuple[MirrorError, ...] = ()
     #: Configs and ACLs of the copies that are not as the source's.
     differences: tuple[Difference, ...] = ()
+    #: Epoch milliseconds: older records were not compared; None: all were.
+    since: int | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -278,7 +280,7 @@ class AuditReport:
                 wrong.
         """
         skips = any(jump.skips for each in self.groups for jump in (each.checkpoint, each.commit) if jump is not None)
-        rest = self.alone or self.ambiguous or self.differences or skips
+        rest = self.alone or self.differences or skips
         if self.verdict is Verdict.WRONG or (strict and rest):
             return 3
         return 0 if self.verdict is Verdict.EQUAL else 1
@@ -297,5 +299,6 @@ class AuditReport:
             "group_errors": [str(each) for each in self.group_errors],
             "differences": [each.to_dict() for each in self.differences],
             "began_at": self.began_at,
+            "since": self.since,
             "seconds": round(self.seconds, 3),
         }

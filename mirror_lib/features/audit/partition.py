@@ -23,7 +23,7 @@ from mirror_lib.records.compression.codecs import CodecError
 from mirror_lib.records.records import RecordError
 
 _POLL_SECONDS = 0.5
-_NOTE_SECONDS = 5.0
+_NOTE_SECONDS = 2.0
 #: Memory of a record without an equal while it is judged.
 _UNMATCHED_BYTES = 600
 #: Below this share of equal records it is no copy.
@@ -74,10 +74,12 @@ class PartitionAudit:
         """Compare; an error is in the report, never raised."""
         began = time.monotonic()
         why = action = ""
+        failed = True
         findings: tuple[Finding, ...] = ()
         try:
             await self._walk_along()
             findings = tuple(await self._findings())
+            failed = False
             # What was before the place at which it continues was not counted.
             if not self._walk.account.gave_up and self._pair.reached is None:
                 self._positions = self._walk.translation.end(*self._walk.account.passed, self._walk.target.end)
@@ -91,7 +93,7 @@ class PartitionAudit:
         except MirrorError as error:
             why, action = str(error), error.action
         report = self._report(findings, why, action, time.monotonic() - began)
-        if self._journal is not None and not action:
+        if self._journal is not None and not failed:
             self._journal.write(Done(report, self._pair.ids))
         return report
 
@@ -230,13 +232,25 @@ class PartitionAudit:
             question.contents = left
             async for found in self._source.records(pair.source_start, source.end, read_committed=False):
                 _note_contents(found, question, answer, pair.source.partition, aborted=True)
+        target = self._walk.target
+        if question.beyond:
+            async for found in self._target.records(
+                target.position, target.end, read_committed=self._job.read_committed
+            ):
+                self._note_beyond(found, question, answer)
         if question.target_keys:
-            target = self._walk.target
             async for found in self._target.records(
                 pair.target_start, target.end, read_committed=self._job.read_committed
             ):
                 _note_keys(found, question.target_keys, answer.target_keys)
         return answer
+
+    def _note_beyond(self, found: Columns, question: Question, answer: Answer) -> None:
+        for offset, at, tail in zip(found.offsets, found.times, found.tails, strict=True):
+            content = content_of(tail)
+            if content in question.beyond:
+                when = REPLACED if self._walk.account.replaced_times else at
+                answer.beyond.setdefault((content, when), offset)
 
     def _report(self, findings: tuple[Finding, ...], why: str, action: str, seconds: float) -> PartitionReport:
         account = self._walk.account
@@ -247,17 +261,18 @@ class PartitionAudit:
         elif account.gave_up:
             unmatched = len(account.only_source) + len(account.only_target)
             why = why or (
-                f"compared up to source offset {self._walk.source.position}: {unmatched:,} records until there have no "
-                "equal on the other side"
+                f"the comparison ended at source offset {self._walk.source.position:,}, after {unmatched:,} records "
+                "that are not equal in order: there are more faults than counted"
             )
+            action = action or "Compare with a larger --memory."
         return PartitionReport(
             source=self._pair.source,
             target=self._pair.target,
             verdict=verdict,
             equal=account.equal + self._in_order,
             others=account.others,
-            source_range=_range(account.source),
-            target_range=_range(account.target),
+            source_range=_range(account.source, self._pair.source.partition),
+            target_range=_range(account.target, self._pair.target.partition),
             findings=findings,
             why=why,
             action=action,
@@ -270,10 +285,10 @@ class PartitionAudit:
         )
 
 
-def _range(bounds: Bounds) -> Offsets | None:
+def _range(bounds: Bounds, partition: int) -> Offsets | None:
     if bounds.first is None or bounds.last is None:
         return None
-    return Offsets(bounds.first, bounds.last, bounds.first_time, bounds.last_time)
+    return Offsets(bounds.first, bounds.last, bounds.first_time, bounds.last_time, partition)
 
 
 def _note_contents(found: Columns, question: Question, answer: Answer, partition: int, *, aborted: bool) -> None:

@@ -31,6 +31,7 @@ from mirror_lib.past_runs.retention import is_compacted
 from mirror_lib.planning.model import WHOLE_TOPIC
 from mirror_lib.topology.names import TopicPartition
 
+_NAME_PAIR = "Name the copy with --pair SOURCE=TARGET."
 _MERGED_BY_KEY = "the copy has other partitions and records of other sources: which belong together cannot be seen"
 
 
@@ -72,8 +73,8 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
             named=options.named,
             copy_of=None if options.rules is None else options.rules.topology.remote_topic,
         )
-        found = _compared(pairing, here, there, options)
         clusters = here.cluster_id(), there.cluster_id()
+        found = _compared(pairing, here, there, options, same=clusters[0] is not None and clusters[0] == clusters[1])
     job = AuditJob(
         source,
         target,
@@ -87,6 +88,8 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
         clusters=clusters,
         journal=options.resume,
     )
+    if not any((pairing.pairs, pairing.alone, pairing.ambiguous)):
+        found.notes.append("No topic of the source matches --topics; internal topics are never compared.")
     report = AuditReport(
         tuple(found.problems),
         pairing.alone,
@@ -94,6 +97,7 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
         tuple(found.notes),
         began_at=began,
         differences=tuple(found.differences),
+        since=options.since,
     )
     return job, report
 
@@ -147,11 +151,19 @@ class _Side:
         return tuple(self.logs[TopicPartition(topic, each)] for each in range(self.partitions[topic]))
 
 
-def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, options: AuditOptions) -> _Found:
+def _compared(
+    pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, options: AuditOptions, *, same: bool
+) -> _Found:
+    """Args:
+    same: both sides are the same cluster.
+    """
     # The ends of the target come later: what the source has by then is to be there.
     here = _Side(source, {each.source for each in pairing.pairs}, options)
     there = _Side(target, {each.target for each in pairing.pairs}, options)
     found = _Found()
+    for topic, copies in pairing.ambiguous.items():
+        pair, names = TopicPair(topic, copies[0]), ", ".join(copies)
+        found.problems.append(impossible(pair, f"several topics may be the copy: {names}", _NAME_PAIR))
     for name, side in (("source", here), ("target", there)):
         if side.unread:
             found.notes.append(
@@ -164,6 +176,9 @@ def _compared(pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, opti
         found.notes.append(f"ACLs are not compared: {error}")
     sources = Counter(each.target for each in pairing.pairs)
     for pair in pairing.pairs:
+        if same and pair.source == pair.target:
+            found.problems.append(impossible(pair, "both sides are the same topic of the same cluster", _NAME_PAIR))
+            continue
         failed = here.errors.get(pair.source) or there.errors.get(pair.target)
         if isinstance(failed, TopicMissingError):
             found.problems.append(impossible(pair, f"{failed.where} does not exist", "Correct --pair."))

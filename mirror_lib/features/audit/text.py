@@ -7,14 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from mirror_lib.counted import counted
-from mirror_lib.features.audit.findings import Finding, Kind, Offsets
+from mirror_lib.features.audit.findings import ABORTED, Finding, Kind, Offsets
 from mirror_lib.features.audit.model import AuditReport, GroupReport, Jump, PartitionReport, Verdict
 from mirror_lib.planning.model import WHOLE_TOPIC
 
 PARTITION_COLUMNS = ("topic", "partition", "on the target", "verdict", "equal", *(kind.value for kind in Kind), "why")
 FINDING_COLUMNS = ("topic", "partition", "kind", "records", "source offsets", "target offsets", "times", "what")
-#: Share of the records, and their number, from which on extra ones suggest another source.
-_MUCH, _MANY = 0.05, 100
 DIFFERENCE_COLUMNS = ("copy", "config or ACL", "on the source", "on the target")
 GROUP_COLUMNS = (
     "group",
@@ -59,6 +57,16 @@ def difference_rows(report: AuditReport) -> list[tuple[object, ...]]:
 def partition_rows(report: AuditReport) -> list[tuple[object, ...]]:
     """Rows of the table of partitions, wrong ones first."""
     return [_partition_cells(each) for each in _in_order(report)]
+
+
+def without_empty(
+    columns: Sequence[str], rows: Sequence[tuple[object, ...]]
+) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """The table without its columns of zeros and of empty texts, for a console."""
+    kept = [place for place, column in enumerate(columns) if column == "equal" or any(row[place] for row in rows)]
+    # Partition 0 is a number, too.
+    kept = sorted({*kept, columns.index("partition")})
+    return tuple(columns[each] for each in kept), [tuple(row[each] for each in kept) for row in rows]
 
 
 def finding_rows(report: AuditReport) -> list[tuple[object, ...]]:
@@ -119,14 +127,19 @@ def sentence(report: AuditReport) -> str:
     """The verdict in one sentence."""
     if not report.partitions:
         return "Nothing to compare: no selected topic of the source has a copy on the target."
-    if report.verdict is Verdict.EQUAL and not report.equal:
-        return "Right, but there is nothing: the compared topics are empty on both sides."
     counts = report.counts
     topics = len({each.source.topic for each in report.partitions})
-    where = f"{counted(topics, 'topic')}, {counted(len(report.partitions), 'partition')}"
+    where = f"{counted(topics, 'topic')} and {counted(len(report.partitions), 'partition')} compared"
+    if report.since is not None:
+        where += f", only records since {time_text(report.since)} UTC"
+    equal = counted(report.equal, "record")
     if report.verdict is Verdict.EQUAL:
-        right = "Right in the sample" if any(each.sampled for each in report.partitions) else "Right"
-        return f"{right}: {counted(report.equal, 'record')} of {where} are on the target, in order, once, unchanged."
+        if not report.equal:
+            return f"Right, but there are no records ({where})."
+        if any(each.sampled for each in report.partitions):
+            return f"Right in the sample: {equal} are on the target, in order and unchanged ({where})."
+        order = "in the order of their keys" if all(each.by_key for each in report.partitions) else "in order"
+        return f"Right: {equal} are on the target, {order}, once, unchanged ({where})."
     if report.verdict is Verdict.WRONG:
         faults = [
             f"{counts[kind]:,} {kind.value}" for kind in Kind if counts.get(kind) and kind is not Kind.UNVERIFIABLE
@@ -134,16 +147,42 @@ def sentence(report: AuditReport) -> str:
         foreign = sum(each.verdict is Verdict.NO_COPY for each in report.partitions)
         if foreign:
             faults.append(f"{counted(foreign, 'partition')} that are no copy")
-        return f"Wrong: {', '.join(faults)}; {counted(report.equal, 'record')} of {where} are equal."
-    return f"Not verifiable as a whole: {counted(report.equal, 'record')} of {where} are equal, and nothing is wrong."
+        return f"Wrong: {', '.join(faults)}; {equal} equal ({where})."
+    return f"Not verifiable as a whole: nothing is wrong, and {equal} equal ({where})."
+
+
+_WAYS_ON = {
+    Kind.MISSING: "Missing records: if the replicator lags, audit again with a longer --wait. Else it skipped them "
+    "(retention while it was stopped, a topic that was created again): copy them again.",
+    Kind.REPEATED: "Repeated records: delivered at least once, after a restart of the replicator or a reset of its "
+    "offsets; consumers read them twice.",
+    Kind.CHANGED: "Changed records: find what changes them on their way (transforms, serializers, timestamp settings).",
+    Kind.EXTRA: "Extra records: find the other producer of the target topic, or the source topic was created again. If "
+    "other sources are meant to write to the copy, too, compare with --merged.",
+    Kind.REORDERED: "Reordered records: find the other producer, or let the replicator keep the order of retries "
+    "(enable.idempotence).",
+}
+_OF_ABORTED = (
+    "Records of aborted transactions: the replicator reads uncommitted records. Set its consumer's isolation.level to "
+    "read_committed, or compare with --uncommitted if that is meant."
+)
+
+
+def ways_on(report: AuditReport) -> Iterator[str]:
+    """What to do about each kind of fault, and about what could not be compared."""
+    found = [each for partition in report.partitions for each in partition.findings]
+    aborted = any(each.why == ABORTED for each in found)
+    kinds = {each.kind for each in found if each.why != ABORTED}
+    yield from (text for kind, text in _WAYS_ON.items() if kind in kinds)
+    if aborted:
+        yield _OF_ABORTED
+    yield from dict.fromkeys(each.action for each in report.partitions if each.action)
 
 
 def remarks(report: AuditReport) -> Iterator[str]:
     """Sentences about what was not compared."""
     if report.alone:
         yield f"Without a copy: {_named(report.alone)}."
-    for topic, copies in report.ambiguous.items():
-        yield f"{topic} has several possible copies: {', '.join(copies)}. Name one with --pair {topic}=..."
     yield from report.notes
     for error in report.group_errors:
         yield f"Groups are not judged: {error}"
@@ -164,11 +203,14 @@ def remarks(report: AuditReport) -> Iterator[str]:
             f"{counted(others, 'record')} of merged copies are not of these topics. Whether some of them are repeats "
             "is not known."
         )
-    elif report.counts.get(Kind.EXTRA, 0) > max(report.equal * _MUCH, _MANY):
-        yield "If other sources write to the copies, too, compare with --merged: only their number is said then."
+    if by_key := {each.source.topic for each in report.partitions if each.by_key}:
+        yield (
+            f"Compared by key, in the order of each key: {_named(tuple(sorted(by_key)))}. Their copies have other "
+            "partitions."
+        )
     passes = max((each.passes for each in report.partitions), default=1)
     if passes > 1:
-        yield f"The source was read up to {passes} times, to find the originals of what the target has once more."
+        yield f"The source was read up to {passes} times, to look up records without an equal."
 
 
 def _named(names: tuple[str, ...], most: int = 10) -> str:

@@ -15,8 +15,8 @@ verdicts
 topic  why
 orders
 findings
-kind
-missing
+topic   kind
+orders  missing
 The source was read up to 3 times.
 Wrong: 1 missing.
 """
@@ -26,7 +26,7 @@ def test_the_example_has_the_findings_and_the_verdict() -> None:
     lines = example(_PRINTED).splitlines()
 
     assert lines[0].startswith("    $ mirror audit --source ")
-    assert lines[1:] == ["    findings", "    kind", "    missing", "    Wrong: 1 missing."]
+    assert lines[1:] == ["    findings", "    topic   kind", "    orders  missing", "    Wrong: 1 missing."]
 
 
 def test_an_output_without_findings_is_refused() -> None:

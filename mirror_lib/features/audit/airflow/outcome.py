@@ -15,7 +15,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.features.audit.command import show
 from mirror_lib.features.audit.findings import WRONG, Kind
 from mirror_lib.features.audit.model import AuditReport, PartitionReport, Verdict
-from mirror_lib.features.audit.text import FINDING_COLUMNS, finding_rows, remarks, sentence
+from mirror_lib.features.audit.text import FINDING_COLUMNS, finding_rows, remarks, sentence, ways_on
 from mirror_lib.planning.model import WHOLE_TOPIC
 
 _log = logging.getLogger(__name__)
@@ -23,14 +23,6 @@ _WIDTH = 240
 #: XCom is not made for thousands of findings.
 _KEPT = 20
 _SHOWN = 3
-_WAYS_ON = {
-    Kind.MISSING: "Missing records: if the replicator lags, audit again with a longer wait; else copy them again.",
-    Kind.REPEATED: "Repeated records: delivered at least once, after a restart of the replicator; consumers read them "
-    "twice.",
-    Kind.CHANGED: "Changed records: find what changes them on their way.",
-    Kind.EXTRA: "Extra records: find the other producer of the target topic.",
-    Kind.REORDERED: "Reordered records: find the other producer, or let the replicator keep the order of retries.",
-}
 
 
 class WrongCopyError(MirrorError):
@@ -85,7 +77,7 @@ def judge(report: AuditReport, subject: str, again: str, *, strict: bool = False
     """
     code = report.exit_code(strict=strict)
     if report.verdict is Verdict.WRONG:
-        ways = " ".join(_WAYS_ON[kind] for kind in Kind if kind in WRONG and report.counts.get(kind))
+        ways = " ".join(ways_on(report))
         faults = "; ".join(each for each in (_first(_faults(report)), _topics(report)) if each)
         raise WrongCopyError(f"{subject}: {sentence(report)} {faults}.", action=f"{ways} `{again}` lists all.".lstrip())
     if code == WrongCopyError.exit_code:
@@ -100,8 +92,8 @@ def judge(report: AuditReport, subject: str, again: str, *, strict: bool = False
 
 def _strictly_wrong(report: AuditReport) -> Iterator[str]:
     """Yield what is wrong besides the records."""
-    if found := [*report.alone, *report.ambiguous]:
-        yield f"Without a copy, or with several: {_first(iter(found), _KEPT)}."
+    if report.alone:
+        yield f"Without a copy: {_first(iter(report.alone), _KEPT)}."
     if report.differences:
         names = dict.fromkeys(each.topic for each in report.differences)
         yield f"Configs or ACLs differ of {_first(iter(names), _KEPT)}."

@@ -24,7 +24,7 @@ from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.features.audit.plan import AuditOptions
 from mirror_lib.features.audit.run import audit
 from mirror_lib.features.audit.sampling import Sample
-from mirror_lib.features.audit.text import remarks, sentence
+from mirror_lib.features.audit.text import remarks, sentence, ways_on
 from tests.support.brokers.groups import commit_offset
 from tests.support.kafka import (
     Record,
@@ -237,7 +237,7 @@ def test_given_the_command_then_it_says_what_is_wrong_and_ends_with_its_exit_cod
     data = CliRunner().invoke(app, [*brokers, "--json", "--html", str(page), "--metrics", str(metrics)])
 
     assert (text.exit_code, data.exit_code) == (3, 3)
-    assert "Wrong: 1 missing; 299 records of 1 topic, 1 partition are equal." in text.stdout
+    assert "Wrong: 1 missing; 299 records equal (1 topic and 1 partition compared)." in text.stdout
     document = json.loads(data.stdout)
     (finding,) = document["partitions"][0]["findings"]
     assert "<td>missing</td>" in page.read_text()
@@ -381,10 +381,12 @@ def test_given_a_header_that_a_replicator_adds_then_it_can_be_ignored(mirrored: 
     ("words", "code", "sentence"),
     [
         (["--topics", "no-such-topic"], 1, "Nothing to compare: no selected topic of the source has a copy"),
+        (["--topics", "no-such-topic, no-other"], 1, "No topic of the source matches --topics"),
         (["--topics", "(["], 2, "has a [ without a ]"),
+        (["--html", "no-such-folder/audit.html"], 2, "no-such-folder is no folder that you may write to"),
         (["--topics", "none", "--pair", "no-such-topic=neither"], 1, "topic no-such-topic does not exist"),
         (["--topics", "none", "--pair", "orders"], 2, "--pair orders is no pair of topics"),
-        (["--since", "yesterday"], 2, "'yesterday' is not a valid time"),
+        (["--since", "yesterday"], 2, "yesterday is neither an interval nor a time"),
         (["--client.config", "no-such-file"], 2, "no-such-file cannot be read"),
     ],
 )
@@ -608,3 +610,42 @@ def test_given_a_replicator_that_changes_every_record_then_that_is_one_finding_h
 
     assert found(report) == [(0, Kind.CHANGED, 20_000, 0, 0)]
     assert report.partitions[0].findings[0].parts == (part,)
+
+
+def test_given_more_faults_than_fit_into_memory_then_a_record_that_comes_later_is_not_called_missing(
+    mirrored: MirroredTopic,
+) -> None:
+    def again(written: _Records) -> _Records:
+        return [*written[:20_000], *written[20_001:], Record(value=b"foreign"), *written]
+
+    copied_by_hand(mirrored, mirrored.create(records(30_000, size=10)), again)
+
+    report = audited(mirrored, memory_bytes=1)
+
+    assert report.verdict is Verdict.WRONG
+    assert Kind.MISSING not in report.counts
+    assert (0, Kind.REORDERED, 1, 20_000, 50_000) in found(report)
+    assert "there are more faults than counted" in report.partitions[0].why
+    assert "Compare with a larger --memory." in ways_on(report)
+
+
+def test_given_several_possible_copies_then_the_topic_is_not_verified_and_the_rest_is_compared(
+    mirrored: MirroredTopic,
+) -> None:
+    copied_by_hand(mirrored, mirrored.create(records(10)))
+    create_topic(mirrored.target, f"X.{mirrored.name}")
+
+    report = audited(mirrored)
+
+    assert report.exit_code() == 1
+    assert f"several topics may be the copy: A.{mirrored.name}, X.{mirrored.name}" in report.partitions[0].why
+
+
+def test_given_the_same_cluster_twice_then_a_topic_is_not_compared_with_itself(mirrored: MirroredTopic) -> None:
+    mirrored.create(records(10))
+    here = connection_to("source", mirrored.source.bootstrap_servers, None)
+
+    report = audit(here, here, AuditOptions(lambda topic: topic == mirrored.name))
+
+    assert (report.exit_code(), report.equal) == (1, 0)
+    assert report.partitions[0].why == "both sides are the same topic of the same cluster"
