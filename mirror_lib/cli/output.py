@@ -13,7 +13,7 @@ from typing import Annotated, Any, Protocol
 import typer
 from pydantic import BaseModel
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 from rich.text import Text
@@ -118,12 +118,12 @@ class ConsoleOutput:
     @contextmanager
     def progress(self, description: str, total: float | None = None) -> Iterator[Progress]:
         bar = RichProgress(
-            SpinnerColumn(),
             # Names may look like Rich's markup.
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
             console=self._err,
             transient=True,
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mirror_lib.features.audit.alignment import MOST_UNMATCHED, Account, Alignment, Need
+from mirror_lib.features.audit.account import Account
+from mirror_lib.features.audit.alignment import MOST_UNMATCHED, Alignment, Need
 from mirror_lib.features.audit.by_key import Chosen, Digests, compare_chosen, differing
 from mirror_lib.features.audit.findings import Answer, Facts, Finding, Occurrence, Unpaired
 from mirror_lib.features.audit.unmatched import content_of

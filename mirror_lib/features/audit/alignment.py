@@ -11,11 +11,13 @@ Pure: spans of both logs in, an account out. `walk` yields what it needs.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import Enum, auto
 
+from mirror_lib.features.audit.account import Account, Altered, Reached
 from mirror_lib.features.audit.ignored_headers import Rewrite
 from mirror_lib.features.audit.marks import Offsets, Translation
+from mirror_lib.features.audit.matching import CERTAIN, Sought, Token, equal_ahead, nearest, windows
 from mirror_lib.features.audit.unmatched import UnmatchedRecords, key_of
 from mirror_lib.features.verify.compare.realignment import differing_parts
 from mirror_lib.features.verify.compare.side import REPLACED, Side
@@ -30,15 +32,10 @@ _SOUGHT = 512
 _FIRST_FAR, _FAR_GROWTH = 1 << 20, 16
 #: Places without any equal record later on after which the rest is not aligned.
 _MOST_DIVERGED = 3
-#: Equal records in a row from which on both logs agree again.
-_CERTAIN = 2
 #: Records of both sides among which single equal ones are searched, too.
 _MOST_SINGLE = 512
 #: Records without an equal, of both sides together; each takes 48 bytes, and about 500 when it is judged.
 MOST_UNMATCHED = 400_000
-
-#: What must be equal of two records: the bytes after their deltas on the wire, and their timestamp.
-Token = tuple[bytes, int]
 
 
 class Need(Enum):
@@ -53,104 +50,6 @@ class Need(Enum):
     #: Read the source, or the target, again from its `fed_to` on.
     SEEK_SOURCE = auto()
     SEEK_TARGET = auto()
-
-
-@dataclass(slots=True)
-class Bounds:
-    """First and last offset and time of what was seen on one side; times in epoch milliseconds, -1 if unknown."""
-
-    first: int | None = None
-    last: int | None = None
-    first_time: int = -1
-    last_time: int = -1
-
-    def extend(self, first: int, last: int, first_time: int, last_time: int) -> None:
-        """Take in a later range."""
-        if self.first is None:
-            self.first, self.first_time = first, first_time
-        self.last, self.last_time = last, last_time
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """A place up to which both logs are equal, without any fault."""
-
-    #: The next offsets.
-    source_next: int
-    target_next: int
-    equal: int
-    others: int
-    replaced_times: bool
-    source: Bounds
-    target: Bounds
-
-
-@dataclass(slots=True)
-class Altered:
-    """Consecutive pairs of records that differ in the same parts."""
-
-    source_first: int
-    source_last: int
-    target_first: int
-    target_last: int
-    records: int
-    #: key, value, headers, timestamp.
-    parts: tuple[str, ...]
-    #: Milliseconds: target minus source, of the first pair.
-    shift: int
-
-
-@dataclass(slots=True)
-class Account:
-    """What the walk has found."""
-
-    #: Of the source and of the target.
-    partitions: tuple[int, int] = (0, 0)
-    #: Pairs of equal records.
-    equal: int = 0
-    source: Bounds = field(default_factory=Bounds)
-    target: Bounds = field(default_factory=Bounds)
-    only_source: UnmatchedRecords = field(init=False)
-    only_target: UnmatchedRecords = field(init=False)
-    #: The number of records before the first pair.
-    before: tuple[int, int] = (0, 0)
-    #: Where differences are the rule. Single ones are unmatched records.
-    altered: list[Altered] = field(default_factory=list)
-    #: Number of these pairs.
-    changed: int = 0
-    #: True if a broker has replaced timestamps on the target: they are not compared.
-    replaced_times: bool = False
-    #: Places from which on nothing of either log was found on the other.
-    diverged: int = 0
-    #: True if that happened too often: the rest is not compared.
-    gave_up: bool = False
-    hunks: int = 0
-    #: Records of the target that were passed as those of other sources.
-    others: int = 0
-    #: Hunks in which the other side has lost records to retention during the walk.
-    expired: set[int] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        """Begin without records."""
-        self.only_source, self.only_target = map(UnmatchedRecords, self.partitions)
-
-    @property
-    def passed(self) -> tuple[int, int]:
-        """Number of records of each side so far."""
-        pairs = self.equal + self.changed
-        return pairs + len(self.only_source), pairs + len(self.only_target)
-
-    def pair(self, source: tuple[int, int, int, int], target: tuple[int, int, int, int], records: int) -> None:
-        """Count equal records.
-
-        Args:
-            source: first and last offset, first and last time; of the target likewise.
-        """
-        if not self.equal + self.changed:
-            self.before = len(self.only_source), len(self.only_target)
-        self.equal += records
-        self.source.extend(*source)
-        self.target.extend(*target)
 
 
 class Alignment:
@@ -170,6 +69,7 @@ class Alignment:
         rewrite: Rewrite | None = None,
         merged: bool = False,
         to_source_end: bool = False,
+        ignore_times: bool = False,
     ) -> None:
         """Begin at the start of both.
 
@@ -180,15 +80,16 @@ class Alignment:
             most_unmatched: number of records without an equal after which the comparison ends.
             rewrite: changes what is compared of a record.
             merged: the target has records of other sources, too; they are only counted.
+            ignore_times: compare no timestamps.
             to_source_end: the walk ends with the source: what follows on the target is of other records.
         """
         self._rewrite = rewrite
-        self._merged = merged
+        self._merged, self._ignore_times = merged, ignore_times
         self.source = Side(*source, rewrite=rewrite)
-        self.target = Side(*target, hide_append_times=True, rewrite=rewrite)
+        self.target = self._target_side(*target)
         self.source_ended = self._to_source_end = to_source_end
         self.target_ended = False
-        self.account = Account(partitions)
+        self.account = Account(partitions, replaced_times=ignore_times)
         self.translation = Translation(*marks)
         self._has_marks = any(marks)
         self._most_unmatched = most_unmatched
@@ -247,6 +148,9 @@ class Alignment:
         account.equal, account.others = reached.equal, reached.others
         account.replaced_times = reached.replaced_times
         account.source, account.target = replace(reached.source), replace(reached.target)
+
+    def _target_side(self, first: int, end: int) -> Side:
+        return Side(first, end, hide_append_times=True, hide_times=self._ignore_times, rewrite=self._rewrite)
 
     @property
     def _room(self) -> int:
@@ -323,7 +227,7 @@ class Alignment:
         """Pass the next records as far as they are equal; return False if the first ones differ."""
         source, target = self.source, self.target
         count = min(source.visible(source.pending_records), target.visible(target.pending_records))
-        equal = _equal_ahead(source, target, count)
+        equal = equal_ahead(source, target, count)
         if equal:
             self._pair(equal)
             self._retimed_in_a_row = 0
@@ -401,7 +305,7 @@ class Alignment:
 
     def _is_near(self) -> bool:
         """Return True if the next records are nearby on the other side, with the same timestamps."""
-        return _nearest(*_windows(self.source, self.target, _FIRST_LOOK)) is not None
+        return nearest(*windows(self.source, self.target, _FIRST_LOOK)) is not None
 
     # ---------------------------------------------------------------- other records
 
@@ -410,11 +314,11 @@ class Alignment:
         look = _FIRST_LOOK
         while True:
             yield from self._have(look)
-            source, target = _windows(self.source, self.target, look)
-            found = _nearest(source, target)
+            source, target = windows(self.source, self.target, look)
+            found = nearest(source, target)
             if found is None and look == _FIRST_LOOK * _LOOK_GROWTH:
                 # Where every second record is lost no two records in a row agree.
-                found = _nearest(source, target, certain=1)
+                found = nearest(source, target, certain=1)
             if found is not None:
                 self._drop_before(source[: found[0]], target[: found[1]])
                 return
@@ -428,7 +332,7 @@ class Alignment:
                 self._drop_before(source, target)
                 return
             if is_end or look >= _NEAR or self.source.is_full or self.target.is_full:
-                if (found := _nearest(source, target, to_an_end=True)) is not None:
+                if (found := nearest(source, target, to_an_end=True)) is not None:
                     self._drop_before(source[: found[0]], target[: found[1]])
                     return
                 if self._find_altered():
@@ -445,7 +349,7 @@ class Alignment:
         source, target = self._likenesses(_FIRST_LOOK * _LOOK_GROWTH)
         if len(set(source)) < len(source) or len(set(target)) < len(target):
             return False
-        found = _nearest(source, target, certain=_FIRST_LOOK)
+        found = nearest(source, target, certain=_FIRST_LOOK)
         if found is not None:
             self._drop(*found)
             self._is_altered = True
@@ -454,7 +358,7 @@ class Alignment:
     def _drop_before(self, source: Sequence[Token], target: Sequence[Token]) -> None:
         """Drop these records, except single ones that are equal: between two faults there may be one that is right."""
         while source and target and len(source) + len(target) <= _MOST_SINGLE:
-            single = _nearest(source, target, certain=1)
+            single = nearest(source, target, certain=1)
             if single is None:
                 break
             self._drop(*single)
@@ -527,12 +431,12 @@ class Alignment:
             else (self.target, self.source, Need.TARGET, account.only_target, account.only_source)
         )
         mark, others, start = len(unmatched), account.others, moving.offsets[moving.at]
-        sought = _Sought(still.tails[still.at : still.at + still.visible(min(_SOUGHT, still.pending_records))])
+        sought = Sought(still.tails[still.at : still.at + still.visible(min(_SOUGHT, still.pending_records))])
         passed, limit = 0, min(limit, self._room)
         while passed < limit:
             while moving.pending_records < _SOUGHT and not moving.is_full and self._decode(moving):
                 pass
-            if moving.pending_records < _CERTAIN and not moving.is_exhausted:
+            if moving.pending_records < CERTAIN and not moving.is_exhausted:
                 yield need
                 continue
             count = moving.visible(moving.pending_records)
@@ -553,7 +457,7 @@ class Alignment:
         if along_source:
             self.source = Side(start, moving.end, rewrite=self._rewrite)
         else:
-            self.target = Side(start, moving.end, hide_append_times=True, rewrite=self._rewrite)
+            self.target = self._target_side(start, moving.end)
         yield Need.SEEK_SOURCE if along_source else Need.SEEK_TARGET
         yield from self._have(1)
         return _Search.STOPPED if self._room > passed >= limit else _Search.AT_END
@@ -566,99 +470,3 @@ class _Search(Enum):
     #: It has passed as many records as it may.
     STOPPED = auto()
     AT_END = auto()
-
-
-class _Sought:
-    """The next records of one side, which are searched for in the other one."""
-
-    def __init__(self, tails: Sequence[bytes]) -> None:
-        self._tails = tails
-        self._places: dict[bytes, int] = {}
-        for place, tail in enumerate(tails):
-            self._places.setdefault(tail, place)
-
-    def find(self, tails: Sequence[bytes], *, is_whole: bool) -> tuple[int, int | None]:
-        """Return how many records to pass, and the place of the record that follows among those sought, if it is there.
-
-        Args:
-            tails: the next records of the log that is searched.
-            is_whole: whether no records follow them.
-        """
-        for passed, tail in enumerate(tails):
-            place = self._places.get(tail)
-            if place is None:
-                continue
-            if passed and not is_whole and passed + _CERTAIN > len(tails):
-                # What follows it is not read yet.
-                return passed, None
-            if _agree(tails, passed, self._tails, place):
-                return passed, place
-        return len(tails), None
-
-
-def _windows(source: Side, target: Side, look: int) -> tuple[list[Token], list[Token]]:
-    """Return the next records of both sides, as what must be equal."""
-    found = []
-    for side in (source, target):
-        count = side.visible(min(look, side.pending_records))
-        found.append((side.tails[side.at : side.at + count], side.times[side.at : side.at + count]))
-    (mine, my_times), (theirs, their_times) = found
-    if REPLACED in their_times:
-        my_times, their_times = [REPLACED] * len(mine), [REPLACED] * len(theirs)
-    return list(zip(mine, my_times, strict=True)), list(zip(theirs, their_times, strict=True))
-
-
-def _nearest(
-    source: Sequence[object], target: Sequence[object], *, certain: int = _CERTAIN, to_an_end: bool = False
-) -> tuple[int, int] | None:
-    """Return the number of records of each side before the nearest place at which both agree.
-
-    Args:
-        to_an_end: also with fewer equal records at the end of one side, which prove less.
-    """
-    places: dict[object, list[int]] = {}
-    for place, token in enumerate(source):
-        places.setdefault(token, []).append(place)
-    best: tuple[int, int] | None = None
-    for there, token in enumerate(target):
-        if best is not None and there >= sum(best):
-            break
-        for here in places.get(token, ()):
-            left = len(source) - here, len(target) - there
-            if (to_an_end or min(left) >= certain or left[0] == left[1]) and (
-                (best is None or here + there < sum(best)) and _agree(source, here, target, there, certain)
-            ):
-                best = here, there
-    return best
-
-
-def _agree(source: Sequence[object], here: int, target: Sequence[object], there: int, certain: int = _CERTAIN) -> bool:
-    """Return True if both sides agree from here: `certain` records, or up to the end of one side."""
-    mine, theirs = source[here : here + certain], target[there : there + certain]
-    shorter = min(len(mine), len(theirs))
-    return mine[:shorter] == theirs[:shorter]
-
-
-def _equal_ahead(source: Side, target: Side, count: int) -> int:
-    """Return how many of the next `count` records are equal, by halves of whole lists."""
-    equal = 0
-    while count:
-        if _are_equal(source, source.at + equal, target, target.at + equal, count):
-            equal += count
-            break
-        if count == 1:
-            break
-        half = count // 2
-        if _are_equal(source, source.at + equal, target, target.at + equal, half):
-            equal += half
-            count -= half
-        else:
-            count = half
-    return equal
-
-
-def _are_equal(source: Side, i: int, target: Side, j: int, count: int) -> bool:
-    if source.tails[i : i + count] != target.tails[j : j + count]:
-        return False
-    mine, theirs = source.times[i : i + count], target.times[j : j + count]
-    return mine == theirs or all(b in (REPLACED, a) for a, b in zip(mine, theirs, strict=True))

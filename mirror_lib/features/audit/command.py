@@ -87,6 +87,9 @@ def audit_command(
     ignore_header: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A header that is not compared; repeatable.")
     ] = None,
+    ignore_timestamps: Annotated[
+        bool, typer.Option("--ignore-timestamps", help="Compare no timestamps: the replicator does not keep them.")
+    ] = False,
     resume: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep in this file what is done; continue from it after Ctrl-C.")
     ] = None,
@@ -121,6 +124,7 @@ def audit_command(
         memory_bytes=memory * _MEGABYTE,
         read_committed=not uncommitted,
         ignored_headers=tuple(ignore_header or ()),
+        ignore_times=ignore_timestamps,
         merged=merged,
         sample=None if sample is None else _sample(sample, seed),
         resume=resume,

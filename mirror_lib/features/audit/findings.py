@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.features.audit.alignment import Account
+from mirror_lib.features.audit.account import Account
 from mirror_lib.features.audit.unmatched import NULL, Unmatched
 from mirror_lib.features.verify.compare.side import REPLACED
 

@@ -14,7 +14,7 @@ from pydantic import Field as Described
 from pydantic import TypeAdapter, ValidationError
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.audit.alignment import Reached
+from mirror_lib.features.audit.account import Reached
 from mirror_lib.features.audit.model import PartitionReport, TopicIds
 from mirror_lib.limited_files import read_limited
 from mirror_lib.private_files import open_log
@@ -37,6 +37,7 @@ class Scope:
     read_committed: bool
     ignored_headers: tuple[str, ...]
     merged: bool
+    ignore_times: bool = False
     version: Literal[1] = 1
     kind: Literal["scope"] = "scope"
 
@@ -92,20 +93,34 @@ class Journal:
                 f"{self.path} cannot be written: {error.strerror}.", action="Name another file with --resume."
             ) from error
 
+    @property
+    def since(self) -> int | None:
+        """Epoch milliseconds from which on the audit of the file compares; None for all, or without an audit.
+
+        Raises:
+            ConfigurationError: the file cannot be read.
+        """
+        lines = self._lines()
+        scope = _parse(lines[0]) if lines else None
+        return scope.since if isinstance(scope, Scope) else None
+
+    def _lines(self) -> list[bytes]:
+        try:
+            return read_limited(self.path, _MOST_BYTES).splitlines()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise ConfigurationError(
+                f"{self.path} cannot be read: {error.strerror}.", action="Name another file with --resume."
+            ) from error
+
     def begin(self, scope: Scope) -> Earlier:
         """Return what the file has of an audit of this scope; begin it if it is new.
 
         Raises:
             ConfigurationError: the file cannot be read or written, is none of an audit, or is of another one.
         """
-        try:
-            lines = read_limited(self.path, _MOST_BYTES).splitlines()
-        except FileNotFoundError:
-            lines = []
-        except OSError as error:
-            raise ConfigurationError(
-                f"{self.path} cannot be read: {error.strerror}.", action="Name another file with --resume."
-            ) from error
+        lines = self._lines()
         if not lines:
             self.write(scope)
             return Earlier()

@@ -10,7 +10,7 @@ from typing import Any
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import MirrorError
-from mirror_lib.features.audit.alignment import Reached
+from mirror_lib.features.audit.account import Reached
 from mirror_lib.features.audit.differences import Difference
 from mirror_lib.features.audit.findings import WRONG, Finding, Kind, Offsets, count_by_kind
 from mirror_lib.features.audit.marks import Positions
@@ -99,6 +99,7 @@ class AuditJob:
     read_committed: bool = True
     #: Names of headers that are not compared.
     ignored_headers: tuple[str, ...] = ()
+    ignore_times: bool = False
     #: Compare only ranges, as long as they are equal.
     sample: Sample | None = None
     #: Ids of the clusters.

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
-from mirror_lib.features.audit.alignment import Account, Alignment, Bounds, Need
+from mirror_lib.features.audit.account import Account, Bounds
+from mirror_lib.features.audit.alignment import Alignment, Need
 from mirror_lib.features.audit.findings import Answer, Facts, Finding, Kind, Occurrence, Offsets, Question, Unpaired
 from mirror_lib.features.audit.journal import Done, Journal, Place
 from mirror_lib.features.audit.log import Log
@@ -58,6 +59,7 @@ class PartitionAudit:
             most_unmatched=max(job.memory_bytes // _UNMATCHED_BYTES, 10_000),
             merged=pair.merged,
             to_source_end=job.sample is not None,
+            ignore_times=job.ignore_times,
         )
         if pair.reached is not None:
             self._walk.resume(pair.reached)

@@ -50,6 +50,8 @@ class AuditOptions:
     read_committed: bool = True
     processes: int = 1
     ignored_headers: tuple[str, ...] = ()
+    #: Compare no timestamps.
+    ignore_times: bool = False
     #: Other sources write to the copies, too.
     merged: bool = False
     #: Compare only some ranges of each partition, and all of it if one of them is not equal.
@@ -84,6 +86,7 @@ def plan_audit(source: Connection, target: Connection, options: AuditOptions) ->
         memory_bytes=options.memory_bytes,
         read_committed=options.read_committed,
         ignored_headers=options.ignored_headers,
+        ignore_times=options.ignore_times,
         sample=options.sample,
         clusters=clusters,
         journal=options.resume,
@@ -194,7 +197,7 @@ def _compared(
         ids = here.ids[pair.source], there.ids[pair.target]
         compacted = pair.source in here.compacted, pair.target in there.compacted
         if len(mine) != len(theirs):
-            times = pair.target not in there.append_times
+            times = pair.target not in there.append_times and not options.ignore_times
             found.topics.append(KeyedTopic(*pair, mine, theirs, *compacted, times, ids))
             continue
         found.pairs += [

@@ -6,8 +6,9 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import replace
+from multiprocessing.sharedctypes import Synchronized
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import open_clients
@@ -29,7 +30,7 @@ from mirror_lib.features.audit.partition import OnRead, PartitionAudit
 from mirror_lib.features.audit.plan import AuditOptions, impossible, plan_audit
 from mirror_lib.features.audit.sampled_partition import audit_sample
 from mirror_lib.features.audit.topic_by_key import TopicAudit
-from mirror_lib.features.verify.worker_processes import worker_processes
+from mirror_lib.features.verify.worker_processes import CONTEXT, worker_processes
 from mirror_lib.planning.model import WHOLE_TOPIC
 from mirror_lib.topology.names import TopicPartition
 
@@ -39,6 +40,8 @@ _PARTITION_BYTES = 20 * CHUNK_BYTES
 _ALL = 1 << 62
 #: Groups of partitions for each process: more make the progress smoother, but each connects anew.
 _PER_PROCESS = 4
+#: How often progress is shown.
+_PROGRESS_SECONDS = 0.5
 
 
 def audit(
@@ -59,6 +62,9 @@ def audit(
         MirrorError: a cluster cannot be reached at the start.
     """
     began = time.monotonic()
+    if options.resume is not None and options.since is not None:
+        # An interval until now has begun later by now.
+        options = replace(options, since=Journal(options.resume).since or options.since)
     job, report = plan_audit(source, target, options)
     # Among records of others the number of records before an offset says nothing, and a sample does not count them.
     judged = [] if options.sample is not None else [each for each in job.pairs if not each.merged]
@@ -89,7 +95,8 @@ def audit(
 
 
 def _scope(job: AuditJob, options: AuditOptions) -> Scope:
-    return Scope(*job.clusters, options.since, options.read_committed, options.ignored_headers, options.merged)
+    headers, times = options.ignored_headers, options.ignore_times
+    return Scope(*job.clusters, options.since, options.read_committed, headers, options.merged, times)
 
 
 def _left(job: AuditJob, earlier: Earlier) -> tuple[AuditJob, list[PartitionReport]]:
@@ -167,11 +174,36 @@ def compare(job: AuditJob, processes: int, on_read: OnRead) -> Iterator[Partitio
         for each in jobs:
             yield from compare_here(each, on_read)
         return
-    with worker_processes(min(processes, len(jobs))) as pool:
-        futures = {pool.submit(compare_here, each): each for each in jobs}
-        for future in as_completed(futures):
-            on_read(futures[future].offsets)
-            yield from future.result()
+    read = CONTEXT.Value("q", 0)
+    reported = 0
+    with worker_processes(min(processes, len(jobs)), _share, read) as pool:
+        waiting = {pool.submit(_compare_and_count, each) for each in jobs}
+        while waiting:
+            done, waiting = wait(waiting, timeout=_PROGRESS_SECONDS, return_when=FIRST_COMPLETED)
+            so_far = read.value
+            on_read(so_far - reported)
+            reported = so_far
+            for future in done:
+                yield from future.result()
+
+
+#: Number of source offsets that all processes have read; None in the process that started them.
+_read: Synchronized[int] | None = None
+
+
+def _share(read: Synchronized[int]) -> None:
+    global _read
+    _read = read
+
+
+def _compare_and_count(job: AuditJob) -> list[PartitionReport]:
+    return compare_here(job, _count)
+
+
+def _count(offsets: int) -> None:
+    assert _read is not None
+    with _read.get_lock():
+        _read.value += offsets
 
 
 def compare_here(job: AuditJob, on_read: OnRead | None = None) -> list[PartitionReport]:

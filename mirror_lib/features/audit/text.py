@@ -189,8 +189,8 @@ def remarks(report: AuditReport) -> Iterator[str]:
     untimed = [each for each in report.partitions if not each.times_compared]
     if untimed:
         yield (
-            f"Timestamps of {counted(len(untimed), 'partition')} are not compared: the target's brokers replace them "
-            "(message.timestamp.type=LogAppendTime)."
+            f"Timestamps of {counted(len(untimed), 'partition')} are not compared: --ignore-timestamps, or the "
+            "target's brokers replace them (message.timestamp.type=LogAppendTime)."
         )
     if sampled := [each for each in report.partitions if each.sampled]:
         records = counted(sum(each.equal for each in sampled), "record")

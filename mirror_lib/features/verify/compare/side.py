@@ -27,6 +27,7 @@ class Side:
         end: int,
         *,
         hide_append_times: bool = False,
+        hide_times: bool = False,
         rewrite: Callable[[bytes], bytes] | None = None,
     ) -> None:
         """Begin at an offset.
@@ -35,11 +36,12 @@ class Side:
             first: records before it are ignored.
             end: records at it and after it are ignored.
             hide_append_times: replace timestamps that the broker set by `REPLACED`.
+            hide_times: replace all of them.
             rewrite: changes what is compared of each decoded record, besides its timestamp.
         """
         self._rewrite = rewrite
         self.first = first
-        self._hide_append_times = hide_append_times
+        self._hide_append_times, self._hide_times = hide_append_times, hide_times
         #: May move while the comparison runs: see `compare.RangeComparer`.
         self.end = end
         #: Where reading of the log continues.
@@ -144,7 +146,7 @@ class Side:
             found = columns(span)
         else:
             found = self._within(columns(span))
-        if self._hide_append_times and span.log_append_time:
+        if self._hide_times or (self._hide_append_times and span.log_append_time):
             found = found._replace(times=[REPLACED] * len(found.offsets))
         self._queue.popleft()
         if rest is not None:

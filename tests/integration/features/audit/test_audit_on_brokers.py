@@ -451,7 +451,7 @@ class StoppedError(Exception):
     """Ends an audit; a KeyboardInterrupt that no signal sent would end the worker of the tests, too."""
 
 
-def interrupted(mirrored: MirroredTopic, journal: Path) -> None:
+def interrupted(mirrored: MirroredTopic, journal: Path, **options: Any) -> None:
     """An audit that is stopped once it has noted how far it is."""
 
     def stop(_: int) -> None:
@@ -459,7 +459,7 @@ def interrupted(mirrored: MirroredTopic, journal: Path) -> None:
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        audited(mirrored, resume=journal, on_read=stop)
+        audited(mirrored, resume=journal, on_read=stop, **options)
 
 
 @pytest.fixture
@@ -649,3 +649,37 @@ def test_given_the_same_cluster_twice_then_a_topic_is_not_compared_with_itself(m
 
     assert (report.exit_code(), report.equal) == (1, 0)
     assert report.partitions[0].why == "both sides are the same topic of the same cluster"
+
+
+def test_given_an_audit_of_the_last_hour_that_is_continued_later_then_it_is_still_of_the_same_hour(
+    mirrored: MirroredTopic, journal: Path
+) -> None:
+    copied_in_two_partitions(mirrored)
+    began = records(1)[0].timestamp_ms or 0
+    interrupted(mirrored, journal, since=began)
+
+    report = audited(mirrored, resume=journal, since=began + 500_000)
+
+    assert (report.since, report.equal) == (began, 1_800)
+
+
+def test_given_several_processes_then_progress_is_told_of_all_of_them(mirrored: MirroredTopic) -> None:
+    copied_in_two_partitions(mirrored)
+    read: list[int] = []
+
+    report = audited(mirrored, processes=2, on_read=read.append)
+
+    assert (report.equal, sum(read)) == (1_800, 1_800)
+
+
+def test_given_a_replicator_that_does_not_keep_timestamps_then_they_can_be_ignored(mirrored: MirroredTopic) -> None:
+    def now(written: _Records) -> _Records:
+        changed = [*written[:700], replace(written[700], value=b"other"), *written[701:]]
+        return [replace(each, timestamp_ms=1_600_000_000_000 + place) for place, each in enumerate(changed)]
+
+    copied_by_hand(mirrored, mirrored.create(records(3_000)), now)
+
+    report = audited(mirrored, ignore_times=True)
+
+    assert (found(report), report.equal) == ([(0, Kind.CHANGED, 1, 700, 700)], 2_999)
+    assert report.partitions[0].findings[0].parts == ("value",)
