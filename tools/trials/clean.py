@@ -56,7 +56,7 @@ def _with_header(record: Record) -> Record:
 
 
 def named_pair(scene: Scene) -> Copy:
-    """The copy has a name that only `--pair` tells."""
+    """The name of the copy is known only by `--pair`."""
     copy = f"{scene.topic}-archive"
     scene.create_both(copy=copy)
     write_source(scene, PLAIN, _COUNT)
@@ -65,7 +65,7 @@ def named_pair(scene: Scene) -> Copy:
 
 
 def merged(scene: Scene) -> Copy:
-    """Somebody else writes to the copy, too."""
+    """Another producer writes to the copy, too."""
     scene.create_both()
     write_source(scene, PLAIN, _COUNT)
     others = Shape(keys=0, size=50).records(500, start=1_000_000)

@@ -173,7 +173,7 @@ def aborted_are_copied(scene: Scene) -> Copy:
 
 @contextmanager
 def writer(scene: Scene, *, start: int) -> Iterator[None]:
-    """A producer that goes on writing for the duration of the context."""
+    """A producer that writes as long as the context lasts."""
     stop = threading.Event()
 
     def batches() -> Iterator[list[Record]]:
@@ -192,7 +192,7 @@ def writer(scene: Scene, *, start: int) -> Iterator[None]:
 
 
 def live(scene: Scene) -> Copy:
-    """A producer goes on writing while MirrorMaker 2 copies and the audit runs."""
+    """A producer writes while MirrorMaker 2 copies and the audit runs."""
     create_topic(scene.source, scene.topic, partitions=2)
     write_source(scene, PLAIN, _COUNT, 2)
     mm2 = MM2.of(scene)

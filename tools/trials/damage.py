@@ -53,7 +53,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """Records of somebody else behind a record; -1: before the first."""
+    """Records of another producer after a record; -1: before the first."""
 
     behind: int
     count: int = 1
@@ -68,7 +68,7 @@ class Piece:
     """Records that are written in a row."""
 
     count: int
-    #: Offset of the first on the source; None for records of somebody else.
+    #: Offset of the first on the source; None for records of another producer.
     source: int | None
     #: What is wrong with them here; None if nothing is.
     kind: Kind | None = None
@@ -139,7 +139,7 @@ def plan(partition: int, count: int, damage: Sequence[Damage]) -> Plan:
     """Return what to write of a partition.
 
     Args:
-        partition: damage to other partitions is left out.
+        partition: damage to other partitions is skipped.
         count: number of records of the source.
 
     Raises:

@@ -74,7 +74,7 @@ class MM2:
         return self.scene.copied(self.copy, isolation=isolation)
 
     def until(self, process: MirrorMaker, counts: Mapping[int, int], isolation: str = "read_committed") -> None:
-        """Wait until each partition of the copy has at least so many records.
+        """Wait until each partition of the copy has at least this number of records.
 
         Raises:
             TrialError: it has not in time, or MirrorMaker has ended.
@@ -110,7 +110,7 @@ def copy_once(
     copy: str = "",
     isolation: str = "read_committed",
 ) -> MM2:
-    """Run MirrorMaker 2 until each partition has so many records, and stop it."""
+    """Run MirrorMaker 2 until each partition has this number of records, and stop it."""
     mm2 = MM2.of(scene, settings, copy=copy)
     with mm2.running() as process:
         mm2.until(process, counts, isolation)
@@ -118,7 +118,7 @@ def copy_once(
 
 
 def copy_by_mm1(scene: Scene, count: int) -> None:
-    """Run MirrorMaker 1 until the copy, which has the name of the source, has so many records."""
+    """Run MirrorMaker 1 until the copy, named as the source, has this number of records."""
     jars = jar_sets.fetch(jar_sets.kafka_broker(_LAST_WITH_MM1))
     consumer, producer = scene.folder / "consumer.properties", scene.folder / "producer.properties"
     consumer.write_text(

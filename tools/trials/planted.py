@@ -15,7 +15,7 @@ from tools.trials.scene import Copy, Scene, Trial
 _BY = "own loop"
 _COUNT = 3_000
 _LAST = _COUNT - 1
-#: Records of the same time and without headers: nothing but their values tells them apart.
+#: Records of the same time and without headers: they differ in nothing but their values.
 _ALIKE = Shape(keys=0, headers=False, step_ms=0)
 #: Nine records in ten are the same but for their times, and so are the runs, whose records have one time.
 _BEATS = Shape(single=10)

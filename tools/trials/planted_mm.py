@@ -105,7 +105,7 @@ def _foreign(count: int, partition: int) -> list[Record]:
 
 
 def foreign_producer(scene: Scene) -> Copy:
-    """Somebody writes into MirrorMaker's topic while it is idle; then it copies on."""
+    """Another producer writes to MirrorMaker's topic while it is idle; then MirrorMaker continues."""
     create_topic(scene.source, scene.topic, partitions=2)
     write_source(scene, PLAIN, _COUNT, 2)
     mm2 = MM2.of(scene)
@@ -119,7 +119,7 @@ def foreign_producer(scene: Scene) -> Copy:
 
 
 def foreign_producer_first(scene: Scene) -> Copy:
-    """The topic of the copy has two records of somebody else before MirrorMaker begins."""
+    """The topic of the copy has two records of another producer before MirrorMaker begins."""
     scene.create_both()
     write(scene.target, scene.copy, [_foreign(2, 0)])
     write_source(scene, PLAIN, _COUNT)
@@ -168,7 +168,7 @@ def began_late(scene: Scene) -> Copy:
 
 
 def stopped_too_early(scene: Scene) -> Copy:
-    """MirrorMaker 2 is stopped for good, and the source goes on: its last records are missing."""
+    """MirrorMaker 2 is stopped for good, and the source gets more records: these are missing."""
     create_topic(scene.source, scene.topic, partitions=2)
     write_source(scene, PLAIN, _COUNT, 2)
     mm2 = copy_once(scene, {0: _COUNT, 1: _COUNT})

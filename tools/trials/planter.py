@@ -1,4 +1,4 @@
-"""A copying loop of the project's own: an ordinary consumer and producer that do as much damage as they are told."""
+"""The project's own copying loop: an ordinary consumer and producer, with the damage that a trial names."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Planting:
         if self.target_batches is not None:
             yield from self.target_batches.divided(records)
             return
-        # The batch of the source to which each record belongs; one of somebody else is a batch of its own.
+        # The batch of the source to which each record belongs; a record of another producer is a batch for itself.
         bounds = [number for number, size in enumerate(_sizes(self.source_batches, self.records)) for _ in range(size)]
         for _, batch in groupby(records, key=lambda each: -1 if each.offset is None else bounds[each.offset]):
             yield list(batch)

@@ -23,7 +23,7 @@ class Shape:
     step_ms: int = 10
     #: Number of records in a row that are equal, with their times.
     run: int = 1
-    #: Every so many records comes one of its own, and those between are all the same but for their times; 0: none.
+    #: Interval, in records, between different records; those between differ only in their times. 0: none is the same.
     single: int = 0
 
     def record(self, number: int, partition: int) -> Record:
