@@ -40,6 +40,7 @@ DECLARED: Mapping[str, str] = {
     # The BSD licence is for all of it.
     "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
     "pyyaml-ft": "MIT",
+    "shiv": "BSD-2-Clause",
     "sqlparse": "BSD-3-Clause",
     "text-unidecode": "Artistic-1.0 OR GPL-2.0-or-later",
 }
