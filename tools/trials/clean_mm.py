@@ -248,7 +248,7 @@ TRIALS = (
     Trial("clean: stopped, and restarted with more partitions", "MM2", restarted_with_more_partitions),
     Trial("clean: committed records of transactions", "MM2", transactions("read_committed")),
     Trial("clean: uncommitted records, with --uncommitted", "MM2", transactions("read_uncommitted", "--uncommitted")),
-    Trial("clean: a producer goes on writing", "MM2", live),
+    Trial("clean: a producer writes all the time", "MM2", live),
     Trial("clean: nulls, empty parts, repeated headers", "MM2", odd_records),
     Trial("clean: killed in mid-copy: its repeats", "MM2", killed_and_restarted),
     Trial("clean: keys by hash, records without keys anywhere", "MM1", by_mm1),

@@ -102,15 +102,18 @@ EXTRA = (
     ),
     _trial("extra: one record between runs of equal ones", replace(_PLAIN, shape=_BEATS), Extra(1_208)),
 )
+_EVERY_KIND = (
+    Missing(100, 104),
+    Repeated(400, 419, 430),
+    Reordered(900, 901, 950),
+    Changed(1_500, 1_500, "value"),
+    Extra(2_000, 3),
+)
 MIXED = (
     _trial(
         "mixed: every kind in one partition",
         _PLAIN,
-        Missing(100, 104),
-        Repeated(400, 419, 430),
-        Reordered(900, 901, 950),
-        Changed(1_500, 1_500, "value"),
-        Extra(2_000, 3),
+        *_EVERY_KIND,
     ),
     _trial(
         "mixed: every kind in a copy of transactions",
@@ -124,11 +127,7 @@ MIXED = (
     _trial(
         "mixed: every kind, and timestamps of the target's brokers",
         replace(_PLAIN, target_configs={"message.timestamp.type": "LogAppendTime"}),
-        Missing(100, 104),
-        Repeated(400, 419, 430),
-        Reordered(900, 901, 950),
-        Changed(1_500, 1_500, "value"),
-        Extra(2_000, 3),
+        *_EVERY_KIND,
     ),
     _trial(
         "mixed: every kind within forty records",

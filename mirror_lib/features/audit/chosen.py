@@ -9,6 +9,7 @@ from typing import Final
 from mirror_lib.config.first_start import parse_time
 from mirror_lib.config.schedule import longest_interval_seconds, parse_schedule
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology.java_regex import PatternList, compile_list
 
 #: All records that both clusters hold.
 ALL: Final = "all"
@@ -38,6 +39,24 @@ def since_ms(text: str) -> int | None:
             f"{text} is neither an interval nor a time.",
             action="Write an interval until now (30m, 1h, 2d), or a time (epoch milliseconds or ISO 8601).",
         ) from error
+
+
+def topics_pattern(text: str, name: str) -> PatternList:
+    """What selects topics: names or Java regexes, separated by commas, as in MirrorMaker 2's `topics`.
+
+    Args:
+        name: of the option, for messages.
+
+    Raises:
+        ConfigurationError: an expression is not valid, or there is none.
+    """
+    try:
+        found = compile_list([each.strip() for each in text.split(",") if each.strip()])
+        if found is None:
+            raise ValueError("it is empty")
+        return found
+    except ValueError as error:
+        raise ConfigurationError(f"{name}: {error}.", action="Correct the expression.") from error
 
 
 def check_since(text: str) -> None:

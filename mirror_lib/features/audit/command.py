@@ -13,7 +13,7 @@ import typer
 
 from mirror_lib.cli import ConsoleOutput, Output, begin_with, capped_table, report_errors
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.features.audit.chosen import since_ms
+from mirror_lib.features.audit.chosen import since_ms, topics_pattern
 from mirror_lib.features.audit.clusters import clusters_of_flow, connection_to
 from mirror_lib.features.audit.html import to_html
 from mirror_lib.features.audit.model import DEFAULT_MEMORY_BYTES, AuditJob, AuditReport
@@ -36,7 +36,6 @@ from mirror_lib.features.audit.text import (
     without_empty,
 )
 from mirror_lib.private_files import write_private
-from mirror_lib.topology.java_regex import PatternList, compile_list
 
 _MEGABYTE = 1024 * 1024
 
@@ -106,7 +105,7 @@ def audit_command(
     the flow says which topic is the copy; else it is the one that --pair names, else the topic of the same name, else
     the only topic named *.NAME.
     """
-    pattern = _pattern(topics)
+    pattern = topics_pattern(topics, "--topics")
     if source and target and not (config or flow):
         here = connection_to("source", source, source_config or client_config)
         there = connection_to("target", target, target_config or client_config)
@@ -158,17 +157,6 @@ def audit_command(
         write_private(html, to_html(report, f"Audit of {flow or f'{source} and {target}'}"))
         output.note(f"Report: {html}")
     output.exit_code = report.exit_code(strict=strict)
-
-
-def _pattern(text: str) -> PatternList:
-    try:
-        # As in MirrorMaker 2's `topics`.
-        found = compile_list([each.strip() for each in text.split(",") if each.strip()])
-        if found is None:
-            raise ValueError("it is empty")
-        return found
-    except ValueError as error:
-        raise ConfigurationError(f"--topics: {error}.", action="Correct the expression.") from error
 
 
 def _check_folder(file: Path | None) -> None:

@@ -18,7 +18,7 @@ from mirror_lib.topology.policy import IdentityReplicationPolicy
 from mirror_lib.topology.rename import RenameRules
 
 _PRESENT, _ABSENT = "present", "absent"
-#: MirrorMaker 2's defaults: no setting but those that a file must have.
+#: MirrorMaker 2's defaults: only the settings that every file has.
 _DEFAULTS = b"clusters=source, target\nsource.bootstrap.servers=s:1\ntarget.bootstrap.servers=t:1\n"
 _ENABLED = b"source->target.enabled=true\nsource->target.topics=.*\n"
 

@@ -216,8 +216,8 @@ class Unpaired:
         # What compaction may have removed is judged first: a removed record and another of its key are no changed one.
         wanted = [each for each in self.source if not self._is_superseded(each, answer)]
         unknown = [each for each, found in surely if found is None and not self._is_removed_on_source(each, answer)]
-        # Another source may have the same key at the same place; at the same time, too, it is hardly another record.
         before_source, before_target = self._before_first_pair()
+        # Another source may have the same key at the same place; at the same time, too, it is hardly another record.
         changed, missing, rest = _changed(
             wanted, unknown, _ALIKE[:1] if self._facts.merged else _ALIKE, before_source | before_target
         )

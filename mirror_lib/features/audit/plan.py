@@ -157,8 +157,10 @@ class _Side:
 def _compared(
     pairing: Pairing, source: ClusterAdmin, target: ClusterAdmin, options: AuditOptions, *, same: bool
 ) -> _Found:
-    """Args:
-    same: both sides are the same cluster.
+    """Return the pairs with both logs, and what cannot be compared.
+
+    Args:
+        same: both sides are the same cluster.
     """
     # The ends of the target come later: what the source has by then is to be there.
     here = _Side(source, {each.source for each in pairing.pairs}, options)

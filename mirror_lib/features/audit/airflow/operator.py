@@ -48,7 +48,7 @@ class AuditOperator(BaseOperator):  # type: ignore[misc]  # Airflow is untyped h
         Args:
             source: brokers, as in `bootstrap.servers`.
             target: brokers.
-            topics: Java regex of source topics.
+            topics: names or Java regexes of source topics, separated by commas.
             pairs: topic of the source -> its copy.
             client_config: file with properties of a Java client, for both clusters; it must be on the worker.
             source_config: the same, for the source.

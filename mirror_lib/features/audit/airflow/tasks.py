@@ -10,10 +10,10 @@ from typing import Any
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.loader import load_flow
-from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.errors import MirrorError
 from mirror_lib.features.audit.airflow.form import AuditChoices
 from mirror_lib.features.audit.airflow.outcome import judge, log_report, xcom_value
-from mirror_lib.features.audit.chosen import since_ms, twice_the_interval
+from mirror_lib.features.audit.chosen import since_ms, topics_pattern, twice_the_interval
 from mirror_lib.features.audit.clusters import clusters_of, connection_to
 from mirror_lib.features.audit.manifest import METRICS, SCHEDULE, SINCE
 from mirror_lib.features.audit.metrics_text import metrics_text
@@ -21,7 +21,6 @@ from mirror_lib.features.audit.pairs import TopicPair
 from mirror_lib.features.audit.plan import AuditOptions
 from mirror_lib.features.audit.run import audit
 from mirror_lib.features.metrics_file import write_metrics_file
-from mirror_lib.topology.java_regex import compile_java
 
 _log = logging.getLogger(__name__)
 _MEBIBYTE = 1 << 20
@@ -69,12 +68,9 @@ def audit_clusters(
     metrics: str | None,
 ) -> None:
     """Audit the copies of topics between two clusters, as `mirror audit --source --target` does."""
-    try:
-        pattern = compile_java(topics)
-    except ValueError as error:
-        raise ConfigurationError(f"topics: {error}.", action="Correct the expression.") from error
+    pattern = topics_pattern(topics, "topics")
     options = AuditOptions(
-        selected=lambda topic: pattern.fullmatch(topic) is not None,
+        selected=pattern.fullmatch,
         named=tuple(TopicPair(*each) for each in pairs.items()),
         since=since_ms(since) if since else None,
         wait_seconds=float(wait),
